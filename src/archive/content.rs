@@ -1,0 +1,60 @@
+//! Hashes of file contents.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The BLAKE3 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Blake3([u8; 32]);
+
+impl Blake3 {
+    /// Hash `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Read 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        blake3::Hash::from_hex(text)
+            .ok()
+            .map(|hash| Self(*hash.as_bytes()))
+    }
+}
+
+impl fmt::Display for Blake3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
+    }
+}
+
+impl fmt::Debug for Blake3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Blake3> for String {
+    fn from(hash: Blake3) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for Blake3 {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::from_hex(&text).ok_or("64 hexadecimal digits are expected")
+    }
+}
+
+/// What a snapshot holds, whenever and however it was taken: BLAKE3 over its files' paths, lengths and hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ContentId(pub Blake3);
+
+impl fmt::Display for ContentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

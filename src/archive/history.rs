@@ -1,0 +1,210 @@
+//! All snapshots of a store and what names them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{Result, Snapshot, SnapshotId};
+use crate::st::TimelineName;
+use crate::store::{ObjectId, RefName, Store};
+
+/// The snapshots reachable from branches and tags.
+#[derive(Default)]
+pub struct History {
+    snapshots: HashMap<SnapshotId, Snapshot>,
+    heads: BTreeMap<TimelineName, SnapshotId>,
+    tags: BTreeMap<String, SnapshotId>,
+    /// What could not be read, in words: refs, and commits that others follow.
+    pub broken: Vec<Broken>,
+}
+
+/// Every timeline that has a branch, with its newest snapshot. Reads one commit a timeline; broken ones are left out.
+pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
+    let reader = store.reader();
+    let read = |id| {
+        reader
+            .commit(id)
+            .ok()
+            .and_then(|commit| Snapshot::read(&commit).ok())
+    };
+    Ok(store
+        .refs("refs/heads/")?
+        .refs
+        .into_iter()
+        .filter_map(|(_, id)| read(id))
+        .collect())
+}
+
+/// A ref or commit that could not be read.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// What it is called.
+    pub subject: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl History {
+    /// Read all of it.
+    pub fn load(store: &Store) -> Result<Self> {
+        let mut history = Self::default();
+        let heads = store.refs("refs/heads/")?;
+        let tags = store.refs("refs/tags/")?;
+        for why in heads.broken.iter().chain(&tags.broken) {
+            history.broken.push(Broken {
+                subject: "ref".into(),
+                why: why.clone(),
+            });
+        }
+        let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
+        history.walk(store, &tips);
+        for (_, id) in &heads.refs {
+            if let Some(head) = history.snapshots.get(&SnapshotId(*id)) {
+                history.heads.insert(head.timeline.clone(), head.id);
+            }
+        }
+        for (name, id) in &tags.refs {
+            if let (Some(tag), true) = (
+                name.tag_name(),
+                history.snapshots.contains_key(&SnapshotId(*id)),
+            ) {
+                history.tags.insert(tag, SnapshotId(*id));
+            }
+        }
+        Ok(history)
+    }
+
+    fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) {
+        let reader = store.reader();
+        let mut seen = HashSet::new();
+        let mut open: Vec<(ObjectId, String)> = tips
+            .iter()
+            .map(|(name, id)| (*id, name.to_string()))
+            .collect();
+        while let Some((id, from)) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let snapshot = reader
+                .commit(id)
+                .map_err(super::Error::from)
+                .and_then(|commit| Snapshot::read(&commit));
+            match snapshot {
+                Ok(snapshot) => {
+                    open.extend(
+                        snapshot
+                            .parents
+                            .iter()
+                            .map(|parent| (parent.0, id.to_string())),
+                    );
+                    self.snapshots.insert(snapshot.id, snapshot);
+                }
+                Err(error) => self.broken.push(Broken {
+                    subject: from,
+                    why: error.to_string(),
+                }),
+            }
+        }
+    }
+
+    /// One snapshot.
+    pub fn get(&self, id: SnapshotId) -> Option<&Snapshot> {
+        self.snapshots.get(&id)
+    }
+
+    /// Every snapshot, newest first; parents always after their children.
+    pub fn newest_first(&self) -> Vec<&Snapshot> {
+        let mut children: HashMap<SnapshotId, usize> = HashMap::new();
+        for parent in self
+            .snapshots
+            .values()
+            .flat_map(|snapshot| &snapshot.parents)
+        {
+            *children.entry(*parent).or_default() += 1;
+        }
+        // Newest first among those whose children are all out; ids settle equal times the same way each time.
+        let rank = |snapshot: &Snapshot| (snapshot.time.seconds, snapshot.id);
+        let childless = self
+            .snapshots
+            .values()
+            .filter(|snapshot| !children.contains_key(&snapshot.id));
+        let mut ready: std::collections::BinaryHeap<_> = childless.map(rank).collect();
+        let mut order = Vec::with_capacity(self.snapshots.len());
+        while let Some((_, id)) = ready.pop() {
+            let Some(snapshot) = self.snapshots.get(&id) else {
+                continue;
+            };
+            order.push(snapshot);
+            for parent in &snapshot.parents {
+                if let Some(waiting) = children.get_mut(parent) {
+                    *waiting -= 1;
+                    if *waiting == 0 {
+                        ready.extend(self.snapshots.get(parent).map(rank));
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// The newest snapshot of a timeline.
+    pub fn head(&self, timeline: &TimelineName) -> Option<&Snapshot> {
+        self.heads.get(timeline).and_then(|id| self.get(*id))
+    }
+
+    /// Every timeline that has a branch, and its newest snapshot.
+    pub fn heads(&self) -> impl Iterator<Item = (&TimelineName, &Snapshot)> {
+        self.heads
+            .iter()
+            .filter_map(|(name, id)| Some((name, self.get(*id)?)))
+    }
+
+    /// Every tag.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, SnapshotId)> {
+        self.tags.iter().map(|(name, id)| (name.as_str(), *id))
+    }
+
+    /// The tags of one snapshot.
+    pub fn tags_of(&self, id: SnapshotId) -> Vec<String> {
+        self.tags()
+            .filter(|(_, tagged)| *tagged == id)
+            .map(|(name, _)| name.to_owned())
+            .collect()
+    }
+
+    /// A snapshot and those before it, along first parents.
+    pub fn ancestry<'h>(&'h self, from: &'h Snapshot) -> impl Iterator<Item = &'h Snapshot> {
+        std::iter::successors(Some(from), |snapshot| self.get(*snapshot.parents.first()?))
+    }
+
+    /// The snapshots of one timeline, newest first, and the one it forked from.
+    pub fn own<'h>(&'h self, head: &'h Snapshot) -> (Vec<&'h Snapshot>, Option<&'h Snapshot>) {
+        let mut own = Vec::new();
+        for snapshot in self.ancestry(head) {
+            own.push(snapshot);
+            if snapshot.fork_at.is_some() {
+                return (
+                    own,
+                    snapshot
+                        .parents
+                        .first()
+                        .and_then(|parent| self.get(*parent)),
+                );
+            }
+        }
+        (own, None)
+    }
+
+    /// How many snapshots there are.
+    pub fn len(&self) -> usize {
+        self.snapshots.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.snapshots.is_empty()
+    }
+
+    /// Every snapshot, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Snapshot> {
+        self.snapshots.values()
+    }
+}

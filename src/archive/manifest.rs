@@ -1,0 +1,142 @@
+//! `snapshot.json`: what a snapshot's files were called and what they hashed to. Pure content: no time, no machine, so
+//! that the same state always gives the same tree.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Blake3, ContentId, Error, Result};
+use crate::st::{LibraryPath, TimelineName};
+use crate::store::ObjectId;
+
+/// The manifest format this program writes.
+pub(super) const FORMAT: u64 = 1;
+
+/// What a file is to its timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The chat itself.
+    Chat,
+    /// The lorebook bound to it.
+    Lorebook,
+    /// The group's own file.
+    Group,
+}
+
+impl Role {
+    /// The word used in manifests and output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Chat => "chat",
+            Role::Lorebook => "lorebook",
+            Role::Group => "group",
+        }
+    }
+}
+
+/// One file of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// What it is.
+    pub role: Role,
+    /// The lorebook's name as the chat's metadata has it; other files have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its path in the library.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash.
+    pub blake3: Blake3,
+}
+
+impl FileRecord {
+    /// The path, checked: a manifest may come from a store that somebody else wrote.
+    pub fn library_path(&self, tree: ObjectId) -> Result<LibraryPath> {
+        LibraryPath::parse(&self.path).map_err(|error| Error::Incomplete {
+            tree,
+            why: error.to_string(),
+        })
+    }
+}
+
+/// The manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Which version of this document it is.
+    pub format: u64,
+    /// The timeline's place.
+    pub timeline: String,
+    /// Its files: the chat first.
+    pub files: Vec<FileRecord>,
+    /// BLAKE3 over `files`.
+    pub content: ContentId,
+    /// How many messages the chat has.
+    pub messages: u64,
+    /// Set when the chat was cut after this message (`snapshot --at`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_at: Option<u64>,
+}
+
+impl Manifest {
+    /// A manifest of the present format.
+    pub fn new(
+        timeline: &TimelineName,
+        files: Vec<FileRecord>,
+        messages: u64,
+        cut_at: Option<u64>,
+    ) -> Self {
+        let content = content_id(&files);
+        Self {
+            format: FORMAT,
+            timeline: timeline.as_str().into(),
+            files,
+            content,
+            messages,
+            cut_at,
+        }
+    }
+
+    /// The file of that role, if there is one.
+    pub fn file(&self, role: Role) -> Option<&FileRecord> {
+        self.files.iter().find(|file| file.role == role)
+    }
+
+    /// The bytes of `snapshot.json`.
+    pub fn encode(&self) -> Vec<u8> {
+        // A struct of strings and numbers always serialises.
+        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// Read the `snapshot.json` of `tree`.
+    pub fn decode(tree: ObjectId, text: &[u8]) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u64,
+        }
+        let unreadable = |error: serde_json::Error| Error::Incomplete {
+            tree,
+            why: format!("snapshot.json: {error}"),
+        };
+        // The version first: a later format may have other fields.
+        let Version { format } = serde_json::from_slice(text).map_err(unreadable)?;
+        if format > FORMAT {
+            return Err(Error::NewerFormat {
+                tree,
+                found: format,
+                known: FORMAT,
+            });
+        }
+        serde_json::from_slice(text).map_err(unreadable)
+    }
+}
+
+/// `path NUL length NUL hash LF` for each file, hashed.
+pub(super) fn content_id(files: &[FileRecord]) -> ContentId {
+    let mut text = String::new();
+    for file in files {
+        text.push_str(&format!("{}\0{}\0{}\n", file.path, file.bytes, file.blake3));
+    }
+    ContentId(Blake3::of(text.as_bytes()))
+}

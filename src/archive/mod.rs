@@ -1,0 +1,24 @@
+//! What a snapshot is: the manifest, the tree it is stored as, the commit that names it, and how two of them differ.
+//! Values in, values out: nothing here touches the library's files or moves a ref.
+
+mod content;
+pub mod diff;
+mod error;
+pub mod history;
+mod known;
+mod manifest;
+mod materialise;
+mod snapshot;
+mod state;
+mod verify;
+mod write;
+
+pub use content::{Blake3, ContentId};
+pub use error::{Error, Result};
+pub use history::History;
+pub use manifest::{FileRecord, Manifest, Role};
+pub use materialise::{Contents, MaterialFile, StoredBook, Tree};
+pub use snapshot::{Kind, NewSnapshot, Snapshot, SnapshotId, branch};
+pub use state::{BookState, FileState, State};
+pub use verify::Verifier;
+pub use write::{Written, write};

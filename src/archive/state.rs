@@ -1,0 +1,101 @@
+//! The state of a timeline that is to be stored: borrowed bytes and where they lie.
+
+use super::Blake3;
+use super::manifest::{FileRecord, Manifest, Role};
+use crate::st::{Captured, Chat, LibraryPath, TimelineName};
+
+/// One file's path and bytes.
+#[derive(Clone, Copy)]
+pub struct FileState<'a> {
+    /// Its path in the library.
+    pub path: &'a LibraryPath,
+    /// What it holds.
+    pub bytes: &'a [u8],
+}
+
+/// The lorebook bound to the chat.
+#[derive(Clone, Copy)]
+pub struct BookState<'a> {
+    /// Its name in the chat's metadata.
+    pub name: &'a str,
+    /// Its file.
+    pub file: FileState<'a>,
+}
+
+/// A timeline's state.
+pub struct State<'a> {
+    /// Whose state it is.
+    pub timeline: &'a TimelineName,
+    /// The chat, split.
+    pub chat: Chat<'a>,
+    /// The lorebook, if the chat has one and its file is there.
+    pub book: Option<BookState<'a>>,
+    /// The group's file, for group chats.
+    pub group: Option<FileState<'a>>,
+    /// The manifest of all this.
+    pub manifest: Manifest,
+}
+
+impl<'a> State<'a> {
+    /// The state that was captured.
+    pub fn of(captured: &'a Captured) -> Self {
+        let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+        Self::build(captured, chat, &captured.chat.bytes, None)
+    }
+
+    /// The state that was captured with the chat cut after message `last`; `joined` must be that chat joined.
+    pub fn cut(captured: &'a Captured, last: usize, joined: &'a [u8]) -> Self {
+        let chat = Chat::split(joined, captured.name.is_group());
+        Self::build(captured, chat, joined, Some(last as u64))
+    }
+
+    fn build(
+        captured: &'a Captured,
+        chat: Chat<'a>,
+        chat_bytes: &'a [u8],
+        cut_at: Option<u64>,
+    ) -> Self {
+        let book = captured.lorebook.as_ref().and_then(|book| {
+            let file = book.file.as_ref()?;
+            Some(BookState {
+                name: &book.name,
+                file: FileState {
+                    path: &file.path,
+                    bytes: &file.bytes,
+                },
+            })
+        });
+        let group = captured.group.as_ref().map(|file| FileState {
+            path: &file.path,
+            bytes: &file.bytes,
+        });
+        let mut files = vec![record(Role::Chat, None, &captured.chat.path, chat_bytes)];
+        files.extend(book.map(|book| {
+            record(
+                Role::Lorebook,
+                Some(book.name),
+                book.file.path,
+                book.file.bytes,
+            )
+        }));
+        files.extend(group.map(|group| record(Role::Group, None, group.path, group.bytes)));
+        let manifest = Manifest::new(&captured.name, files, chat.message_count() as u64, cut_at);
+        Self {
+            timeline: &captured.name,
+            chat,
+            book,
+            group,
+            manifest,
+        }
+    }
+}
+
+fn record(role: Role, name: Option<&str>, path: &LibraryPath, bytes: &[u8]) -> FileRecord {
+    FileRecord {
+        role,
+        name: name.map(str::to_owned),
+        path: path.as_str().to_owned(),
+        bytes: bytes.len() as u64,
+        blake3: Blake3::of(bytes),
+    }
+}

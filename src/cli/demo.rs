@@ -1,0 +1,138 @@
+//! The whole round trip on the sample library, each step shown as the command a user would type.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::output::{LOOK, Out, paint};
+use super::sample;
+use super::words::shell;
+use crate::ops;
+use crate::st;
+
+pub fn run(out: &mut Out) -> ops::Result<u8> {
+    let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
+    let library = folder.path().join("default-user");
+    sample::write(&library).map_err(at(&library))?;
+    let mut demo = Demo {
+        library: &library,
+        out,
+        steps: 0,
+        failed: 0,
+    };
+
+    demo.tell(
+        "A SillyTavern library: a chat, its checkpoint and its branch, another character, a group.",
+    );
+    demo.step(&["snapshot"]);
+    demo.tell("You write on: one more message, and the lorebook learns something.");
+    let chat = library.join(sample::CHAT);
+    let (before, after) = write_on(&library).map_err(at(&chat))?;
+    demo.step(&["status"]);
+    demo.step(&["snapshot", "-m", "The bell rings"]);
+    demo.step(&["log", "--graph"]);
+    demo.tell("What changed between the last two snapshots of that chat:");
+    demo.step(&["diff", "Tide Office~1", "Tide Office"]);
+    demo.tell("A bad moment: the chat file is gone.");
+    fs::remove_file(&chat).map_err(at(&chat))?;
+    demo.step(&["restore", "Tide Office"]);
+    demo.expect(&chat, &after);
+    demo.tell("And back to how it was before the bell. What is there now is kept first.");
+    demo.step(&["restore", "Tide Office~1", "--overwrite"]);
+    demo.expect(&chat, &before);
+    demo.step(&["check"]);
+
+    let (steps, failed) = (demo.steps, demo.failed);
+    if failed == 0 {
+        out.say("Every step worked, and the restored files are the same to the byte.");
+        out.say("Now with your own chats: `stvc --data /path/to/SillyTavern snapshot`");
+    }
+    out.summary(
+        "demo",
+        failed == 0,
+        json!({ "steps": steps, "failed": failed }),
+    );
+    Ok(if failed == 0 {
+        super::DONE
+    } else {
+        super::FAILED
+    })
+}
+
+struct Demo<'a> {
+    library: &'a Path,
+    out: &'a mut Out,
+    steps: usize,
+    failed: usize,
+}
+
+impl Demo<'_> {
+    fn tell(&mut self, text: &str) {
+        self.out.say(paint(LOOK.dim, format!("# {text}")));
+    }
+
+    /// Show the command and run it as if it had been typed in the library's folder.
+    fn step(&mut self, arguments: &[&str]) {
+        let typed: Vec<_> = arguments.iter().map(|argument| shell(argument)).collect();
+        self.out
+            .say(paint(LOOK.name, format!("$ stvc {}", typed.join(" "))));
+        let library = self.library.display().to_string();
+        // Said outright, so that no variable of the environment leads the demo to the user's own store.
+        let store = self.library.join(".stvc").display().to_string();
+        let mut line: Vec<String> = ["stvc", "--data", &library, "--store", &store]
+            .map(str::to_owned)
+            .into();
+        if self.out.is_json() {
+            line.push("--json".into());
+        }
+        line.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self.steps += 1;
+        if super::run(&line) != super::DONE {
+            self.failed += 1;
+        }
+        self.out.say("");
+    }
+
+    fn expect(&mut self, path: &Path, bytes: &[u8]) {
+        if fs::read(path).ok().as_deref() != Some(bytes) {
+            self.failed += 1;
+            self.out
+                .error_line(&format!("{} is not what it should be", path.display()));
+        }
+    }
+}
+
+/// One more message and one more sentence in the lorebook; the chat before and after.
+fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let chat = library.join(sample::CHAT);
+    let before = fs::read(&chat)?;
+    let message = r#"{"name":"Mira Voss","is_user":false,"is_system":false,"send_date":"2026-11-15T00:10:00.000Z","mes":"*Far out, the ferry's bell rings twice.* \"That is us, then.\"","extra":{}}"#;
+    let after = [before.as_slice(), b"\n", message.as_bytes()].concat();
+    fs::write(&chat, &after)?;
+
+    let book_path = library.join(sample::LOREBOOK);
+    let book = fs::read(&book_path)?;
+    let first =
+        st::Raw::parse(&book).and_then(|book| book.get("entries")?.members()?.into_iter().next());
+    if let Some(key) = first.map(|member| member.key.to_string_lossy()) {
+        let path = ["entries", key.as_str(), "content"];
+        let content = st::Raw::parse(&book)
+            .and_then(|book| book.path(&path)?.string())
+            .unwrap_or_default();
+        let longer = json!(format!(
+            "{content} Two strokes of the bell mean: come aboard."
+        ))
+        .to_string();
+        if let Some(edited) = st::replace(&book, &path, longer.as_bytes()) {
+            fs::write(&book_path, edited)?;
+        }
+    }
+    Ok((before, after))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ops::Error {
+    let path = path.to_owned();
+    move |source| ops::Error::St(st::Error::Io { path, source })
+}

@@ -1,0 +1,153 @@
+//! Errors in words, with a hint what to do next, and their exit codes.
+
+use std::io::Write;
+
+use super::json::ErrorLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, shell, short};
+use crate::ops::Error;
+use crate::{archive, st, store};
+
+const USAGE: u8 = 2;
+const REFUSED: u8 = 4;
+const NO_STORE: u8 = 10;
+const LOCKED: u8 = 11;
+
+/// Print an error; its exit code.
+pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
+    let exit = exit_code(error);
+    let hint = hint(error);
+    let candidates = match error {
+        Error::Ambiguous { candidates, .. } => candidates.clone(),
+        _ => Vec::new(),
+    };
+    if out.is_json() {
+        let message = error.to_string();
+        out.object(&ErrorLine {
+            kind_of_line: "error",
+            message,
+            hint,
+            candidates,
+            exit,
+        });
+        out.summary(command, false, serde_json::json!({}));
+        return exit;
+    }
+    out.error_line(&format!(
+        "{}: {}",
+        paint(LOOK.bad, "error"),
+        clean(&error.to_string())
+    ));
+    for candidate in candidates {
+        out.error_line(&format!("  {}", clean(&candidate)));
+    }
+    if let Some(hint) = hint {
+        out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
+    }
+    exit
+}
+
+/// A command line that does not parse; also `--help` and `--version`, which clap reports the same way.
+pub fn usage(problem: &clap::Error, json: bool) -> u8 {
+    let exit = u8::try_from(problem.exit_code()).unwrap_or(USAGE);
+    if json && exit != 0 {
+        let message = problem.to_string();
+        let message = message
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
+        let line = ErrorLine {
+            kind_of_line: "error",
+            message,
+            hint: None,
+            candidates: Vec::new(),
+            exit,
+        };
+        let text = serde_json::to_string(&line).unwrap_or_default();
+        let _ = writeln!(std::io::stdout(), "{text}");
+    } else {
+        let _ = problem.print();
+    }
+    exit
+}
+
+fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Refused { .. } | Error::InTheWay { .. } | Error::NotEmpty { .. } => REFUSED,
+        Error::NeedsOneTimeline { .. } | Error::BadTag { .. } => USAGE,
+        Error::Store(error) | Error::Archive(archive::Error::Store(error)) => match error {
+            store::Error::NoStore { .. } => NO_STORE,
+            store::Error::Locked { .. } => LOCKED,
+            _ => super::FAILED,
+        },
+        _ => super::FAILED,
+    }
+}
+
+fn hint(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::InTheWay { snapshot, .. } => {
+            let id = short(snapshot);
+            format!(
+                "`stvc restore {id} --overwrite` stores what is there and then replaces it; \
+                 `stvc restore {id} --to DIR` writes the files elsewhere"
+            )
+        }
+        Error::Refused { finding } => return finding.remedy.clone(),
+        Error::Ambiguous { .. } => "type more of the name".into(),
+        Error::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
+        Error::NoSuchSnapshot { .. } => {
+            "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
+        }
+        Error::NoSuchTag { .. } => "`stvc tag` lists the tags".into(),
+        Error::TagExists { name, .. } => format!(
+            "choose another name, or first `stvc tag --delete {}`",
+            shell(name)
+        ),
+        Error::NeedsOneTimeline { option } => {
+            format!("name the chat: `stvc snapshot \"Chat name\" {option} …`")
+        }
+        Error::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
+        Error::St(st::Error::NoLibraryFound { .. } | st::Error::NotALibrary { .. }) => {
+            "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
+        }
+        Error::St(st::Error::SeveralUsers { .. }) => "choose one with `--user NAME`".into(),
+        Error::St(st::Error::ChangedWhileReading { .. }) => {
+            "something keeps saving it; try again in a moment".into()
+        }
+        Error::Store(error) | Error::Archive(archive::Error::Store(error)) => {
+            return store_hint(error);
+        }
+        Error::Archive(archive::Error::NewerFormat { .. }) => {
+            "a newer stvc wrote this; get that version".into()
+        }
+        Error::Archive(archive::Error::Incomplete { .. } | archive::Error::Differs { .. }) => {
+            "`stvc check` lists all that is damaged; other snapshots are not affected".into()
+        }
+        _ => return None,
+    })
+}
+
+fn store_hint(error: &store::Error) -> Option<String> {
+    Some(match error {
+        store::Error::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
+        store::Error::NewerFormat { .. } => "a newer stvc wrote this; get that version. Nothing was changed".into(),
+        store::Error::Foreign { .. } | store::Error::NotEmpty { .. } => {
+            "choose another place with `--store DIR`. Nothing was changed".into()
+        }
+        store::Error::Locked { .. } => "wait for it to finish, then try again".into(),
+        store::Error::Missing { .. } | store::Error::Damaged { .. } => {
+            "`stvc check` lists all that is damaged; other snapshots are not affected".into()
+        }
+        store::Error::Io { source, .. } => match source.kind() {
+            std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing was changed".into(),
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`".into()
+            }
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

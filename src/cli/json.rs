@@ -1,0 +1,275 @@
+//! The lines of `--json`: a documented product (`docs/json.md`). Fields may be added, never renamed.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::words::rfc3339;
+use crate::archive::diff::{Change, ChangeKind, Part, Place};
+use crate::archive::{FileRecord, Snapshot};
+use crate::ops::restore::{Action, FileAction};
+use crate::ops::timelines::Timeline;
+use crate::rules::Finding;
+
+/// A snapshot.
+#[derive(Serialize)]
+pub struct SnapshotLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    id: String,
+    content: String,
+    timeline: &'a str,
+    parents: Vec<String>,
+    fork_at: Option<u64>,
+    messages: u64,
+    kind: &'a str,
+    time: String,
+    tags: &'a [String],
+    subject: &'a str,
+    lorebook: Option<&'a str>,
+    last_words: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unchanged: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<&'a [FileRecord]>,
+}
+
+impl<'a> SnapshotLine<'a> {
+    pub fn new(snapshot: &'a Snapshot, tags: &'a [String]) -> Self {
+        Self {
+            kind_of_line: "snapshot",
+            id: snapshot.id.to_string(),
+            content: snapshot.content.to_string(),
+            timeline: snapshot.timeline.as_str(),
+            parents: snapshot.parents.iter().map(ToString::to_string).collect(),
+            fork_at: snapshot.fork_at,
+            messages: snapshot.messages,
+            kind: snapshot.kind.as_str(),
+            time: rfc3339(snapshot.time),
+            tags,
+            subject: &snapshot.subject,
+            lorebook: snapshot.lorebook.as_deref(),
+            last_words: snapshot.last_words.as_deref(),
+            unchanged: None,
+            files: None,
+        }
+    }
+
+    pub fn unchanged(mut self, unchanged: bool) -> Self {
+        self.unchanged = Some(unchanged);
+        self
+    }
+
+    pub fn files(mut self, files: &'a [FileRecord]) -> Self {
+        self.files = Some(files);
+        self
+    }
+}
+
+/// A snapshot that a dry run did not take.
+#[derive(Serialize)]
+pub struct PlanLine<'a> {
+    #[serde(rename = "type")]
+    pub kind_of_line: &'static str,
+    pub timeline: &'a str,
+    pub messages: u64,
+    pub messages_before: Option<u64>,
+}
+
+/// A timeline.
+#[derive(Serialize)]
+pub struct TimelineLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    timeline: &'a str,
+    head: Option<String>,
+    state: &'static str,
+    messages: u64,
+    snapshots: usize,
+    parent: Option<&'a str>,
+    fork_at: Option<u64>,
+    lorebook: Option<&'a str>,
+}
+
+impl<'a> From<&'a Timeline> for TimelineLine<'a> {
+    fn from(timeline: &'a Timeline) -> Self {
+        Self {
+            kind_of_line: "timeline",
+            timeline: timeline.name.as_str(),
+            head: timeline.head.as_ref().map(|head| head.id.to_string()),
+            state: timeline.change.as_str(),
+            messages: timeline.messages,
+            snapshots: timeline.snapshots,
+            parent: timeline.parent.as_ref().map(|parent| parent.as_str()),
+            fork_at: timeline.fork_at,
+            lorebook: timeline.lorebook.as_deref(),
+        }
+    }
+}
+
+/// A file that was written or kept.
+#[derive(Serialize)]
+pub struct FileLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    path: &'a str,
+    action: &'static str,
+    bytes: u64,
+    blake3: String,
+    replaces: bool,
+}
+
+impl<'a> From<&'a FileAction> for FileLine<'a> {
+    fn from(file: &'a FileAction) -> Self {
+        let action = match file.action {
+            Action::Write => "write",
+            Action::Keep => "keep",
+        };
+        Self {
+            kind_of_line: "file",
+            path: file.path.as_str(),
+            action,
+            bytes: file.bytes,
+            blake3: file.blake3.to_string(),
+            replaces: file.replaces,
+        }
+    }
+}
+
+/// A change between two states. Exactly one of `index`, `uid` and `path` is there.
+#[derive(Serialize)]
+pub struct ChangeLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    part: &'static str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    before: Option<Box<RawValue>>,
+    after: Option<Box<RawValue>>,
+}
+
+impl<'a> From<&'a Change> for ChangeLine<'a> {
+    fn from(change: &'a Change) -> Self {
+        Self {
+            kind_of_line: "change",
+            part: match change.part {
+                Part::Message => "message",
+                Part::Lorebook => "lorebook",
+                Part::Metadata => "metadata",
+            },
+            kind: match change.kind {
+                ChangeKind::Added => "added",
+                ChangeKind::Removed => "removed",
+                ChangeKind::Edited => "edited",
+                ChangeKind::Rewritten => "rewritten",
+            },
+            index: match change.place {
+                Place::Message(index) => Some(index),
+                _ => None,
+            },
+            uid: match &change.place {
+                Place::Entry(key) => Some(key),
+                _ => None,
+            },
+            path: match &change.place {
+                Place::Path(path) => Some(path),
+                _ => None,
+            },
+            before: change.before.as_deref().map(raw),
+            after: change.after.as_deref().map(raw),
+        }
+    }
+}
+
+/// The value as it stands in the file where it is JSON on one line, else as a string.
+fn raw(bytes: &[u8]) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(bytes);
+    let single_line = !text.contains(['\n', '\r']);
+    let verbatim = single_line
+        .then(|| {
+            serde_json::from_str::<&RawValue>(text.trim())
+                .ok()
+                .map(ToOwned::to_owned)
+        })
+        .flatten();
+    verbatim
+        .or_else(|| reflow(&text))
+        .or_else(|| serde_json::value::to_raw_value(text.as_ref()).ok())
+        .unwrap_or_else(|| RawValue::NULL.to_owned())
+}
+
+/// JSON over several lines on one: line breaks outside strings are only spacing, and inside strings there are none.
+fn reflow(text: &str) -> Option<Box<RawValue>> {
+    serde_json::from_str::<&RawValue>(text.trim()).ok()?;
+    RawValue::from_string(text.trim().lines().map(str::trim_start).collect()).ok()
+}
+
+/// A finding.
+#[derive(Serialize)]
+pub struct FindingLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    code: &'static str,
+    level: &'static str,
+    subject: &'a str,
+    message: &'a str,
+    remedy: Option<&'a str>,
+}
+
+impl<'a> From<&'a Finding> for FindingLine<'a> {
+    fn from(finding: &'a Finding) -> Self {
+        Self {
+            kind_of_line: "finding",
+            code: finding.code,
+            level: finding.level.as_str(),
+            subject: &finding.subject,
+            message: &finding.message,
+            remedy: finding.remedy.as_deref(),
+        }
+    }
+}
+
+/// A tag.
+#[derive(Serialize)]
+pub struct TagLine<'a> {
+    #[serde(rename = "type")]
+    pub kind_of_line: &'static str,
+    pub name: &'a str,
+    pub snapshot: String,
+    pub timeline: &'a str,
+}
+
+/// The store.
+#[derive(Serialize)]
+pub struct StoreLine {
+    #[serde(rename = "type")]
+    pub kind_of_line: &'static str,
+    pub path: String,
+    pub created: bool,
+}
+
+/// An error.
+#[derive(Serialize)]
+pub struct ErrorLine {
+    #[serde(rename = "type")]
+    pub kind_of_line: &'static str,
+    pub message: String,
+    pub hint: Option<String>,
+    pub candidates: Vec<String>,
+    pub exit: u8,
+}
+
+/// The last line.
+#[derive(Serialize)]
+pub struct Summary<C: Serialize> {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub command: &'static str,
+    pub ok: bool,
+    #[serde(flatten)]
+    pub counts: C,
+}

@@ -1,0 +1,119 @@
+//! The command line: arguments in, words out, and no logic of its own.
+
+mod args;
+mod check;
+mod demo;
+mod diff;
+mod error;
+mod graph;
+mod init;
+mod json;
+mod log;
+mod output;
+mod progress;
+mod reference;
+mod restore;
+mod sample;
+mod show;
+mod snapshot;
+mod tag;
+mod timelines;
+mod words;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, Local};
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::ops::{Place, Workspace};
+use args::{Args, Command};
+use output::Out;
+
+pub use reference::reference;
+
+/// How long to wait for another stvc to finish.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Everything was done, also when there was nothing to do.
+const DONE: u8 = 0;
+/// It failed.
+const FAILED: u8 = 1;
+/// Some was done and some was not.
+const PARTLY: u8 = 3;
+
+/// Run the program on its own arguments.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    ExitCode::from(run(&arguments))
+}
+
+/// Run one command line; its exit code.
+fn run(arguments: &[String]) -> u8 {
+    let parsed = Args::command()
+        .try_get_matches_from(arguments)
+        .and_then(|found| Args::from_arg_matches(&found));
+    let args = match parsed {
+        Ok(args) => args,
+        Err(problem) => {
+            return error::usage(
+                &problem,
+                arguments.iter().any(|argument| argument == "--json"),
+            );
+        }
+    };
+    let mut out = Out::new(&args);
+    let name = args.command.name();
+    let outcome = match workspace(&args, arguments) {
+        Ok(workspace) => dispatch(&args.command, &workspace, &mut out),
+        Err(problem) => Err(problem),
+    };
+    let code = outcome.unwrap_or_else(|problem| error::report(&problem, name, &mut out));
+    out.finish(code)
+}
+
+fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
+    match command {
+        Command::Init => init::run(workspace, out),
+        Command::Snapshot(args) => snapshot::run(args, workspace, out),
+        Command::Status => timelines::status(workspace, out),
+        Command::Timelines => timelines::run(workspace, out),
+        Command::Log(args) => log::run(args, workspace, out),
+        Command::Show(args) => show::run(args, workspace, out),
+        Command::Diff(args) => diff::run(args, workspace, out),
+        Command::Restore(args) => restore::run(args, workspace, out),
+        Command::Check => check::run(workspace, out),
+        Command::Tag(args) => tag::run(args, workspace, out),
+        Command::Demo => demo::run(out),
+    }
+}
+
+fn workspace(args: &Args, arguments: &[String]) -> crate::ops::Result<Workspace> {
+    let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    Ok(Workspace {
+        library: match &args.data {
+            Some(dir) => Place::At(absolute(dir)),
+            None => Place::Above(here()),
+        },
+        user: args.user.clone(),
+        store: args.store.as_ref().map(absolute),
+        command: arguments.to_vec(),
+        now: now(),
+        patience: PATIENCE,
+    })
+}
+
+/// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.
+fn now() -> DateTime<FixedOffset> {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok());
+    match fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
+        Some(fixed) => fixed.fixed_offset(),
+        None => Local::now().fixed_offset(),
+    }
+}

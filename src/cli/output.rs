@@ -1,0 +1,188 @@
+//! Where words go: text or JSON, coloured or not, all or only what was asked for.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::ColorChoice;
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use super::args::{Args, Color};
+use super::json::{FindingLine, Summary};
+use super::progress::Bar;
+use super::words::clean;
+use crate::rules::{Finding, Level};
+
+/// The styles that words can have.
+pub struct Look {
+    pub id: Style,
+    pub name: Style,
+    pub dim: Style,
+    pub tag: Style,
+    pub good: Style,
+    pub bad: Style,
+    pub warn: Style,
+}
+
+const fn color(color: AnsiColor) -> Style {
+    Style::new().fg_color(Some(anstyle::Color::Ansi(color)))
+}
+
+/// Plain styles; whether they reach the terminal is decided where the words leave.
+pub const LOOK: Look = Look {
+    id: color(AnsiColor::Yellow),
+    name: Style::new().bold(),
+    dim: Style::new().dimmed(),
+    tag: color(AnsiColor::Cyan),
+    good: color(AnsiColor::Green),
+    bad: color(AnsiColor::Red),
+    warn: color(AnsiColor::Magenta),
+};
+
+/// `text` in a style.
+pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The way out.
+pub struct Out {
+    json: bool,
+    quiet: bool,
+    color: ColorChoice,
+    summary: Option<String>,
+    pipe_broken: bool,
+}
+
+impl Out {
+    pub fn new(args: &Args) -> Self {
+        Self::with(args.json, args.quiet, args.color)
+    }
+
+    fn with(json: bool, quiet: bool, color: Color) -> Self {
+        let color = match color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::AlwaysAnsi,
+            Color::Never => ColorChoice::Never,
+        };
+        Self {
+            json,
+            quiet,
+            color,
+            summary: None,
+            pipe_broken: false,
+        }
+    }
+
+    /// Whether the answer is JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// One line of what was asked for.
+    pub fn line(&mut self, text: impl AsRef<str>) {
+        if !self.json {
+            self.write(&format!("{}\n", text.as_ref()));
+        }
+    }
+
+    /// One line that tells how it went.
+    pub fn say(&mut self, text: impl AsRef<str>) {
+        if !self.quiet {
+            self.line(text);
+        }
+    }
+
+    /// One JSON object.
+    pub fn object(&mut self, object: &impl Serialize) {
+        if self.json {
+            let text = serde_json::to_string(object).unwrap_or_default();
+            self.write(&format!("{text}\n"));
+        }
+    }
+
+    /// What was noticed. Warnings and errors go to standard error, as errors do.
+    pub fn findings(&mut self, findings: &[Finding]) {
+        for finding in findings {
+            self.object(&FindingLine::from(finding));
+            if self.json {
+                continue;
+            }
+            let (style, word) = match finding.level {
+                Level::Error => (LOOK.bad, "error"),
+                Level::Warning => (LOOK.warn, "warning"),
+                Level::Info => (LOOK.dim, "note"),
+            };
+            if finding.level == Level::Info && self.quiet {
+                continue;
+            }
+            let mut text = format!(
+                "{}: {}: {}",
+                paint(style, word),
+                clean(&finding.subject),
+                clean(&finding.message)
+            );
+            if let Some(remedy) = &finding.remedy {
+                text.push_str(&format!("\n  {}", paint(LOOK.dim, clean(remedy))));
+            }
+            if finding.level == Level::Info {
+                self.line(text);
+            } else {
+                self.error_line(&text);
+            }
+        }
+    }
+
+    /// One line on standard error.
+    pub fn error_line(&mut self, text: &str) {
+        let _ = writeln!(
+            anstream::AutoStream::new(io::stderr(), self.color),
+            "{text}"
+        );
+    }
+
+    /// The last line of the JSON answer.
+    pub fn summary(&mut self, command: &'static str, ok: bool, counts: impl Serialize) {
+        if self.json {
+            self.summary = serde_json::to_string(&Summary {
+                kind: "summary",
+                command,
+                ok,
+                counts,
+            })
+            .ok();
+        }
+    }
+
+    /// How wide the terminal is; a fixed width where there is none.
+    pub fn columns(&self) -> usize {
+        let asked = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        asked.or_else(seen).unwrap_or(100).clamp(40, 200)
+    }
+
+    /// A progress bar for long work, on a terminal only.
+    pub fn progress(&self) -> Bar {
+        Bar::new(!self.json && !self.quiet && io::stderr().is_terminal())
+    }
+
+    /// Print what is left. The exit code, unless nobody could read the answer.
+    pub fn finish(mut self, code: u8) -> u8 {
+        if let Some(summary) = self.summary.take() {
+            self.write(&format!("{summary}\n"));
+        }
+        code
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.pipe_broken {
+            return;
+        }
+        let mut stdout = anstream::AutoStream::new(io::stdout(), self.color);
+        // `stvc log | head` closes the pipe; that is no error.
+        self.pipe_broken = stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .is_err();
+    }
+}

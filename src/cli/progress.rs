@@ -1,0 +1,77 @@
+//! A progress bar on standard error, for work that takes longer than half a second.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::progress::Monitor;
+
+const PATIENCE: Duration = Duration::from_millis(500);
+
+pub struct Bar {
+    visible: bool,
+    begun: Instant,
+    what: String,
+    steps: Option<u64>,
+    done: u64,
+    bar: Option<ProgressBar>,
+}
+
+impl Bar {
+    pub fn new(visible: bool) -> Self {
+        Self {
+            visible,
+            begun: Instant::now(),
+            what: String::new(),
+            steps: None,
+            done: 0,
+            bar: None,
+        }
+    }
+
+    fn show(&mut self) {
+        if !self.visible || self.begun.elapsed() < PATIENCE {
+            return;
+        }
+        let (what, steps) = (&self.what, self.steps);
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = match steps {
+                Some(steps) => {
+                    ProgressBar::new(steps).with_style(style("{msg} [{bar:30}] {pos}/{len} {eta}"))
+                }
+                None => ProgressBar::new_spinner().with_style(style("{msg} {pos} {spinner}")),
+            };
+            bar.with_message(what.clone())
+        });
+        bar.set_position(self.done);
+    }
+}
+
+impl Monitor for Bar {
+    fn begin(&mut self, what: &str, steps: Option<u64>) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        self.what = what.to_owned();
+        self.steps = steps;
+        self.done = 0;
+        self.show();
+    }
+
+    fn advance(&mut self, steps: u64) {
+        self.done += steps;
+        self.show();
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

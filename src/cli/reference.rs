@@ -1,0 +1,34 @@
+//! `docs/cli.md`, made from what clap knows.
+
+use clap::CommandFactory;
+
+use super::args::Args;
+
+/// The whole reference as Markdown.
+pub fn reference() -> String {
+    let mut root = Args::command().term_width(100);
+    root.build();
+    let mut text = String::from(
+        "# The commands\n\nMade from the program's own help; a test keeps it so. \
+         Exit codes: 0 done, also when there was nothing to do; 1 failed; 2 wrong usage; 3 some done and some not; \
+         4 refused by a rule, nothing changed; 10 no store; 11 locked by another process; 130 interrupted. \
+         `diff --exit-code` as git: 1 if something changed.\n",
+    );
+    text.push_str(&section("stvc", &mut root));
+    let names: Vec<_> = root
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    for name in names.iter().filter(|name| *name != "help") {
+        if let Some(command) = root.find_subcommand_mut(name) {
+            text.push_str(&section(&format!("stvc {name}"), command));
+        }
+    }
+    text
+}
+
+fn section(title: &str, command: &mut clap::Command) -> String {
+    let help = command.render_long_help().to_string();
+    let help: Vec<_> = help.lines().map(str::trim_end).collect();
+    format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim())
+}

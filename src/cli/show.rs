@@ -1,0 +1,83 @@
+use serde_json::json;
+
+use super::args;
+use super::json::SnapshotLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{age, clean, count, cut, date, name, size};
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let report = ops::show::show(workspace, &args.snapshot)?;
+    let snapshot = &report.snapshot;
+    out.object(&SnapshotLine::new(snapshot, &report.tags).files(&report.manifest.files));
+    let field =
+        |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
+    out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
+    out.line(field(
+        "timeline",
+        paint(LOOK.name, name(&snapshot.timeline)),
+    ));
+    out.line(field(
+        "taken",
+        format!(
+            "{} ({})",
+            date(snapshot.time),
+            age(snapshot.time, workspace.now)
+        ),
+    ));
+    out.line(field("subject", clean(&snapshot.subject)));
+    if !report.tags.is_empty() {
+        let tags: Vec<_> = report
+            .tags
+            .iter()
+            .map(|tag| paint(LOOK.tag, clean(tag)))
+            .collect();
+        out.line(field("tags", tags.join(", ")));
+    }
+    out.line(field("kind", clean(snapshot.kind.as_str())));
+    out.line(field("content", format!("b3:{}", snapshot.content)));
+    for parent in &snapshot.parents {
+        let fork = snapshot
+            .fork_at
+            .map(|at| format!(" (forked after {})", count(at, "message")));
+        out.line(field(
+            "follows",
+            format!("{parent}{}", fork.unwrap_or_default()),
+        ));
+    }
+    out.line(field("messages", snapshot.messages.to_string()));
+    for file in &report.manifest.files {
+        out.line(field(
+            file.role.as_str(),
+            format!("{} ({})", clean(&file.path), size(file.bytes)),
+        ));
+    }
+    let room = out.columns().saturating_sub(8);
+    if !report.entries.is_empty() {
+        out.line("");
+        out.line(format!(
+            "{}:",
+            count(report.entries.len() as u64, "lorebook entry")
+        ));
+        for (key, title) in report.entries.iter().take(20) {
+            out.line(format!("  {:>4}  {}", clean(key), cut(&clean(title), room)));
+        }
+        if report.entries.len() > 20 {
+            out.line(format!("        … and {} more", report.entries.len() - 20));
+        }
+    }
+    if !report.last_messages.is_empty() {
+        out.line("");
+        out.line("It ends with:");
+        for (number, message) in &report.last_messages {
+            let text = cut(&clean(&message.text), room * 2);
+            out.line(format!(
+                "  {} {}: {text}",
+                paint(LOOK.dim, format!("#{number}")),
+                paint(LOOK.name, clean(&message.name))
+            ));
+        }
+    }
+    out.summary("show", true, json!({}));
+    Ok(super::DONE)
+}

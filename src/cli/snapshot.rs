@@ -1,0 +1,147 @@
+use serde_json::json;
+
+use super::args;
+use super::json::{PlanLine, SnapshotLine};
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, cut, name, pad, short, size};
+use crate::ops::snapshot::{Options, Report, Taken};
+use crate::ops::{self, Workspace};
+use unicode_width::UnicodeWidthStr;
+
+pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options {
+        timelines: args.timelines.clone(),
+        at: args.at,
+        message: args.message.clone(),
+        tag: args.tag.clone(),
+        dry_run: args.dry_run,
+    };
+    let report = ops::snapshot::snapshot(workspace, &options, &mut out.progress())?;
+    let named = !options.timelines.is_empty();
+    tell(&report, named, args.dry_run, out);
+    out.findings(&report.findings);
+
+    let taken = report
+        .timelines
+        .iter()
+        .filter(|outcome| matches!(outcome.result, Taken::New(..) | Taken::WouldBeNew(..)));
+    let taken = taken.count();
+    let failed = report.failed();
+    let unchanged = report.timelines.len() - taken - failed;
+    let counts = json!({
+        "taken": taken, "unchanged": unchanged, "failed": failed, "dry_run": args.dry_run,
+        "objects": report.objects, "bytes": report.bytes, "created_store": report.created_store,
+    });
+    out.summary("snapshot", failed == 0, counts);
+    Ok(match (failed, taken + unchanged) {
+        (0, _) => super::DONE,
+        (_, 0) => super::FAILED,
+        _ => super::PARTLY,
+    })
+}
+
+fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
+    let width = report
+        .timelines
+        .iter()
+        .filter(|outcome| named || !matches!(outcome.result, Taken::Unchanged(..)));
+    let width = width
+        .map(|outcome| label(&outcome.timeline).width())
+        .max()
+        .unwrap_or(0)
+        .min(60);
+    let mut unchanged = 0;
+    let mut taken = 0;
+    for outcome in &report.timelines {
+        let label = paint(
+            LOOK.name,
+            pad(&cut(&label(&outcome.timeline), width), width),
+        );
+        match &outcome.result {
+            Taken::New(snapshot, tags) => {
+                taken += 1;
+                let tags: String = tags
+                    .iter()
+                    .map(|tag| format!("  {}", paint(LOOK.tag, clean(tag))))
+                    .collect();
+                out.say(format!(
+                    "{}  {label}  {}{tags}",
+                    paint(LOOK.id, short(snapshot.id)),
+                    count(snapshot.messages, "message")
+                ));
+                out.object(&SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(false));
+            }
+            Taken::WouldBeNew(messages, before) => {
+                taken += 1;
+                let was = before.map_or("new".to_owned(), |before| format!("was {before}"));
+                out.say(format!(
+                    "would take  {label}  {} ({was})",
+                    count(*messages, "message")
+                ));
+                out.object(&PlanLine {
+                    kind_of_line: "plan",
+                    timeline: &outcome.timeline,
+                    messages: *messages,
+                    messages_before: *before,
+                });
+            }
+            Taken::Unchanged(snapshot, tags) => {
+                unchanged += 1;
+                if named || !tags.is_empty() {
+                    let tags: String = tags
+                        .iter()
+                        .map(|tag| format!("  {}", paint(LOOK.tag, clean(tag))))
+                        .collect();
+                    out.say(format!(
+                        "{}  {label}  unchanged{tags}",
+                        paint(LOOK.id, short(snapshot.id))
+                    ));
+                }
+                out.object(&SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(true));
+            }
+            Taken::Failed(why) => {
+                if !out.is_json() {
+                    out.error_line(&format!(
+                        "{}: {label}: {}",
+                        paint(LOOK.bad, "not taken"),
+                        clean(why)
+                    ));
+                } else {
+                    out.object(
+                        &json!({ "type": "failed", "timeline": outcome.timeline, "message": why }),
+                    );
+                }
+            }
+        }
+    }
+    let rest = if unchanged > 0 {
+        format!(", {unchanged} unchanged")
+    } else {
+        String::new()
+    };
+    let verb = if dry_run { "would be taken" } else { "taken" };
+    let what = count(taken, "snapshot");
+    let written = if report.bytes > 0 {
+        format!("; {} written", size(report.bytes))
+    } else {
+        String::new()
+    };
+    match (taken, report.timelines.len()) {
+        (_, 0) => out.say("There are no chats here yet."),
+        (0, _) if report.failed() == 0 => out.say(format!("Nothing changed{rest}.")),
+        _ => out.say(format!("{what} {verb}{rest}{written}.")),
+    }
+}
+
+fn tags_of(result: &Taken) -> &[String] {
+    match result {
+        Taken::New(_, tags) | Taken::Unchanged(_, tags) => tags,
+        _ => &[],
+    }
+}
+
+/// The timeline's name for people; what is no timeline stays as it is.
+fn label(timeline: &str) -> String {
+    crate::st::TimelineName::parse(timeline)
+        .map_or_else(|_| clean(timeline), |timeline| name(&timeline))
+}

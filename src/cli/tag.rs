@@ -1,0 +1,57 @@
+use serde_json::json;
+
+use super::args;
+use super::json::TagLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{age, clean, name, pad, short};
+use crate::ops::tag::Options;
+use crate::ops::{self, Workspace};
+use unicode_width::UnicodeWidthStr;
+
+pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = match (&args.name, &args.snapshot, args.delete) {
+        (Some(name), _, true) => Options::Delete { name: name.clone() },
+        (Some(name), Some(snapshot), false) => Options::Add {
+            name: name.clone(),
+            snapshot: snapshot.clone(),
+        },
+        (Some(name), None, false) => {
+            return Err(ops::Error::BadTag {
+                name: name.clone(),
+                why: "say which snapshot it names",
+            });
+        }
+        (None, ..) => Options::List,
+    };
+    let tags = ops::tag::tag(workspace, &options)?;
+    let width = tags
+        .iter()
+        .map(|tag| clean(&tag.name).width())
+        .max()
+        .unwrap_or(0)
+        .min(50);
+    for tag in &tags {
+        out.object(&TagLine {
+            kind_of_line: "tag",
+            name: &tag.name,
+            snapshot: tag.snapshot.id.to_string(),
+            timeline: tag.snapshot.timeline.as_str(),
+        });
+        let line = format!(
+            "{}  {} {}  {}",
+            paint(LOOK.tag, pad(&clean(&tag.name), width)),
+            paint(LOOK.id, short(tag.snapshot.id)),
+            name(&tag.snapshot.timeline),
+            paint(LOOK.dim, age(tag.snapshot.time, workspace.now))
+        );
+        match options {
+            Options::Delete { .. } => out.say(format!("deleted {line}")),
+            _ => out.line(line),
+        }
+    }
+    if tags.is_empty() {
+        out.say("There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
+    }
+    out.summary("tag", true, json!({ "tags": tags.len() }));
+    Ok(super::DONE)
+}

@@ -1,0 +1,148 @@
+//! `timelines` and `status`: the same report, all of it or what changed.
+
+use serde_json::json;
+use unicode_width::UnicodeWidthStr;
+
+use super::json::TimelineLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{age, clean, count, cut, name, pad, short};
+use crate::ops::timelines::{Change, Report, Timeline};
+use crate::ops::{self, Workspace};
+use crate::rules::Level;
+
+/// Every timeline.
+pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let report = ops::timelines::timelines(workspace, &mut out.progress())?;
+    list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
+    if report.timelines.is_empty() {
+        out.say("There are no chats here yet.");
+    }
+    Ok(finish("timelines", &report, out))
+}
+
+/// What changed.
+pub fn status(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let report = ops::timelines::timelines(workspace, &mut out.progress())?;
+    let changed: Vec<_> = report
+        .timelines
+        .iter()
+        .filter(|timeline| timeline.change != Change::Unchanged)
+        .collect();
+    if out.is_json() {
+        list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
+    } else {
+        list(&changed, workspace, out);
+    }
+    out.findings(&report.findings);
+    let of = |change| {
+        report
+            .timelines
+            .iter()
+            .filter(|timeline| timeline.change == change)
+            .count()
+    };
+    let takeable = of(Change::New) + of(Change::Changed);
+    let unchanged = of(Change::Unchanged);
+    match (takeable, report.timelines.len()) {
+        (_, 0) => out.say("There are no chats here yet."),
+        (0, _) => out.say(format!(
+            "Nothing changed since the last snapshots; {}.",
+            count(unchanged as u64, "timeline")
+        )),
+        _ if !report.has_store => {
+            out.say("Nothing is stored yet. `stvc snapshot` takes the first snapshots.")
+        }
+        _ => out.say(format!(
+            "{unchanged} unchanged. `stvc snapshot` takes the others."
+        )),
+    }
+    Ok(finish("status", &report, out))
+}
+
+fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
+    let room = out.columns().saturating_sub(52).max(24);
+    let width = timelines
+        .iter()
+        .map(|timeline| name(&timeline.name).width())
+        .max()
+        .unwrap_or(0)
+        .min(room);
+    for timeline in timelines {
+        out.object(&TimelineLine::from(*timeline));
+        let label = pad(&cut(&name(&timeline.name), width), width);
+        let style = match timeline.change {
+            Change::New | Change::Changed => LOOK.good,
+            Change::Deleted => LOOK.warn,
+            Change::Unreadable => LOOK.bad,
+            Change::Unchanged => LOOK.dim,
+        };
+        let state = paint(style, pad(timeline.change.as_str(), 10));
+        let messages = pad(&messages(timeline), 14);
+        let head = match &timeline.head {
+            Some(head) => {
+                let snapshots = pad(&count(timeline.snapshots as u64, "snapshot"), 13);
+                format!(
+                    "{snapshots} {} {}",
+                    paint(LOOK.id, short(head.id)),
+                    paint(LOOK.dim, age(head.time, workspace.now))
+                )
+            }
+            None => "no snapshot yet".into(),
+        };
+        let fork = match (&timeline.parent, timeline.fork_at) {
+            (Some(parent), Some(at)) => format!("  fork of {} at {at}", clean(parent.chat())),
+            _ => String::new(),
+        };
+        out.line(
+            format!(
+                "{state} {}  {messages} {head}{fork}",
+                paint(LOOK.name, label)
+            )
+            .trim_end(),
+        );
+    }
+}
+
+fn messages(timeline: &Timeline) -> String {
+    let before = timeline.head.as_ref().map(|head| head.messages);
+    match before {
+        Some(before) if timeline.change == Change::Changed && before != timeline.messages => {
+            format!("{before} → {} msgs", timeline.messages)
+        }
+        _ => format!("{} msgs", timeline.messages),
+    }
+}
+
+fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
+    let of = |change| {
+        report
+            .timelines
+            .iter()
+            .filter(|timeline| timeline.change == change)
+            .count()
+    };
+    if command == "timelines" {
+        // The listing is the answer; only what keeps a timeline from being read belongs here.
+        let errors: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.level == Level::Error)
+            .cloned()
+            .collect();
+        out.findings(&errors);
+    }
+    let unreadable = report
+        .findings
+        .iter()
+        .any(|finding| finding.level == Level::Error);
+    let counts = json!({
+        "timelines": report.timelines.len(), "new": of(Change::New), "changed": of(Change::Changed),
+        "unchanged": of(Change::Unchanged), "deleted": of(Change::Deleted),
+    });
+    out.summary(command, !unreadable, counts);
+    if unreadable {
+        super::PARTLY
+    } else {
+        super::DONE
+    }
+}

@@ -1,0 +1,202 @@
+//! Small words: ages, sizes, counts, and text from files made safe for a terminal.
+
+use chrono::{DateTime, FixedOffset};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::archive::Snapshot;
+use crate::st::TimelineName;
+use crate::store::Time;
+
+/// Text from a file or a name, with nothing in it that a terminal would obey: control characters and the ones that turn the
+/// direction of writing are shown as their code. Line breaks and tabs become spaces.
+pub fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => out.push(' '),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => {
+                out.extend(c.escape_unicode());
+            }
+            c if c.is_control() => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// At most `columns` wide, cut at the end.
+pub fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut width = 0;
+    for c in text.chars() {
+        let next = width + c.width().unwrap_or(0);
+        if next + 1 > columns {
+            break;
+        }
+        width = next;
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+/// At most `columns` wide, cut at the beginning.
+pub fn cut_front(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut kept = Vec::new();
+    let mut width = 1;
+    for c in text.chars().rev() {
+        width += c.width().unwrap_or(0);
+        if width > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    let kept: String = kept.into_iter().rev().collect();
+    format!("…{}", kept.trim_start())
+}
+
+/// Padded to `columns` with spaces, by width and not by characters.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// `1 message`, `2 messages`.
+pub fn count(n: u64, one: &str) -> String {
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {}", plural(one))
+    }
+}
+
+fn plural(one: &str) -> String {
+    match one.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{one}s"),
+    }
+}
+
+/// `12.3 MB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return count(bytes, "byte");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `3 minutes ago`.
+pub fn age(time: Time, now: DateTime<FixedOffset>) -> String {
+    let seconds = now.timestamp() - time.seconds;
+    let (n, unit) = match seconds {
+        ..0 => return date(time),
+        0..60 => return "just now".into(),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86_400 => (seconds / 3600, "hour"),
+        86_400..604_800 => (seconds / 86_400, "day"),
+        604_800..2_592_000 => (seconds / 604_800, "week"),
+        2_592_000..31_536_000 => (seconds / 2_592_000, "month"),
+        _ => (seconds / 31_536_000, "year"),
+    };
+    format!("{} ago", count(n.unsigned_abs(), unit))
+}
+
+/// `2026-11-15 01:44:42 +0000`.
+pub fn date(time: Time) -> String {
+    match moment(time) {
+        Some(moment) => moment.format("%Y-%m-%d %H:%M:%S %z").to_string(),
+        None => format!("{} s after 1970", time.seconds),
+    }
+}
+
+/// RFC 3339.
+pub fn rfc3339(time: Time) -> String {
+    moment(time)
+        .map(|moment| moment.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
+        .unwrap_or_default()
+}
+
+fn moment(time: Time) -> Option<DateTime<FixedOffset>> {
+    Some(
+        DateTime::from_timestamp(time.seconds, 0)?
+            .with_timezone(&FixedOffset::east_opt(time.offset)?),
+    )
+}
+
+/// The ten first digits of an id.
+pub fn short(id: impl std::fmt::Display) -> String {
+    id.to_string().chars().take(10).collect()
+}
+
+/// `Character / Chat`, or `group / Chat`.
+pub fn name(timeline: &TimelineName) -> String {
+    let folder = timeline.folder().unwrap_or("group");
+    clean(&format!("{folder} / {}", timeline.chat()))
+}
+
+/// The subject, if it is the user's own words.
+pub fn own_words(snapshot: &Snapshot) -> Option<String> {
+    let chat = snapshot.timeline.chat();
+    let made = snapshot
+        .subject
+        .strip_prefix(chat)
+        .is_some_and(|rest| rest.starts_with(": ") && rest.contains("message"));
+    (!made).then(|| clean(&snapshot.subject))
+}
+
+/// A word for the shell: quoted where it must be.
+pub fn shell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@~+,=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", clean(text).replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_sees_no_live_control_characters() {
+        let hostile = "a\u{1b}[31mred\u{7}\u{9b}2J\r\nb\u{202e}c";
+        assert_eq!(
+            clean(hostile),
+            "a\\u{1b}[31mred\\u{7}\\u{9b}2J  b\\u{202e}c"
+        );
+    }
+
+    #[test]
+    fn sizes_and_counts() {
+        assert_eq!(size(999), "999 bytes");
+        assert_eq!(size(1), "1 byte");
+        assert_eq!(size(12_345_678), "12.3 MB");
+        assert_eq!(size(999_990), "1.0 MB");
+        assert_eq!(count(2, "entry"), "2 entries");
+    }
+
+    #[test]
+    fn wide_characters_are_counted_as_wide() {
+        assert_eq!(cut("雨雨雨雨", 5), "雨雨…");
+        assert_eq!(cut_front("雨雨雨雨", 5), "…雨雨");
+        assert_eq!(pad("雨", 4), "雨  ");
+    }
+
+    #[test]
+    fn words_for_the_shell() {
+        assert_eq!(shell("abc~1"), "abc~1");
+        assert_eq!(shell("it's"), "'it'\\''s'");
+    }
+}

@@ -1,0 +1,123 @@
+//! Writing files so that a power cut leaves either the old bytes or the new ones.
+//!
+//! The order is always the same: the bytes go to a temporary file beside the target, the file is synced,
+//! it takes the target's name, the folder is synced. Before the rename nobody can see the new file under its name;
+//! after the folder's sync nobody can lose it. Both the library and the store write through this module;
+//! it knows nothing of either.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What to do when a file of that name is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Fail with [`io::ErrorKind::AlreadyExists`] and leave it alone.
+    Keep,
+    /// Take its place.
+    Replace,
+}
+
+/// Write `bytes` to `path`, durably; `path`'s folder must exist.
+pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+    let mut temp = Temp::beside(path)?;
+    temp.file().write_all(bytes)?;
+    temp.finish(path, existing)?;
+    sync_dir(parent(path))
+}
+
+/// A file that has no name of its own yet and vanishes when dropped, unless [`finish`](Temp::finish)ed.
+pub struct Temp {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temp {
+    /// A new temporary file in the folder of `target`, so that it can be renamed to it.
+    pub fn beside(target: &Path) -> io::Result<Self> {
+        Self::within(parent(target), ".stvc-")
+    }
+
+    /// A new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
+    pub fn within(dir: &Path, prefix: &str) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let n = NEXT.fetch_add(1, Ordering::Relaxed);
+            // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
+            let path = dir.join(format!("{prefix}{}-{n}.tmp", std::process::id()));
+            match OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(&path)
+            {
+                Ok(file) => {
+                    return Ok(Self { path, file });
+                }
+                // Left behind by a process of the same id that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The open file.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Sync the file and give it its name. The folder is **not** synced: several files may share that step.
+    pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
+        self.file.sync_all()?;
+        match existing {
+            Existing::Replace => fs::rename(&self.path, target),
+            Existing::Keep => match fs::hard_link(&self.path, target) {
+                // Drop removes the temporary name; the target's own name stays.
+                Ok(()) => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                // A file system without hard links: the look before the rename is not atomic, but it is the best there is.
+                Err(_) if !target.try_exists()? => fs::rename(&self.path, target),
+                Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            },
+        }
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        // Gone already after a rename.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Make `dir` and the folders above it, each synced into its parent.
+pub fn create_dir_all(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    create_dir_all(parent(dir))?;
+    match fs::create_dir(dir) {
+        Ok(()) => sync_dir(parent(dir)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sync a folder, so that the names in it survive a power cut.
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(dir)?.sync_all()
+    } else {
+        // Windows cannot sync a folder's handle; NTFS journals its names.
+        Ok(())
+    }
+}
+
+/// The folder that holds `path`; the current one for a bare name.
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}

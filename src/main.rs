@@ -1,0 +1,5 @@
+//! The `stvc` program; all of it is in the library.
+
+fn main() -> std::process::ExitCode {
+    stvc::cli::main()
+}

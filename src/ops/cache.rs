@@ -1,0 +1,139 @@
+//! What is known of unchanged files: which stamps a timeline's files had when they were last seen to equal its newest snapshot.
+//!
+//! Only a shortcut. It lies in `stvc/cache.json`, can be deleted at any time, and a stamp is believed only if the file had been
+//! left alone for two seconds when it was taken: a clock may be too coarse to tell two quick saves apart.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::archive::SnapshotId;
+use crate::st::{Captured, CapturedFile, Groups, Stamp, TimelineName};
+use crate::store::Store;
+
+const QUIET_NS: i64 = 2_000_000_000;
+const VERSION: u32 = 1;
+
+/// The cache, loaded; a missing or unreadable one is empty.
+pub(super) struct Cache {
+    path: PathBuf,
+    document: Document,
+    changed: bool,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    timelines: BTreeMap<String, Known>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Known {
+    head: String,
+    /// When the stamps were taken.
+    seen_ns: i64,
+    chat: Stamp,
+    /// The lorebook's path and stamp; no stamp if the file was missing.
+    lorebook: Option<(String, Option<Stamp>)>,
+    group: Option<(String, Stamp)>,
+}
+
+impl Cache {
+    pub(super) fn load(store: &Store) -> Self {
+        let path = store.private_dir().join("cache.json");
+        let document = fs::read(&path)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Document>(&text).ok());
+        let document = document
+            .filter(|document| document.version == VERSION)
+            .unwrap_or_default();
+        Self {
+            path,
+            document,
+            changed: false,
+        }
+    }
+
+    /// Whether the files in `root` are still those of the snapshot `head`.
+    pub(super) fn is_unchanged(
+        &self,
+        root: &Path,
+        name: &TimelineName,
+        groups: &Groups,
+        head: SnapshotId,
+    ) -> bool {
+        let Some(known) = self.document.timelines.get(name.as_str()) else {
+            return false;
+        };
+        let stamp_of = |path: &str| {
+            fs::metadata(root.join(path))
+                .ok()
+                .map(|found| Stamp::of(&found))
+        };
+        let quiet = |stamp: &Stamp| stamp.mtime_ns < known.seen_ns - QUIET_NS;
+        let same =
+            |path: &str, stamp: &Stamp| quiet(stamp) && stamp_of(path).as_ref() == Some(stamp);
+        let group = name
+            .is_group()
+            .then(|| groups.group_of(name.chat()))
+            .flatten()
+            .map(|path| path.as_str());
+        known.head == head.to_string()
+            && same(name.file().as_str(), &known.chat)
+            && match &known.lorebook {
+                None => true,
+                Some((path, Some(stamp))) => same(path, stamp),
+                Some((path, None)) => stamp_of(path).is_none(),
+            }
+            && match (&known.group, group) {
+                (None, None) => true,
+                (Some((path, stamp)), Some(now)) => path == now && same(path, stamp),
+                _ => false,
+            }
+    }
+
+    /// Remember that these files are the snapshot `head`.
+    pub(super) fn remember(&mut self, captured: &Captured, head: SnapshotId) {
+        let stamped = |file: &CapturedFile| (file.path.as_str().to_owned(), file.stamp);
+        let lorebook = captured.lorebook.as_ref().and_then(|book| {
+            let path = book.path.as_ref()?.as_str().to_owned();
+            Some((path, book.file.as_ref().map(|file| file.stamp)))
+        });
+        let known = Known {
+            head: head.to_string(),
+            seen_ns: now_ns(),
+            chat: captured.chat.stamp,
+            lorebook,
+            group: captured.group.as_ref().map(stamped),
+        };
+        self.document
+            .timelines
+            .insert(captured.name.as_str().to_owned(), known);
+        self.changed = true;
+    }
+
+    /// Write it back if something was learnt. That it fails matters to nobody.
+    pub(super) fn save(mut self) {
+        if !self.changed {
+            return;
+        }
+        self.document.version = VERSION;
+        let temp = self.path.with_extension("tmp");
+        let written = serde_json::to_vec(&self.document)
+            .ok()
+            .and_then(|text| fs::write(&temp, text).ok());
+        if written.is_some() {
+            let _ = fs::rename(&temp, &self.path);
+        }
+    }
+}
+
+fn now_ns() -> i64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,106 @@
+use std::path::PathBuf;
+
+use crate::rules::Finding;
+use crate::{archive, st, store};
+
+/// What this layer returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a verb could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// SillyTavern's files.
+    #[error(transparent)]
+    St(#[from] st::Error),
+    /// The repository.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A snapshot.
+    #[error(transparent)]
+    Archive(#[from] archive::Error),
+    /// No timeline is called that.
+    #[error("no timeline is called {name:?}")]
+    NoSuchTimeline {
+        /// What was asked for.
+        name: String,
+    },
+    /// No snapshot is called that.
+    #[error("no snapshot, tag or timeline is called {name:?}")]
+    NoSuchSnapshot {
+        /// What was asked for.
+        name: String,
+    },
+    /// The history is shorter.
+    #[error("{name:?} has only {steps} earlier snapshots")]
+    NotSoFarBack {
+        /// What was asked for.
+        name: String,
+        /// How many there are.
+        steps: usize,
+    },
+    /// The name fits several.
+    #[error("{name:?} can mean several")]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// What it can mean.
+        candidates: Vec<String>,
+    },
+    /// The option needs exactly one timeline.
+    #[error("{option} needs exactly one timeline")]
+    NeedsOneTimeline {
+        /// The option.
+        option: &'static str,
+    },
+    /// A rule forbids it; nothing was changed.
+    #[error("{}", finding.message)]
+    Refused {
+        /// Which and why.
+        finding: Finding,
+    },
+    /// A restore would overwrite files that hold something else.
+    #[error("something else is there: {}", paths.join(", "))]
+    InTheWay {
+        /// The files.
+        paths: Vec<String>,
+        /// The snapshot, to name it in a hint.
+        snapshot: String,
+    },
+    /// The folder for a restore is not empty.
+    #[error("{} is not empty", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The snapshot has no such part.
+    #[error("snapshot {snapshot} has no {part}")]
+    NoSuchPart {
+        /// The snapshot.
+        snapshot: String,
+        /// The part.
+        part: &'static str,
+    },
+    /// The tag is taken.
+    #[error("the tag {name:?} is already used for snapshot {snapshot}")]
+    TagExists {
+        /// The tag.
+        name: String,
+        /// What it names.
+        snapshot: String,
+    },
+    /// There is no such tag.
+    #[error("there is no tag {name:?}")]
+    NoSuchTag {
+        /// The tag.
+        name: String,
+    },
+    /// The name cannot be a tag.
+    #[error("{name:?} cannot be a tag: {why}")]
+    BadTag {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+}

@@ -1,0 +1,22 @@
+//! One file a verb: plan, do, report. The only layer that joins the others.
+//!
+//! Every verb is `fn verb(&Workspace, &Options, &mut dyn Monitor) -> Result<Report>`; a report is data, and the front end
+//! finds the words. What is wrong with the user's data is a finding in the report; an error is "could not do it".
+
+mod cache;
+pub mod check;
+pub mod diff;
+mod error;
+pub mod init;
+pub mod log;
+mod resolve;
+pub mod restore;
+pub mod show;
+pub mod snapshot;
+mod survey;
+pub mod tag;
+pub mod timelines;
+mod workspace;
+
+pub use error::{Error, Result};
+pub use workspace::{Place, Workspace};

@@ -1,0 +1,63 @@
+//! One snapshot, with its files and its last messages.
+
+use super::{Result, Workspace, resolve};
+use crate::archive::{History, Manifest, Role, Snapshot, Tree};
+use crate::st::{self, MessageText, Raw};
+
+/// One snapshot in detail.
+pub struct Report {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its last messages with their numbers, oldest first.
+    pub last_messages: Vec<(usize, MessageText)>,
+    /// Its lorebook's entries: key and title.
+    pub entries: Vec<(String, String)>,
+}
+
+/// How many of the last messages are shown.
+const LAST: usize = 3;
+
+/// Show the snapshot that `name` names.
+pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let snapshot = resolve::snapshot(name, &store, workspace.library().ok().as_ref())?;
+    let contents = Tree::open(&store.reader(), snapshot.tree)?.materialise(&store.reader())?;
+    let chat = contents.chat();
+    let texts = chat
+        .messages
+        .iter()
+        .enumerate()
+        .rev()
+        .filter_map(|(n, line)| Some((n, st::text_of(line)?)));
+    let mut last_messages: Vec<_> = texts.take(LAST).collect();
+    last_messages.reverse();
+    let tags = History::load(&store)?.tags_of(snapshot.id);
+    let entries = contents
+        .bytes(Role::Lorebook)
+        .map(titles)
+        .unwrap_or_default();
+    Ok(Report {
+        snapshot,
+        tags,
+        manifest: contents.manifest.clone(),
+        last_messages,
+        entries,
+    })
+}
+
+fn titles(book: &[u8]) -> Vec<(String, String)> {
+    let members = Raw::parse(book)
+        .and_then(|book| book.get("entries")?.members())
+        .unwrap_or_default();
+    let title = |member: st::Member<'_>| {
+        (
+            member.key.to_string_lossy(),
+            st::entry_comment(member.value).unwrap_or_default(),
+        )
+    };
+    members.into_iter().map(title).collect()
+}

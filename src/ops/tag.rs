@@ -1,0 +1,141 @@
+//! Names for snapshots.
+
+use super::{Error, Result, Workspace, resolve};
+use crate::archive::{History, Snapshot, SnapshotId};
+use crate::store::{RefChange, RefName, Store};
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Options {
+    /// List them.
+    List,
+    /// Give a snapshot a name.
+    Add {
+        /// The name.
+        name: String,
+        /// The snapshot.
+        snapshot: String,
+    },
+    /// Take a name away; the snapshot stays while its timeline has it.
+    Delete {
+        /// The name.
+        name: String,
+    },
+}
+
+/// A tag and what it names.
+pub struct Tag {
+    /// The name.
+    pub name: String,
+    /// The snapshot.
+    pub snapshot: Snapshot,
+}
+
+/// List, add or delete: the tags that were listed, added or deleted.
+pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
+    let store = workspace.open_store()?;
+    match options {
+        Options::List => {
+            let history = History::load(&store)?;
+            let tag = |(name, id): (&str, SnapshotId)| {
+                Some(Tag {
+                    name: name.to_owned(),
+                    snapshot: history.get(id)?.clone(),
+                })
+            };
+            Ok(history.tags().filter_map(tag).collect())
+        }
+        Options::Add { name, snapshot } => {
+            let snapshot = resolve::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
+            let lock = workspace.lock(&store)?;
+            let tag = tag_ref(name)?;
+            let before = store.ref_target(&tag)?;
+            if before != Some(snapshot.id.0) {
+                free(&store, name)?;
+                let change = RefChange {
+                    name: tag,
+                    before,
+                    after: Some(snapshot.id.0),
+                };
+                store.transact(&lock, workspace.timestamp(), vec![change], Vec::new())?;
+            }
+            Ok(vec![Tag {
+                name: name.clone(),
+                snapshot,
+            }])
+        }
+        Options::Delete { name } => {
+            let lock = workspace.lock(&store)?;
+            let tag = tag_ref(name)?;
+            let before = store
+                .ref_target(&tag)?
+                .ok_or_else(|| Error::NoSuchTag { name: name.clone() })?;
+            let snapshot = resolve::read(&store, SnapshotId(before))?;
+            // A checkpoint may hang by its tag alone; the operation log must still find it.
+            let kept = RefName::kept(before);
+            let kept_before = store.ref_target(&kept)?;
+            let changes = vec![
+                RefChange {
+                    name: kept,
+                    before: kept_before,
+                    after: Some(before),
+                },
+                RefChange {
+                    name: tag,
+                    before: Some(before),
+                    after: None,
+                },
+            ];
+            store.transact(&lock, workspace.timestamp(), changes, Vec::new())?;
+            Ok(vec![Tag {
+                name: name.clone(),
+                snapshot,
+            }])
+        }
+    }
+}
+
+fn tag_ref(name: &str) -> Result<RefName> {
+    let bad = |why| Error::BadTag {
+        name: name.to_owned(),
+        why,
+    };
+    if name.trim().is_empty() {
+        return Err(bad("it is empty"));
+    }
+    if name.starts_with("b3:") {
+        return Err(bad("names that begin with b3: are content ids"));
+    }
+    RefName::tag(name).ok_or_else(|| bad("it is too long"))
+}
+
+/// The ref of a tag that must not exist yet.
+pub(super) fn free(store: &Store, name: &str) -> Result<RefName> {
+    let tag = tag_ref(name)?;
+    match store.ref_target(&tag)? {
+        None => Ok(tag),
+        Some(id) => Err(Error::TagExists {
+            name: name.to_owned(),
+            snapshot: id.to_string(),
+        }),
+    }
+}
+
+/// A tag for a checkpoint that the user gave no name: `<chat> @<message>`, numbered if it is taken by another one.
+pub(super) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) -> Result<RefName> {
+    let chat: String = snapshot.timeline.chat().chars().take(60).collect();
+    let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
+    let mut number = 1;
+    loop {
+        let numbered = if number == 1 {
+            name.clone()
+        } else {
+            format!("{name} ({number})")
+        };
+        let tag = tag_ref(&numbered)?;
+        match store.ref_target(&tag)? {
+            Some(id) if id != snapshot.id.0 => number += 1,
+            _ => return Ok(tag),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! All timelines, and what became of each since its newest snapshot: `timelines` and `status` are two views of this.
+
+use std::collections::BTreeSet;
+
+use super::cache::Cache;
+use super::{Result, Workspace, survey};
+use crate::archive::{History, Snapshot, State};
+use crate::progress::Monitor;
+use crate::rules::{self, Finding, Level};
+use crate::st::TimelineName;
+use crate::store::Store;
+
+/// What became of a timeline since its newest snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It has no snapshot.
+    New,
+    /// Its files hold something else now.
+    Changed,
+    /// Its files are what the snapshot has.
+    Unchanged,
+    /// Its file is gone.
+    Deleted,
+    /// Its files could not be read.
+    Unreadable,
+}
+
+impl Change {
+    /// The word in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Unchanged => "unchanged",
+            Change::Deleted => "deleted",
+            Change::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// One timeline.
+pub struct Timeline {
+    /// Its name.
+    pub name: TimelineName,
+    /// Its newest snapshot.
+    pub head: Option<Snapshot>,
+    /// What became of it since.
+    pub change: Change,
+    /// How many messages it has now; of a deleted one, had.
+    pub messages: u64,
+    /// How many snapshots it has.
+    pub snapshots: usize,
+    /// The timeline it forked from.
+    pub parent: Option<TimelineName>,
+    /// How many messages it shares with that.
+    pub fork_at: Option<u64>,
+    /// Its lorebook's name.
+    pub lorebook: Option<String>,
+}
+
+/// All of them.
+pub struct Report {
+    /// By name.
+    pub timelines: Vec<Timeline>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether there is a store.
+    pub has_store: bool,
+}
+
+/// Look at every timeline of the library and the store.
+pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let store = workspace.find_store()?;
+    let history = match &store {
+        Some(store) => History::load(store)?,
+        None => History::default(),
+    };
+    let mut cache = store.as_ref().map(Cache::load);
+    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let stored = history.heads().map(|(name, _)| name.clone());
+    let all: BTreeSet<_> = here.iter().cloned().chain(stored).collect();
+
+    let mut findings: Vec<_> = scan
+        .unreadable
+        .iter()
+        .map(|(subject, why)| Finding::new("unreadable", Level::Error, subject, why))
+        .collect();
+    let mut list = Vec::new();
+    monitor.begin("looking at timelines", Some(all.len() as u64));
+    for name in all {
+        let mut timeline = of_store(&name, &history);
+        if here.contains(&name) {
+            match survey::look(store.as_ref(), &library, &scan.groups, &name, &mut cache) {
+                Ok(look) => {
+                    timeline.change = match (&look.head, look.unchanged) {
+                        (None, _) => Change::New,
+                        (Some(_), true) => Change::Unchanged,
+                        (Some(_), false) => Change::Changed,
+                    };
+                    if let Some(captured) = &look.captured {
+                        timeline.messages = State::of(captured).manifest.messages;
+                        timeline.lorebook =
+                            captured.lorebook.as_ref().map(|book| book.name.clone());
+                        findings.extend(rules::captured(captured));
+                    }
+                }
+                Err(error) => {
+                    timeline.change = Change::Unreadable;
+                    findings.push(Finding::new(
+                        "unreadable",
+                        Level::Error,
+                        name.as_str(),
+                        error.to_string(),
+                    ));
+                }
+            }
+        }
+        list.push(timeline);
+        monitor.advance(1);
+    }
+    save_cache(store.as_ref(), cache);
+    Ok(Report {
+        timelines: list,
+        findings,
+        has_store: store.is_some(),
+    })
+}
+
+fn of_store(name: &TimelineName, history: &History) -> Timeline {
+    let head = history.head(name);
+    let (own, origin) = head.map(|head| history.own(head)).unwrap_or_default();
+    Timeline {
+        name: name.clone(),
+        change: Change::Deleted,
+        messages: head.map_or(0, |head| head.messages),
+        snapshots: own.len(),
+        fork_at: own.last().and_then(|first| first.fork_at),
+        parent: origin.map(|origin| origin.timeline.clone()),
+        lorebook: head.and_then(|head| head.lorebook.clone()),
+        head: head.cloned(),
+    }
+}
+
+/// What was learnt while looking is worth keeping, and readers have no lock: the last one to write wins, and all are right.
+fn save_cache(store: Option<&Store>, cache: Option<Cache>) {
+    if let (Some(_), Some(cache)) = (store, cache) {
+        cache.save();
+    }
+}

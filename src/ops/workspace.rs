@@ -1,0 +1,96 @@
+//! What every verb works on: a library, its store, and the moment of the command.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+
+use super::Result;
+use crate::st::Library;
+use crate::store::{self, Lock, Store, Time};
+
+/// Where the library is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A user directory, an install, or a folder of users.
+    At(PathBuf),
+    /// Somewhere from this folder upward.
+    Above(PathBuf),
+}
+
+/// The surroundings of a command.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// Where the library is.
+    pub library: Place,
+    /// Which user's, if there are several.
+    pub user: Option<String>,
+    /// Where the store is, if not in the library.
+    pub store: Option<PathBuf>,
+    /// The command line, for the lock and the operation log.
+    pub command: Vec<String>,
+    /// The moment of the command.
+    pub now: DateTime<FixedOffset>,
+    /// How long to wait for another process.
+    pub patience: Duration,
+}
+
+impl Workspace {
+    /// The library.
+    pub fn library(&self) -> Result<Library> {
+        let user = self.user.as_deref();
+        Ok(match &self.library {
+            Place::At(dir) => Library::open(dir, user)?,
+            Place::Above(dir) => Library::find(dir, user)?,
+        })
+    }
+
+    /// Where the store is or will be.
+    pub fn store_path(&self) -> Result<PathBuf> {
+        match &self.store {
+            Some(path) => Ok(path.clone()),
+            None => Ok(self.library()?.root().join(".stvc")),
+        }
+    }
+
+    /// The store, which must exist.
+    pub fn open_store(&self) -> Result<Store> {
+        Ok(Store::open(&self.store_path()?)?)
+    }
+
+    /// The store, or `None` if there is none yet.
+    pub fn find_store(&self) -> Result<Option<Store>> {
+        match Store::open(&self.store_path()?) {
+            Ok(store) => Ok(Some(store)),
+            Err(store::Error::NoStore { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Take the store's lock.
+    pub(super) fn lock<'s>(&self, store: &'s Store) -> Result<Lock<'s>> {
+        Ok(store.lock(&self.command, &self.timestamp(), self.patience)?)
+    }
+
+    /// The moment of the command as text.
+    pub(super) fn timestamp(&self) -> String {
+        self.now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+    }
+
+    /// The moment of the command as git keeps it.
+    pub(super) fn time(&self) -> Time {
+        Time {
+            seconds: self.now.timestamp(),
+            offset: self.now.offset().local_minus_utc(),
+        }
+    }
+}
+
+/// `path` as the user would have to type it inside `root`.
+pub(super) fn relative_to(path: &Path, root: &Path) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let root = std::path::absolute(root).ok()?;
+    let relative = path.strip_prefix(root).ok()?;
+    let parts: Option<Vec<_>> = relative.iter().map(|part| part.to_str()).collect();
+    Some(parts?.join("/"))
+}

@@ -1,0 +1,249 @@
+//! A consistent read of one timeline's files.
+//!
+//! The chat, its lorebook and its group's file are saved one after the other, and nothing locks them. So: note each file's
+//! stamp, read them all, look at all the stamps again. Only if none moved did the bytes stand side by side at one moment
+//! (the one between the last read and the first second look).
+
+use super::{Chat, Error, Groups, Library, LibraryPath, Result, TimelineName};
+use super::{bound_lorebook, lorebook_path};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Pauses before the second and later attempts. A save takes a few milliseconds; a slow disk gets more time.
+const PAUSES_MS: [u64; 4] = [10, 40, 80, 160];
+
+/// What tells two states of a file apart without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Length in bytes.
+    pub len: u64,
+    /// Last change, in nanoseconds since 1970; 0 where the system does not say.
+    pub mtime_ns: i64,
+    /// The file's number, new at every atomic save; 0 where there is none.
+    pub inode: u64,
+}
+
+impl Stamp {
+    /// The stamp of a file.
+    pub fn of(metadata: &Metadata) -> Self {
+        let mtime_ns = match metadata
+            .modified()
+            .map(|time| time.duration_since(UNIX_EPOCH))
+        {
+            Ok(Ok(since)) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+            Ok(Err(before)) => {
+                i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns)
+            }
+            Err(_) => 0,
+        };
+        Self {
+            len: metadata.len(),
+            mtime_ns,
+            inode: inode(metadata),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn inode(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Metadata) -> u64 {
+    0
+}
+
+/// Where files are read from.
+pub trait Files {
+    /// All bytes of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// The stamp of a file.
+    fn stamp(&self, path: &Path) -> io::Result<Stamp>;
+}
+
+/// The files on the disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        fs::metadata(path).map(|metadata| Stamp::of(&metadata))
+    }
+}
+
+/// One timeline's files as they stood side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// The timeline.
+    pub name: TimelineName,
+    /// The chat file.
+    pub chat: CapturedFile,
+    /// The lorebook bound to the chat.
+    pub lorebook: Option<CapturedBook>,
+    /// The file of the group that the chat belongs to.
+    pub group: Option<CapturedFile>,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedFile {
+    /// Its place in the library.
+    pub path: LibraryPath,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its stamp.
+    pub stamp: Stamp,
+}
+
+/// A lorebook that a chat is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedBook {
+    /// Its name, as the chat has it.
+    pub name: String,
+    /// Its file's place; none if the name gives no file name.
+    pub path: Option<LibraryPath>,
+    /// Its file; none if it is missing.
+    pub file: Option<CapturedFile>,
+}
+
+/// Read a timeline's files. What exists but cannot be read is an error: a snapshot without it would claim that it was
+/// not there.
+pub fn capture(
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    files: &dyn Files,
+) -> Result<Captured> {
+    let attempt = Attempt {
+        root: library.root(),
+        files,
+    };
+    let mut pauses = PAUSES_MS.into_iter();
+    loop {
+        let changed = match attempt.capture(groups, name)? {
+            Read::Steady(captured) => return Ok(captured),
+            Read::Moved(path) => path,
+        };
+        match pauses.next() {
+            Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
+            None => {
+                return Err(Error::ChangedWhileReading {
+                    path: changed.under(library.root()),
+                });
+            }
+        }
+    }
+}
+
+/// The outcome of a read that others may disturb.
+enum Read<T> {
+    Steady(T),
+    /// This file changed meanwhile.
+    Moved(LibraryPath),
+}
+
+struct Attempt<'a> {
+    root: &'a Path,
+    files: &'a dyn Files,
+}
+
+impl Attempt<'_> {
+    fn capture(&self, groups: &Groups, name: &TimelineName) -> Result<Read<Captured>> {
+        let chat = match self.read(&name.file())? {
+            Read::Steady(Some(chat)) => chat,
+            Read::Steady(None) => {
+                let path = name.file().under(self.root);
+                return Err(Error::Io {
+                    path,
+                    source: io::ErrorKind::NotFound.into(),
+                });
+            }
+            Read::Moved(path) => return Ok(Read::Moved(path)),
+        };
+        let group_path = if name.is_group() {
+            groups.group_of(name.chat())
+        } else {
+            None
+        };
+        let group = match group_path.map(|path| self.read(path)).transpose()? {
+            Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
+            Some(Read::Steady(group)) => group,
+            None => None,
+        };
+        let bound = bound_lorebook(
+            &Chat::split(&chat.bytes, name.is_group()),
+            name,
+            group.as_ref().map(|group| group.bytes.as_slice()),
+        );
+        let lorebook = match bound {
+            None => None,
+            Some(name) => {
+                let path = lorebook_path(&name);
+                let file = match path.as_ref().map(|path| self.read(path)).transpose()? {
+                    Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
+                    Some(Read::Steady(file)) => file,
+                    None => None,
+                };
+                Some(CapturedBook { name, path, file })
+            }
+        };
+
+        let book = lorebook.as_ref();
+        let seen = [
+            (Some(&chat.path), Some(&chat)),
+            (group_path, group.as_ref()),
+            (
+                book.and_then(|book| book.path.as_ref()),
+                book.and_then(|book| book.file.as_ref()),
+            ),
+        ];
+        for (path, file) in seen {
+            if let Some(path) = path
+                && self.stamp(path)? != file.map(|file| file.stamp)
+            {
+                return Ok(Read::Moved(path.clone()));
+            }
+        }
+        Ok(Read::Steady(Captured {
+            name: name.clone(),
+            chat,
+            lorebook,
+            group,
+        }))
+    }
+
+    /// A file with the stamp it had before it was read; none if it is missing.
+    fn read(&self, path: &LibraryPath) -> Result<Read<Option<CapturedFile>>> {
+        let Some(stamp) = self.stamp(path)? else {
+            return Ok(Read::Steady(None));
+        };
+        let full = path.under(self.root);
+        match self.files.read(&full) {
+            Ok(bytes) if bytes.len() as u64 == stamp.len => Ok(Read::Steady(Some(CapturedFile {
+                path: path.clone(),
+                bytes,
+                stamp,
+            }))),
+            Ok(_) => Ok(Read::Moved(path.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::Moved(path.clone())),
+            Err(source) => Err(Error::Io { path: full, source }),
+        }
+    }
+
+    fn stamp(&self, path: &LibraryPath) -> Result<Option<Stamp>> {
+        let full = path.under(self.root);
+        match self.files.stamp(&full) {
+            Ok(stamp) => Ok(Some(stamp)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Io { path: full, source }),
+        }
+    }
+}

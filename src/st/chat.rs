@@ -1,0 +1,227 @@
+//! A chat file: a header line and one line a message.
+//!
+//! The file is split at `\n` and nowhere else (U+2028 and CR stand inside lines), so joining the lines gives the bytes back
+//! whatever the file holds: a BOM, CRLF, blank lines, a torn last line, no JSON at all.
+
+use super::json::{Key, Raw, for_members};
+
+/// A chat file in its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chat<'a> {
+    /// Line 1; none in a group chat of SillyTavern 1.12, which begins with its first message.
+    pub header: Option<&'a [u8]>,
+    /// The lines after the header, blank ones included: a message's index is its place here.
+    pub messages: Vec<&'a [u8]>,
+}
+
+impl<'a> Chat<'a> {
+    /// Split a file. In a group chat a first line that is an object without `chat_metadata` is a message.
+    pub fn split(bytes: &'a [u8], is_group: bool) -> Self {
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let first = lines.next();
+        if is_group && first.is_some_and(is_headless) {
+            Self {
+                header: None,
+                messages: first.into_iter().chain(lines).collect(),
+            }
+        } else {
+            Self {
+                header: first,
+                messages: lines.collect(),
+            }
+        }
+    }
+
+    /// The file's bytes.
+    pub fn join(&self) -> Vec<u8> {
+        let lines = self.header.iter().chain(&self.messages);
+        let mut bytes = Vec::with_capacity(lines.clone().map(|line| line.len() + 1).sum());
+        for (at, line) in lines.enumerate() {
+            if at > 0 {
+                bytes.push(b'\n');
+            }
+            bytes.extend_from_slice(line);
+        }
+        bytes
+    }
+
+    /// The chat up to and with message `n`.
+    pub fn upto(&self, n: usize) -> Chat<'a> {
+        let end = self.messages.len().min(n.saturating_add(1));
+        Chat {
+            header: self.header,
+            messages: self.messages[..end].to_vec(),
+        }
+    }
+
+    /// The number of messages: lines that are not blank.
+    pub fn message_count(&self) -> usize {
+        self.messages.iter().filter(|line| !is_blank(line)).count()
+    }
+}
+
+/// One message of a chat. SillyTavern and its extensions are loose about types, so nothing here fails: what is not there,
+/// or of another type, reads as none.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    raw: Raw<'a>,
+    name: Option<Raw<'a>>,
+    is_user: Option<Raw<'a>>,
+    is_system: Option<Raw<'a>>,
+    mes: Option<Raw<'a>>,
+    send_date: Option<Raw<'a>>,
+    extra: Option<Raw<'a>>,
+    swipe_id: Option<Raw<'a>>,
+    swipes: Option<Raw<'a>>,
+    swipe_info: Option<Raw<'a>>,
+}
+
+impl<'a> Message<'a> {
+    /// Read a line; none if it is no UTF-8 or no JSON object.
+    pub fn read(line: &'a [u8]) -> Option<Self> {
+        Self::read_str(str::from_utf8(line).ok()?)
+    }
+
+    fn read_str(line: &'a str) -> Option<Self> {
+        let mut message = Self {
+            // Not looked at unless the line proves to be an object.
+            raw: Raw::object(line),
+            name: None,
+            is_user: None,
+            is_system: None,
+            mes: None,
+            send_date: None,
+            extra: None,
+            swipe_id: None,
+            swipes: None,
+            swipe_info: None,
+        };
+        for_members(line, |key, value| {
+            if key.contains('\\') {
+                if let Some(key) = Key::decode(key.as_bytes()) {
+                    message.take(key.as_bytes(), value);
+                }
+            } else {
+                message.take(key.trim_matches('"').as_bytes(), value);
+            }
+        })?;
+        Some(message)
+    }
+
+    /// A later member of the same key takes the place of an earlier one, as in JavaScript.
+    fn take(&mut self, key: &[u8], value: Raw<'a>) {
+        let field = match key {
+            b"name" => &mut self.name,
+            b"is_user" => &mut self.is_user,
+            b"is_system" => &mut self.is_system,
+            b"mes" => &mut self.mes,
+            b"send_date" => &mut self.send_date,
+            b"extra" => &mut self.extra,
+            b"swipe_id" => &mut self.swipe_id,
+            b"swipes" => &mut self.swipes,
+            b"swipe_info" => &mut self.swipe_info,
+            _ => return,
+        };
+        *field = Some(value);
+    }
+
+    /// The whole object.
+    pub fn raw(&self) -> Raw<'a> {
+        self.raw
+    }
+
+    /// The speaker.
+    pub fn name(&self) -> Option<String> {
+        self.name?.string()
+    }
+
+    /// Whether the user said it.
+    pub fn is_user(&self) -> bool {
+        self.is_user.is_some_and(|value| value.truthy())
+    }
+
+    /// Whether it is hidden from the prompt.
+    pub fn is_system(&self) -> bool {
+        self.is_system.is_some_and(|value| value.truthy())
+    }
+
+    /// The text.
+    pub fn text(&self) -> Option<String> {
+        self.mes?.string()
+    }
+
+    /// The date, which may be a string in one of several forms or a number.
+    pub fn send_date(&self) -> Option<Raw<'a>> {
+        self.send_date
+    }
+
+    /// What SillyTavern and extensions keep beside the text.
+    pub fn extra(&self) -> Option<Raw<'a>> {
+        self.extra.filter(Raw::is_object)
+    }
+
+    /// Which of the swipes is shown.
+    pub fn swipe_id(&self) -> Option<i64> {
+        self.swipe_id?.integer()
+    }
+
+    /// The texts to choose from.
+    pub fn swipes(&self) -> Option<Vec<Raw<'a>>> {
+        self.swipes?.items()
+    }
+
+    /// What belongs to each of the swipes.
+    pub fn swipe_info(&self) -> Option<Vec<Raw<'a>>> {
+        self.swipe_info?.items()
+    }
+}
+
+/// What a person reads of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageText {
+    /// The speaker; empty if there is none.
+    pub name: String,
+    /// The text; empty if there is none.
+    pub text: String,
+    /// Whether the user said it.
+    pub is_user: bool,
+    /// Whether it is hidden from the prompt.
+    pub is_system: bool,
+}
+
+/// Read a line for showing it, also one that is no valid UTF-8; none if it is no JSON object even then.
+pub fn text_of(line: &[u8]) -> Option<MessageText> {
+    let line = String::from_utf8_lossy(line);
+    let message = Message::read_str(&line)?;
+    Some(MessageText {
+        name: message.name().unwrap_or_default(),
+        text: message.text().unwrap_or_default(),
+        is_user: message.is_user(),
+        is_system: message.is_system(),
+    })
+}
+
+/// The indices of the messages that SillyTavern drops without a word when it opens the chat: lines that are not blank and
+/// either no JSON or a value such as `null`. It decodes invalid UTF-8 leniently, and so must this.
+pub fn broken_lines(chat: &Chat) -> Vec<usize> {
+    let lines = chat.messages.iter().enumerate();
+    lines
+        .filter(|(_, line)| !is_blank(line))
+        .filter(|(_, line)| {
+            let line = String::from_utf8_lossy(line);
+            !Raw::parse_str(&line).is_some_and(|value| value.truthy())
+        })
+        .map(|(index, _)| index)
+        .collect()
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+/// Whether a group chat's first line is a message. SillyTavern reads invalid UTF-8 leniently, and so must this.
+fn is_headless(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    Raw::parse_str(&line)
+        .is_some_and(|value| value.is_object() && value.get("chat_metadata").is_none())
+}

@@ -1,0 +1,156 @@
+//! Finding the user directory from what a person points at.
+
+use super::{Error, Result};
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+const DEFAULT_USER: &str = "default-user";
+
+/// How much a folder must look like a user directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// The person pointed here: `chats/` is enough.
+    Named,
+    /// Met on the way up, where any folder may have some `chats/`: there must be more of SillyTavern's about it. And only
+    /// a `holder` may have users in it: a home folder is not the library that somebody copied into it.
+    Found { holder: bool },
+}
+
+/// See [`Library::open`](super::Library::open).
+pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<PathBuf> {
+    let dir = std::path::absolute(dir).map_err(Error::io(dir))?;
+    fs::read_dir(&dir).map_err(Error::io(&dir))?;
+    match at(&dir, user, Proof::Named)? {
+        Some(root) => Ok(root),
+        None => Err(Error::NotALibrary { path: dir }),
+    }
+}
+
+/// See [`Library::find`](super::Library::find).
+pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
+    let mut from = std::path::absolute(start).map_err(Error::io(start))?;
+    if from.components().any(|part| part == Component::ParentDir) {
+        from = fs::canonicalize(&from).map_err(Error::io(start))?;
+    }
+    let mut without_user = None;
+    for dir in from.ancestors() {
+        // Beside somebody else's user directory, the one asked for may lie.
+        let holder = dir == from || dir.ends_with("data") || without_user.is_some();
+        match at(dir, user, Proof::Found { holder }) {
+            Ok(Some(root)) => return Ok(root),
+            Ok(None) => {}
+            Err(error @ Error::NoSuchUser { .. }) => without_user = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(without_user.unwrap_or_else(|| Error::NoLibraryFound {
+        start: start.to_path_buf(),
+    }))
+}
+
+/// The user directory that `dir` is or holds.
+fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
+    if is_user(dir, proof) {
+        return match user {
+            Some(user) if dir.file_name().is_none_or(|name| name != user) => {
+                Err(Error::NoSuchUser {
+                    path: dir.to_path_buf(),
+                    user: user.to_owned(),
+                })
+            }
+            _ => Ok(Some(dir.to_path_buf())),
+        };
+    }
+    if let Some(root) = among(&dir.join("data"), user, proof)? {
+        return Ok(Some(root));
+    }
+    match proof {
+        Proof::Found { holder: false } => Ok(None),
+        _ => among(dir, user, proof),
+    }
+}
+
+/// The directory of the chosen user among those in `holder`; none if it holds no user directory at all.
+fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
+    let users = match users(holder, proof) {
+        Ok(users) => users,
+        // Met on the way up, a folder one may not list is just not it.
+        Err(error) if proof != Proof::Named || is_absent(&error) => return Ok(None),
+        Err(error) => return Err(Error::io(holder)(error)),
+    };
+    if users.is_empty() {
+        return Ok(None);
+    }
+    let chosen = match (user, users.as_slice()) {
+        (Some(user), users) => {
+            users
+                .iter()
+                .find(|name| *name == user)
+                .ok_or_else(|| Error::NoSuchUser {
+                    path: holder.to_path_buf(),
+                    user: user.to_owned(),
+                })?
+        }
+        (None, [only]) => only,
+        (None, several) => match several.iter().find(|name| *name == DEFAULT_USER) {
+            Some(default) => default,
+            None => {
+                return Err(Error::SeveralUsers {
+                    path: holder.to_path_buf(),
+                    users,
+                });
+            }
+        },
+    };
+    Ok(Some(holder.join(chosen)))
+}
+
+/// The names of the user directories in `holder`, sorted.
+fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
+    let mut users = Vec::new();
+    for entry in fs::read_dir(holder)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && is_user(&entry.path(), proof)
+        {
+            users.push(name);
+        }
+    }
+    users.sort_unstable();
+    Ok(users)
+}
+
+fn is_user(dir: &Path, proof: Proof) -> bool {
+    let has = |name: &str| dir.join(name).is_dir();
+    let settings = dir.join("settings.json").is_file();
+    if !has("chats") {
+        return settings && (has("group chats") || has("worlds"));
+    }
+    settings
+        || proof == Proof::Named
+        || dir.file_name().is_some_and(|name| name == DEFAULT_USER)
+        || ["group chats", "groups", "worlds", "characters"]
+            .into_iter()
+            .any(has)
+        || holds_chats(&dir.join("chats"))
+}
+
+/// Whether there is some `*/*.jsonl` in `dir`.
+fn holds_chats(dir: &Path) -> bool {
+    let list = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    list(dir)
+        .flat_map(|folder| list(&folder.path()))
+        .any(|file| {
+            Path::new(&file.file_name())
+                .extension()
+                .is_some_and(|ending| ending == "jsonl")
+        })
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

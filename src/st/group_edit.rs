@@ -1,0 +1,113 @@
+//! The one thing a restore does to a group's file: list a chat in it, and for chats of SillyTavern 1.12 put the chat's metadata
+//! there. All other bytes stay as they are.
+
+use super::json::Raw;
+use super::{Chat, TimelineName, metadata, replace};
+
+/// The group's file with `name` listed in `chats`. `None` if it cannot be edited; the same bytes if it is listed already.
+pub fn list_in_group(group: &[u8], name: &TimelineName) -> Option<Vec<u8>> {
+    let chats = Raw::parse(group)?.get("chats")?;
+    let items = chats.items()?;
+    if items
+        .iter()
+        .any(|item| item.string().as_deref() == Some(name.chat()))
+    {
+        return Some(group.to_vec());
+    }
+    let value = serde_json::to_string(name.chat()).ok()?;
+    Some(insert_last(group, chats, &value))
+}
+
+/// The group's file with the metadata of the chat `name` set to `value`. The same bytes if it is that already.
+pub fn set_group_metadata(group: &[u8], name: &TimelineName, value: &[u8]) -> Option<Vec<u8>> {
+    let headless = Chat {
+        header: None,
+        messages: Vec::new(),
+    };
+    if let Some(current) = metadata(&headless, name, Some(group)) {
+        let span = current.span_in(group);
+        return Some([&group[..span.start], value, &group[span.end..]].concat());
+    }
+    let member = format!(
+        "{}: {}",
+        serde_json::to_string(name.chat()).ok()?,
+        std::str::from_utf8(value).ok()?
+    );
+    let root = Raw::parse(group)?;
+    match root.get("past_metadata") {
+        Some(past) if past.is_object() => Some(insert_last(group, past, &member)),
+        Some(_) => replace(
+            group,
+            &["past_metadata"],
+            format!("{{{member}}}").as_bytes(),
+        ),
+        None => Some(insert_last(
+            group,
+            root,
+            &format!("\"past_metadata\": {{{member}}}"),
+        )),
+    }
+}
+
+/// Put `item` at the end of an array or object, with the spacing that its last item has.
+fn insert_last(text: &[u8], container: Raw<'_>, item: &str) -> Vec<u8> {
+    let span = container.span_in(text);
+    let inside = &text[span.start + 1..span.end - 1];
+    let content_end = inside
+        .iter()
+        .rposition(|byte| !byte.is_ascii_whitespace())
+        .map_or(0, |last| last + 1);
+    let lead: &[u8] = {
+        let begin = inside
+            .iter()
+            .position(|byte| !byte.is_ascii_whitespace())
+            .unwrap_or(0);
+        &inside[..begin]
+    };
+    let at = span.start + 1 + content_end;
+    let comma: &[u8] = if content_end > 0 { b"," } else { b"" };
+    [&text[..at], comma, lead, item.as_bytes(), &text[at..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: &[u8] = b"{\n    \"id\": \"1\",\n    \"chat_id\": \"a\",\n    \"chat_metadata\": {\"x\": 1},\n    \"chats\": [\n        \"a\"\n    ]\n}";
+
+    #[test]
+    fn a_chat_is_listed_once_and_nothing_else_moves() {
+        let name = TimelineName::group("b \"x\"").unwrap();
+        let edited = list_in_group(GROUP, &name).unwrap();
+        let text = String::from_utf8(edited.clone()).unwrap();
+        assert_eq!(
+            text,
+            String::from_utf8_lossy(GROUP)
+                .replace("\"a\"\n    ]", "\"a\",\n        \"b \\\"x\\\"\"\n    ]")
+        );
+        assert_eq!(list_in_group(&edited, &name).unwrap(), edited);
+        assert_eq!(
+            list_in_group(b"{\"chats\":[]}", &TimelineName::group("q").unwrap()).unwrap(),
+            b"{\"chats\":[\"q\"]}"
+        );
+        assert_eq!(list_in_group(b"{}", &name), None);
+    }
+
+    #[test]
+    fn metadata_goes_where_sillytavern_looks_for_it() {
+        let headless = Chat {
+            header: None,
+            messages: Vec::new(),
+        };
+        for chat in ["a", "b"] {
+            let name = TimelineName::group(chat).unwrap();
+            let edited = set_group_metadata(GROUP, &name, b"{\"y\":2}").unwrap();
+            assert_eq!(
+                metadata(&headless, &name, Some(&edited))
+                    .unwrap()
+                    .as_bytes(),
+                b"{\"y\":2}"
+            );
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which group a group chat belongs to: only the group's own file says so.
+
+use super::json::Raw;
+use super::name::{LibraryPath, chat_name};
+use std::collections::HashMap;
+
+/// The groups of a library, by their chats.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    of_chat: HashMap<String, LibraryPath>,
+}
+
+impl Groups {
+    /// The file of the group that `chat` (a name as [`TimelineName::chat`](super::TimelineName::chat) gives it) belongs to.
+    pub fn group_of(&self, chat: &str) -> Option<&LibraryPath> {
+        self.of_chat.get(chat)
+    }
+
+    /// From the groups' files, in an order that does not depend on the file system; also tells which ones are no JSON object.
+    /// If two groups list one chat, the first has it; being listed goes before being the open chat.
+    pub(super) fn read(files: &[(LibraryPath, Vec<u8>)]) -> (Self, Vec<LibraryPath>) {
+        let mut groups = Self::default();
+        let mut broken = Vec::new();
+        let mut open = Vec::new();
+        for (path, bytes) in files {
+            // Lenient as SillyTavern is: only a chat's name could be hurt by it.
+            let text = String::from_utf8_lossy(bytes);
+            let Some(group) = Raw::parse_str(&text).filter(Raw::is_object) else {
+                broken.push(path.clone());
+                continue;
+            };
+            let listed = group
+                .get("chats")
+                .and_then(|chats| chats.items())
+                .unwrap_or_default();
+            for id in listed.iter().filter_map(Raw::string) {
+                groups.add(id, path);
+            }
+            open.extend(
+                group
+                    .get("chat_id")
+                    .and_then(|id| id.string())
+                    .map(|id| (id, path)),
+            );
+        }
+        for (id, path) in open {
+            groups.add(id, path);
+        }
+        (groups, broken)
+    }
+
+    fn add(&mut self, id: String, path: &LibraryPath) {
+        // A group lists names as they were typed; the file's name may differ.
+        if let Some(file) = chat_name(&id).filter(|file| *file != id) {
+            self.of_chat.entry(file).or_insert_with(|| path.clone());
+        }
+        self.of_chat.entry(id).or_insert_with(|| path.clone());
+    }
+}

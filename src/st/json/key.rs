@@ -1,0 +1,117 @@
+//! Strings as JavaScript sees them: sequences of UTF-16 units that need not pair up.
+
+/// A decoded string as WTF-8: UTF-8, in which lone surrogates have their own three bytes. Two of them are equal if and only
+/// if JavaScript would see the same string.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    /// Decode a JSON string, given with its quotes; none if it is no such thing.
+    pub fn decode(raw: &[u8]) -> Option<Self> {
+        let mut rest = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        let mut out = Vec::with_capacity(rest.len());
+        while let Some(at) = rest.iter().position(|b| *b == b'\\') {
+            out.extend_from_slice(&rest[..at]);
+            let (unit, after) = escape(&rest[at..])?;
+            rest = match low_half(unit, after) {
+                Some((c, after)) => {
+                    push(&mut out, c);
+                    after
+                }
+                None => {
+                    push(&mut out, u32::from(unit));
+                    after
+                }
+            };
+        }
+        out.extend_from_slice(rest);
+        Some(Self(out))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text; lone surrogates become U+FFFD.
+    pub fn to_string_lossy(&self) -> String {
+        self.clone().into_string_lossy()
+    }
+
+    /// [`to_string_lossy`](Self::to_string_lossy) without a copy.
+    pub fn into_string_lossy(self) -> String {
+        String::from_utf8(self.0).unwrap_or_else(|error| {
+            let mut bytes = error.into_bytes();
+            for at in 0..bytes.len() {
+                // In WTF-8, ED before A0..BF begins a surrogate and nothing else.
+                if bytes[at] == 0xED
+                    && let Some(surrogate) = bytes.get_mut(at..at + 3)
+                    && surrogate[1] >= 0xA0
+                {
+                    surrogate.copy_from_slice("\u{FFFD}".as_bytes());
+                }
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    }
+}
+
+/// Whether the raw key (quotes included) spells `name`.
+pub(super) fn is(raw: &str, name: &str) -> bool {
+    if raw.len() == name.len() + 2 {
+        return &raw.as_bytes()[1..raw.len() - 1] == name.as_bytes() && !name.contains('\\');
+    }
+    // Escapes only ever make the raw form longer.
+    raw.len() > name.len() + 2
+        && raw.contains('\\')
+        && Key::decode(raw.as_bytes()).is_some_and(|key| key.as_bytes() == name.as_bytes())
+}
+
+/// The UTF-16 unit of the escape at the start of `text`, and what follows it.
+fn escape(text: &[u8]) -> Option<(u16, &[u8])> {
+    let [b'\\', kind, after @ ..] = text else {
+        return None;
+    };
+    let unit = match kind {
+        b'"' | b'\\' | b'/' => *kind,
+        b'b' => 0x08,
+        b'f' => 0x0C,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => {
+            let (digits, after) = after.split_first_chunk::<4>()?;
+            let unit = digits.iter().try_fold(0, |unit, digit| {
+                Some(unit << 4 | char::from(*digit).to_digit(16)? as u16)
+            })?;
+            return Some((unit, after));
+        }
+        _ => return None,
+    };
+    Some((u16::from(unit), after))
+}
+
+/// The character that `high` makes with the escape at the start of `after`, if they are a pair, and what follows.
+fn low_half(high: u16, after: &[u8]) -> Option<(u32, &[u8])> {
+    if !(0xD800..0xDC00).contains(&high) {
+        return None;
+    }
+    let (low, after) = escape(after)?;
+    if !(0xDC00..0xE000).contains(&low) {
+        return None;
+    }
+    let c = 0x1_0000 + ((u32::from(high) - 0xD800) << 10 | (u32::from(low) - 0xDC00));
+    Some((c, after))
+}
+
+/// UTF-8's pattern for `c`, which may be a surrogate.
+fn push(out: &mut Vec<u8>, c: u32) {
+    match char::from_u32(c) {
+        Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        None => out.extend([
+            0xE0 | (c >> 12) as u8,
+            0x80 | (c >> 6 & 0x3F) as u8,
+            0x80 | (c & 0x3F) as u8,
+        ]),
+    }
+}

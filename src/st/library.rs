@@ -1,0 +1,187 @@
+//! One user's directory and what lies in it.
+
+use super::discover;
+use super::name::{CHAT_ENDING, LibraryPath, TimelineName};
+use super::{Error, Groups, Result};
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How the names of our own temporary files begin (see `durable`).
+const TEMPORARY: &str = ".stvc-";
+const NOT_UNICODE: &str = "its name is not valid Unicode";
+
+/// One SillyTavern user directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    root: PathBuf,
+}
+
+/// What a look through a library found.
+#[derive(Clone, Debug, Default)]
+pub struct Scan {
+    /// Every chat file, sorted.
+    pub timelines: Vec<TimelineName>,
+    /// The groups that the group chats belong to.
+    pub groups: Groups,
+    /// What could not be read, and why; the rest of the scan stands.
+    pub unreadable: Vec<(String, String)>,
+}
+
+impl Library {
+    /// The library at `dir`: a user directory, a SillyTavern install (then under its `data/`) or a folder of user directories.
+    /// Without `user` it is `default-user`, or the only one there is.
+    pub fn open(dir: &Path, user: Option<&str>) -> Result<Self> {
+        discover::open(dir, user).map(|root| Self { root })
+    }
+
+    /// The library that `start` lies in, or that belongs to the install `start` lies in.
+    pub fn find(start: &Path, user: Option<&str>) -> Result<Self> {
+        discover::find(start, user).map(|root| Self { root })
+    }
+
+    /// The user directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// List the chats and read the groups.
+    pub fn scan(&self) -> Result<Scan> {
+        // An unplugged disk must not read as a library from which every chat was deleted.
+        fs::read_dir(&self.root).map_err(Error::io(&self.root))?;
+        let mut scan = Scan::default();
+        for entry in self.list("chats", &mut scan.unreadable) {
+            if !is_dir(&entry) {
+                continue;
+            }
+            let name = entry.file_name();
+            let Some(folder) = name.to_str() else {
+                let subject = format!("chats/{}", name.to_string_lossy());
+                scan.unreadable.push((subject, NOT_UNICODE.to_owned()));
+                continue;
+            };
+            let at = format!("chats/{folder}");
+            self.chats(&at, |chat| TimelineName::solo(folder, chat), &mut scan);
+        }
+        self.chats("group chats", TimelineName::group, &mut scan);
+        scan.timelines.sort_unstable();
+        self.read_groups(&mut scan);
+        Ok(scan)
+    }
+
+    /// The names of the lorebook files, sorted, without their ending.
+    pub fn lorebooks(&self) -> Result<Vec<String>> {
+        let dir = self.root.join("worlds");
+        let entries = match fs::read_dir(&dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            entries => entries.map_err(Error::io(&dir))?,
+        };
+        let files = entries
+            .iter()
+            .filter(|entry| is_file(entry).unwrap_or(false));
+        let mut names: Vec<_> = files
+            .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned()))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The chat files in the folder `at`, each named by `name`.
+    fn chats(&self, at: &str, name: impl Fn(&str) -> Result<TimelineName>, scan: &mut Scan) {
+        for entry in self.list(at, &mut scan.unreadable) {
+            let file = entry.file_name();
+            // Decided on a lossy copy, so that an odd name is reported if and only if it would be a chat.
+            let shown = file.to_string_lossy();
+            if !shown.ends_with(CHAT_ENDING) || shown.starts_with(TEMPORARY) {
+                continue;
+            }
+            let subject = format!("{at}/{shown}");
+            match is_file(&entry) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    scan.unreadable.push((subject, error.to_string()));
+                    continue;
+                }
+            }
+            let stem = file
+                .to_str()
+                .and_then(|file| file.strip_suffix(CHAT_ENDING));
+            match stem.map(&name) {
+                Some(Ok(timeline)) => scan.timelines.push(timeline),
+                Some(Err(error)) => scan.unreadable.push((subject, error.to_string())),
+                None => scan.unreadable.push((subject, NOT_UNICODE.to_owned())),
+            }
+        }
+    }
+
+    fn read_groups(&self, scan: &mut Scan) {
+        let mut files = Vec::new();
+        for entry in self.list("groups", &mut scan.unreadable) {
+            let file = entry.file_name();
+            let shown = file.to_string_lossy();
+            if !shown.ends_with(".json") || shown.starts_with(TEMPORARY) {
+                continue;
+            }
+            let subject = format!("groups/{shown}");
+            let path = match file.to_str().map(|_| LibraryPath::parse(&subject)) {
+                Some(Ok(path)) => path,
+                Some(Err(error)) => {
+                    scan.unreadable.push((subject, error.to_string()));
+                    continue;
+                }
+                None => {
+                    scan.unreadable.push((subject, NOT_UNICODE.to_owned()));
+                    continue;
+                }
+            };
+            match fs::read(entry.path()) {
+                Ok(bytes) => files.push((path, bytes)),
+                Err(error) => scan.unreadable.push((subject, error.to_string())),
+            }
+        }
+        files.sort_unstable();
+        let (groups, broken) = Groups::read(&files);
+        scan.groups = groups;
+        for path in broken {
+            scan.unreadable
+                .push((path.to_string(), "it is not a JSON object".to_owned()));
+        }
+    }
+
+    /// The entries of a folder of the library; a missing folder has none.
+    fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
+        let entries = match fs::read_dir(self.root.join(at)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => {
+                unreadable.push((at.to_owned(), error.to_string()));
+                return Vec::new();
+            }
+        };
+        let mut listed = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) => listed.push(entry),
+                Err(error) => unreadable.push((at.to_owned(), error.to_string())),
+            }
+        }
+        listed
+    }
+}
+
+/// Whether an entry is a folder, or a link to one.
+fn is_dir(entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+        _ => entry.path().is_dir(),
+    }
+}
+
+/// Whether an entry is a file, or a link to one.
+fn is_file(entry: &DirEntry) -> io::Result<bool> {
+    match entry.file_type()? {
+        kind if kind.is_symlink() => fs::metadata(entry.path()).map(|target| target.is_file()),
+        kind => Ok(kind.is_file()),
+    }
+}

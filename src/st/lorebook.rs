@@ -1,0 +1,159 @@
+//! Lorebooks apart: the file with every entry's value cut out, and the values.
+//!
+//! Each value under the top-level `entries` is replaced by one NUL byte. JSON text cannot hold a NUL, so every NUL of a cut book
+//! marks a cut, and the key that stands before it says which value goes there. What is not certain to come back that way is
+//! kept whole: a file that is no JSON object, has no or several `entries`, or repeats a key among them.
+
+use super::json::{Key, Raw};
+use std::collections::HashSet;
+
+/// A lorebook with its entries cut out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut<'a> {
+    /// The file with one NUL for each value in `entries`; the whole file if `entries` is empty.
+    pub book: Vec<u8>,
+    /// Key and raw value of each entry, in the order of the file. No key stands twice.
+    pub entries: Vec<(Key, &'a [u8])>,
+}
+
+/// Why a book could not be put together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FillError {
+    /// A cut with no key before it.
+    #[error("the lorebook is cut at byte {at}, but no key stands there")]
+    NoKey {
+        /// Where in the cut book.
+        at: usize,
+    },
+    /// The entry of a cut is missing.
+    #[error("the lorebook's entry {key:?} is missing")]
+    NoEntry {
+        /// The entry's key.
+        key: String,
+    },
+}
+
+/// Cut a lorebook file.
+pub fn cut(bytes: &[u8]) -> Cut<'_> {
+    let Some(entries) = cuttable(bytes) else {
+        return Cut {
+            book: bytes.to_vec(),
+            entries: Vec::new(),
+        };
+    };
+    let mut book = Vec::with_capacity(bytes.len() / 4);
+    let mut copied = 0;
+    for (_, value) in &entries {
+        let span = value.span_in(bytes);
+        book.extend_from_slice(&bytes[copied..span.start]);
+        book.push(0);
+        copied = span.end;
+    }
+    book.extend_from_slice(&bytes[copied..]);
+    let entries = entries
+        .into_iter()
+        .map(|(key, value)| (key, value.as_bytes()))
+        .collect();
+    Cut { book, entries }
+}
+
+/// The entries, if the file can be cut.
+fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
+    let mut found = Raw::parse(bytes)?.members()?.into_iter();
+    let entries = found.find(|member| member.key.as_bytes() == b"entries")?;
+    if found.any(|member| member.key.as_bytes() == b"entries") {
+        return None;
+    }
+    let members = entries.value.members()?;
+    let mut seen = HashSet::with_capacity(members.len());
+    if !members
+        .iter()
+        .all(|member| seen.insert(member.key.as_bytes()))
+    {
+        return None;
+    }
+    Some(
+        members
+            .into_iter()
+            .map(|member| (member.key, member.value))
+            .collect(),
+    )
+}
+
+/// Put a cut book together again. `lookup` gives the value for a key, which is passed decoded ([`Key::as_bytes`]).
+///
+/// Only for books that were cut: one that was kept whole may hold NULs of its own.
+pub fn fill<B: AsRef<[u8]>>(
+    book: &[u8],
+    mut lookup: impl FnMut(&[u8]) -> Option<B>,
+) -> Result<Vec<u8>, FillError> {
+    let mut out = Vec::with_capacity(book.len());
+    let mut at = 0;
+    let mut parts = book.split(|byte| *byte == 0).peekable();
+    while let Some(part) = parts.next() {
+        out.extend_from_slice(part);
+        at += part.len();
+        if parts.peek().is_none() {
+            break;
+        }
+        let key = last_key(part).ok_or(FillError::NoKey { at })?;
+        let value = lookup(key.as_bytes()).ok_or_else(|| FillError::NoEntry {
+            key: key.to_string_lossy(),
+        })?;
+        out.extend_from_slice(value.as_ref());
+        at += 1;
+    }
+    Ok(out)
+}
+
+/// Put a [`Cut`] together again.
+pub fn fill_cut(cut: &Cut) -> Result<Vec<u8>, FillError> {
+    if cut.entries.is_empty() {
+        return Ok(cut.book.clone());
+    }
+    let entries: std::collections::HashMap<_, _> = cut
+        .entries
+        .iter()
+        .map(|(key, value)| (key.as_bytes(), *value))
+        .collect();
+    fill(&cut.book, |key| entries.get(key))
+}
+
+/// The key at the end of `text`, before a colon and whitespace.
+fn last_key(text: &[u8]) -> Option<Key> {
+    let text = trim_end(text).strip_suffix(b":")?;
+    let text = trim_end(text);
+    let body = text.strip_suffix(b"\"")?;
+    let mut end = body.len();
+    while let Some(quote) = body[..end].iter().rposition(|byte| *byte == b'"') {
+        // Inside the key a quote has a backslash of its own: an odd number of them before it.
+        let slashes = body[..quote]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == b'\\')
+            .count();
+        if slashes % 2 == 0 {
+            return Key::decode(&text[quote..]);
+        }
+        end = quote;
+    }
+    None
+}
+
+/// Without the whitespace of JSON at its end.
+fn trim_end(text: &[u8]) -> &[u8] {
+    let kept = text
+        .iter()
+        .rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    &text[..kept.map_or(0, |last| last + 1)]
+}
+
+/// An entry's title or memo.
+pub fn entry_comment(entry: Raw) -> Option<String> {
+    entry.get("comment")?.string()
+}
+
+/// An entry's UID.
+pub fn entry_uid(entry: Raw) -> Option<i64> {
+    entry.get("uid")?.integer()
+}

@@ -1,0 +1,33 @@
+//! SillyTavern's files: where they lie, how they are read, how they are written back.
+//!
+//! This layer knows no git. It never re-serialises what it reads: every value is a slice of the file's own
+//! bytes, so whatever SillyTavern, an extension or an editor wrote comes back as it was.
+
+mod capture;
+mod chat;
+mod discover;
+mod error;
+mod group_edit;
+mod groups;
+pub mod json;
+mod library;
+mod lorebook;
+mod metadata;
+mod name;
+mod sanitize;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use capture::{Captured, CapturedBook, CapturedFile, Disk, Files, Stamp, capture};
+pub use chat::{Chat, Message, MessageText, broken_lines, text_of};
+pub use error::{Error, Result};
+pub use group_edit::{list_in_group, set_group_metadata};
+pub use groups::Groups;
+pub use json::{Key, Member, Raw, replace};
+pub use library::{Library, Scan};
+pub use lorebook::{Cut, FillError, cut, entry_comment, entry_uid, fill, fill_cut};
+pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
+pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
+pub use sanitize::sanitize;
+pub use write::write;

@@ -1,0 +1,42 @@
+//! The file names SillyTavern makes: a port of the npm package `sanitize-filename` 1.6.4.
+//!
+//! It must agree with the original to the byte, or a chat's lorebook is looked for under the wrong name.
+
+/// The longest file name most file systems take, in bytes.
+const LONGEST: usize = 255;
+
+/// `name` as SillyTavern would call the file; may be empty.
+pub fn sanitize(name: &str) -> String {
+    let mut name: String = name.chars().filter(|c| !is_removed(*c)).collect();
+    if name.bytes().all(|b| b == b'.') || is_reserved_on_windows(&name) {
+        return String::new();
+    }
+    name.truncate(name.trim_end_matches(['.', ' ']).len());
+    let mut end = name.len().min(LONGEST);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    name
+}
+
+fn is_removed(c: char) -> bool {
+    // `is_control` is C0, DEL and C1; the package keeps DEL.
+    matches!(c, '/' | '?' | '<' | '>' | '\\' | ':' | '*' | '|' | '"')
+        || (c.is_control() && c != '\x7f')
+}
+
+/// `/^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/i`
+fn is_reserved_on_windows(name: &str) -> bool {
+    let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
+    // JavaScript's `.` matches no line separator; `\n` and `\r` are gone by now.
+    if rest.contains(['\u{2028}', '\u{2029}']) {
+        return false;
+    }
+    let stem = stem.to_ascii_lowercase();
+    match stem.as_bytes() {
+        b"con" | b"prn" | b"aux" | b"nul" => true,
+        [b'c', b'o', b'm', digit] | [b'l', b'p', b't', digit] => digit.is_ascii_digit(),
+        _ => false,
+    }
+}

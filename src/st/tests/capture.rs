@@ -1,0 +1,193 @@
+use super::put;
+use crate::st::{Captured, Disk, Error, Files, Library, Result, Stamp, TimelineName, capture};
+use std::cell::Cell;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+const CHAT: &[u8] = b"{\"chat_metadata\":{\"world_info\":\"Lore\"}}\n{\"mes\":\"hi\"}";
+
+fn library() -> (tempfile::TempDir, Library) {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "chats/A/c.jsonl", CHAT);
+    put(dir.path(), "worlds/Lore.json", b"{\"entries\":{}}");
+    let library = Library::open(dir.path(), None).unwrap();
+    (dir, library)
+}
+
+fn take(library: &Library, name: &str, files: &dyn Files) -> Result<Captured> {
+    capture(
+        library,
+        &library.scan()?.groups,
+        &TimelineName::parse(name)?,
+        files,
+    )
+}
+
+/// The disk, on which something happens right after a file of that name was read.
+struct Busy<F> {
+    after: &'static str,
+    reads: Cell<usize>,
+    event: F,
+}
+
+impl<F: Fn(usize)> Files for Busy<F> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let bytes = Disk.read(path);
+        if path.ends_with(self.after) {
+            self.reads.set(self.reads.get() + 1);
+            (self.event)(self.reads.get());
+        }
+        bytes
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        Disk.stamp(path)
+    }
+}
+
+fn busy<F: Fn(usize)>(after: &'static str, event: F) -> Busy<F> {
+    Busy {
+        after,
+        reads: Cell::new(0),
+        event,
+    }
+}
+
+#[test]
+fn chat_and_lorebook_come_together() {
+    let (_dir, library) = library();
+    let captured = take(&library, "chats/A/c", &Disk).unwrap();
+    assert_eq!(captured.chat.bytes, CHAT);
+    assert_eq!(captured.chat.stamp.len, CHAT.len() as u64);
+    assert!(captured.chat.stamp.mtime_ns > 0);
+    assert_eq!(captured.group, None);
+    let book = captured.lorebook.unwrap();
+    assert_eq!(
+        (book.name.as_str(), book.path.unwrap().as_str()),
+        ("Lore", "worlds/Lore.json")
+    );
+    assert_eq!(book.file.unwrap().bytes, b"{\"entries\":{}}");
+}
+
+#[test]
+fn a_group_chat_brings_its_group() {
+    let (dir, library) = library();
+    put(dir.path(), "group chats/g.jsonl", b"{\"mes\":\"hi\"}");
+    put(
+        dir.path(),
+        "groups/1.json",
+        br#"{"chats":["g"],"past_metadata":{"g":{"world_info":"Lore"}}}"#,
+    );
+    let captured = take(&library, "group chats/g", &Disk).unwrap();
+    assert_eq!(captured.group.unwrap().path.as_str(), "groups/1.json");
+    assert!(captured.lorebook.unwrap().file.is_some());
+}
+
+#[test]
+fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
+    let (dir, library) = library();
+    fs::remove_file(dir.path().join("worlds/Lore.json")).unwrap();
+    let book = take(&library, "chats/A/c", &Disk)
+        .unwrap()
+        .lorebook
+        .unwrap();
+    assert!(book.path.is_some() && book.file.is_none());
+    put(
+        dir.path(),
+        "chats/A/con.jsonl",
+        b"{\"chat_metadata\":{\"world_info\":\"con\"}}",
+    );
+    let book = take(&library, "chats/A/con", &Disk)
+        .unwrap()
+        .lorebook
+        .unwrap();
+    assert!(book.path.is_none() && book.file.is_none());
+    fs::create_dir(dir.path().join("worlds/Lore.json")).unwrap();
+    let error = take(&library, "chats/A/c", &Disk).unwrap_err();
+    assert!(error.to_string().contains("Lore.json"), "{error}");
+}
+
+#[test]
+fn a_missing_chat_is_an_error() {
+    let (_dir, library) = library();
+    let Err(Error::Io { path, source }) = take(&library, "chats/A/none", &Disk) else {
+        panic!()
+    };
+    assert!(path.ends_with("none.jsonl"));
+    assert_eq!(source.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_save_in_between_is_read_again() {
+    let new: &[u8] =
+        b"{\"chat_metadata\":{\"world_info\":\"Lore\"}}\n{\"mes\":\"hi\"}\n{\"mes\":\"more\"}";
+    for after in ["c.jsonl", "Lore.json"] {
+        let (dir, library) = library();
+        let files = busy(after, |reads| {
+            if reads == 1 {
+                put(dir.path(), "chats/A/c.jsonl", new);
+                put(dir.path(), "worlds/Lore.json", b"{\"entries\":{\"0\":1}}");
+            }
+        });
+        let captured = take(&library, "chats/A/c", &files).unwrap();
+        assert_eq!(captured.chat.bytes, new, "{after}");
+        assert_eq!(
+            captured.lorebook.unwrap().file.unwrap().bytes,
+            b"{\"entries\":{\"0\":1}}"
+        );
+    }
+}
+
+#[test]
+fn a_lorebook_that_comes_or_goes_is_noticed() {
+    let (dir, library) = library();
+    let book = dir.path().join("worlds/Lore.json");
+    let files = busy("Lore.json", |reads| {
+        if reads == 1 {
+            fs::remove_file(&book).unwrap();
+        }
+    });
+    assert!(
+        take(&library, "chats/A/c", &files)
+            .unwrap()
+            .lorebook
+            .unwrap()
+            .file
+            .is_none()
+    );
+
+    /// A lorebook that appears after it was first looked for.
+    struct Appears<'a>(&'a Path, Cell<usize>);
+    impl Files for Appears<'_> {
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            Disk.read(path)
+        }
+        fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+            let stamp = Disk.stamp(path);
+            if path.ends_with("Lore.json") && self.1.replace(self.1.get() + 1) == 0 {
+                fs::write(self.0, b"{}").unwrap();
+            }
+            stamp
+        }
+    }
+    let captured = take(&library, "chats/A/c", &Appears(&book, Cell::new(0))).unwrap();
+    assert_eq!(captured.lorebook.unwrap().file.unwrap().bytes, b"{}");
+}
+
+#[test]
+fn a_file_that_never_rests_is_an_error() {
+    let (dir, library) = library();
+    let files = busy("c.jsonl", |reads| {
+        put(
+            dir.path(),
+            "chats/A/c.jsonl",
+            &[CHAT, &b"\n{}".repeat(reads)].concat(),
+        );
+    });
+    let Err(Error::ChangedWhileReading { path }) = take(&library, "chats/A/c", &files) else {
+        panic!()
+    };
+    assert!(path.ends_with("c.jsonl"));
+    assert_eq!(files.reads.get(), 5);
+}

@@ -1,0 +1,113 @@
+use crate::st::{Chat, Message, broken_lines, text_of};
+use proptest::prelude::*;
+
+const HEADER: &str =
+    r#"{"chat_metadata":{"integrity":"x"},"user_name":"unused","character_name":"unused"}"#;
+
+fn line() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(HEADER.as_bytes().to_vec()),
+        Just(br#"{"name":"A","is_user":false,"mes":"hi \ud83d","extra":{}}"#.to_vec()),
+        Just(b"\xef\xbb\xbf{}".to_vec()),
+        Just(b"{\"mes\":\"\xff\"}\r".to_vec()),
+        Just(b"{\"mes\":\"a\xe2\x80\xa8b\"}".to_vec()),
+        Just(b"{\"mes\":\"torn".to_vec()),
+        Just(b" \t\r".to_vec()),
+        Just(Vec::new()),
+        proptest::collection::vec(any::<u8>(), 0..20),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..200), is_group: bool) {
+        prop_assert_eq!(Chat::split(&bytes, is_group).join(), bytes);
+    }
+
+    #[test]
+    fn odd_chats_come_back(lines in proptest::collection::vec(line(), 0..12), is_group: bool) {
+        let bytes = lines.join(&b'\n');
+        let chat = Chat::split(&bytes, is_group);
+        prop_assert_eq!(chat.join(), bytes.clone());
+        prop_assert!(chat.message_count() >= broken_lines(&chat).len());
+        for n in 0..chat.messages.len() {
+            let upto = chat.upto(n).join();
+            prop_assert!(bytes.starts_with(&upto));
+            prop_assert_eq!(Chat::split(&upto, is_group), chat.upto(n));
+        }
+    }
+}
+
+#[test]
+fn the_first_line_is_the_header() {
+    for (text, messages) in [("", 0), ("\n", 0), ("x", 0), ("h\na\n\n \r\nb\n", 2)] {
+        let chat = Chat::split(text.as_bytes(), false);
+        assert!(chat.header.is_some(), "{text:?}");
+        assert_eq!(chat.message_count(), messages, "{text:?}");
+    }
+}
+
+#[test]
+fn old_group_chats_begin_with_a_message() {
+    let headless = b"{\"name\":\"A\",\"mes\":\"1\"}\n{\"name\":\"B\",\"mes\":\"2\"}";
+    assert_eq!(Chat::split(headless, true).header, None);
+    assert_eq!(Chat::split(headless, true).messages.len(), 2);
+    assert_eq!(Chat::split(headless, false).messages.len(), 1);
+    // SillyTavern reads invalid UTF-8 leniently: still a message.
+    assert_eq!(Chat::split(b"{\"mes\":\"\xff\"}", true).header, None);
+    for headed in [HEADER, "", "[]", "\u{feff}{}", "{\"mes\":"] {
+        assert_eq!(
+            Chat::split(headed.as_bytes(), true).header,
+            Some(headed.as_bytes()),
+            "{headed}"
+        );
+    }
+}
+
+#[test]
+fn the_end_can_be_beyond_the_chat() {
+    let chat = Chat::split(b"h\na\nb", false);
+    assert_eq!(chat.upto(0).join(), b"h\na");
+    assert_eq!(chat.upto(usize::MAX), chat);
+}
+
+#[test]
+fn messages_are_read_loosely() {
+    let line = br#" {"n\u0061me":"A","is_user":"","is_system":1,"mes":"first","mes":"\u2028x","send_date":1731630000000,"extra":null,"swipe_id":1,"swipes":["a","b"]} "#;
+    let message = Message::read(line).unwrap();
+    assert_eq!(message.name().unwrap(), "A");
+    assert_eq!(message.text().unwrap(), "\u{2028}x");
+    assert!(!message.is_user());
+    assert!(message.is_system());
+    assert_eq!(message.send_date().unwrap().as_str(), "1731630000000");
+    assert!(message.extra().is_none());
+    assert_eq!(message.swipe_id(), Some(1));
+    assert_eq!(message.swipes().unwrap()[1].string().unwrap(), "b");
+    assert!(message.swipe_info().is_none());
+    assert_eq!(message.raw().as_bytes(), line.trim_ascii());
+    assert!(Message::read(b"[]").is_none());
+    assert!(Message::read(b"{} {}").is_none());
+    assert!(Message::read(b"{\"name\":1}").unwrap().name().is_none());
+}
+
+#[test]
+fn invalid_utf8_can_be_shown() {
+    let line = b"{\"name\":\"A\",\"mes\":\"a\xffb\",\"is_user\":true}\r";
+    assert!(Message::read(line).is_none());
+    let text = text_of(line).unwrap();
+    assert_eq!(
+        (text.name.as_str(), text.text.as_str()),
+        ("A", "a\u{fffd}b")
+    );
+    assert!(text.is_user && !text.is_system);
+    assert_eq!(text_of(b"{"), None);
+}
+
+#[test]
+fn dropped_lines_are_told() {
+    let chat = Chat::split(
+        b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ",
+        false,
+    );
+    assert_eq!(broken_lines(&chat), [2, 3, 5, 6]);
+}

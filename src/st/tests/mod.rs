@@ -1,0 +1,21 @@
+//! What this layer promises, by subject.
+
+mod capture;
+mod chat;
+mod discover;
+mod json;
+mod lorebook;
+mod metadata;
+mod names;
+mod scan;
+mod write;
+
+use std::fs;
+use std::path::Path;
+
+/// Make a file and the folders above it.
+fn put(root: &Path, path: &str, bytes: &[u8]) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}

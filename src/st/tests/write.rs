@@ -1,0 +1,71 @@
+use super::put;
+use crate::durable::Existing;
+use crate::st::{Error, LibraryPath, write};
+use std::fs;
+
+fn path(text: &str) -> LibraryPath {
+    LibraryPath::parse(text).unwrap()
+}
+
+#[test]
+fn files_are_made_kept_and_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let chat = path("chats/New/猫.jsonl");
+    write(dir.path(), &chat, b"a\0\xff", Existing::Keep).unwrap();
+    assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"a\0\xff");
+    let kept = write(dir.path(), &chat, b"b", Existing::Keep);
+    assert!(matches!(kept, Err(Error::AlreadyThere { path }) if path == chat.under(dir.path())));
+    assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"a\0\xff");
+    write(dir.path(), &chat, b"b", Existing::Replace).unwrap();
+    assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"b");
+    // No temporary file stays behind.
+    assert_eq!(
+        fs::read_dir(dir.path().join("chats/New")).unwrap().count(),
+        1
+    );
+}
+
+#[test]
+fn a_file_where_a_folder_must_be_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "chats", b"");
+    assert!(matches!(
+        write(dir.path(), &path("chats/A/c.jsonl"), b"", Existing::Keep),
+        Err(Error::Io { .. })
+    ));
+    assert!(write(&dir.path().join("none"), &path("x"), b"", Existing::Keep).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_do_not_lead_out() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    symlink(outside.path(), dir.path().join("chats")).unwrap();
+    symlink(outside.path().join("none"), dir.path().join("worlds")).unwrap();
+    for out in ["chats/c.jsonl", "chats/A/c.jsonl"] {
+        let written = write(dir.path(), &path(out), b"", Existing::Replace);
+        assert!(
+            matches!(written, Err(Error::LeadsOutside { .. })),
+            "{written:?}"
+        );
+    }
+    assert!(write(dir.path(), &path("worlds/w.json"), b"", Existing::Replace).is_err());
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+
+    // A link within the library is as good as a folder; a link in the file's place is replaced, not followed.
+    fs::create_dir(dir.path().join("real")).unwrap();
+    symlink("real", dir.path().join("groups")).unwrap();
+    put(outside.path(), "f", b"kept");
+    symlink(outside.path().join("f"), dir.path().join("real/g.json")).unwrap();
+    write(
+        dir.path(),
+        &path("groups/g.json"),
+        b"new",
+        Existing::Replace,
+    )
+    .unwrap();
+    assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
+    assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
+}

@@ -1,0 +1,126 @@
+//! Commits: a subject for people, trailers for the machine.
+
+use super::{Error, ObjectId, Result};
+
+/// A moment as git keeps it: seconds since 1970 and the offset from UTC where it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time {
+    /// Seconds since 1970-01-01 UTC.
+    pub seconds: i64,
+    /// Seconds east of UTC.
+    pub offset: i32,
+}
+
+/// A commit to be written.
+#[derive(Clone, Debug)]
+pub struct NewCommit {
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its parents.
+    pub parents: Vec<ObjectId>,
+    /// Author's and committer's date.
+    pub time: Time,
+    /// The first line. Line breaks become spaces.
+    pub subject: String,
+    /// Keys and values of the last paragraph. Values must be one line; line breaks become spaces.
+    pub trailers: Vec<(&'static str, String)>,
+}
+
+/// A commit that was read.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Its own id.
+    pub id: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its parents.
+    pub parents: Vec<ObjectId>,
+    /// The author's date.
+    pub time: Time,
+    /// The first line of the message.
+    pub subject: String,
+    /// The lines `Key: value` of the last paragraph, in order.
+    pub trailers: Vec<(String, String)>,
+}
+
+impl Commit {
+    /// The value of the trailer `key`.
+    pub fn trailer(&self, key: &str) -> Option<&str> {
+        self.trailers
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// Git wants a name and a mail address; a snapshot has no author but the program.
+const WHO: &str = "stvc <stvc@localhost>";
+
+/// The bytes of a commit object.
+pub fn encode(commit: &NewCommit) -> Vec<u8> {
+    let mut out = format!("tree {}\n", commit.tree);
+    for parent in &commit.parents {
+        out.push_str(&format!("parent {parent}\n"));
+    }
+    let Time { seconds, offset } = commit.time;
+    let sign = if offset < 0 { '-' } else { '+' };
+    let minutes = offset.unsigned_abs() / 60;
+    // Git knows no time before 1970.
+    let when = format!(
+        "{} {sign}{:02}{:02}",
+        seconds.max(0),
+        minutes / 60,
+        minutes % 60
+    );
+    out.push_str(&format!("author {WHO} {when}\ncommitter {WHO} {when}\n\n"));
+    let subject = one_line(&commit.subject);
+    out.push_str(if subject.is_empty() {
+        "snapshot"
+    } else {
+        &subject
+    });
+    out.push_str("\n\n");
+    for (key, value) in &commit.trailers {
+        out.push_str(&format!("{key}: {}\n", one_line(value)));
+    }
+    out.into_bytes()
+}
+
+/// Read the bytes of the commit `id`.
+pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
+    let damaged = |why: String| Error::Damaged { id, why };
+    let commit = gix::objs::CommitRef::from_bytes(bytes, gix::hash::Kind::Sha1)
+        .map_err(|error| damaged(error.to_string()))?;
+    let time = commit
+        .author()
+        .map_err(|error| damaged(error.to_string()))?;
+    let time = time.time().map_err(|error| damaged(error.to_string()))?;
+    let message = String::from_utf8_lossy(commit.message);
+    let (subject, rest) = message.split_once('\n').unwrap_or((&message, ""));
+    let last_paragraph = rest.trim_end().rsplit("\n\n").next().unwrap_or("");
+    let trailers = last_paragraph
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    Ok(Commit {
+        id,
+        tree: commit.tree(),
+        parents: commit.parents().collect(),
+        time: Time {
+            seconds: time.seconds,
+            offset: time.offset,
+        },
+        subject: subject.to_owned(),
+        trailers,
+    })
+}
+
+/// Control characters, line breaks first of all, as spaces: a message of the user's must not make a trailer.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}

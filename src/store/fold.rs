@@ -1,0 +1,111 @@
+//! Keeping packs few. Every snapshot adds a small pack, and reading looks through all of them; so once there are many,
+//! the small ones are copied into one. No object is compressed anew, and each is copied about log2(n) times in a store's life.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gix::odb::pack::{data, index};
+
+use super::{Error, Lock, ObjectId, Result, Store};
+use crate::durable;
+
+/// Fold when there are more packs than this.
+const MANY: usize = 32;
+/// Packs this large are left alone, for `gc`.
+const LARGE: u64 = 64 << 20;
+
+impl Store {
+    /// Fold small packs into one if there are many. A damaged pack is left alone, whole.
+    pub fn fold_packs(&self, _lock: &Lock<'_>) -> Result<usize> {
+        let dir = self.git_dir.join("objects").join("pack");
+        let mut packs = small_packs(&dir)?;
+        if packs.len() <= MANY {
+            return Ok(0);
+        }
+        packs.sort_by_key(|pack| pack.bytes);
+        // Like git's geometric repacking: take packs as long as the next is not larger than all smaller ones together,
+        // so that large packs are not copied for the sake of a few small ones.
+        let mut together = 0;
+        let mut count = 0;
+        for (position, pack) in packs.iter().enumerate() {
+            together += pack.bytes;
+            let next = packs.get(position + 1).map_or(u64::MAX, |next| next.bytes);
+            count = position + 1;
+            if packs.len() - count <= MANY / 2 && next > together {
+                break;
+            }
+        }
+        packs.truncate(count);
+
+        let mut writer = self.pack_writer();
+        let mut folded = Vec::new();
+        for pack in &packs {
+            // Copied only when all of it can be read and nothing in it is a delta.
+            if let Some(entries) = entries_of(&pack.index) {
+                for (id, raw) in entries {
+                    writer.append_raw(id, &raw)?;
+                }
+                folded.push(&pack.index);
+            }
+        }
+        let Some(new_index) = writer.finish()? else {
+            return Ok(0);
+        };
+        for index in folded.iter().filter(|index| ***index != new_index) {
+            // The index first: a pack without one is nothing to git, an index without its pack is an error.
+            for path in [index.to_path_buf(), index.with_extension("pack")] {
+                fs::remove_file(&path).map_err(Error::io(&path))?;
+            }
+        }
+        durable::sync_dir(&dir).map_err(Error::io(&dir))?;
+        Ok(folded.len())
+    }
+}
+
+struct SmallPack {
+    index: PathBuf,
+    bytes: u64,
+}
+
+fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
+    let mut packs = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
+        let index = entry.path();
+        let bytes =
+            fs::metadata(index.with_extension("pack")).map_or(u64::MAX, |found| found.len());
+        // Someone asked for a `.keep` pack to stay.
+        let kept = index.with_extension("keep").exists();
+        if index
+            .extension()
+            .is_some_and(|extension| extension == "idx")
+            && bytes < LARGE
+            && !kept
+        {
+            packs.push(SmallPack { index, bytes });
+        }
+    }
+    Ok(packs)
+}
+
+/// Every object of a pack as it stands there, checked against the checksum that the index keeps of it.
+fn entries_of(path: &Path) -> Option<Vec<(ObjectId, Vec<u8>)>> {
+    let index = index::File::at(path, gix::hash::Kind::Sha1).ok()?;
+    let pack = data::File::at(path.with_extension("pack"), gix::hash::Kind::Sha1).ok()?;
+    let mut entries: Vec<_> = index.iter().collect();
+    entries.sort_by_key(|entry| entry.pack_offset);
+    let ends = entries
+        .iter()
+        .skip(1)
+        .map(|entry| entry.pack_offset)
+        .chain([pack.pack_end() as u64]);
+    entries
+        .iter()
+        .zip(ends)
+        .map(|(entry, end)| {
+            let raw = pack.entry_slice(entry.pack_offset..end)?;
+            let sound = entry.crc32 == Some(crc32fast::hash(raw));
+            let whole = pack.entry(entry.pack_offset).ok()?.header.is_base();
+            (sound && whole).then(|| (entry.oid, raw.to_vec()))
+        })
+        .collect()
+}

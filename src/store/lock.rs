@@ -1,0 +1,130 @@
+//! One writer at a time. The operating system holds the lock (`stvc/lock`), so it ends with its process, however that
+//! ends; a second file (`stvc/lock.json`) says who has it. That file is emptied on the way out: whoever finds words in it
+//! after getting the lock knows that the last holder was killed, and finishes what it began.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Result, Store, pack};
+use crate::durable;
+
+/// The store's lock, held until dropped.
+pub struct Lock<'s> {
+    store: &'s Store,
+    command: Vec<String>,
+    // The lock ends when this is closed.
+    _file: File,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Holder {
+    pid: u32,
+    command: Vec<String>,
+    since: String,
+}
+
+impl Store {
+    /// Take the lock for `command`, waiting up to `patience` for another process.
+    pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock<'_>> {
+        let dir = self.private_dir();
+        durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        let path = dir.join("lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(Error::io(&path))?;
+        let deadline = Instant::now() + patience;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::Locked {
+                        path: self.git_dir.clone(),
+                        holder: self.holder_in_words(),
+                    });
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(Error::Io {
+                        path,
+                        source: error,
+                    });
+                }
+            }
+        }
+        let holder_path = self.holder_path();
+        if fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0) {
+            self.clear_temporary_files()?;
+            self.finish_last_operation()?;
+        }
+        self.write_format()?;
+        let holder = Holder {
+            pid: std::process::id(),
+            command: command.to_owned(),
+            since: now.to_owned(),
+        };
+        let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
+        // Not synced: after a power cut a missing name costs nothing, since refs and log agree or the log is ahead.
+        fs::write(&holder_path, words).map_err(Error::io(holder_path))?;
+        Ok(Lock {
+            store: self,
+            command: command.to_owned(),
+            _file: file,
+        })
+    }
+
+    fn holder_path(&self) -> PathBuf {
+        self.private_dir().join("lock.json")
+    }
+
+    fn holder_in_words(&self) -> String {
+        let holder = fs::read(self.holder_path())
+            .ok()
+            .and_then(|words| serde_json::from_slice::<Holder>(&words).ok());
+        match holder {
+            Some(holder) => {
+                format!(
+                    "process {} ({}), since {}",
+                    holder.pid,
+                    holder.command.join(" "),
+                    holder.since
+                )
+            }
+            None => "another process".into(),
+        }
+    }
+
+    fn clear_temporary_files(&self) -> Result<()> {
+        let dir = self.git_dir.join("objects").join("pack");
+        for entry in fs::read_dir(&dir).map_err(Error::io(&dir))?.flatten() {
+            if entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(pack::TEMP_PREFIX)
+            {
+                fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lock<'_> {
+    /// The command line of the holder.
+    pub fn command(&self) -> &[String] {
+        &self.command
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        let _ = fs::write(self.store.holder_path(), b"");
+    }
+}

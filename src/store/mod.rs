@@ -1,0 +1,53 @@
+//! The git repository that holds the snapshots. This layer knows objects, trees, commits, refs, packs and a lock,
+//! and nothing of chats.
+//!
+//! Why a crash at any point is survived: objects go into a pack that gets its name only when it is complete and synced
+//! ([`pack`]); then the operation is written to the log and synced ([`operations`]); only then do refs move ([`refs`]).
+//! Whoever takes the lock from a dead holder finishes the moves that the log promises ([`lock`]).
+
+pub mod commit;
+mod error;
+mod fold;
+pub mod lock;
+pub mod names;
+mod objects;
+pub mod open;
+pub mod operations;
+pub mod pack;
+mod pack_index;
+pub mod refs;
+pub mod tree;
+pub mod verify;
+
+use std::path::{Path, PathBuf};
+
+pub use commit::{Commit, NewCommit, Time};
+pub use error::{Error, Result};
+pub use gix::ObjectId;
+pub use gix::objs::Kind;
+pub use lock::Lock;
+pub use objects::{Reader, blob_ids};
+pub use open::{CONTENT_TRAILER, Format};
+pub use operations::{FileChange, Kept, Operation};
+pub use pack::PackWriter;
+pub use refs::{RefChange, RefName};
+pub use tree::{EntryKind, TreeEntry};
+
+/// An open store.
+pub struct Store {
+    git_dir: PathBuf,
+    odb: gix::odb::Handle,
+    refs: gix::refs::file::Store,
+}
+
+impl Store {
+    /// The repository's folder.
+    pub fn path(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The folder inside the repository that is stvc's own: format, lock, operation log, caches. Git ignores it.
+    pub fn private_dir(&self) -> PathBuf {
+        self.git_dir.join(open::PRIVATE)
+    }
+}

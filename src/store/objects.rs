@@ -1,0 +1,118 @@
+//! Reading objects. Every object is hashed again when it is read: what comes out of the store is what went in, or an
+//! error that names the object.
+
+use gix::objs::Find;
+
+use super::tree::{self, TreeEntry};
+use super::{Commit, Error, Kind, ObjectId, Result, Store, commit};
+
+/// Reads objects; cheap to clone, one for each thread.
+#[derive(Clone)]
+pub struct Reader {
+    odb: gix::odb::Handle,
+}
+
+impl Store {
+    /// A reader of this store's objects.
+    pub fn reader(&self) -> Reader {
+        Reader {
+            odb: self.odb.clone(),
+        }
+    }
+}
+
+impl Reader {
+    /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
+    pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        let found = self
+            .odb
+            .try_find(&id, buffer)
+            .map_err(|error| Error::Damaged {
+                id,
+                why: error.to_string(),
+            })?;
+        let object = found.ok_or(Error::Missing { id })?;
+        verify(id, object.kind, object.data)?;
+        if object.kind != kind {
+            return Err(Error::Damaged {
+                id,
+                why: format!("it is a {}, not a {kind}", object.kind),
+            });
+        }
+        Ok(object.data)
+    }
+
+    /// The blob `id`.
+    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        let data = self.read(id, Kind::Blob, &mut buffer)?;
+        let len = data.len();
+        buffer.truncate(len);
+        Ok(buffer)
+    }
+
+    /// The entries of the tree `id`.
+    pub fn tree(&self, id: ObjectId) -> Result<Vec<TreeEntry>> {
+        let mut buffer = Vec::new();
+        tree::decode(id, self.read(id, Kind::Tree, &mut buffer)?)
+    }
+
+    /// The commit `id`.
+    pub fn commit(&self, id: ObjectId) -> Result<Commit> {
+        let mut buffer = Vec::new();
+        commit::decode(id, self.read(id, Kind::Commit, &mut buffer)?)
+    }
+
+    /// Whether there is an object `id`, of whatever kind and health.
+    pub fn exists(&self, id: ObjectId) -> bool {
+        gix::objs::Exists::exists(&self.odb, &id)
+    }
+
+    /// All objects of `kind` whose id begins with the hexadecimal `prefix`.
+    pub fn with_prefix(&self, prefix: &str, kind: Kind) -> Vec<ObjectId> {
+        let Ok(prefix) = gix::hash::Prefix::from_hex(prefix) else {
+            return Vec::new();
+        };
+        let mut candidates = std::collections::HashSet::default();
+        // The answer tells one match from several; the set has them all.
+        let _ = self.odb.lookup_prefix(prefix, Some(&mut candidates));
+        let is_kind = |id: &ObjectId| {
+            gix::objs::FindHeader::try_header(&self.odb, id)
+                .is_ok_and(|h| h.is_some_and(|h| h.kind == kind))
+        };
+        let mut ids: Vec<_> = candidates.into_iter().filter(is_kind).collect();
+        ids.sort();
+        ids
+    }
+}
+
+/// Check that `data` is what `id` names.
+pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
+    let actual = hash(kind, data)?;
+    if actual == id {
+        Ok(())
+    } else {
+        Err(Error::Damaged {
+            id,
+            why: format!("its bytes hash to {actual}"),
+        })
+    }
+}
+
+/// The id of an object. Fails only on bytes made to collide.
+pub(super) fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
+    gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data)
+        .map_err(Error::git("hashing an object"))
+}
+
+impl Reader {
+    /// A reader over a handle with settings of its own.
+    pub(super) fn over(odb: gix::odb::Handle) -> Self {
+        Self { odb }
+    }
+}
+
+/// The ids that these bytes have as blobs.
+pub fn blob_ids(blobs: &[&[u8]]) -> Result<Vec<ObjectId>> {
+    blobs.iter().map(|blob| hash(Kind::Blob, blob)).collect()
+}

@@ -1,0 +1,239 @@
+//! Making and opening a store, and telling a store from somebody's ordinary repository.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Kind, Result, Store};
+use crate::durable::{self, Existing};
+
+/// The format this program writes.
+pub const FORMAT: u32 = 1;
+
+/// The folder inside the repository that is stvc's own.
+pub(super) const PRIVATE: &str = "stvc";
+
+/// Every snapshot's commit has this trailer; a clone of a store is known by it.
+pub const CONTENT_TRAILER: &str = "Stvc-Content";
+
+/// What `stvc/format` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A format this program knows.
+    Known,
+    /// There is no such file: the store is a clone.
+    Missing,
+    /// The file is damaged.
+    Damaged,
+}
+
+impl Store {
+    /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
+    pub fn open(path: &Path) -> Result<Self> {
+        let git_dir = git_dir(path).ok_or_else(|| no_store(path))?;
+        let store = Self::over(git_dir)?;
+        match store.format()? {
+            Format::Known => {}
+            Format::Missing | Format::Damaged => store.must_hold_snapshots()?,
+        }
+        Ok(store)
+    }
+
+    /// Make a store at `path`, which must not exist or be empty. It appears whole or not at all.
+    pub fn create(path: &Path) -> Result<Self> {
+        if git_dir(path).is_some() {
+            return Self::open(path);
+        }
+        let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if occupied || path.is_file() {
+            return Err(Error::NotEmpty {
+                path: path.to_owned(),
+            });
+        }
+        let parent = durable::parent(path);
+        durable::create_dir_all(parent).map_err(Error::io(parent))?;
+        let temp = parent.join(format!(".stvc-new-{}.tmp", std::process::id()));
+        let made = Self::create_in(&temp).and_then(|()| {
+            // An empty folder may stand in the way on systems whose rename does not replace one.
+            let _ = fs::remove_dir(path);
+            fs::rename(&temp, path).map_err(Error::io(path))?;
+            durable::sync_dir(parent).map_err(Error::io(parent))
+        });
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&temp);
+            // Another process may have been quicker; its store is as good.
+            if git_dir(path).is_none() {
+                made?;
+            }
+        }
+        Self::open(path)
+    }
+
+    fn create_in(dir: &Path) -> Result<()> {
+        let _ = fs::remove_dir_all(dir);
+        fs::create_dir(dir).map_err(Error::io(dir))?;
+        make_private(dir).map_err(Error::io(dir))?;
+        let what = || format!("making a repository in {}", dir.display());
+        gix::create::into(
+            dir,
+            gix::create::Kind::Bare,
+            gix::create::Options::default(),
+        )
+        .map_err(Error::git(what()))?;
+        // Samples of hooks, which nobody will ever want here.
+        fs::remove_dir_all(dir.join("hooks")).map_err(Error::io(dir))?;
+        let description =
+            "Snapshots of SillyTavern timelines, written by stvc. Each branch is a chat.\n";
+        fs::write(dir.join("description"), description).map_err(Error::io(dir))?;
+        let private = dir.join(PRIVATE);
+        fs::create_dir(&private).map_err(Error::io(&private))?;
+        write_format_file(&private)?;
+        sync_all_below(dir).map_err(Error::io(dir))
+    }
+
+    fn over(git_dir: PathBuf) -> Result<Self> {
+        let objects = git_dir.join("objects");
+        let odb = gix::odb::at(&objects, gix::hash::Kind::Sha1).map_err(Error::io(&objects))?;
+        let refs = gix::refs::file::Store::at_opts(
+            git_dir.clone(),
+            gix::hash::Kind::Sha1,
+            gix::refs::store::init::Options {
+                write_reflog: gix::refs::store::WriteReflog::Disable,
+                ..Default::default()
+            },
+        );
+        Ok(Self { git_dir, odb, refs })
+    }
+
+    /// What the format file says. A newer format than this program knows is an error.
+    pub fn format(&self) -> Result<Format> {
+        let path = self.private_dir().join("format");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Format::Missing),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Format::Damaged),
+            Err(error) => {
+                return Err(Error::Io {
+                    path,
+                    source: error,
+                });
+            }
+        };
+        // The line says its own checksum: one flipped bit must not look like a newer format.
+        let line = text.trim_end();
+        let number = line
+            .strip_prefix("stvc store format ")
+            .and_then(|rest| rest.split(' ').next());
+        match number
+            .filter(|number| format_line(number) == line)
+            .map(|number| (number, number.parse::<u32>()))
+        {
+            Some((_, Ok(number))) if number <= FORMAT => Ok(Format::Known),
+            Some((found, _)) => Err(Error::NewerFormat {
+                path: self.git_dir.clone(),
+                found: found.into(),
+                known: FORMAT,
+            }),
+            None => Ok(Format::Damaged),
+        }
+    }
+
+    /// Write the format file if it is missing or damaged. The caller has the lock.
+    pub(super) fn write_format(&self) -> Result<()> {
+        match self.format()? {
+            Format::Known => Ok(()),
+            Format::Missing | Format::Damaged => write_format_file(&self.private_dir()),
+        }
+    }
+
+    /// Without a format file, only branches that are all snapshots make a repository a store.
+    fn must_hold_snapshots(&self) -> Result<()> {
+        let branches = self.refs("refs/heads/")?.refs;
+        let reader = self.reader();
+        let is_snapshot = |commit| {
+            reader
+                .commit(commit)
+                .is_ok_and(|commit| commit.trailer(CONTENT_TRAILER).is_some())
+        };
+        // A branch whose commit cannot be read may be a damaged snapshot; it does not make the repository foreign.
+        let is_other = |commit| {
+            reader.read(commit, Kind::Commit, &mut Vec::new()).is_ok() && !is_snapshot(commit)
+        };
+        let any = branches.iter().any(|(_, commit)| is_snapshot(*commit));
+        let foreign = branches.iter().any(|(_, commit)| is_other(*commit));
+        if any && !foreign {
+            Ok(())
+        } else {
+            Err(Error::Foreign {
+                path: self.git_dir.clone(),
+            })
+        }
+    }
+}
+
+fn no_store(path: &Path) -> Error {
+    let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    if occupied || path.is_file() {
+        Error::NotEmpty {
+            path: path.to_owned(),
+        }
+    } else {
+        Error::NoStore {
+            path: path.to_owned(),
+        }
+    }
+}
+
+/// `HEAD` is not asked for: a store that lost it can still be read.
+fn git_dir(path: &Path) -> Option<PathBuf> {
+    let is_repository = |dir: &Path| dir.join("objects").is_dir() && dir.join("refs").is_dir();
+    let inner = path.join(".git");
+    if is_repository(path) {
+        Some(path.to_owned())
+    } else if is_repository(&inner) {
+        Some(inner)
+    } else {
+        None
+    }
+}
+
+fn format_line(number: &str) -> String {
+    let words = format!("stvc store format {number}");
+    let check = blake3::hash(words.as_bytes()).to_hex();
+    format!("{words} {}", &check[..8])
+}
+
+fn write_format_file(private: &Path) -> Result<()> {
+    let path = private.join("format");
+    let line = format!("{}\n", format_line(&FORMAT.to_string()));
+    durable::write(&path, line.as_bytes(), Existing::Replace).map_err(Error::io(path))
+}
+
+/// The store holds private conversations.
+#[cfg(unix)]
+fn make_private(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
+}
+
+/// On Windows a folder in the user's profile is private already.
+#[cfg(not(unix))]
+fn make_private(_dir: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn sync_all_below(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_all_below(&entry.path())?;
+        } else {
+            // Syncing needs a writable handle on Windows.
+            fs::OpenOptions::new()
+                .append(true)
+                .open(entry.path())?
+                .sync_all()?;
+        }
+    }
+    durable::sync_dir(dir)
+}

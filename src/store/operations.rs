@@ -1,0 +1,213 @@
+//! The operation log: one line of JSON for each command that moved refs, oldest first, in `stvc/operations.jsonl`.
+//!
+//! It is written **before** the refs move, so it is also the promise that whoever finds them half moved can keep:
+//! every object it names is in the store and synced by then.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Lock, RefChange, Result, Store};
+use crate::durable;
+
+/// One command that moved refs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Counts up from 1.
+    pub number: u64,
+    /// When, as RFC 3339.
+    pub time: String,
+    /// The command line, program first.
+    pub command: Vec<String>,
+    /// What moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refs: Vec<RefChange>,
+    /// Files of the user's that the command wrote, outside the store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileChange>,
+}
+
+/// One file that a command wrote: where, and which objects hold its bytes before and after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Its path, as the layer above names it.
+    pub path: String,
+    /// Where its former bytes are kept; `None` if there was no such file.
+    pub before: Option<Kept>,
+    /// Where its new bytes come from.
+    pub after: Option<Kept>,
+}
+
+/// Where the bytes of a file are kept in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kept {
+    /// As a blob of its own.
+    Blob(String),
+    /// As part of the snapshot with this commit id.
+    Snapshot(String),
+}
+
+impl Store {
+    /// Log an operation and move its refs. With all objects written ([`PackWriter::finish`](super::PackWriter::finish)),
+    /// this is the commit point of every command.
+    pub fn transact(
+        &self,
+        lock: &Lock<'_>,
+        time: String,
+        refs: Vec<RefChange>,
+        files: Vec<FileChange>,
+    ) -> Result<()> {
+        let refs: Vec<_> = refs
+            .into_iter()
+            .filter(|change| change.before != change.after)
+            .collect();
+        if refs.is_empty() && files.is_empty() {
+            return Ok(());
+        }
+        let number = self.last_operation()?.map_or(1, |last| last.number + 1);
+        let operation = Operation {
+            number,
+            time,
+            command: lock.command().to_owned(),
+            refs,
+            files,
+        };
+        self.append(&operation)?;
+        self.move_refs(&operation.refs)?;
+        // The first branch ever becomes the one that plain `git log` and `git clone` show.
+        let head_is_there = match self.head()? {
+            Some(head) => self.ref_target(&head)?.is_some(),
+            None => false,
+        };
+        let is_branch = |change: &&RefChange| {
+            change.after.is_some() && change.name.as_str().starts_with("refs/heads/")
+        };
+        if !head_is_there && let Some(branch) = operation.refs.iter().find(is_branch) {
+            self.point_head_at(&branch.name)?;
+        }
+        Ok(())
+    }
+
+    /// Every operation that can be read, oldest first, and how many lines cannot.
+    pub fn operations(&self) -> Result<(Vec<Operation>, usize)> {
+        let path = self.operations_path();
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
+            Err(error) => {
+                return Err(Error::Io {
+                    path,
+                    source: error,
+                });
+            }
+        };
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let mut unreadable = 0;
+        let operations = lines
+            .filter_map(|line| {
+                serde_json::from_slice(line)
+                    .inspect_err(|_| unreadable += 1)
+                    .ok()
+            })
+            .collect();
+        Ok((operations, unreadable))
+    }
+
+    /// Finish what a killed process began: its last operation is logged, its objects are synced, its refs are perhaps not moved.
+    pub(super) fn finish_last_operation(&self) -> Result<()> {
+        let Some(last) = self.last_operation()? else {
+            return Ok(());
+        };
+        self.clear_ref_locks(&last.refs)?;
+        let mut unfinished = Vec::new();
+        for change in last.refs {
+            let stored = change.after.is_none_or(|id| self.reader().exists(id));
+            if stored && self.ref_target(&change.name)? == change.before {
+                unfinished.push(change);
+            }
+        }
+        self.move_refs(&unfinished)
+    }
+
+    fn operations_path(&self) -> PathBuf {
+        self.private_dir().join("operations.jsonl")
+    }
+
+    fn append(&self, operation: &Operation) -> Result<()> {
+        let path = self.operations_path();
+        let append = || {
+            let new = !path.exists();
+            let mut file = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&path)?;
+            let mut line = Vec::new();
+            // A line that a power cut tore must not swallow this one.
+            if file.seek(SeekFrom::End(0))? > 0 && last_byte(&mut file)? != b'\n' {
+                line.push(b'\n');
+            }
+            serde_json::to_writer(&mut line, operation)?;
+            line.push(b'\n');
+            file.write_all(&line)?;
+            file.sync_all()?;
+            if new {
+                durable::sync_dir(durable::parent(&path))
+            } else {
+                Ok(())
+            }
+        };
+        append().map_err(Error::io(&path))
+    }
+
+    /// The newest line that can be read. Looks at the end of the file only, however long the log is.
+    fn last_operation(&self) -> Result<Option<Operation>> {
+        let path = self.operations_path();
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(Error::Io {
+                    path,
+                    source: error,
+                });
+            }
+        };
+        let length = file.seek(SeekFrom::End(0)).map_err(Error::io(&path))?;
+        let mut window = 1 << 16;
+        loop {
+            let begin = length.saturating_sub(window);
+            let mut tail = Vec::new();
+            file.seek(SeekFrom::Start(begin))
+                .and_then(|_| file.read_to_end(&mut tail))
+                .map_err(Error::io(&path))?;
+            let mut lines: Vec<_> = tail.split(|byte| *byte == b'\n').collect();
+            if begin > 0 {
+                lines.remove(0);
+            }
+            if let Some(last) = lines
+                .iter()
+                .rev()
+                .find_map(|line| serde_json::from_slice(line).ok())
+            {
+                return Ok(Some(last));
+            }
+            if begin == 0 {
+                return Ok(None);
+            }
+            window *= 8;
+        }
+    }
+}
+
+fn last_byte(file: &mut File) -> io::Result<u8> {
+    let mut byte = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut byte)?;
+    Ok(byte[0])
+}

@@ -1,0 +1,54 @@
+//! The index of a pack, version 2: which object stands where. See git's `gitformat-pack`.
+
+use super::{Error, ObjectId, Result};
+
+/// Where one object stands in the pack.
+pub(super) struct IndexEntry {
+    pub id: ObjectId,
+    pub crc32: u32,
+    pub offset: u64,
+}
+
+/// Offsets from here on have their 8 bytes in a table of their own.
+const LARGE: u64 = 0x8000_0000;
+
+/// The bytes of the index. Sorts `entries`.
+pub(super) fn encode(entries: &mut [IndexEntry], pack_checksum: ObjectId) -> Result<Vec<u8>> {
+    entries.sort_by_key(|entry| entry.id);
+    let mut out = Vec::with_capacity(8 + 256 * 4 + entries.len() * 28 + 40);
+    out.extend_from_slice(b"\xfftOc\0\0\0\x02");
+    let mut below = 0;
+    for byte in 0..=255u8 {
+        while below < entries.len() && entries[below].id.as_slice()[0] <= byte {
+            below += 1;
+        }
+        out.extend_from_slice(&(below as u32).to_be_bytes());
+    }
+    for entry in &*entries {
+        out.extend_from_slice(entry.id.as_slice());
+    }
+    for entry in &*entries {
+        out.extend_from_slice(&entry.crc32.to_be_bytes());
+    }
+    let mut large = Vec::new();
+    for entry in &*entries {
+        let short = if entry.offset < LARGE {
+            entry.offset as u32
+        } else {
+            large.push(entry.offset);
+            LARGE as u32 | (large.len() - 1) as u32
+        };
+        out.extend_from_slice(&short.to_be_bytes());
+    }
+    for offset in large {
+        out.extend_from_slice(&offset.to_be_bytes());
+    }
+    out.extend_from_slice(pack_checksum.as_slice());
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(&out);
+    let checksum = hasher
+        .try_finalize()
+        .map_err(Error::git("hashing a pack's index"))?;
+    out.extend_from_slice(checksum.as_slice());
+    Ok(out)
+}
