@@ -46,12 +46,7 @@ impl Temp {
             let n = NEXT.fetch_add(1, Ordering::Relaxed);
             // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
             let path = dir.join(format!("{prefix}{}-{n}.tmp", std::process::id()));
-            match OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .open(&path)
-            {
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
                 Ok(file) => {
                     return Ok(Self { path, file });
                 }

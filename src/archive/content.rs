@@ -17,9 +17,7 @@ impl Blake3 {
 
     /// Read 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        blake3::Hash::from_hex(text)
-            .ok()
-            .map(|hash| Self(*hash.as_bytes()))
+        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
 }
 

@@ -102,11 +102,7 @@ impl<'a> Side<'a> {
         group: Option<&'a [u8]>,
     ) -> Self {
         let metadata = name.and_then(|name| st::metadata(&chat, name, group));
-        Self {
-            chat,
-            metadata,
-            book,
-        }
+        Self { chat, metadata, book }
     }
 }
 
@@ -136,21 +132,10 @@ fn messages(before: &[&[u8]], after: &[&[u8]]) -> Vec<Change> {
         let both = old.len().min(new.len());
         for n in 0..both {
             let (old, new) = (old.start + n, new.start + n);
-            changes.push(change(
-                ChangeKind::Edited,
-                new,
-                before.get(old),
-                after.get(new),
-            ));
+            changes.push(change(ChangeKind::Edited, new, before.get(old), after.get(new)));
         }
-        changes.extend(
-            old.skip(both)
-                .map(|n| change(ChangeKind::Removed, n, before.get(n), None)),
-        );
-        changes.extend(
-            new.skip(both)
-                .map(|n| change(ChangeKind::Added, n, None, after.get(n))),
-        );
+        changes.extend(old.skip(both).map(|n| change(ChangeKind::Removed, n, before.get(n), None)));
+        changes.extend(new.skip(both).map(|n| change(ChangeKind::Added, n, None, after.get(n))));
     }
     changes
 }
@@ -167,28 +152,16 @@ fn lorebook(before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<Change> {
         after: after.map(<[u8]>::to_vec),
     };
     let (Some(old), Some(new)) = (before, after) else {
-        let kind = if before.is_some() {
-            ChangeKind::Removed
-        } else {
-            ChangeKind::Added
-        };
+        let kind = if before.is_some() { ChangeKind::Removed } else { ChangeKind::Added };
         return vec![whole(kind)];
     };
     let (Some(old), Some(new)) = (Raw::parse(old), Raw::parse(new)) else {
         return vec![whole(ChangeKind::Edited)];
     };
-    let mut changes = objects(
-        Part::Lorebook,
-        old.get("entries"),
-        new.get("entries"),
-        Place::Entry,
-    );
+    let mut changes = objects(Part::Lorebook, old.get("entries"), new.get("entries"), Place::Entry);
     let others = objects(Part::Lorebook, Some(old), Some(new), Place::Path);
-    changes.extend(
-        others
-            .into_iter()
-            .filter(|change| change.place != Place::Path("entries".into())),
-    );
+    changes
+        .extend(others.into_iter().filter(|change| change.place != Place::Path("entries".into())));
     if changes.is_empty() {
         changes.push(whole(ChangeKind::Rewritten));
     }
@@ -202,9 +175,7 @@ fn metadata(before: &Side<'_>, after: &Side<'_>) -> Vec<Change> {
     }
     let old = before.chat.header.and_then(Raw::parse);
     let new = after.chat.header.and_then(Raw::parse);
-    let others = objects(Part::Metadata, old, new, |key| {
-        Place::Path(format!("header.{key}"))
-    });
+    let others = objects(Part::Metadata, old, new, |key| Place::Path(format!("header.{key}")));
     changes.extend(
         others
             .into_iter()
@@ -235,20 +206,11 @@ fn objects(
 ) -> Vec<Change> {
     let list = |value: Option<Raw<'_>>| -> Vec<(st::Key, Vec<u8>)> {
         let members = value.and_then(|value| value.members()).unwrap_or_default();
-        members
-            .into_iter()
-            .map(|member| (member.key, raw_bytes(member.value)))
-            .collect()
+        members.into_iter().map(|member| (member.key, raw_bytes(member.value))).collect()
     };
     let (old_list, new_list) = (list(before), list(after));
-    let old: HashMap<_, _> = old_list
-        .iter()
-        .map(|(key, value)| (key.as_bytes(), value))
-        .collect();
-    let new: HashMap<_, _> = new_list
-        .iter()
-        .map(|(key, value)| (key.as_bytes(), value))
-        .collect();
+    let old: HashMap<_, _> = old_list.iter().map(|(key, value)| (key.as_bytes(), value)).collect();
+    let new: HashMap<_, _> = new_list.iter().map(|(key, value)| (key.as_bytes(), value)).collect();
     let change = |kind, key: &st::Key, before: Option<&Vec<u8>>, after: Option<&Vec<u8>>| Change {
         part,
         kind,
@@ -271,12 +233,7 @@ fn objects(
     }
     for (key, _) in &new_list {
         if done.insert(key.as_bytes()) {
-            changes.push(change(
-                ChangeKind::Added,
-                key,
-                None,
-                new.get(key.as_bytes()).copied(),
-            ));
+            changes.push(change(ChangeKind::Added, key, None, new.get(key.as_bytes()).copied()));
         }
     }
     changes

@@ -1,5 +1,6 @@
 //! All snapshots of a store and what names them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Result, Snapshot, SnapshotId};
@@ -19,18 +20,8 @@ pub struct History {
 /// Every timeline that has a branch, with its newest snapshot. Reads one commit a timeline; broken ones are left out.
 pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     let reader = store.reader();
-    let read = |id| {
-        reader
-            .commit(id)
-            .ok()
-            .and_then(|commit| Snapshot::read(&commit).ok())
-    };
-    Ok(store
-        .refs("refs/heads/")?
-        .refs
-        .into_iter()
-        .filter_map(|(_, id)| read(id))
-        .collect())
+    let read = |id| reader.commit(id).ok().and_then(|commit| Snapshot::read(&commit).ok());
+    Ok(store.refs("refs/heads/")?.refs.into_iter().filter_map(|(_, id)| read(id)).collect())
 }
 
 /// A ref or commit that could not be read.
@@ -49,10 +40,7 @@ impl History {
         let heads = store.refs("refs/heads/")?;
         let tags = store.refs("refs/tags/")?;
         for why in heads.broken.iter().chain(&tags.broken) {
-            history.broken.push(Broken {
-                subject: "ref".into(),
-                why: why.clone(),
-            });
+            history.broken.push(Broken { subject: "ref".into(), why: why.clone() });
         }
         let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
         history.walk(store, &tips);
@@ -62,10 +50,9 @@ impl History {
             }
         }
         for (name, id) in &tags.refs {
-            if let (Some(tag), true) = (
-                name.tag_name(),
-                history.snapshots.contains_key(&SnapshotId(*id)),
-            ) {
+            if let (Some(tag), true) =
+                (name.tag_name(), history.snapshots.contains_key(&SnapshotId(*id)))
+            {
                 history.tags.insert(tag, SnapshotId(*id));
             }
         }
@@ -75,10 +62,8 @@ impl History {
     fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) {
         let reader = store.reader();
         let mut seen = HashSet::new();
-        let mut open: Vec<(ObjectId, String)> = tips
-            .iter()
-            .map(|(name, id)| (*id, name.to_string()))
-            .collect();
+        let mut open: Vec<(ObjectId, String)> =
+            tips.iter().map(|(name, id)| (*id, name.to_string())).collect();
         while let Some((id, from)) = open.pop() {
             if !seen.insert(id) {
                 continue;
@@ -89,18 +74,10 @@ impl History {
                 .and_then(|commit| Snapshot::read(&commit));
             match snapshot {
                 Ok(snapshot) => {
-                    open.extend(
-                        snapshot
-                            .parents
-                            .iter()
-                            .map(|parent| (parent.0, id.to_string())),
-                    );
+                    open.extend(snapshot.parents.iter().map(|parent| (parent.0, id.to_string())));
                     self.snapshots.insert(snapshot.id, snapshot);
                 }
-                Err(error) => self.broken.push(Broken {
-                    subject: from,
-                    why: error.to_string(),
-                }),
+                Err(error) => self.broken.push(Broken { subject: from, why: error.to_string() }),
             }
         }
     }
@@ -113,31 +90,31 @@ impl History {
     /// Every snapshot, newest first; parents always after their children.
     pub fn newest_first(&self) -> Vec<&Snapshot> {
         let mut children: HashMap<SnapshotId, usize> = HashMap::new();
-        for parent in self
-            .snapshots
-            .values()
-            .flat_map(|snapshot| &snapshot.parents)
-        {
+        for parent in self.snapshots.values().flat_map(|snapshot| &snapshot.parents) {
             *children.entry(*parent).or_default() += 1;
         }
-        // Newest first among those whose children are all out; ids settle equal times the same way each time.
-        let rank = |snapshot: &Snapshot| (snapshot.time.seconds, snapshot.id);
-        let childless = self
-            .snapshots
-            .values()
-            .filter(|snapshot| !children.contains_key(&snapshot.id));
+        // Newest first among those whose children are all out; names settle equal times the same way each time.
+        let rank = |snapshot: &'_ Snapshot| {
+            (snapshot.time.seconds, Reverse(snapshot.timeline.clone()), snapshot.id)
+        };
+        let childless =
+            self.snapshots.values().filter(|snapshot| !children.contains_key(&snapshot.id));
         let mut ready: std::collections::BinaryHeap<_> = childless.map(rank).collect();
         let mut order = Vec::with_capacity(self.snapshots.len());
-        while let Some((_, id)) = ready.pop() {
-            let Some(snapshot) = self.snapshots.get(&id) else {
-                continue;
-            };
+        // What was taken in the same second stays together by timeline.
+        let mut next = None;
+        while let Some((.., id)) = next.take().or_else(|| ready.pop()) {
+            let Some(snapshot) = self.snapshots.get(&id) else { continue };
             order.push(snapshot);
             for parent in &snapshot.parents {
-                if let Some(waiting) = children.get_mut(parent) {
-                    *waiting -= 1;
-                    if *waiting == 0 {
-                        ready.extend(self.snapshots.get(parent).map(rank));
+                let Some(waiting) = children.get_mut(parent) else { continue };
+                *waiting -= 1;
+                if let (0, Some(parent)) = (*waiting, self.snapshots.get(parent)) {
+                    let newest = ready.peek().map_or(i64::MIN, |(seconds, ..)| *seconds);
+                    if next.is_none() && parent.time.seconds >= newest {
+                        next = Some(rank(parent));
+                    } else {
+                        ready.push(rank(parent));
                     }
                 }
             }
@@ -152,9 +129,7 @@ impl History {
 
     /// Every timeline that has a branch, and its newest snapshot.
     pub fn heads(&self) -> impl Iterator<Item = (&TimelineName, &Snapshot)> {
-        self.heads
-            .iter()
-            .filter_map(|(name, id)| Some((name, self.get(*id)?)))
+        self.heads.iter().filter_map(|(name, id)| Some((name, self.get(*id)?)))
     }
 
     /// Every tag.
@@ -164,10 +139,7 @@ impl History {
 
     /// The tags of one snapshot.
     pub fn tags_of(&self, id: SnapshotId) -> Vec<String> {
-        self.tags()
-            .filter(|(_, tagged)| *tagged == id)
-            .map(|(name, _)| name.to_owned())
-            .collect()
+        self.tags().filter(|(_, tagged)| *tagged == id).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// A snapshot and those before it, along first parents.
@@ -181,13 +153,7 @@ impl History {
         for snapshot in self.ancestry(head) {
             own.push(snapshot);
             if snapshot.fork_at.is_some() {
-                return (
-                    own,
-                    snapshot
-                        .parents
-                        .first()
-                        .and_then(|parent| self.get(*parent)),
-                );
+                return (own, snapshot.parents.first().and_then(|parent| self.get(*parent)));
             }
         }
         (own, None)

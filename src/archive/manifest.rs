@@ -52,10 +52,8 @@ pub struct FileRecord {
 impl FileRecord {
     /// The path, checked: a manifest may come from a store that somebody else wrote.
     pub fn library_path(&self, tree: ObjectId) -> Result<LibraryPath> {
-        LibraryPath::parse(&self.path).map_err(|error| Error::Incomplete {
-            tree,
-            why: error.to_string(),
-        })
+        LibraryPath::parse(&self.path)
+            .map_err(|error| Error::Incomplete { tree, why: error.to_string() })
     }
 }
 
@@ -122,11 +120,7 @@ impl Manifest {
         // The version first: a later format may have other fields.
         let Version { format } = serde_json::from_slice(text).map_err(unreadable)?;
         if format > FORMAT {
-            return Err(Error::NewerFormat {
-                tree,
-                found: format,
-                known: FORMAT,
-            });
+            return Err(Error::NewerFormat { tree, found: format, known: FORMAT });
         }
         serde_json::from_slice(text).map_err(unreadable)
     }

@@ -53,10 +53,7 @@ pub struct Contents {
 impl Contents {
     /// The bytes of the file of that role.
     pub fn bytes(&self, role: Role) -> Option<&[u8]> {
-        self.files
-            .iter()
-            .find(|file| file.role == role)
-            .map(|file| file.bytes.as_slice())
+        self.files.iter().find(|file| file.role == role).map(|file| file.bytes.as_slice())
     }
 
     /// Whether this is a group chat.
@@ -85,10 +82,8 @@ impl Tree {
         let mut messages = Vec::new();
         let mut numbered_folders = Vec::new();
         if let Some(folders) = find(&chat, "messages") {
-            for folder in reader
-                .tree(folders.id)?
-                .iter()
-                .filter(|entry| entry.kind == EntryKind::Tree)
+            for folder in
+                reader.tree(folders.id)?.iter().filter(|entry| entry.kind == EntryKind::Tree)
             {
                 let number = folder.name.parse::<usize>();
                 let number = number
@@ -106,11 +101,7 @@ impl Tree {
             }
         }
         messages.sort_unstable();
-        if let Some(gap) = messages
-            .iter()
-            .enumerate()
-            .position(|(n, (number, _))| n != *number)
-        {
+        if let Some(gap) = messages.iter().enumerate().position(|(n, (number, _))| n != *number) {
             return Err(incomplete(format!("message {gap} is not there")));
         }
         let messages = messages.into_iter().map(|(_, id)| id).collect();
@@ -120,42 +111,26 @@ impl Tree {
         let book = match (manifest.file(Role::Lorebook), find(&root, "lorebooks")) {
             (Some(_), Some(books)) => {
                 let books = reader.tree(books.id)?;
-                let folder = books
-                    .first()
-                    .ok_or_else(|| incomplete("lorebooks is empty".into()))?;
+                let folder =
+                    books.first().ok_or_else(|| incomplete("lorebooks is empty".into()))?;
                 let folder = reader.tree(folder.id)?;
                 let book = find(&folder, "book.json")
                     .ok_or_else(|| incomplete("a lorebook has no book.json".into()))?;
                 let entries = match find(&folder, "entries") {
-                    Some(entries) => reader
-                        .tree(entries.id)?
-                        .into_iter()
-                        .map(|e| (e.name, e.id))
-                        .collect(),
+                    Some(entries) => {
+                        reader.tree(entries.id)?.into_iter().map(|e| (e.name, e.id)).collect()
+                    }
                     None => HashMap::new(),
                 };
-                Some(StoredBook {
-                    book: book.id,
-                    entries,
-                })
+                Some(StoredBook { book: book.id, entries })
             }
             (None, None) => None,
             _ => {
-                return Err(incomplete(
-                    "manifest and tree disagree about a lorebook".into(),
-                ));
+                return Err(incomplete("manifest and tree disagree about a lorebook".into()));
             }
         };
         let group = find(&root, "group.json").map(|entry| entry.id);
-        Ok(Self {
-            id,
-            manifest,
-            header,
-            folders,
-            messages,
-            book,
-            group,
-        })
+        Ok(Self { id, manifest, header, folders, messages, book, group })
     }
 
     /// The objects of the chat's lines after the header, in order.
@@ -185,16 +160,9 @@ impl Tree {
 
     /// Rebuild every file and hold it against the manifest.
     pub fn materialise(&self, reader: &Reader) -> Result<Contents> {
-        let files: Result<_> = self
-            .manifest
-            .files
-            .iter()
-            .map(|record| self.rebuild(reader, record))
-            .collect();
-        Ok(Contents {
-            manifest: self.manifest.clone(),
-            files: files?,
-        })
+        let files: Result<_> =
+            self.manifest.files.iter().map(|record| self.rebuild(reader, record)).collect();
+        Ok(Contents { manifest: self.manifest.clone(), files: files? })
     }
 
     /// Rebuild one file and hold it against the manifest.
@@ -202,24 +170,15 @@ impl Tree {
         let bytes = match record.role {
             Role::Chat => self.rebuild_chat(reader, record.bytes)?,
             Role::Lorebook => self.rebuild_book(reader)?,
-            Role::Group => reader.blob(
-                self.group
-                    .ok_or_else(|| self.incomplete("it has no group.json"))?,
-            )?,
+            Role::Group => {
+                reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
+            }
         };
         let blake3 = Blake3::of(&bytes);
         if bytes.len() as u64 != record.bytes || blake3 != record.blake3 {
-            return Err(Error::Differs {
-                tree: self.id,
-                path: record.path.clone(),
-            });
+            return Err(Error::Differs { tree: self.id, path: record.path.clone() });
         }
-        Ok(MaterialFile {
-            role: record.role,
-            path: record.library_path(self.id)?,
-            bytes,
-            blake3,
-        })
+        Ok(MaterialFile { role: record.role, path: record.library_path(self.id)?, bytes, blake3 })
     }
 
     fn rebuild_chat(&self, reader: &Reader, length: u64) -> Result<Vec<u8>> {
@@ -237,10 +196,7 @@ impl Tree {
     }
 
     fn rebuild_book(&self, reader: &Reader) -> Result<Vec<u8>> {
-        let stored = self
-            .book
-            .as_ref()
-            .ok_or_else(|| self.incomplete("it has no lorebook"))?;
+        let stored = self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
         let book = reader.blob(stored.book)?;
         if stored.entries.is_empty() {
             return Ok(book);
@@ -258,10 +214,7 @@ impl Tree {
     }
 
     fn incomplete(&self, why: &str) -> Error {
-        Error::Incomplete {
-            tree: self.id,
-            why: why.into(),
-        }
+        Error::Incomplete { tree: self.id, why: why.into() }
     }
 }
 
@@ -280,11 +233,7 @@ fn read_in_parallel(reader: &Reader, ids: &[ObjectId]) -> Result<Vec<Vec<u8>>> {
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     if threads == 1 || ids.len() < 256 {
-        return Ok(if ids.is_empty() {
-            Vec::new()
-        } else {
-            vec![read(reader, ids)?]
-        });
+        return Ok(if ids.is_empty() { Vec::new() } else { vec![read(reader, ids)?] });
     }
     std::thread::scope(|scope| {
         let workers: Vec<_> = ids
@@ -296,11 +245,7 @@ fn read_in_parallel(reader: &Reader, ids: &[ObjectId]) -> Result<Vec<Vec<u8>>> {
             .collect();
         workers
             .into_iter()
-            .map(|worker| {
-                worker
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
 }

@@ -6,6 +6,7 @@ pub mod diff;
 mod error;
 pub mod history;
 mod known;
+pub mod lineage;
 mod manifest;
 mod materialise;
 mod snapshot;

@@ -70,6 +70,10 @@ pub struct Snapshot {
     pub lorebook: Option<String>,
     /// The end of the last message, with its speaker.
     pub last_words: Option<String>,
+    /// The chat that it says it was forked from.
+    pub main_chat: Option<String>,
+    /// What its timeline was called until this snapshot.
+    pub renamed_from: Option<TimelineName>,
 }
 
 const TIMELINE: &str = "Stvc-Timeline";
@@ -78,41 +82,35 @@ const MESSAGES: &str = "Stvc-Messages";
 const FORK_AT: &str = "Stvc-Fork-At";
 const LOREBOOK: &str = "Stvc-Lorebook";
 const LAST_WORDS: &str = "Stvc-Last-Words";
+const MAIN_CHAT: &str = "Stvc-Main-Chat";
+const RENAMED_FROM: &str = "Stvc-Renamed-From";
 
 impl Snapshot {
     /// Read a commit.
     pub fn read(commit: &Commit) -> Result<Self> {
         let id = SnapshotId(commit.id);
-        let missing = |why: &str| Error::NotASnapshot {
-            id,
-            why: why.into(),
-        };
-        let number = |key: &str| {
-            commit
-                .trailer(key)
-                .and_then(|text| text.parse::<u64>().ok())
-        };
-        let content = commit
-            .trailer(store::CONTENT_TRAILER)
-            .and_then(Blake3::from_hex);
-        let timeline = commit
-            .trailer(TIMELINE)
-            .and_then(|text| TimelineName::parse(&decode(text)).ok());
+        let missing = |why: &str| Error::NotASnapshot { id, why: why.into() };
+        let number = |key: &str| commit.trailer(key).and_then(|text| text.parse::<u64>().ok());
+        let content = commit.trailer(store::CONTENT_TRAILER).and_then(Blake3::from_hex);
+        let timeline =
+            commit.trailer(TIMELINE).and_then(|text| TimelineName::parse(&decode(text)).ok());
         Ok(Self {
             id,
             content: ContentId(content.ok_or_else(|| missing("it has no content id"))?),
             tree: commit.tree,
             parents: commit.parents.iter().copied().map(SnapshotId).collect(),
             timeline: timeline.ok_or_else(|| missing("it names no timeline"))?,
-            kind: Kind(Cow::Owned(
-                commit.trailer(KIND).unwrap_or("snapshot").to_owned(),
-            )),
+            kind: Kind(Cow::Owned(commit.trailer(KIND).unwrap_or("snapshot").to_owned())),
             messages: number(MESSAGES).ok_or_else(|| missing("it has no message count"))?,
             fork_at: number(FORK_AT),
             time: commit.time,
             subject: commit.subject.clone(),
             lorebook: commit.trailer(LOREBOOK).map(decode),
             last_words: commit.trailer(LAST_WORDS).map(str::to_owned),
+            main_chat: commit.trailer(MAIN_CHAT).map(decode),
+            renamed_from: commit
+                .trailer(RENAMED_FROM)
+                .and_then(|text| TimelineName::parse(&decode(text)).ok()),
         })
     }
 }
@@ -129,6 +127,10 @@ pub struct NewSnapshot<'a> {
     pub parent: Option<SnapshotId>,
     /// See [`Snapshot::fork_at`].
     pub fork_at: Option<u64>,
+    /// See [`Snapshot::main_chat`].
+    pub main_chat: Option<String>,
+    /// See [`Snapshot::renamed_from`].
+    pub renamed_from: Option<TimelineName>,
     /// Why it is taken.
     pub kind: Kind,
     /// When.
@@ -144,10 +146,7 @@ impl NewSnapshot<'_> {
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
         let subject = match self.message {
             Some(message) if !message.trim().is_empty() => message.to_owned(),
-            _ => format!(
-                "{chat_name}: {}",
-                plural(manifest.messages, "message", "messages")
-            ),
+            _ => format!("{chat_name}: {}", plural(manifest.messages, "message", "messages")),
         };
         let mut trailers = vec![
             (TIMELINE, encode(&manifest.timeline)),
@@ -156,10 +155,11 @@ impl NewSnapshot<'_> {
             (store::CONTENT_TRAILER, manifest.content.to_string()),
         ];
         trailers.extend(self.fork_at.map(|n| (FORK_AT, n.to_string())));
-        let lorebook = manifest
-            .file(super::Role::Lorebook)
-            .and_then(|file| file.name.as_deref());
+        let lorebook = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
         trailers.extend(lorebook.map(|name| (LOREBOOK, encode(name))));
+        trailers.extend(self.main_chat.as_deref().map(|name| (MAIN_CHAT, encode(name))));
+        trailers
+            .extend(self.renamed_from.as_ref().map(|name| (RENAMED_FROM, encode(name.as_str()))));
         trailers.extend(last_words(self.chat).map(|words| (LAST_WORDS, words)));
         NewCommit {
             tree: self.tree,
@@ -180,24 +180,13 @@ const WORDS: usize = 80;
 
 /// `Speaker: …the end of what was said`.
 fn last_words(chat: &Chat<'_>) -> Option<String> {
-    let message = chat
-        .messages
-        .iter()
-        .rev()
-        .find_map(|line| st::text_of(line))?;
-    let text = message
-        .text
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let message = chat.messages.iter().rev().find_map(|line| st::text_of(line))?;
+    let text = message.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let skip = text.chars().count().saturating_sub(WORDS);
     let end: String = text.chars().skip(skip).collect();
     let cut = if skip > 0 { "…" } else { "" };
-    let speaker = if message.name.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", message.name)
-    };
+    let speaker =
+        if message.name.is_empty() { String::new() } else { format!("{}: ", message.name) };
     Some(format!("{speaker}{cut}{end}")).filter(|words| !words.is_empty())
 }
 

@@ -59,34 +59,20 @@ impl<'a> State<'a> {
             let file = book.file.as_ref()?;
             Some(BookState {
                 name: &book.name,
-                file: FileState {
-                    path: &file.path,
-                    bytes: &file.bytes,
-                },
+                file: FileState { path: &file.path, bytes: &file.bytes },
             })
         });
-        let group = captured.group.as_ref().map(|file| FileState {
-            path: &file.path,
-            bytes: &file.bytes,
-        });
+        let group =
+            captured.group.as_ref().map(|file| FileState { path: &file.path, bytes: &file.bytes });
         let mut files = vec![record(Role::Chat, None, &captured.chat.path, chat_bytes)];
-        files.extend(book.map(|book| {
-            record(
-                Role::Lorebook,
-                Some(book.name),
-                book.file.path,
-                book.file.bytes,
-            )
-        }));
+        files.extend(
+            book.map(|book| {
+                record(Role::Lorebook, Some(book.name), book.file.path, book.file.bytes)
+            }),
+        );
         files.extend(group.map(|group| record(Role::Group, None, group.path, group.bytes)));
         let manifest = Manifest::new(&captured.name, files, chat.message_count() as u64, cut_at);
-        Self {
-            timeline: &captured.name,
-            chat,
-            book,
-            group,
-            manifest,
-        }
+        Self { timeline: &captured.name, chat, book, group, manifest }
     }
 }
 

@@ -16,10 +16,7 @@ pub struct Verifier {
 impl Verifier {
     /// Check trees that `reader` reads.
     pub fn new(reader: Reader) -> Self {
-        Self {
-            reader,
-            folders: HashMap::new(),
-        }
+        Self { reader, folders: HashMap::new() }
     }
 
     /// Rebuild every file of the snapshot with this tree and compare its hash.
@@ -31,10 +28,7 @@ impl Verifier {
                     let (length, hash) = self.hash_chat(&tree)?;
                     if length != record.bytes || hash.to_hex().as_str() != record.blake3.to_string()
                     {
-                        return Err(Error::Differs {
-                            tree: id,
-                            path: record.path.clone(),
-                        });
+                        return Err(Error::Differs { tree: id, path: record.path.clone() });
                     }
                 }
                 Role::Lorebook | Role::Group => {
@@ -74,11 +68,7 @@ fn read_folder(reader: &Reader, folder: ObjectId) -> Result<Vec<u8>> {
     let mut joined = Vec::new();
     let mut buffer = Vec::new();
     let messages = reader.tree(folder)?;
-    for (n, message) in messages
-        .iter()
-        .filter(|entry| entry.kind == EntryKind::Blob)
-        .enumerate()
-    {
+    for (n, message) in messages.iter().filter(|entry| entry.kind == EntryKind::Blob).enumerate() {
         if n > 0 {
             joined.push(b'\n');
         }

@@ -36,10 +36,7 @@ pub fn write(
     if let Some(book) = state.book {
         let cut = cut(book.file.bytes);
         entries = cut.entries.len();
-        let mut folder = vec![TreeEntry::blob(
-            "book.json",
-            pack.add(Kind::Blob, &cut.book)?,
-        )];
+        let mut folder = vec![TreeEntry::blob("book.json", pack.add(Kind::Blob, &cut.book)?)];
         if !cut.entries.is_empty() {
             let values: Vec<_> = cut.entries.iter().map(|(_, value)| *value).collect();
             let ids = pack.add_blobs(&values, &known)?;
@@ -48,32 +45,17 @@ pub fn write(
                 .iter()
                 .zip(ids)
                 .map(|((key, _), id)| TreeEntry::blob(entry_file(key.as_bytes()), id));
-            folder.push(TreeEntry::tree(
-                "entries",
-                add_tree(pack, &named.collect::<Vec<_>>())?,
-            ));
+            folder.push(TreeEntry::tree("entries", add_tree(pack, &named.collect::<Vec<_>>())?));
         }
         let folder = add_tree(pack, &folder)?;
-        let books = add_tree(
-            pack,
-            &[TreeEntry::tree(tree_segment(book.name.as_bytes()), folder)],
-        )?;
+        let books = add_tree(pack, &[TreeEntry::tree(tree_segment(book.name.as_bytes()), folder)])?;
         root.push(TreeEntry::tree("lorebooks", books));
     }
     if let Some(group) = state.group {
-        root.push(TreeEntry::blob(
-            "group.json",
-            pack.add(Kind::Blob, group.bytes)?,
-        ));
+        root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group.bytes)?));
     }
-    root.push(TreeEntry::blob(
-        "snapshot.json",
-        pack.add(Kind::Blob, &state.manifest.encode())?,
-    ));
-    Ok(Written {
-        tree: add_tree(pack, &root)?,
-        entries,
-    })
+    root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &state.manifest.encode())?));
+    Ok(Written { tree: add_tree(pack, &root)?, entries })
 }
 
 fn write_chat(
@@ -83,10 +65,7 @@ fn write_chat(
 ) -> Result<ObjectId> {
     let mut chat = Vec::new();
     if let Some(header) = state.chat.header {
-        chat.push(TreeEntry::blob(
-            "header.json",
-            pack.add(Kind::Blob, header)?,
-        ));
+        chat.push(TreeEntry::blob("header.json", pack.add(Kind::Blob, header)?));
     }
     let messages = pack.add_blobs(&state.chat.messages, known)?;
     let mut folders = Vec::with_capacity(messages.len().div_ceil(PER_FOLDER));
@@ -97,10 +76,7 @@ fn write_chat(
             .enumerate()
             .map(|(n, id)| TreeEntry::blob(message_file(first + n), *id))
             .collect();
-        folders.push(TreeEntry::tree(
-            message_folder(folder),
-            add_tree(pack, &entries)?,
-        ));
+        folders.push(TreeEntry::tree(message_folder(folder), add_tree(pack, &entries)?));
     }
     if !folders.is_empty() {
         chat.push(TreeEntry::tree("messages", add_tree(pack, &folders)?));

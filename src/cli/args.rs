@@ -8,21 +8,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 ///
 /// Run it inside your SillyTavern folder, or say where that is with --data.
 #[derive(Debug, Parser)]
-#[command(
-    name = "stvc",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
+#[command(name = "stvc", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
     /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        env = "STVC_DATA",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
 
     /// Which user's chats, where there are several users
@@ -30,13 +19,7 @@ pub struct Args {
     pub user: Option<String>,
 
     /// Where the snapshots are kept; <user's folder>/.stvc if not given
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        env = "STVC_STORE",
-        hide_env_values = true
-    )]
+    #[arg(long, global = true, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
     /// Print JSON, one object a line

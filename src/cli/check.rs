@@ -14,9 +14,7 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
         count(report.snapshots as u64, "snapshot")
     );
     if sound {
-        out.say(format!(
-            "The store is sound: {what}, every one read, rebuilt and compared."
-        ));
+        out.say(format!("The store is sound: {what}, every one read, rebuilt and compared."));
     } else if report.damaged == 0 {
         out.say(format!(
             "The store is damaged, but every snapshot that could be found can be restored: {what}."

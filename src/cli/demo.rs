@@ -16,12 +16,7 @@ pub fn run(out: &mut Out) -> ops::Result<u8> {
     let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
     let library = folder.path().join("default-user");
     sample::write(&library).map_err(at(&library))?;
-    let mut demo = Demo {
-        library: &library,
-        out,
-        steps: 0,
-        failed: 0,
-    };
+    let mut demo = Demo { library: &library, out, steps: 0, failed: 0 };
 
     demo.tell(
         "A SillyTavern library: a chat, its checkpoint and its branch, another character, a group.",
@@ -49,16 +44,8 @@ pub fn run(out: &mut Out) -> ops::Result<u8> {
         out.say("Every step worked, and the restored files are the same to the byte.");
         out.say("Now with your own chats: `stvc --data /path/to/SillyTavern snapshot`");
     }
-    out.summary(
-        "demo",
-        failed == 0,
-        json!({ "steps": steps, "failed": failed }),
-    );
-    Ok(if failed == 0 {
-        super::DONE
-    } else {
-        super::FAILED
-    })
+    out.summary("demo", failed == 0, json!({ "steps": steps, "failed": failed }));
+    Ok(if failed == 0 { super::DONE } else { super::FAILED })
 }
 
 struct Demo<'a> {
@@ -76,14 +63,12 @@ impl Demo<'_> {
     /// Show the command and run it as if it had been typed in the library's folder.
     fn step(&mut self, arguments: &[&str]) {
         let typed: Vec<_> = arguments.iter().map(|argument| shell(argument)).collect();
-        self.out
-            .say(paint(LOOK.name, format!("$ stvc {}", typed.join(" "))));
+        self.out.say(paint(LOOK.name, format!("$ stvc {}", typed.join(" "))));
         let library = self.library.display().to_string();
         // Said outright, so that no variable of the environment leads the demo to the user's own store.
         let store = self.library.join(".stvc").display().to_string();
-        let mut line: Vec<String> = ["stvc", "--data", &library, "--store", &store]
-            .map(str::to_owned)
-            .into();
+        let mut line: Vec<String> =
+            ["stvc", "--data", &library, "--store", &store].map(str::to_owned).into();
         if self.out.is_json() {
             line.push("--json".into());
         }
@@ -98,8 +83,7 @@ impl Demo<'_> {
     fn expect(&mut self, path: &Path, bytes: &[u8]) {
         if fs::read(path).ok().as_deref() != Some(bytes) {
             self.failed += 1;
-            self.out
-                .error_line(&format!("{} is not what it should be", path.display()));
+            self.out.error_line(&format!("{} is not what it should be", path.display()));
         }
     }
 }
@@ -118,13 +102,10 @@ fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
         st::Raw::parse(&book).and_then(|book| book.get("entries")?.members()?.into_iter().next());
     if let Some(key) = first.map(|member| member.key.to_string_lossy()) {
         let path = ["entries", key.as_str(), "content"];
-        let content = st::Raw::parse(&book)
-            .and_then(|book| book.path(&path)?.string())
-            .unwrap_or_default();
-        let longer = json!(format!(
-            "{content} Two strokes of the bell mean: come aboard."
-        ))
-        .to_string();
+        let content =
+            st::Raw::parse(&book).and_then(|book| book.path(&path)?.string()).unwrap_or_default();
+        let longer =
+            json!(format!("{content} Two strokes of the bell mean: come aboard.")).to_string();
         if let Some(edited) = st::replace(&book, &path, longer.as_bytes()) {
             fs::write(&book_path, edited)?;
         }

@@ -11,10 +11,7 @@ use crate::ops::{self, Workspace};
 use crate::st::{self, Raw};
 
 pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let options = Options {
-        before: args.before.clone(),
-        after: args.after.clone(),
-    };
+    let options = Options { before: args.before.clone(), after: args.after.clone() };
     let report = ops::diff::diff(workspace, &options)?;
     let side = |snapshot: &Snapshot| {
         let age = age(snapshot.time, workspace.now);
@@ -25,11 +22,7 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Resu
             count(snapshot.messages, "message")
         )
     };
-    out.line(format!(
-        "{} {}",
-        paint(LOOK.bad, "---"),
-        side(&report.before)
-    ));
+    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&report.before)));
     let after = report.after.as_ref().map_or("the files now".into(), side);
     out.line(format!("{} {after}", paint(LOOK.good, "+++")));
     let room = out.columns().saturating_sub(16);
@@ -50,23 +43,13 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Resu
     if report.changes.is_empty() {
         out.say("No difference.");
     }
-    let of = |kind| {
-        report
-            .changes
-            .iter()
-            .filter(|change| change.kind == kind)
-            .count()
-    };
+    let of = |kind| report.changes.iter().filter(|change| change.kind == kind).count();
     let counts = json!({
         "changes": report.changes.len(), "added": of(ChangeKind::Added), "removed": of(ChangeKind::Removed),
         "edited": of(ChangeKind::Edited), "rewritten": of(ChangeKind::Rewritten),
     });
     out.summary("diff", true, counts);
-    Ok(if args.exit_code && !report.changes.is_empty() {
-        1
-    } else {
-        super::DONE
-    })
+    Ok(if args.exit_code && !report.changes.is_empty() { 1 } else { super::DONE })
 }
 
 fn tell(change: &Change, room: usize, out: &mut Out) {
@@ -76,14 +59,10 @@ fn tell(change: &Change, room: usize, out: &mut Out) {
         Place::Path(path) => clean(path),
     };
     let gist = |value: &Option<Vec<u8>>| {
-        value
-            .as_deref()
-            .map(|value| cut(&clean(&gist(change.part, &change.place, value)), room))
+        value.as_deref().map(|value| cut(&clean(&gist(change.part, &change.place, value)), room))
     };
-    let (before, after) = (
-        gist(&change.before).unwrap_or_default(),
-        gist(&change.after).unwrap_or_default(),
-    );
+    let (before, after) =
+        (gist(&change.before).unwrap_or_default(), gist(&change.after).unwrap_or_default());
     let line = |sign: &str, style, text: &str| format!("  {} {place}  {text}", paint(style, sign));
     match change.kind {
         ChangeKind::Added => out.line(line("+", LOOK.good, &after)),
@@ -123,27 +102,21 @@ fn gist(part: Part, place: &Place, value: &[u8]) -> String {
         (Part::Lorebook, Place::Entry(_)) => match Raw::parse(value) {
             Some(entry) => {
                 let title = st::entry_comment(entry).unwrap_or_default();
-                let content = entry
-                    .get("content")
-                    .and_then(|content| content.string())
-                    .unwrap_or_default();
+                let content =
+                    entry.get("content").and_then(|content| content.string()).unwrap_or_default();
                 format!("{title}: {content}")
             }
             None => verbatim(),
         },
         (Part::Lorebook, Place::Path(path)) if path == "book" => "the whole book".into(),
-        _ => Raw::parse(value)
-            .and_then(|value| value.string())
-            .unwrap_or_else(verbatim),
+        _ => Raw::parse(value).and_then(|value| value.string()).unwrap_or_else(verbatim),
     }
 }
 
 /// The names of the members that differ between two objects.
 fn changed_fields(change: &Change) -> Option<String> {
-    let (before, after) = (
-        Raw::parse(change.before.as_deref()?)?,
-        Raw::parse(change.after.as_deref()?)?,
-    );
+    let (before, after) =
+        (Raw::parse(change.before.as_deref()?)?, Raw::parse(change.after.as_deref()?)?);
     let (old, new) = (before.members()?, after.members()?);
     let mut fields: Vec<String> = Vec::new();
     for member in old.iter().chain(&new) {
@@ -157,10 +130,6 @@ fn changed_fields(change: &Change) -> Option<String> {
     Some(if fields.is_empty() {
         "spacing".into()
     } else {
-        fields
-            .iter()
-            .map(|field| clean(field))
-            .collect::<Vec<_>>()
-            .join(", ")
+        fields.iter().map(|field| clean(field)).collect::<Vec<_>>().join(", ")
     })
 }

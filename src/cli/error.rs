@@ -23,21 +23,11 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     };
     if out.is_json() {
         let message = error.to_string();
-        out.object(&ErrorLine {
-            kind_of_line: "error",
-            message,
-            hint,
-            candidates,
-            exit,
-        });
+        out.object(&ErrorLine { kind_of_line: "error", message, hint, candidates, exit });
         out.summary(command, false, serde_json::json!({}));
         return exit;
     }
-    out.error_line(&format!(
-        "{}: {}",
-        paint(LOOK.bad, "error"),
-        clean(&error.to_string())
-    ));
+    out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
     for candidate in candidates {
         out.error_line(&format!("  {}", clean(&candidate)));
     }
@@ -52,19 +42,10 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
     let exit = u8::try_from(problem.exit_code()).unwrap_or(USAGE);
     if json && exit != 0 {
         let message = problem.to_string();
-        let message = message
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned();
-        let line = ErrorLine {
-            kind_of_line: "error",
-            message,
-            hint: None,
-            candidates: Vec::new(),
-            exit,
-        };
+        let message =
+            message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let line =
+            ErrorLine { kind_of_line: "error", message, hint: None, candidates: Vec::new(), exit };
         let text = serde_json::to_string(&line).unwrap_or_default();
         let _ = writeln!(std::io::stdout(), "{text}");
     } else {
@@ -102,10 +83,9 @@ fn hint(error: &Error) -> Option<String> {
             "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
         }
         Error::NoSuchTag { .. } => "`stvc tag` lists the tags".into(),
-        Error::TagExists { name, .. } => format!(
-            "choose another name, or first `stvc tag --delete {}`",
-            shell(name)
-        ),
+        Error::TagExists { name, .. } => {
+            format!("choose another name, or first `stvc tag --delete {}`", shell(name))
+        }
         Error::NeedsOneTimeline { option } => {
             format!("name the chat: `stvc snapshot \"Chat name\" {option} …`")
         }

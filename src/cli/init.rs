@@ -8,17 +8,9 @@ use crate::ops::{self, Workspace};
 pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let report = ops::init::init(workspace)?;
     let path = report.path.display().to_string();
-    let done = if report.created {
-        "Made a store at"
-    } else {
-        "There is a store already at"
-    };
+    let done = if report.created { "Made a store at" } else { "There is a store already at" };
     out.say(format!("{done} {}", clean(&path)));
-    out.object(&StoreLine {
-        kind_of_line: "store",
-        path,
-        created: report.created,
-    });
+    out.object(&StoreLine { kind_of_line: "store", path, created: report.created });
     out.summary("init", true, json!({ "created": report.created }));
     Ok(super::DONE)
 }

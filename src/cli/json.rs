@@ -190,11 +190,7 @@ fn raw(bytes: &[u8]) -> Box<RawValue> {
     let text = String::from_utf8_lossy(bytes);
     let single_line = !text.contains(['\n', '\r']);
     let verbatim = single_line
-        .then(|| {
-            serde_json::from_str::<&RawValue>(text.trim())
-                .ok()
-                .map(ToOwned::to_owned)
-        })
+        .then(|| serde_json::from_str::<&RawValue>(text.trim()).ok().map(ToOwned::to_owned))
         .flatten();
     verbatim
         .or_else(|| reflow(&text))

@@ -45,9 +45,8 @@ const PARTLY: u8 = 3;
 
 /// Run the program on its own arguments.
 pub fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args_os()
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     ExitCode::from(run(&arguments))
 }
 
@@ -59,10 +58,7 @@ fn run(arguments: &[String]) -> u8 {
     let args = match parsed {
         Ok(args) => args,
         Err(problem) => {
-            return error::usage(
-                &problem,
-                arguments.iter().any(|argument| argument == "--json"),
-            );
+            return error::usage(&problem, arguments.iter().any(|argument| argument == "--json"));
         }
     };
     let mut out = Out::new(&args);
@@ -109,9 +105,7 @@ fn workspace(args: &Args, arguments: &[String]) -> crate::ops::Result<Workspace>
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.
 fn now() -> DateTime<FixedOffset> {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH")
-        .ok()
-        .and_then(|text| text.parse::<i64>().ok());
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
     match fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
         Some(fixed) => fixed.fixed_offset(),
         None => Local::now().fixed_offset(),

@@ -63,13 +63,7 @@ impl Out {
             Color::Always => ColorChoice::AlwaysAnsi,
             Color::Never => ColorChoice::Never,
         };
-        Self {
-            json,
-            quiet,
-            color,
-            summary: None,
-            pipe_broken: false,
-        }
+        Self { json, quiet, color, summary: None, pipe_broken: false }
     }
 
     /// Whether the answer is JSON.
@@ -133,30 +127,20 @@ impl Out {
 
     /// One line on standard error.
     pub fn error_line(&mut self, text: &str) {
-        let _ = writeln!(
-            anstream::AutoStream::new(io::stderr(), self.color),
-            "{text}"
-        );
+        let _ = writeln!(anstream::AutoStream::new(io::stderr(), self.color), "{text}");
     }
 
     /// The last line of the JSON answer.
     pub fn summary(&mut self, command: &'static str, ok: bool, counts: impl Serialize) {
         if self.json {
-            self.summary = serde_json::to_string(&Summary {
-                kind: "summary",
-                command,
-                ok,
-                counts,
-            })
-            .ok();
+            self.summary =
+                serde_json::to_string(&Summary { kind: "summary", command, ok, counts }).ok();
         }
     }
 
     /// How wide the terminal is; a fixed width where there is none.
     pub fn columns(&self) -> usize {
-        let asked = std::env::var("COLUMNS")
-            .ok()
-            .and_then(|text| text.parse().ok());
+        let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         asked.or_else(seen).unwrap_or(100).clamp(40, 200)
     }
@@ -180,9 +164,6 @@ impl Out {
         }
         let mut stdout = anstream::AutoStream::new(io::stdout(), self.color);
         // `stvc log | head` closes the pipe; that is no error.
-        self.pipe_broken = stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush())
-            .is_err();
+        self.pipe_broken = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err();
     }
 }

@@ -15,10 +15,8 @@ pub fn reference() -> String {
          `diff --exit-code` as git: 1 if something changed.\n",
     );
     text.push_str(&section("stvc", &mut root));
-    let names: Vec<_> = root
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned())
-        .collect();
+    let names: Vec<_> =
+        root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for name in names.iter().filter(|name| *name != "help") {
         if let Some(command) = root.find_subcommand_mut(name) {
             text.push_str(&section(&format!("stvc {name}"), command));

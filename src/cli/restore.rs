@@ -43,11 +43,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
             size(file.bytes)
         ));
     }
-    let written = report
-        .files
-        .iter()
-        .filter(|file| file.action == Action::Write)
-        .count();
+    let written = report.files.iter().filter(|file| file.action == Action::Write).count();
     let snapshot = &report.snapshot;
     let what = format!(
         "{}, {}, taken {}",

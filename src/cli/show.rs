@@ -13,37 +13,21 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
     let field =
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
     out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
-    out.line(field(
-        "timeline",
-        paint(LOOK.name, name(&snapshot.timeline)),
-    ));
+    out.line(field("timeline", paint(LOOK.name, name(&snapshot.timeline))));
     out.line(field(
         "taken",
-        format!(
-            "{} ({})",
-            date(snapshot.time),
-            age(snapshot.time, workspace.now)
-        ),
+        format!("{} ({})", date(snapshot.time), age(snapshot.time, workspace.now)),
     ));
     out.line(field("subject", clean(&snapshot.subject)));
     if !report.tags.is_empty() {
-        let tags: Vec<_> = report
-            .tags
-            .iter()
-            .map(|tag| paint(LOOK.tag, clean(tag)))
-            .collect();
+        let tags: Vec<_> = report.tags.iter().map(|tag| paint(LOOK.tag, clean(tag))).collect();
         out.line(field("tags", tags.join(", ")));
     }
     out.line(field("kind", clean(snapshot.kind.as_str())));
     out.line(field("content", format!("b3:{}", snapshot.content)));
     for parent in &snapshot.parents {
-        let fork = snapshot
-            .fork_at
-            .map(|at| format!(" (forked after {})", count(at, "message")));
-        out.line(field(
-            "follows",
-            format!("{parent}{}", fork.unwrap_or_default()),
-        ));
+        let fork = snapshot.fork_at.map(|at| format!(" (forked after {})", count(at, "message")));
+        out.line(field("follows", format!("{parent}{}", fork.unwrap_or_default())));
     }
     out.line(field("messages", snapshot.messages.to_string()));
     for file in &report.manifest.files {
@@ -55,10 +39,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
     let room = out.columns().saturating_sub(8);
     if !report.entries.is_empty() {
         out.line("");
-        out.line(format!(
-            "{}:",
-            count(report.entries.len() as u64, "lorebook entry")
-        ));
+        out.line(format!("{}:", count(report.entries.len() as u64, "lorebook entry")));
         for (key, title) in report.entries.iter().take(20) {
             out.line(format!("  {:>4}  {}", clean(key), cut(&clean(title), room)));
         }

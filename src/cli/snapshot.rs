@@ -3,7 +3,7 @@ use serde_json::json;
 use super::args;
 use super::json::{PlanLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, cut, name, pad, short, size};
+use super::words::{clean, count, cut_middle, name, pad, short, size};
 use crate::ops::snapshot::{Options, Report, Taken};
 use crate::ops::{self, Workspace};
 use unicode_width::UnicodeWidthStr;
@@ -45,25 +45,16 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         .timelines
         .iter()
         .filter(|outcome| named || !matches!(outcome.result, Taken::Unchanged(..)));
-    let width = width
-        .map(|outcome| label(&outcome.timeline).width())
-        .max()
-        .unwrap_or(0)
-        .min(60);
+    let width = width.map(|outcome| label(&outcome.timeline).width()).max().unwrap_or(0).min(60);
     let mut unchanged = 0;
     let mut taken = 0;
     for outcome in &report.timelines {
-        let label = paint(
-            LOOK.name,
-            pad(&cut(&label(&outcome.timeline), width), width),
-        );
+        let label = paint(LOOK.name, pad(&cut_middle(&label(&outcome.timeline), width), width));
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 taken += 1;
-                let tags: String = tags
-                    .iter()
-                    .map(|tag| format!("  {}", paint(LOOK.tag, clean(tag))))
-                    .collect();
+                let tags: String =
+                    tags.iter().map(|tag| format!("  {}", paint(LOOK.tag, clean(tag)))).collect();
                 out.say(format!(
                     "{}  {label}  {}{tags}",
                     paint(LOOK.id, short(snapshot.id)),
@@ -74,10 +65,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             Taken::WouldBeNew(messages, before) => {
                 taken += 1;
                 let was = before.map_or("new".to_owned(), |before| format!("was {before}"));
-                out.say(format!(
-                    "would take  {label}  {} ({was})",
-                    count(*messages, "message")
-                ));
+                out.say(format!("would take  {label}  {} ({was})", count(*messages, "message")));
                 out.object(&PlanLine {
                     kind_of_line: "plan",
                     timeline: &outcome.timeline,
@@ -114,18 +102,11 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             }
         }
     }
-    let rest = if unchanged > 0 {
-        format!(", {unchanged} unchanged")
-    } else {
-        String::new()
-    };
+    let rest = if unchanged > 0 { format!(", {unchanged} unchanged") } else { String::new() };
     let verb = if dry_run { "would be taken" } else { "taken" };
     let what = count(taken, "snapshot");
-    let written = if report.bytes > 0 {
-        format!("; {} written", size(report.bytes))
-    } else {
-        String::new()
-    };
+    let written =
+        if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
     match (taken, report.timelines.len()) {
         (_, 0) => out.say("There are no chats here yet."),
         (0, _) if report.failed() == 0 => out.say(format!("Nothing changed{rest}.")),

@@ -11,10 +11,9 @@ use unicode_width::UnicodeWidthStr;
 pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let options = match (&args.name, &args.snapshot, args.delete) {
         (Some(name), _, true) => Options::Delete { name: name.clone() },
-        (Some(name), Some(snapshot), false) => Options::Add {
-            name: name.clone(),
-            snapshot: snapshot.clone(),
-        },
+        (Some(name), Some(snapshot), false) => {
+            Options::Add { name: name.clone(), snapshot: snapshot.clone() }
+        }
         (Some(name), None, false) => {
             return Err(ops::Error::BadTag {
                 name: name.clone(),
@@ -24,12 +23,7 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Resul
         (None, ..) => Options::List,
     };
     let tags = ops::tag::tag(workspace, &options)?;
-    let width = tags
-        .iter()
-        .map(|tag| clean(&tag.name).width())
-        .max()
-        .unwrap_or(0)
-        .min(50);
+    let width = tags.iter().map(|tag| clean(&tag.name).width()).max().unwrap_or(0).min(50);
     for tag in &tags {
         out.object(&TagLine {
             kind_of_line: "tag",

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut, name, pad, short};
+use super::words::{age, clean, count, cut_middle, name, pad, short};
 use crate::ops::timelines::{Change, Report, Timeline};
 use crate::ops::{self, Workspace};
 use crate::rules::Level;
@@ -23,24 +23,15 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
 /// What changed.
 pub fn status(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let report = ops::timelines::timelines(workspace, &mut out.progress())?;
-    let changed: Vec<_> = report
-        .timelines
-        .iter()
-        .filter(|timeline| timeline.change != Change::Unchanged)
-        .collect();
+    let changed: Vec<_> =
+        report.timelines.iter().filter(|timeline| timeline.change != Change::Unchanged).collect();
     if out.is_json() {
         list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
     } else {
         list(&changed, workspace, out);
     }
     out.findings(&report.findings);
-    let of = |change| {
-        report
-            .timelines
-            .iter()
-            .filter(|timeline| timeline.change == change)
-            .count()
-    };
+    let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
     let takeable = of(Change::New) + of(Change::Changed);
     let unchanged = of(Change::Unchanged);
     match (takeable, report.timelines.len()) {
@@ -52,24 +43,18 @@ pub fn status(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
         _ if !report.has_store => {
             out.say("Nothing is stored yet. `stvc snapshot` takes the first snapshots.")
         }
-        _ => out.say(format!(
-            "{unchanged} unchanged. `stvc snapshot` takes the others."
-        )),
+        _ => out.say(format!("{unchanged} unchanged. `stvc snapshot` takes the others.")),
     }
     Ok(finish("status", &report, out))
 }
 
 fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
     let room = out.columns().saturating_sub(52).max(24);
-    let width = timelines
-        .iter()
-        .map(|timeline| name(&timeline.name).width())
-        .max()
-        .unwrap_or(0)
-        .min(room);
+    let width =
+        timelines.iter().map(|timeline| name(&timeline.name).width()).max().unwrap_or(0).min(room);
     for timeline in timelines {
         out.object(&TimelineLine::from(*timeline));
-        let label = pad(&cut(&name(&timeline.name), width), width);
+        let label = pad(&cut_middle(&name(&timeline.name), width), width);
         let style = match timeline.change {
             Change::New | Change::Changed => LOOK.good,
             Change::Deleted => LOOK.warn,
@@ -94,11 +79,7 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
             _ => String::new(),
         };
         out.line(
-            format!(
-                "{state} {}  {messages} {head}{fork}",
-                paint(LOOK.name, label)
-            )
-            .trim_end(),
+            format!("{state} {}  {messages} {head}{fork}", paint(LOOK.name, label)).trim_end(),
         );
     }
 }
@@ -114,13 +95,7 @@ fn messages(timeline: &Timeline) -> String {
 }
 
 fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
-    let of = |change| {
-        report
-            .timelines
-            .iter()
-            .filter(|timeline| timeline.change == change)
-            .count()
-    };
+    let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
     if command == "timelines" {
         // The listing is the answer; only what keeps a timeline from being read belongs here.
         let errors: Vec<_> = report
@@ -131,18 +106,11 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
             .collect();
         out.findings(&errors);
     }
-    let unreadable = report
-        .findings
-        .iter()
-        .any(|finding| finding.level == Level::Error);
+    let unreadable = report.findings.iter().any(|finding| finding.level == Level::Error);
     let counts = json!({
         "timelines": report.timelines.len(), "new": of(Change::New), "changed": of(Change::Changed),
         "unchanged": of(Change::Unchanged), "deleted": of(Change::Deleted),
     });
     out.summary(command, !unreadable, counts);
-    if unreadable {
-        super::PARTLY
-    } else {
-        super::DONE
-    }
+    if unreadable { super::PARTLY } else { super::DONE }
 }

@@ -43,6 +43,15 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
+/// At most `columns` wide, cut in the middle: names of forks differ at their end.
+pub fn cut_middle(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let end = columns / 2;
+    format!("{}{}", cut(text, columns - end).trim_end_matches('…'), cut_front(text, end))
+}
+
 /// At most `columns` wide, cut at the beginning.
 pub fn cut_front(text: &str, columns: usize) -> String {
     if text.width() <= columns {
@@ -68,11 +77,7 @@ pub fn pad(text: &str, columns: usize) -> String {
 
 /// `1 message`, `2 messages`.
 pub fn count(n: u64, one: &str) -> String {
-    if n == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{n} {}", plural(one))
-    }
+    if n == 1 { format!("1 {one}") } else { format!("{n} {}", plural(one)) }
 }
 
 fn plural(one: &str) -> String {
@@ -172,10 +177,7 @@ mod tests {
     #[test]
     fn a_terminal_sees_no_live_control_characters() {
         let hostile = "a\u{1b}[31mred\u{7}\u{9b}2J\r\nb\u{202e}c";
-        assert_eq!(
-            clean(hostile),
-            "a\\u{1b}[31mred\\u{7}\\u{9b}2J  b\\u{202e}c"
-        );
+        assert_eq!(clean(hostile), "a\\u{1b}[31mred\\u{7}\\u{9b}2J  b\\u{202e}c");
     }
 
     #[test]
@@ -191,6 +193,7 @@ mod tests {
     fn wide_characters_are_counted_as_wide() {
         assert_eq!(cut("雨雨雨雨", 5), "雨雨…");
         assert_eq!(cut_front("雨雨雨雨", 5), "…雨雨");
+        assert_eq!(cut_middle("a long name - Branch #1", 16), "a long …anch #1");
         assert_eq!(pad("雨", 4), "雨  ");
     }
 

@@ -44,17 +44,10 @@ struct Known {
 impl Cache {
     pub(super) fn load(store: &Store) -> Self {
         let path = store.private_dir().join("cache.json");
-        let document = fs::read(&path)
-            .ok()
-            .and_then(|text| serde_json::from_slice::<Document>(&text).ok());
-        let document = document
-            .filter(|document| document.version == VERSION)
-            .unwrap_or_default();
-        Self {
-            path,
-            document,
-            changed: false,
-        }
+        let document =
+            fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Document>(&text).ok());
+        let document = document.filter(|document| document.version == VERSION).unwrap_or_default();
+        Self { path, document, changed: false }
     }
 
     /// Whether the files in `root` are still those of the snapshot `head`.
@@ -68,11 +61,8 @@ impl Cache {
         let Some(known) = self.document.timelines.get(name.as_str()) else {
             return false;
         };
-        let stamp_of = |path: &str| {
-            fs::metadata(root.join(path))
-                .ok()
-                .map(|found| Stamp::of(&found))
-        };
+        let stamp_of =
+            |path: &str| fs::metadata(root.join(path)).ok().map(|found| Stamp::of(&found));
         let quiet = |stamp: &Stamp| stamp.mtime_ns < known.seen_ns - QUIET_NS;
         let same =
             |path: &str, stamp: &Stamp| quiet(stamp) && stamp_of(path).as_ref() == Some(stamp);
@@ -109,9 +99,7 @@ impl Cache {
             lorebook,
             group: captured.group.as_ref().map(stamped),
         };
-        self.document
-            .timelines
-            .insert(captured.name.as_str().to_owned(), known);
+        self.document.timelines.insert(captured.name.as_str().to_owned(), known);
         self.changed = true;
     }
 
@@ -122,9 +110,8 @@ impl Cache {
         }
         self.document.version = VERSION;
         let temp = self.path.with_extension("tmp");
-        let written = serde_json::to_vec(&self.document)
-            .ok()
-            .and_then(|text| fs::write(&temp, text).ok());
+        let written =
+            serde_json::to_vec(&self.document).ok().and_then(|text| fs::write(&temp, text).ok());
         if written.is_some() {
             let _ = fs::rename(&temp, &self.path);
         }
@@ -132,8 +119,6 @@ impl Cache {
 }
 
 fn now_ns() -> i64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -23,9 +23,7 @@ pub struct Report {
 impl Report {
     /// Whether nothing is wrong that harms anybody.
     pub fn is_sound(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| finding.level < Level::Error)
+        self.findings.iter().all(|finding| finding.level < Level::Error)
     }
 }
 
@@ -35,11 +33,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     let mut findings = check_files(&store)?;
     let health = store.verify_objects(monitor)?;
     for file in &health.files {
-        let level = if file.harmful {
-            Level::Error
-        } else {
-            Level::Warning
-        };
+        let level = if file.harmful { Level::Error } else { Level::Warning };
         findings.push(Finding::new(
             "store-file-damaged",
             level,
@@ -50,12 +44,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
 
     let history = History::load(&store)?;
     for broken in &history.broken {
-        findings.push(Finding::new(
-            "history-broken",
-            Level::Error,
-            &broken.subject,
-            &*broken.why,
-        ));
+        findings.push(Finding::new("history-broken", Level::Error, &broken.subject, &*broken.why));
     }
     let snapshots = history.newest_first();
     monitor.begin("rebuilding snapshots", Some(snapshots.len() as u64));
@@ -68,12 +57,9 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     let mut order = snapshots.clone();
     order.sort_by_key(|snapshot| snapshot.timeline.clone());
     for snapshot in order {
-        let outcome = outcomes.entry(snapshot.tree).or_insert_with(|| {
-            verifier
-                .verify(snapshot.tree)
-                .err()
-                .map(|error| error.to_string())
-        });
+        let outcome = outcomes
+            .entry(snapshot.tree)
+            .or_insert_with(|| verifier.verify(snapshot.tree).err().map(|error| error.to_string()));
         if let Some(why) = outcome {
             damaged += 1;
             findings.push(snapshot_finding(snapshot, why, &history));
@@ -87,22 +73,10 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         hurt.entry(*id).or_default();
         findings.push(object_finding(*id, why, &hurt[id]));
     }
-    for (id, snapshots) in hurt
-        .iter()
-        .filter(|(id, _)| !health.damaged.contains_key(*id))
-    {
-        findings.push(object_finding(
-            *id,
-            "it is missing from the store",
-            snapshots,
-        ));
+    for (id, snapshots) in hurt.iter().filter(|(id, _)| !health.damaged.contains_key(*id)) {
+        findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
-    Ok(Report {
-        objects: health.objects,
-        snapshots: snapshots.len(),
-        damaged,
-        findings,
-    })
+    Ok(Report { objects: health.objects, snapshots: snapshots.len(), damaged, findings })
 }
 
 /// The repository's small files: git needs them, stvc can do without.
@@ -115,33 +89,21 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     };
     match store.format()? {
         Format::Known => {}
-        Format::Missing => warn(
-            "stvc/format",
-            "it is missing".into(),
-            "the next snapshot writes it anew",
-        ),
-        Format::Damaged => warn(
-            "stvc/format",
-            "it is damaged".into(),
-            "the next snapshot writes it anew",
-        ),
+        Format::Missing => {
+            warn("stvc/format", "it is missing".into(), "the next snapshot writes it anew")
+        }
+        Format::Damaged => {
+            warn("stvc/format", "it is damaged".into(), "the next snapshot writes it anew")
+        }
     }
     match store.head()? {
         Some(head)
             if store.ref_target(&head)?.is_some() || store.refs("refs/heads/")?.refs.is_empty() => {
         }
-        _ => warn(
-            "HEAD",
-            "it names no branch".into(),
-            "the next snapshot writes it anew",
-        ),
+        _ => warn("HEAD", "it names no branch".into(), "the next snapshot writes it anew"),
     }
     if let Some(why) = store.config_problem() {
-        warn(
-            "config",
-            why,
-            "git cannot work on the store until it is mended; stvc can",
-        );
+        warn("config", why, "git cannot work on the store until it is mended; stvc can");
     }
     let (_, unreadable) = store.operations()?;
     if unreadable > 0 {
@@ -160,10 +122,7 @@ fn snapshot_finding(snapshot: &Snapshot, why: &str, history: &History) -> Findin
         "snapshot-damaged",
         Level::Error,
         snapshot.id.to_string(),
-        format!(
-            "{} ({} messages): {why}",
-            snapshot.timeline, snapshot.messages
-        ),
+        format!("{} ({} messages): {why}", snapshot.timeline, snapshot.messages),
     );
     match history.head(&snapshot.timeline) {
         Some(head) if head.id == snapshot.id => {
@@ -179,12 +138,7 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
         [] => "no snapshot needs it".to_owned(),
         list => format!("it hurts {}", list.join(", ")),
     };
-    Finding::new(
-        "object-damaged",
-        Level::Error,
-        id.to_string(),
-        format!("{why}; {hurt}"),
-    )
+    Finding::new("object-damaged", Level::Error, id.to_string(), format!("{why}; {hurt}"))
 }
 
 /// The objects below a snapshot of which no sound copy was read.

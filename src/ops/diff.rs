@@ -36,21 +36,14 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Report> {
         None => None,
     };
     let changes = match &after {
-        Some(after) => compare(
-            &Side::stored(&old),
-            &Side::stored(&contents(&store, after)?),
-        ),
+        Some(after) => compare(&Side::stored(&old), &Side::stored(&contents(&store, after)?)),
         None => {
             let library = workspace.library()?;
             let captured = st::capture(&library, &library.scan()?.groups, &before.timeline, &Disk)?;
             compare(&Side::stored(&old), &Side::captured(&captured))
         }
     };
-    Ok(Report {
-        before,
-        after,
-        changes,
-    })
+    Ok(Report { before, after, changes })
 }
 
 fn contents(store: &Store, snapshot: &Snapshot) -> Result<Contents> {

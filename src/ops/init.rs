@@ -18,8 +18,5 @@ pub fn init(workspace: &Workspace) -> Result<Report> {
     let path = workspace.store_path()?;
     let created = workspace.find_store()?.is_none();
     let store = Store::create(&path)?;
-    Ok(Report {
-        path: store.path().to_owned(),
-        created,
-    })
+    Ok(Report { path: store.path().to_owned(), created })
 }

@@ -40,10 +40,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let history = History::load(&store)?;
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
-        let names: BTreeSet<_> = history
-            .iter()
-            .map(|snapshot| snapshot.timeline.clone())
-            .collect();
+        let names: BTreeSet<_> = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
         let name = resolve::timeline(text, workspace.library().ok().as_ref(), &names)?;
         let mut wanted: HashSet<_> = snapshots
             .iter()
@@ -66,19 +63,10 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     }
     let entry = |snapshot: &Snapshot| Entry {
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
-        is_head: history
-            .head(&snapshot.timeline)
-            .is_some_and(|head| head.id == snapshot.id),
+        is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
         snapshot: snapshot.clone(),
     };
-    let broken = history
-        .broken
-        .iter()
-        .map(|broken| format!("{}: {}", broken.subject, broken.why))
-        .collect();
-    Ok(Report {
-        entries: snapshots.into_iter().map(entry).collect(),
-        total,
-        broken,
-    })
+    let broken =
+        history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why)).collect();
+    Ok(Report { entries: snapshots.into_iter().map(entry).collect(), total, broken })
 }

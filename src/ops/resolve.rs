@@ -25,12 +25,10 @@ pub fn timeline(
     };
     let part = bare.to_lowercase();
     // From the narrowest meaning to the widest; the first that fits anything decides.
-    let meanings: [&dyn Fn(&&TimelineName) -> bool; 4] = [
-        &is_exact,
-        &|name| without_root(name) == bare,
-        &|name| name.chat() == bare,
-        &|name| !part.is_empty() && name.as_str().to_lowercase().contains(&part),
-    ];
+    let meanings: [&dyn Fn(&&TimelineName) -> bool; 4] =
+        [&is_exact, &|name| without_root(name) == bare, &|name| name.chat() == bare, &|name| {
+            !part.is_empty() && name.as_str().to_lowercase().contains(&part)
+        }];
     for meaning in meanings {
         let found: Vec<_> = candidates.iter().filter(meaning).collect();
         match found.as_slice() {
@@ -38,10 +36,7 @@ pub fn timeline(
             [one] => return Ok((*one).clone()),
             many => {
                 let candidates = many.iter().map(|name| name.to_string()).collect();
-                return Err(Error::Ambiguous {
-                    name: text.into(),
-                    candidates,
-                });
+                return Err(Error::Ambiguous { name: text.into(), candidates });
             }
         }
     }
@@ -59,11 +54,7 @@ pub fn snapshot(text: &str, store: &Store, library: Option<&Library>) -> Result<
     let Some((name, steps)) = text.rsplit_once('~') else {
         return Err(Error::NoSuchSnapshot { name: text.into() });
     };
-    let steps = if steps.is_empty() {
-        Some(1)
-    } else {
-        steps.parse::<usize>().ok()
-    };
+    let steps = if steps.is_empty() { Some(1) } else { steps.parse::<usize>().ok() };
     let Some(steps) = steps else {
         return Err(Error::NoSuchSnapshot { name: text.into() });
     };
@@ -72,10 +63,10 @@ pub fn snapshot(text: &str, store: &Store, library: Option<&Library>) -> Result<
         false => base(name, store, library)?,
     };
     for taken in 0..steps {
-        let parent = snapshot.parents.first().ok_or(Error::NotSoFarBack {
-            name: name.into(),
-            steps: taken,
-        })?;
+        let parent = snapshot
+            .parents
+            .first()
+            .ok_or(Error::NotSoFarBack { name: name.into(), steps: taken })?;
         snapshot = read(store, *parent)?;
     }
     Ok(snapshot)
@@ -95,10 +86,8 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
     if is_hex {
         let reader = store.reader();
         let ids = reader.with_prefix(&text.to_lowercase(), Kind::Commit);
-        let found: Vec<_> = ids
-            .into_iter()
-            .filter_map(|id| read(store, SnapshotId(id)).ok())
-            .collect();
+        let found: Vec<_> =
+            ids.into_iter().filter_map(|id| read(store, SnapshotId(id)).ok()).collect();
         if let Some(found) = single(text, found)? {
             return Ok(found);
         }
@@ -134,14 +123,9 @@ fn by_content(text: &str, prefix: &str, store: &Store) -> Result<Snapshot> {
 
 fn single(text: &str, found: Vec<Snapshot>) -> Result<Option<Snapshot>> {
     if found.len() > 1 {
-        let candidates = found
-            .iter()
-            .map(|snapshot| format!("{} {}", snapshot.id, snapshot.subject))
-            .collect();
-        return Err(Error::Ambiguous {
-            name: text.into(),
-            candidates,
-        });
+        let candidates =
+            found.iter().map(|snapshot| format!("{} {}", snapshot.id, snapshot.subject)).collect();
+        return Err(Error::Ambiguous { name: text.into(), candidates });
     }
     Ok(found.into_iter().next())
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::snapshot::Session;
+use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
 use crate::archive::{Blake3, Contents, Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::durable::Existing;
@@ -86,10 +86,7 @@ pub fn restore(
     if let Some(part) = options.only
         && contents.bytes(part).is_none()
     {
-        return Err(Error::NoSuchPart {
-            snapshot: snapshot.id.to_string(),
-            part: part.as_str(),
-        });
+        return Err(Error::NoSuchPart { snapshot: snapshot.id.to_string(), part: part.as_str() });
     }
     match &options.to {
         Some(dir) => restore_to(dir, snapshot, &contents, options),
@@ -115,11 +112,7 @@ fn restore_to(
         crate::durable::create_dir_all(&root).map_err(io_error(&root))?;
     }
     let mut files = Vec::new();
-    for file in contents
-        .files
-        .iter()
-        .filter(|file| wanted(options, file.role))
-    {
+    for file in contents.files.iter().filter(|file| wanted(options, file.role)) {
         if !options.dry_run {
             st::write(&root, &file.path, &file.bytes, Existing::Keep)?;
         }
@@ -166,27 +159,15 @@ fn restore_in_place(
     let library = workspace.library()?;
     let root = library.root().to_owned();
     // The lock first: what is looked at now must still be there when it is overwritten.
-    let lock = if options.dry_run {
-        None
-    } else {
-        Some(workspace.lock(store)?)
-    };
+    let lock = if options.dry_run { None } else { Some(workspace.lock(store)?) };
     let mut findings = Vec::new();
     let mut plan = Vec::new();
-    for file in contents
-        .files
-        .iter()
-        .filter(|file| wanted(options, file.role))
-    {
+    for file in contents.files.iter().filter(|file| wanted(options, file.role)) {
         let now = read(&root, &file.path)?;
         match (file.role, now) {
-            (Role::Group, Some(now)) => plan.push(plan_group(
-                &snapshot,
-                contents,
-                &file.path,
-                now,
-                &mut findings,
-            )),
+            (Role::Group, Some(now)) => {
+                plan.push(plan_group(&snapshot, contents, &file.path, now, &mut findings))
+            }
             (_, now) => {
                 plan.push(Planned {
                     path: file.path.clone(),
@@ -197,19 +178,10 @@ fn restore_in_place(
             }
         }
     }
-    let in_the_way: Vec<_> = plan
-        .iter()
-        .filter(|file| file.replaces() && !file.harmless)
-        .collect();
+    let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
-        let paths = in_the_way
-            .iter()
-            .map(|file| file.path.to_string())
-            .collect();
-        return Err(Error::InTheWay {
-            paths,
-            snapshot: snapshot.id.to_string(),
-        });
+        let paths = in_the_way.iter().map(|file| file.path.to_string()).collect();
+        return Err(Error::InTheWay { paths, snapshot: snapshot.id.to_string() });
     }
     let mut safety = None;
     if let Some(lock) = &lock {
@@ -220,15 +192,8 @@ fn restore_in_place(
         let changes =
             keep_former_bytes(workspace, &snapshot, &plan, safety.as_ref(), &mut session)?;
         session.finish(lock, changes)?;
-        for file in plan
-            .iter()
-            .filter(|file| file.now.as_ref() != Some(&file.new))
-        {
-            let existing = if file.now.is_some() {
-                Existing::Replace
-            } else {
-                Existing::Keep
-            };
+        for file in plan.iter().filter(|file| file.now.as_ref() != Some(&file.new)) {
+            let existing = if file.now.is_some() { Existing::Replace } else { Existing::Keep };
             st::write(&root, &file.path, &file.new, existing)?;
         }
     }
@@ -245,25 +210,14 @@ fn restore_in_place(
     }
     let files = plan.iter().map(|file| FileAction {
         path: file.path.clone(),
-        action: if file.now.as_ref() == Some(&file.new) {
-            Action::Keep
-        } else {
-            Action::Write
-        },
+        action: if file.now.as_ref() == Some(&file.new) { Action::Keep } else { Action::Write },
         bytes: file.new.len() as u64,
         blake3: Blake3::of(&file.new),
         replaces: file.replaces(),
     });
     let files = files.collect();
     let safety = safety.map(|(snapshot, _)| snapshot);
-    Ok(Report {
-        snapshot,
-        root,
-        files,
-        safety,
-        findings,
-        dry_run: options.dry_run,
-    })
+    Ok(Report { snapshot, root, files, safety, findings, dry_run: options.dry_run })
 }
 
 /// A group is not turned back: the chat is listed in it, and a chat without a header gets its metadata back there.
@@ -299,12 +253,7 @@ fn plan_group(
         );
     }
     let new = new.unwrap_or_else(|| now.clone());
-    Planned {
-        path: path.clone(),
-        now: Some(now),
-        new,
-        harmless,
-    }
+    Planned { path: path.clone(), now: Some(now), new, harmless }
 }
 
 /// Snapshot what is on disk for this timeline, unless its newest snapshot has it already.
@@ -324,7 +273,11 @@ fn take_safety(
     };
     let taken = match (look.head, look.unchanged) {
         (Some(head), true) => head,
-        (head, _) => session.take(&captured, Kind::SAFETY, head.as_ref())?,
+        (head, _) => session.take(
+            &captured,
+            Kind::SAFETY,
+            head.map(Follows::previous).unwrap_or_default(),
+        )?,
     };
     Ok(Some((taken, captured)))
 }
@@ -339,14 +292,11 @@ fn keep_former_bytes(
 ) -> Result<Vec<FileChange>> {
     let mut kept = Vec::new();
     let mut changes = Vec::new();
-    for file in plan
-        .iter()
-        .filter(|file| file.now.as_ref() != Some(&file.new))
-    {
+    for file in plan.iter().filter(|file| file.now.as_ref() != Some(&file.new)) {
         let before = match &file.now {
             None => None,
-            Some(now) => Some(
-                match safety.filter(|(_, captured)| holds(captured, &file.path, now)) {
+            Some(now) => {
+                Some(match safety.filter(|(_, captured)| holds(captured, &file.path, now)) {
                     Some((safety, _)) => Kept::Snapshot(safety.id.to_string()),
                     None => {
                         let blob = session.pack.add(ObjectKind::Blob, now)?;
@@ -356,15 +306,11 @@ fn keep_former_bytes(
                         ));
                         Kept::Blob(blob.to_string())
                     }
-                },
-            ),
+                })
+            }
         };
         let after = Some(Kept::Snapshot(snapshot.id.to_string()));
-        changes.push(FileChange {
-            path: file.path.to_string(),
-            before,
-            after,
-        });
+        changes.push(FileChange { path: file.path.to_string(), before, after });
     }
     if !kept.is_empty() {
         let tree = session.pack.add(ObjectKind::Tree, &tree::encode(&kept))?;
@@ -375,22 +321,15 @@ fn keep_former_bytes(
             subject: format!("Files as they were before {} was restored", snapshot.id),
             trailers: vec![("Stvc-Kind", "kept".into())],
         };
-        let commit = session
-            .pack
-            .add(ObjectKind::Commit, &commit::encode(&commit))?;
+        let commit = session.pack.add(ObjectKind::Commit, &commit::encode(&commit))?;
         session.move_ref(RefName::kept(commit), SnapshotId(commit))?;
     }
     Ok(changes)
 }
 
 fn holds(captured: &Captured, path: &LibraryPath, bytes: &[u8]) -> bool {
-    let book = captured
-        .lorebook
-        .as_ref()
-        .and_then(|book| book.file.as_ref());
-    let mut files = [Some(&captured.chat), book, captured.group.as_ref()]
-        .into_iter()
-        .flatten();
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
+    let mut files = [Some(&captured.chat), book, captured.group.as_ref()].into_iter().flatten();
     files.any(|file| file.path == *path && file.bytes == bytes)
 }
 

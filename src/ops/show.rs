@@ -36,28 +36,15 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let mut last_messages: Vec<_> = texts.take(LAST).collect();
     last_messages.reverse();
     let tags = History::load(&store)?.tags_of(snapshot.id);
-    let entries = contents
-        .bytes(Role::Lorebook)
-        .map(titles)
-        .unwrap_or_default();
-    Ok(Report {
-        snapshot,
-        tags,
-        manifest: contents.manifest.clone(),
-        last_messages,
-        entries,
-    })
+    let entries = contents.bytes(Role::Lorebook).map(titles).unwrap_or_default();
+    Ok(Report { snapshot, tags, manifest: contents.manifest.clone(), last_messages, entries })
 }
 
 fn titles(book: &[u8]) -> Vec<(String, String)> {
-    let members = Raw::parse(book)
-        .and_then(|book| book.get("entries")?.members())
-        .unwrap_or_default();
+    let members =
+        Raw::parse(book).and_then(|book| book.get("entries")?.members()).unwrap_or_default();
     let title = |member: st::Member<'_>| {
-        (
-            member.key.to_string_lossy(),
-            st::entry_comment(member.value).unwrap_or_default(),
-        )
+        (member.key.to_string_lossy(), st::entry_comment(member.value).unwrap_or_default())
     };
     members.into_iter().map(title).collect()
 }

@@ -3,15 +3,17 @@
 //! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A timeline that cannot be read
 //! does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::cache::Cache;
+use super::lineage::{Lineage, Newcomer, Origin, order};
+use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, branch, history};
+use crate::archive::{Kind, Snapshot, State, branch, history};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
-use crate::st::{Captured, Chat, Library, Scan, TimelineName};
-use crate::store::{Kind as ObjectKind, PackWriter, RefChange, RefName, Store, commit};
+use crate::st::{self, Captured, Chat, Disk, Library, Scan, TimelineName};
+use crate::store::{Lock, RefName, Store};
 
 /// What to take.
 #[derive(Clone, Debug, Default)]
@@ -46,10 +48,7 @@ pub struct Report {
 impl Report {
     /// How many timelines could not be taken.
     pub fn failed(&self) -> usize {
-        self.timelines
-            .iter()
-            .filter(|outcome| matches!(outcome.result, Taken::Failed(_)))
-            .count()
+        self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Failed(_))).count()
     }
 }
 
@@ -89,36 +88,41 @@ pub fn snapshot(
     if options.tag.is_some() && names.len() != 1 {
         return Err(Error::NeedsOneTimeline { option: "--tag" });
     }
-    let mut report = Report {
-        findings: unreadable(&scan),
-        ..Report::default()
-    };
+    let mut report = Report { findings: unreadable(&scan), ..Report::default() };
     for finding in &report.findings {
         let failed = Taken::Failed(finding.message.clone());
-        report.timelines.push(Outcome {
-            timeline: finding.subject.clone(),
-            result: failed,
-        });
+        report.timelines.push(Outcome { timeline: finding.subject.clone(), result: failed });
     }
     if options.dry_run {
-        return plan(
-            existing.as_ref(),
-            &library,
-            &scan,
-            &names,
-            options,
-            report,
-            monitor,
-        );
+        return plan(existing.as_ref(), &library, &scan, &names, options, report, monitor);
     }
     report.created_store = existing.is_none();
     let store = match existing {
         Some(store) => store,
         None => Store::create(&workspace.store_path()?)?,
     };
-    take(
-        workspace, &store, &library, &scan, &names, options, report, monitor,
-    )
+    let lock = workspace.lock(&store)?;
+    let tag = match &options.tag {
+        Some(name) => Some(super::tag::free(&store, name)?),
+        None => None,
+    };
+    let mut run = Run {
+        store: &store,
+        library: &library,
+        scan: &scan,
+        options,
+        session: Session::new(workspace, &store, options.message.as_deref()),
+        cache: Some(Cache::load(&store)),
+        lineage: None,
+        report,
+    };
+    run.take(&names, monitor)?;
+    if let Some(tag) = &tag {
+        run.tag(|_| Ok(tag.clone()))?;
+    } else if options.at.is_some() {
+        run.tag(|snapshot| super::tag::free_for(&store, snapshot, options.at))?;
+    }
+    run.finish(&lock)
 }
 
 fn select(
@@ -137,10 +141,8 @@ fn select(
             // Perhaps it is stored but its file is gone: then say that.
             Err(Error::NoSuchTimeline { name }) => match store {
                 Some(store) => {
-                    let stored = history::heads(store)?
-                        .into_iter()
-                        .map(|head| head.timeline)
-                        .collect();
+                    let stored =
+                        history::heads(store)?.into_iter().map(|head| head.timeline).collect();
                     resolve::timeline(&name, Some(library), &stored)?
                 }
                 None => return Err(Error::NoSuchTimeline { name }),
@@ -176,11 +178,7 @@ fn plan(
     for name in names {
         let result = match survey::look(store, library, &scan.groups, name, &mut cache) {
             Err(error) => Taken::Failed(error.to_string()),
-            Ok(look) => match (
-                look.unchanged && options.at.is_none(),
-                look.head,
-                look.captured,
-            ) {
+            Ok(look) => match (look.unchanged && options.at.is_none(), look.head, look.captured) {
                 (true, Some(head), _) => Taken::Unchanged(Box::new(head), Vec::new()),
                 (_, head, Some(captured)) => {
                     report.findings.extend(rules::captured(&captured));
@@ -196,174 +194,130 @@ fn plan(
                 ),
             },
         };
-        report.timelines.push(Outcome {
-            timeline: name.to_string(),
-            result,
-        });
+        report.timelines.push(Outcome { timeline: name.to_string(), result });
         monitor.advance(1);
     }
     Ok(report)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one command, named once"
-)]
-fn take(
-    workspace: &Workspace,
-    store: &Store,
-    library: &Library,
-    scan: &Scan,
-    names: &[TimelineName],
-    options: &Options,
-    mut report: Report,
-    monitor: &mut dyn Monitor,
-) -> Result<Report> {
-    let lock = workspace.lock(store)?;
-    let tag = match &options.tag {
-        Some(name) => Some(super::tag::free(store, name)?),
-        None => None,
-    };
-    let mut cache = Some(Cache::load(store));
-    let mut session = Session::new(workspace, store, options.message.as_deref());
-    monitor.begin("taking snapshots", Some(names.len() as u64));
-    for name in names {
-        let look = if options.at.is_some() {
-            // A checkpoint at a message needs the files, changed or not.
-            survey::look(Some(store), library, &scan.groups, name, &mut None)
-        } else {
-            survey::look(Some(store), library, &scan.groups, name, &mut cache)
-        };
-        let result = match look {
-            Err(error @ Error::Store(_)) => return Err(error),
-            Err(error) => Taken::Failed(error.to_string()),
-            Ok(look) => {
-                report
-                    .findings
-                    .extend(look.captured.iter().flat_map(rules::captured));
-                match (options.at, look.captured, look.head) {
-                    (Some(at), Some(captured), head) => {
-                        session.checkpoint(&captured, at, head.as_ref())?
-                    }
-                    (None, _, Some(head)) if look.unchanged => {
-                        Taken::Unchanged(Box::new(head), Vec::new())
-                    }
-                    (None, Some(captured), head) => {
-                        let taken = session.take(&captured, Kind::SNAPSHOT, head.as_ref())?;
-                        if let Some(cache) = &mut cache {
-                            cache.remember(&captured, taken.id);
-                        }
-                        Taken::New(Box::new(taken), Vec::new())
-                    }
-                    (_, None, _) => Taken::Failed("its files were not read".into()),
-                }
-            }
-        };
-        report.timelines.push(Outcome {
-            timeline: name.to_string(),
-            result,
-        });
-        monitor.advance(1);
-    }
-    let tagged = report
-        .timelines
-        .iter_mut()
-        .filter_map(|outcome| match &mut outcome.result {
-            Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) => Some((snapshot, tags)),
-            _ => None,
-        });
-    for (snapshot, tags) in tagged {
-        let new_tag = match &tag {
-            Some(tag) => Some(tag.clone()),
-            None if options.at.is_some() => {
-                Some(super::tag::free_for(store, snapshot, options.at)?)
-            }
-            None => None,
-        };
-        if let Some(tag) = new_tag {
-            session.tag(&tag, snapshot.id)?;
-            tags.extend(tag.tag_name());
-        }
-    }
-    (report.objects, report.bytes) = session.finish(&lock, Vec::new())?;
-    if report.objects > 0
-        && let Err(error) = store.fold_packs(&lock)
-    {
-        let message = format!("small packs could not be joined: {error}");
-        report.findings.push(Finding::new(
-            "packs-not-joined",
-            Level::Info,
-            store.path().display().to_string(),
-            message,
-        ));
-    }
-    if let Some(cache) = cache {
-        cache.save();
-    }
-    Ok(report)
-}
+/// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
+const KEPT_BYTES: usize = 32 << 20;
 
-/// The chat cut after message `at`, joined, and how many messages that is.
-fn cut(captured: &Captured, at: usize) -> Result<(Vec<u8>, u64)> {
-    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-    if at >= chat.messages.len() {
-        let last = chat.messages.len().checked_sub(1);
-        let last = last.map_or("it has no messages".into(), |last| {
-            format!("its last one is {last}")
-        });
-        let finding = Finding::new(
-            "message-not-found",
-            Level::Error,
-            captured.name.as_str(),
-            format!(
-                "Message not found: {} has no message {at}; {last}",
-                captured.name
-            ),
-        );
-        return Err(Error::Refused { finding });
-    }
-    let cut = chat.upto(at);
-    Ok((cut.join(), cut.message_count() as u64))
-}
-
-/// The new objects and ref moves of one command.
-pub(super) struct Session<'a> {
-    workspace: &'a Workspace,
+/// One command in the making.
+struct Run<'a> {
     store: &'a Store,
-    pub(super) pack: PackWriter,
-    moves: HashMap<RefName, RefChange>,
-    message: Option<&'a str>,
+    library: &'a Library,
+    scan: &'a Scan,
+    options: &'a Options,
+    session: Session<'a>,
+    cache: Option<Cache>,
+    lineage: Option<Lineage>,
+    report: Report,
 }
 
-impl<'a> Session<'a> {
-    pub(super) fn new(
-        workspace: &'a Workspace,
-        store: &'a Store,
-        message: Option<&'a str>,
-    ) -> Self {
-        Self {
-            workspace,
-            store,
-            pack: store.pack_writer(),
-            moves: HashMap::new(),
-            message,
+impl Run<'_> {
+    fn take(&mut self, names: &[TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
+        monitor.begin("taking snapshots", Some(names.len() as u64));
+        let mut new = Vec::new();
+        for name in names {
+            if self.options.at.is_none() && self.store.ref_target(&branch(name))?.is_none() {
+                new.push(name);
+                continue;
+            }
+            let result = self.take_known(name);
+            self.record(name, result)?;
+            monitor.advance(1);
+        }
+        self.take_new(&new, monitor)?;
+        self.report.timelines.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+        Ok(())
+    }
+
+    /// A timeline that has a branch, or one of which a checkpoint is taken.
+    fn take_known(&mut self, name: &TimelineName) -> Result<Taken> {
+        // A checkpoint at a message needs the files, changed or not.
+        let cache = if self.options.at.is_some() { &mut None } else { &mut self.cache };
+        let look = survey::look(Some(self.store), self.library, &self.scan.groups, name, cache)?;
+        let Some(captured) = look.captured else {
+            let head = look.head.ok_or_else(|| Error::NoSuchTimeline { name: name.to_string() })?;
+            return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
+        };
+        self.report.findings.extend(rules::captured(&captured));
+        if let Some(at) = self.options.at {
+            return self.checkpoint(&captured, at, look.head.as_ref());
+        }
+        match look.head {
+            Some(head) if look.unchanged => Ok(Taken::Unchanged(Box::new(head), Vec::new())),
+            head => {
+                self.report
+                    .findings
+                    .extend(head.as_ref().and_then(|head| self.session.alarm(&captured, head)));
+                let follows = head.map(Follows::previous).unwrap_or_default();
+                let taken = self.session.take(&captured, Kind::SNAPSHOT, follows)?;
+                self.remember(&captured, &taken);
+                Ok(Taken::New(Box::new(taken), Vec::new()))
+            }
         }
     }
 
-    /// Store a timeline's state and move its branch there.
-    pub(super) fn take(
-        &mut self,
-        captured: &Captured,
-        kind: Kind,
-        head: Option<&Snapshot>,
-    ) -> Result<Snapshot> {
-        let state = State::of(captured);
-        let snapshot = self.commit(&state, kind, head)?;
-        self.move_ref(branch(&captured.name), snapshot.id)?;
-        Ok(snapshot)
+    /// Chats that were never seen. All are read before the first is taken, because any may come from any other.
+    fn take_new(&mut self, names: &[&TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut lineage = Lineage::load(self.store, &self.scan.timelines)?;
+        let mut newcomers = Vec::new();
+        let mut kept = Vec::new();
+        let mut room = KEPT_BYTES;
+        for name in names {
+            match self.capture(name) {
+                Ok(captured) => {
+                    newcomers.push(Newcomer::of(&captured));
+                    let bytes = captured.chat.bytes.len();
+                    let fits = names.len() == 1 || bytes <= room;
+                    room = room.saturating_sub(bytes);
+                    kept.push(fits.then_some(captured));
+                }
+                Err(error) => self.record(name, Err(error))?,
+            }
+        }
+        let order = order(&newcomers);
+        let mut newcomers: Vec<_> = newcomers.into_iter().map(Some).collect();
+        for position in order {
+            let Some(newcomer) = newcomers[position].take() else { continue };
+            let name = newcomer.name.clone();
+            let result = match kept[position].take() {
+                Some(captured) => self.take_newcomer(newcomer, &captured, &mut lineage),
+                None => match self.capture(&name) {
+                    // It may have changed since it was read first.
+                    Ok(captured) => {
+                        self.take_newcomer(Newcomer::of(&captured), &captured, &mut lineage)
+                    }
+                    Err(error) => Err(error),
+                },
+            };
+            self.record(&name, result)?;
+            monitor.advance(1);
+        }
+        self.lineage = Some(lineage);
+        Ok(())
     }
 
-    /// Store a timeline's state up to a message. Its branch stays; the caller gives it a tag.
+    fn take_newcomer(
+        &mut self,
+        newcomer: Newcomer,
+        captured: &Captured,
+        lineage: &mut Lineage,
+    ) -> Result<Taken> {
+        self.report.findings.extend(rules::captured(captured));
+        let follows = Follows::origin(lineage.origin(&newcomer));
+        let taken = self.session.take(captured, Kind::SNAPSHOT, follows)?;
+        lineage.add(newcomer, &taken);
+        self.remember(captured, &taken);
+        Ok(Taken::New(Box::new(taken), Vec::new()))
+    }
+
+    /// The state up to a message. Its branch stays where it is; the caller gives it a tag.
     fn checkpoint(
         &mut self,
         captured: &Captured,
@@ -372,107 +326,97 @@ impl<'a> Session<'a> {
     ) -> Result<Taken> {
         let (joined, _) = cut(captured, at)?;
         let state = State::cut(captured, at, &joined);
-        let parent = match head {
-            Some(head) => self.closest(&state, head)?,
-            None => None,
-        };
-        // The same checkpoint again is no new one.
-        if let Some(parent) = &parent
-            && parent.content == state.manifest.content
-        {
-            return Ok(Taken::Unchanged(Box::new(parent.clone()), Vec::new()));
-        }
-        Ok(Taken::New(
-            Box::new(self.commit(&state, Kind::CHECKPOINT, parent.as_ref())?),
-            Vec::new(),
-        ))
-    }
-
-    /// Among the snapshots of a timeline: the longest that is a beginning of `state`, else the newest that shares the most.
-    fn closest(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Snapshot>> {
-        let reader = self.store.reader();
-        let ids = crate::store::blob_ids(&state.chat.messages)?;
-        let mut best: Option<((bool, usize), Snapshot)> = None;
-        let mut next = Some(head.clone());
-        while let Some(snapshot) = next {
-            if let Ok(tree) = Tree::open(&reader, snapshot.tree) {
-                let shared = tree
-                    .messages()
-                    .iter()
-                    .zip(&ids)
-                    .take_while(|(a, b)| a == b)
-                    .count();
-                let rank = (shared == tree.messages().len(), shared);
-                if best.as_ref().is_none_or(|(best, _)| rank > *best) {
-                    best = Some((rank, snapshot.clone()));
+        let follows = match head {
+            Some(head) => self.session.closest(&state, head)?,
+            None => {
+                let newcomer = Newcomer::of_state(&state);
+                // A checkpoint is never another timeline under a new name.
+                match Lineage::load(self.store, &self.scan.timelines)?.fork(&newcomer) {
+                    origin @ Origin::Fork { .. } => Follows::origin(origin),
+                    _ => Follows::default(),
                 }
             }
-            next = snapshot
-                .parents
-                .first()
-                .and_then(|parent| resolve::read(self.store, *parent).ok());
-        }
-        Ok(best.map(|(_, snapshot)| snapshot))
-    }
-
-    fn commit(
-        &mut self,
-        state: &State<'_>,
-        kind: Kind,
-        parent: Option<&Snapshot>,
-    ) -> Result<Snapshot> {
-        let reader = self.store.reader();
-        let written = archive::write(
-            state,
-            &mut self.pack,
-            &reader,
-            parent.map(|parent| parent.tree),
-        )?;
-        let new = NewSnapshot {
-            manifest: &state.manifest,
-            chat: &state.chat,
-            tree: written.tree,
-            parent: parent.map(|parent| parent.id),
-            fork_at: None,
-            kind,
-            time: self.workspace.time(),
-            message: self.message,
         };
-        let bytes = commit::encode(&new.commit());
-        let id = self.pack.add(ObjectKind::Commit, &bytes)?;
-        Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
+        // The same checkpoint again is no new one.
+        if let Some(same) = follows.same_as(&state, self.store) {
+            return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
+        }
+        let taken = self.session.commit(&state, Kind::CHECKPOINT, follows)?;
+        Ok(Taken::New(Box::new(taken), Vec::new()))
     }
 
-    /// Let `tag` name a snapshot.
-    pub(super) fn tag(&mut self, tag: &RefName, id: SnapshotId) -> Result<()> {
-        self.move_ref(tag.clone(), id)
+    fn capture(&self, name: &TimelineName) -> Result<Captured> {
+        Ok(st::capture(self.library, &self.scan.groups, name, &Disk)?)
     }
 
-    pub(super) fn move_ref(&mut self, name: RefName, to: SnapshotId) -> Result<()> {
-        let before = self.store.ref_target(&name)?;
-        self.moves.insert(
-            name.clone(),
-            RefChange {
-                name,
-                before,
-                after: Some(to.0),
-            },
-        );
+    fn remember(&mut self, captured: &Captured, taken: &Snapshot) {
+        if let Some(cache) = &mut self.cache {
+            cache.remember(captured, taken.id);
+        }
+    }
+
+    /// Note what became of a timeline. A timeline that cannot be read is one that failed; a store that cannot be written and a rule
+    /// that refuses stop the command.
+    fn record(&mut self, name: &TimelineName, result: Result<Taken>) -> Result<()> {
+        let result = match result {
+            Ok(taken) => taken,
+            Err(Error::St(error)) => Taken::Failed(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        self.report.timelines.push(Outcome { timeline: name.to_string(), result });
         Ok(())
     }
 
-    /// Make it all durable: the pack, the log, the refs, in this order. How many objects and bytes were written.
-    pub(super) fn finish(
-        self,
-        lock: &crate::store::Lock<'_>,
-        files: Vec<crate::store::FileChange>,
-    ) -> Result<(usize, u64)> {
-        let (objects, bytes) = (self.pack.len(), self.pack.bytes());
-        self.pack.finish()?;
-        let mut moves: Vec<_> = self.moves.into_values().collect();
-        moves.sort_by(|a, b| a.name.cmp(&b.name));
-        self.store
-            .transact(lock, self.workspace.timestamp(), moves, files)?;
-        Ok((objects, bytes))
+    /// Tag every snapshot of this command.
+    fn tag(&mut self, name: impl Fn(&Snapshot) -> Result<RefName>) -> Result<()> {
+        for outcome in &mut self.report.timelines {
+            if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =
+                &mut outcome.result
+            {
+                let tag = name(snapshot)?;
+                tags.extend(tag.tag_name());
+                self.session.move_ref(tag, snapshot.id)?;
+            }
+        }
+        Ok(())
     }
+
+    /// Make it durable, then tidy up.
+    fn finish(self, lock: &Lock<'_>) -> Result<Report> {
+        let mut report = self.report;
+        (report.objects, report.bytes) = self.session.finish(lock, Vec::new())?;
+        if report.objects > 0
+            && let Err(error) = self.store.fold_packs(lock)
+        {
+            let message = format!("small packs could not be joined: {error}");
+            let subject = self.store.path().display().to_string();
+            report.findings.push(Finding::new("packs-not-joined", Level::Info, subject, message));
+        }
+        if let Some(cache) = self.cache {
+            cache.save();
+        }
+        if let Some(lineage) = self.lineage {
+            lineage.save();
+        }
+        Ok(report)
+    }
+}
+
+/// The chat cut after message `at`, joined, and how many messages that is.
+fn cut(captured: &Captured, at: usize) -> Result<(Vec<u8>, u64)> {
+    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+    if at >= chat.messages.len() {
+        let last = chat.messages.len().checked_sub(1);
+        let last =
+            last.map_or("it has no messages".into(), |last| format!("its last one is {last}"));
+        let finding = Finding::new(
+            "message-not-found",
+            Level::Error,
+            captured.name.as_str(),
+            format!("Message not found: {} has no message {at}; {last}", captured.name),
+        );
+        return Err(Error::Refused { finding });
+    }
+    let cut = chat.upto(at);
+    Ok((cut.join(), cut.message_count() as u64))
 }

@@ -37,11 +37,7 @@ pub(super) fn look(
     if let (Some(cache), Some(head)) = (&cache, &head)
         && cache.is_unchanged(library.root(), name, groups, head.id)
     {
-        return Ok(Look {
-            head: Some(head.clone()),
-            captured: None,
-            unchanged: true,
-        });
+        return Ok(Look { head: Some(head.clone()), captured: None, unchanged: true });
     }
     let captured = st::capture(library, groups, name, &Disk)?;
     let unchanged = match (store, &head) {
@@ -51,11 +47,7 @@ pub(super) fn look(
     if let (true, Some(cache), Some(head)) = (unchanged, cache, &head) {
         cache.remember(&captured, head.id);
     }
-    Ok(Look {
-        head,
-        captured: Some(captured),
-        unchanged,
-    })
+    Ok(Look { head, captured: Some(captured), unchanged })
 }
 
 /// Whether `head` holds what was captured.
@@ -76,16 +68,11 @@ fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> bool {
 }
 
 fn content(manifest: &Manifest, role: Role) -> Option<(&str, u64, crate::archive::Blake3)> {
-    manifest
-        .file(role)
-        .map(|file| (file.path.as_str(), file.bytes, file.blake3))
+    manifest.file(role).map(|file| (file.path.as_str(), file.bytes, file.blake3))
 }
 
 fn same_group_metadata(captured: &Captured, reader: &Reader, stored: &Tree) -> bool {
-    let headless = Chat {
-        header: None,
-        messages: Vec::new(),
-    };
+    let headless = Chat { header: None, messages: Vec::new() };
     let Some(Ok(before)) = stored.group().map(|id| reader.blob(id)) else {
         return captured.group.is_none();
     };

@@ -38,10 +38,7 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
         Options::List => {
             let history = History::load(&store)?;
             let tag = |(name, id): (&str, SnapshotId)| {
-                Some(Tag {
-                    name: name.to_owned(),
-                    snapshot: history.get(id)?.clone(),
-                })
+                Some(Tag { name: name.to_owned(), snapshot: history.get(id)?.clone() })
             };
             Ok(history.tags().filter_map(tag).collect())
         }
@@ -52,54 +49,32 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
             let before = store.ref_target(&tag)?;
             if before != Some(snapshot.id.0) {
                 free(&store, name)?;
-                let change = RefChange {
-                    name: tag,
-                    before,
-                    after: Some(snapshot.id.0),
-                };
+                let change = RefChange { name: tag, before, after: Some(snapshot.id.0) };
                 store.transact(&lock, workspace.timestamp(), vec![change], Vec::new())?;
             }
-            Ok(vec![Tag {
-                name: name.clone(),
-                snapshot,
-            }])
+            Ok(vec![Tag { name: name.clone(), snapshot }])
         }
         Options::Delete { name } => {
             let lock = workspace.lock(&store)?;
             let tag = tag_ref(name)?;
-            let before = store
-                .ref_target(&tag)?
-                .ok_or_else(|| Error::NoSuchTag { name: name.clone() })?;
+            let before =
+                store.ref_target(&tag)?.ok_or_else(|| Error::NoSuchTag { name: name.clone() })?;
             let snapshot = resolve::read(&store, SnapshotId(before))?;
             // A checkpoint may hang by its tag alone; the operation log must still find it.
             let kept = RefName::kept(before);
             let kept_before = store.ref_target(&kept)?;
             let changes = vec![
-                RefChange {
-                    name: kept,
-                    before: kept_before,
-                    after: Some(before),
-                },
-                RefChange {
-                    name: tag,
-                    before: Some(before),
-                    after: None,
-                },
+                RefChange { name: kept, before: kept_before, after: Some(before) },
+                RefChange { name: tag, before: Some(before), after: None },
             ];
             store.transact(&lock, workspace.timestamp(), changes, Vec::new())?;
-            Ok(vec![Tag {
-                name: name.clone(),
-                snapshot,
-            }])
+            Ok(vec![Tag { name: name.clone(), snapshot }])
         }
     }
 }
 
 fn tag_ref(name: &str) -> Result<RefName> {
-    let bad = |why| Error::BadTag {
-        name: name.to_owned(),
-        why,
-    };
+    let bad = |why| Error::BadTag { name: name.to_owned(), why };
     if name.trim().is_empty() {
         return Err(bad("it is empty"));
     }
@@ -114,10 +89,7 @@ pub(super) fn free(store: &Store, name: &str) -> Result<RefName> {
     let tag = tag_ref(name)?;
     match store.ref_target(&tag)? {
         None => Ok(tag),
-        Some(id) => Err(Error::TagExists {
-            name: name.to_owned(),
-            snapshot: id.to_string(),
-        }),
+        Some(id) => Err(Error::TagExists { name: name.to_owned(), snapshot: id.to_string() }),
     }
 }
 
@@ -127,11 +99,7 @@ pub(super) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) ->
     let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
     let mut number = 1;
     loop {
-        let numbered = if number == 1 {
-            name.clone()
-        } else {
-            format!("{name} ({number})")
-        };
+        let numbered = if number == 1 { name.clone() } else { format!("{name} ({number})") };
         let tag = tag_ref(&numbered)?;
         match store.ref_target(&tag)? {
             Some(id) if id != snapshot.id.0 => number += 1,

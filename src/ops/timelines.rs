@@ -121,11 +121,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         monitor.advance(1);
     }
     save_cache(store.as_ref(), cache);
-    Ok(Report {
-        timelines: list,
-        findings,
-        has_store: store.is_some(),
-    })
+    Ok(Report { timelines: list, findings, has_store: store.is_some() })
 }
 
 fn of_store(name: &TimelineName, history: &History) -> Timeline {

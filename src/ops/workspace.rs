@@ -79,10 +79,7 @@ impl Workspace {
 
     /// The moment of the command as git keeps it.
     pub(super) fn time(&self) -> Time {
-        Time {
-            seconds: self.now.timestamp(),
-            offset: self.now.offset().local_minus_utc(),
-        }
+        Time { seconds: self.now.timestamp(), offset: self.now.offset().local_minus_utc() }
     }
 }
 

@@ -17,9 +17,8 @@ fn chat_findings(captured: &Captured, chat: &Chat<'_>) -> Vec<Finding> {
     let warn = |code, message: String| Finding::new(code, Level::Warning, path, message);
     if captured.chat.bytes.is_empty() {
         findings.push(
-            warn("chat-empty", "the chat file is empty".into()).remedy(format!(
-                "an earlier state may be in the store: stvc log {path:?}"
-            )),
+            warn("chat-empty", "the chat file is empty".into())
+                .remedy(format!("an earlier state may be in the store: stvc log {path:?}")),
         );
         return findings;
     }
@@ -42,17 +41,10 @@ fn chat_findings(captured: &Captured, chat: &Chat<'_>) -> Vec<Finding> {
     let first_line = if chat.header.is_some() { 2 } else { 1 };
     let broken = broken_lines(chat);
     if !broken.is_empty() {
-        let lines: Vec<_> = broken
-            .iter()
-            .take(5)
-            .map(|index| (index + first_line).to_string())
-            .collect();
+        let lines: Vec<_> =
+            broken.iter().take(5).map(|index| (index + first_line).to_string()).collect();
         let more = broken.len().saturating_sub(lines.len());
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         findings.push(
             warn(
                 "chat-line-broken",
@@ -71,30 +63,19 @@ fn lorebook_findings(captured: &Captured) -> Option<Finding> {
     let book = captured.lorebook.as_ref()?;
     let subject = captured.name.as_str();
     let Some(file) = &book.file else {
-        let message = format!(
-            "its lorebook {:?} does not exist; SillyTavern shows it as empty",
-            book.name
-        );
-        return Some(
-            Finding::new("lorebook-missing", Level::Warning, subject, message).remedy(
-                "restore it from a snapshot that has it, or choose another lorebook for the chat",
-            ),
-        );
+        let message =
+            format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", book.name);
+        return Some(Finding::new("lorebook-missing", Level::Warning, subject, message).remedy(
+            "restore it from a snapshot that has it, or choose another lorebook for the chat",
+        ));
     };
     let root = Raw::parse(&file.bytes);
-    let entries = root
-        .and_then(|root| root.get("entries"))
-        .filter(Raw::is_object);
+    let entries = root.and_then(|root| root.get("entries")).filter(Raw::is_object);
     let whole = cut(&file.bytes).entries.is_empty();
     match entries {
         Some(entries) if whole && entries.members().is_some_and(|members| !members.is_empty()) => {
             let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
-            Some(Finding::new(
-                "lorebook-key-repeated",
-                Level::Warning,
-                file.path.as_str(),
-                message,
-            ))
+            Some(Finding::new("lorebook-key-repeated", Level::Warning, file.path.as_str(), message))
         }
         Some(_) => None,
         None => Some(

@@ -45,13 +45,7 @@ impl Finding {
         subject: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            code,
-            level,
-            subject: subject.into(),
-            message: message.into(),
-            remedy: None,
-        }
+        Self { code, level, subject: subject.into(), message: message.into(), remedy: None }
     }
 
     /// The same with a remedy.

@@ -29,21 +29,14 @@ pub struct Stamp {
 impl Stamp {
     /// The stamp of a file.
     pub fn of(metadata: &Metadata) -> Self {
-        let mtime_ns = match metadata
-            .modified()
-            .map(|time| time.duration_since(UNIX_EPOCH))
-        {
+        let mtime_ns = match metadata.modified().map(|time| time.duration_since(UNIX_EPOCH)) {
             Ok(Ok(since)) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
             Ok(Err(before)) => {
                 i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns)
             }
             Err(_) => 0,
         };
-        Self {
-            len: metadata.len(),
-            mtime_ns,
-            inode: inode(metadata),
-        }
+        Self { len: metadata.len(), mtime_ns, inode: inode(metadata) }
     }
 }
 
@@ -122,10 +115,7 @@ pub fn capture(
     name: &TimelineName,
     files: &dyn Files,
 ) -> Result<Captured> {
-    let attempt = Attempt {
-        root: library.root(),
-        files,
-    };
+    let attempt = Attempt { root: library.root(), files };
     let mut pauses = PAUSES_MS.into_iter();
     loop {
         let changed = match attempt.capture(groups, name)? {
@@ -135,9 +125,7 @@ pub fn capture(
         match pauses.next() {
             Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
             None => {
-                return Err(Error::ChangedWhileReading {
-                    path: changed.under(library.root()),
-                });
+                return Err(Error::ChangedWhileReading { path: changed.under(library.root()) });
             }
         }
     }
@@ -161,18 +149,11 @@ impl Attempt<'_> {
             Read::Steady(Some(chat)) => chat,
             Read::Steady(None) => {
                 let path = name.file().under(self.root);
-                return Err(Error::Io {
-                    path,
-                    source: io::ErrorKind::NotFound.into(),
-                });
+                return Err(Error::Io { path, source: io::ErrorKind::NotFound.into() });
             }
             Read::Moved(path) => return Ok(Read::Moved(path)),
         };
-        let group_path = if name.is_group() {
-            groups.group_of(name.chat())
-        } else {
-            None
-        };
+        let group_path = if name.is_group() { groups.group_of(name.chat()) } else { None };
         let group = match group_path.map(|path| self.read(path)).transpose()? {
             Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
             Some(Read::Steady(group)) => group,
@@ -200,10 +181,7 @@ impl Attempt<'_> {
         let seen = [
             (Some(&chat.path), Some(&chat)),
             (group_path, group.as_ref()),
-            (
-                book.and_then(|book| book.path.as_ref()),
-                book.and_then(|book| book.file.as_ref()),
-            ),
+            (book.and_then(|book| book.path.as_ref()), book.and_then(|book| book.file.as_ref())),
         ];
         for (path, file) in seen {
             if let Some(path) = path
@@ -212,12 +190,7 @@ impl Attempt<'_> {
                 return Ok(Read::Moved(path.clone()));
             }
         }
-        Ok(Read::Steady(Captured {
-            name: name.clone(),
-            chat,
-            lorebook,
-            group,
-        }))
+        Ok(Read::Steady(Captured { name: name.clone(), chat, lorebook, group }))
     }
 
     /// A file with the stamp it had before it was read; none if it is missing.
@@ -227,11 +200,9 @@ impl Attempt<'_> {
         };
         let full = path.under(self.root);
         match self.files.read(&full) {
-            Ok(bytes) if bytes.len() as u64 == stamp.len => Ok(Read::Steady(Some(CapturedFile {
-                path: path.clone(),
-                bytes,
-                stamp,
-            }))),
+            Ok(bytes) if bytes.len() as u64 == stamp.len => {
+                Ok(Read::Steady(Some(CapturedFile { path: path.clone(), bytes, stamp })))
+            }
             Ok(_) => Ok(Read::Moved(path.clone())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::Moved(path.clone())),
             Err(source) => Err(Error::Io { path: full, source }),

@@ -20,15 +20,9 @@ impl<'a> Chat<'a> {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         let first = lines.next();
         if is_group && first.is_some_and(is_headless) {
-            Self {
-                header: None,
-                messages: first.into_iter().chain(lines).collect(),
-            }
+            Self { header: None, messages: first.into_iter().chain(lines).collect() }
         } else {
-            Self {
-                header: first,
-                messages: lines.collect(),
-            }
+            Self { header: first, messages: lines.collect() }
         }
     }
 
@@ -48,10 +42,7 @@ impl<'a> Chat<'a> {
     /// The chat up to and with message `n`.
     pub fn upto(&self, n: usize) -> Chat<'a> {
         let end = self.messages.len().min(n.saturating_add(1));
-        Chat {
-            header: self.header,
-            messages: self.messages[..end].to_vec(),
-        }
+        Chat { header: self.header, messages: self.messages[..end].to_vec() }
     }
 
     /// The number of messages: lines that are not blank.

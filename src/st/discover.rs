@@ -44,9 +44,7 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-    Err(without_user.unwrap_or_else(|| Error::NoLibraryFound {
-        start: start.to_path_buf(),
-    }))
+    Err(without_user.unwrap_or_else(|| Error::NoLibraryFound { start: start.to_path_buf() }))
 }
 
 /// The user directory that `dir` is or holds.
@@ -54,10 +52,7 @@ fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
     if is_user(dir, proof) {
         return match user {
             Some(user) if dir.file_name().is_none_or(|name| name != user) => {
-                Err(Error::NoSuchUser {
-                    path: dir.to_path_buf(),
-                    user: user.to_owned(),
-                })
+                Err(Error::NoSuchUser { path: dir.to_path_buf(), user: user.to_owned() })
             }
             _ => Ok(Some(dir.to_path_buf())),
         };
@@ -83,23 +78,14 @@ fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathB
         return Ok(None);
     }
     let chosen = match (user, users.as_slice()) {
-        (Some(user), users) => {
-            users
-                .iter()
-                .find(|name| *name == user)
-                .ok_or_else(|| Error::NoSuchUser {
-                    path: holder.to_path_buf(),
-                    user: user.to_owned(),
-                })?
-        }
+        (Some(user), users) => users.iter().find(|name| *name == user).ok_or_else(|| {
+            Error::NoSuchUser { path: holder.to_path_buf(), user: user.to_owned() }
+        })?,
         (None, [only]) => only,
         (None, several) => match several.iter().find(|name| *name == DEFAULT_USER) {
             Some(default) => default,
             None => {
-                return Err(Error::SeveralUsers {
-                    path: holder.to_path_buf(),
-                    users,
-                });
+                return Err(Error::SeveralUsers { path: holder.to_path_buf(), users });
             }
         },
     };
@@ -130,27 +116,18 @@ fn is_user(dir: &Path, proof: Proof) -> bool {
     settings
         || proof == Proof::Named
         || dir.file_name().is_some_and(|name| name == DEFAULT_USER)
-        || ["group chats", "groups", "worlds", "characters"]
-            .into_iter()
-            .any(has)
+        || ["group chats", "groups", "worlds", "characters"].into_iter().any(has)
         || holds_chats(&dir.join("chats"))
 }
 
 /// Whether there is some `*/*.jsonl` in `dir`.
 fn holds_chats(dir: &Path) -> bool {
     let list = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
-    list(dir)
-        .flat_map(|folder| list(&folder.path()))
-        .any(|file| {
-            Path::new(&file.file_name())
-                .extension()
-                .is_some_and(|ending| ending == "jsonl")
-        })
+    list(dir).flat_map(|folder| list(&folder.path())).any(|file| {
+        Path::new(&file.file_name()).extension().is_some_and(|ending| ending == "jsonl")
+    })
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

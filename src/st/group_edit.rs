@@ -8,10 +8,7 @@ use super::{Chat, TimelineName, metadata, replace};
 pub fn list_in_group(group: &[u8], name: &TimelineName) -> Option<Vec<u8>> {
     let chats = Raw::parse(group)?.get("chats")?;
     let items = chats.items()?;
-    if items
-        .iter()
-        .any(|item| item.string().as_deref() == Some(name.chat()))
-    {
+    if items.iter().any(|item| item.string().as_deref() == Some(name.chat())) {
         return Some(group.to_vec());
     }
     let value = serde_json::to_string(name.chat()).ok()?;
@@ -20,10 +17,7 @@ pub fn list_in_group(group: &[u8], name: &TimelineName) -> Option<Vec<u8>> {
 
 /// The group's file with the metadata of the chat `name` set to `value`. The same bytes if it is that already.
 pub fn set_group_metadata(group: &[u8], name: &TimelineName, value: &[u8]) -> Option<Vec<u8>> {
-    let headless = Chat {
-        header: None,
-        messages: Vec::new(),
-    };
+    let headless = Chat { header: None, messages: Vec::new() };
     if let Some(current) = metadata(&headless, name, Some(group)) {
         let span = current.span_in(group);
         return Some([&group[..span.start], value, &group[span.end..]].concat());
@@ -36,16 +30,8 @@ pub fn set_group_metadata(group: &[u8], name: &TimelineName, value: &[u8]) -> Op
     let root = Raw::parse(group)?;
     match root.get("past_metadata") {
         Some(past) if past.is_object() => Some(insert_last(group, past, &member)),
-        Some(_) => replace(
-            group,
-            &["past_metadata"],
-            format!("{{{member}}}").as_bytes(),
-        ),
-        None => Some(insert_last(
-            group,
-            root,
-            &format!("\"past_metadata\": {{{member}}}"),
-        )),
+        Some(_) => replace(group, &["past_metadata"], format!("{{{member}}}").as_bytes()),
+        None => Some(insert_last(group, root, &format!("\"past_metadata\": {{{member}}}"))),
     }
 }
 
@@ -53,15 +39,10 @@ pub fn set_group_metadata(group: &[u8], name: &TimelineName, value: &[u8]) -> Op
 fn insert_last(text: &[u8], container: Raw<'_>, item: &str) -> Vec<u8> {
     let span = container.span_in(text);
     let inside = &text[span.start + 1..span.end - 1];
-    let content_end = inside
-        .iter()
-        .rposition(|byte| !byte.is_ascii_whitespace())
-        .map_or(0, |last| last + 1);
+    let content_end =
+        inside.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
     let lead: &[u8] = {
-        let begin = inside
-            .iter()
-            .position(|byte| !byte.is_ascii_whitespace())
-            .unwrap_or(0);
+        let begin = inside.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
         &inside[..begin]
     };
     let at = span.start + 1 + content_end;
@@ -95,19 +76,11 @@ mod tests {
 
     #[test]
     fn metadata_goes_where_sillytavern_looks_for_it() {
-        let headless = Chat {
-            header: None,
-            messages: Vec::new(),
-        };
+        let headless = Chat { header: None, messages: Vec::new() };
         for chat in ["a", "b"] {
             let name = TimelineName::group(chat).unwrap();
             let edited = set_group_metadata(GROUP, &name, b"{\"y\":2}").unwrap();
-            assert_eq!(
-                metadata(&headless, &name, Some(&edited))
-                    .unwrap()
-                    .as_bytes(),
-                b"{\"y\":2}"
-            );
+            assert_eq!(metadata(&headless, &name, Some(&edited)).unwrap().as_bytes(), b"{\"y\":2}");
         }
     }
 }

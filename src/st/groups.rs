@@ -29,19 +29,11 @@ impl Groups {
                 broken.push(path.clone());
                 continue;
             };
-            let listed = group
-                .get("chats")
-                .and_then(|chats| chats.items())
-                .unwrap_or_default();
+            let listed = group.get("chats").and_then(|chats| chats.items()).unwrap_or_default();
             for id in listed.iter().filter_map(Raw::string) {
                 groups.add(id, path);
             }
-            open.extend(
-                group
-                    .get("chat_id")
-                    .and_then(|id| id.string())
-                    .map(|id| (id, path)),
-            );
+            open.extend(group.get("chat_id").and_then(|id| id.string()).map(|id| (id, path)));
         }
         for (id, path) in open {
             groups.add(id, path);

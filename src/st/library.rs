@@ -76,9 +76,7 @@ impl Library {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             entries => entries.map_err(Error::io(&dir))?,
         };
-        let files = entries
-            .iter()
-            .filter(|entry| is_file(entry).unwrap_or(false));
+        let files = entries.iter().filter(|entry| is_file(entry).unwrap_or(false));
         let mut names: Vec<_> = files
             .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned()))
             .collect();
@@ -104,9 +102,7 @@ impl Library {
                     continue;
                 }
             }
-            let stem = file
-                .to_str()
-                .and_then(|file| file.strip_suffix(CHAT_ENDING));
+            let stem = file.to_str().and_then(|file| file.strip_suffix(CHAT_ENDING));
             match stem.map(&name) {
                 Some(Ok(timeline)) => scan.timelines.push(timeline),
                 Some(Err(error)) => scan.unreadable.push((subject, error.to_string())),
@@ -144,8 +140,7 @@ impl Library {
         let (groups, broken) = Groups::read(&files);
         scan.groups = groups;
         for path in broken {
-            scan.unreadable
-                .push((path.to_string(), "it is not a JSON object".to_owned()));
+            scan.unreadable.push((path.to_string(), "it is not a JSON object".to_owned()));
         }
     }
 

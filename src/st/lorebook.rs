@@ -36,10 +36,7 @@ pub enum FillError {
 /// Cut a lorebook file.
 pub fn cut(bytes: &[u8]) -> Cut<'_> {
     let Some(entries) = cuttable(bytes) else {
-        return Cut {
-            book: bytes.to_vec(),
-            entries: Vec::new(),
-        };
+        return Cut { book: bytes.to_vec(), entries: Vec::new() };
     };
     let mut book = Vec::with_capacity(bytes.len() / 4);
     let mut copied = 0;
@@ -50,10 +47,7 @@ pub fn cut(bytes: &[u8]) -> Cut<'_> {
         copied = span.end;
     }
     book.extend_from_slice(&bytes[copied..]);
-    let entries = entries
-        .into_iter()
-        .map(|(key, value)| (key, value.as_bytes()))
-        .collect();
+    let entries = entries.into_iter().map(|(key, value)| (key, value.as_bytes())).collect();
     Cut { book, entries }
 }
 
@@ -66,18 +60,10 @@ fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
     }
     let members = entries.value.members()?;
     let mut seen = HashSet::with_capacity(members.len());
-    if !members
-        .iter()
-        .all(|member| seen.insert(member.key.as_bytes()))
-    {
+    if !members.iter().all(|member| seen.insert(member.key.as_bytes())) {
         return None;
     }
-    Some(
-        members
-            .into_iter()
-            .map(|member| (member.key, member.value))
-            .collect(),
-    )
+    Some(members.into_iter().map(|member| (member.key, member.value)).collect())
 }
 
 /// Put a cut book together again. `lookup` gives the value for a key, which is passed decoded ([`Key::as_bytes`]).
@@ -97,9 +83,8 @@ pub fn fill<B: AsRef<[u8]>>(
             break;
         }
         let key = last_key(part).ok_or(FillError::NoKey { at })?;
-        let value = lookup(key.as_bytes()).ok_or_else(|| FillError::NoEntry {
-            key: key.to_string_lossy(),
-        })?;
+        let value = lookup(key.as_bytes())
+            .ok_or_else(|| FillError::NoEntry { key: key.to_string_lossy() })?;
         out.extend_from_slice(value.as_ref());
         at += 1;
     }
@@ -111,11 +96,8 @@ pub fn fill_cut(cut: &Cut) -> Result<Vec<u8>, FillError> {
     if cut.entries.is_empty() {
         return Ok(cut.book.clone());
     }
-    let entries: std::collections::HashMap<_, _> = cut
-        .entries
-        .iter()
-        .map(|(key, value)| (key.as_bytes(), *value))
-        .collect();
+    let entries: std::collections::HashMap<_, _> =
+        cut.entries.iter().map(|(key, value)| (key.as_bytes(), *value)).collect();
     fill(&cut.book, |key| entries.get(key))
 }
 
@@ -127,11 +109,7 @@ fn last_key(text: &[u8]) -> Option<Key> {
     let mut end = body.len();
     while let Some(quote) = body[..end].iter().rposition(|byte| *byte == b'"') {
         // Inside the key a quote has a backslash of its own: an odd number of them before it.
-        let slashes = body[..quote]
-            .iter()
-            .rev()
-            .take_while(|byte| **byte == b'\\')
-            .count();
+        let slashes = body[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
         if slashes % 2 == 0 {
             return Key::decode(&text[quote..]);
         }
@@ -142,9 +120,7 @@ fn last_key(text: &[u8]) -> Option<Key> {
 
 /// Without the whitespace of JSON at its end.
 fn trim_end(text: &[u8]) -> &[u8] {
-    let kept = text
-        .iter()
-        .rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    let kept = text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     &text[..kept.map_or(0, |last| last + 1)]
 }
 

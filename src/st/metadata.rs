@@ -25,27 +25,20 @@ pub fn metadata<'a>(
     object(past, name.chat()).or_else(|| {
         // Under its name as it was typed.
         let members = past.members()?;
-        let found = members
-            .iter()
-            .rfind(|member| is_called(&member.key.to_string_lossy(), name))?;
+        let found =
+            members.iter().rfind(|member| is_called(&member.key.to_string_lossy(), name))?;
         Some(found.value).filter(Raw::is_object)
     })
 }
 
 /// The name of the lorebook bound to a chat, from its metadata.
 pub fn lorebook_name(metadata: Raw) -> Option<String> {
-    metadata
-        .get("world_info")?
-        .string()
-        .filter(|name| !name.is_empty())
+    metadata.get("world_info")?.string().filter(|name| !name.is_empty())
 }
 
 /// The chat that this one was forked from, from its metadata.
 pub fn main_chat(metadata: Raw) -> Option<String> {
-    metadata
-        .get("main_chat")?
-        .string()
-        .filter(|name| !name.is_empty())
+    metadata.get("main_chat")?.string().filter(|name| !name.is_empty())
 }
 
 /// The lorebook bound to a chat, found also when the header or the group's file is no valid UTF-8: SillyTavern reads such files
@@ -56,10 +49,8 @@ pub fn bound_lorebook(chat: &Chat, name: &TimelineName, group: Option<&[u8]>) ->
     }
     let header = chat.header.map(String::from_utf8_lossy);
     let group = group.map(String::from_utf8_lossy);
-    let chat = Chat {
-        header: header.as_ref().map(|header| header.as_bytes()),
-        messages: Vec::new(),
-    };
+    let chat =
+        Chat { header: header.as_ref().map(|header| header.as_bytes()), messages: Vec::new() };
     metadata(&chat, name, group.as_ref().map(|group| group.as_bytes())).and_then(lorebook_name)
 }
 

@@ -15,6 +15,7 @@ mod lorebook;
 mod metadata;
 mod name;
 mod sanitize;
+mod send_date;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -30,4 +31,5 @@ pub use lorebook::{Cut, FillError, cut, entry_comment, entry_uid, fill, fill_cut
 pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use sanitize::sanitize;
+pub use send_date::send_time;
 pub use write::write;

@@ -37,16 +37,12 @@ impl TimelineName {
     pub fn parse(text: &str) -> Result<Self> {
         if let Some(name) = text.strip_prefix(GROUP) {
             Self::group(name)
-        } else if let Some((folder, name)) = text
-            .strip_prefix(SOLO)
-            .and_then(|rest| rest.split_once('/'))
+        } else if let Some((folder, name)) =
+            text.strip_prefix(SOLO).and_then(|rest| rest.split_once('/'))
         {
             Self::solo(folder, name)
         } else {
-            Err(bad(
-                text,
-                "a timeline is chats/<folder>/<name> or group chats/<name>",
-            ))
+            Err(bad(text, "a timeline is chats/<folder>/<name> or group chats/<name>"))
         }
     }
 
@@ -150,10 +146,7 @@ fn plain(part: &str) -> Result<()> {
 }
 
 fn bad(name: &str, why: &'static str) -> Error {
-    Error::BadName {
-        name: name.to_owned(),
-        why,
-    }
+    Error::BadName { name: name.to_owned(), why }
 }
 
 /// What both names share: text in, text out.

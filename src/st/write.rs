@@ -19,17 +19,10 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], existing: Existing) 
     durable::create_dir_all(dir).map_err(Error::io(dir))?;
     durable::write(&full, bytes, existing).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Error::AlreadyThere { path: full.clone() },
-        _ => Error::Io {
-            path: full.clone(),
-            source,
-        },
+        _ => Error::Io { path: full.clone(), source },
     })?;
     let written = fs::read(&full).map_err(Error::io(&full))?;
-    if written == bytes {
-        Ok(())
-    } else {
-        Err(Error::WrittenDiffers { path: full })
-    }
+    if written == bytes { Ok(()) } else { Err(Error::WrittenDiffers { path: full }) }
 }
 
 /// Refuse if a symbolic link leads `dir` out of `root`. The file itself need not be looked at: a link there is replaced, not
@@ -43,30 +36,19 @@ fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
             // Not made yet. (Nor can a folder be made through a link that leads nowhere.)
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
-                return Err(Error::Io {
-                    path: above.to_path_buf(),
-                    source,
-                });
+                return Err(Error::Io { path: above.to_path_buf(), source });
             }
         }
     }
-    Err(Error::LeadsOutside {
-        path: full.to_path_buf(),
-    })
+    Err(Error::LeadsOutside { path: full.to_path_buf() })
 }
 
 /// Windows would quietly write elsewhere: a colon opens a second stream of a file, dots and spaces at the end of a name fall off.
 fn check_for_windows(path: &LibraryPath) -> Result<()> {
-    let odd = path
-        .as_str()
-        .split('/')
-        .any(|part| part.contains(':') || part.ends_with(['.', ' ']));
+    let odd = path.as_str().split('/').any(|part| part.contains(':') || part.ends_with(['.', ' ']));
     if odd {
         let why = "Windows has no such file names";
-        return Err(Error::BadName {
-            name: path.to_string(),
-            why,
-        });
+        return Err(Error::BadName { name: path.to_string(), why });
     }
     Ok(())
 }

@@ -46,10 +46,7 @@ pub struct Commit {
 impl Commit {
     /// The value of the trailer `key`.
     pub fn trailer(&self, key: &str) -> Option<&str> {
-        self.trailers
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.as_str())
+        self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }
 
@@ -66,19 +63,10 @@ pub fn encode(commit: &NewCommit) -> Vec<u8> {
     let sign = if offset < 0 { '-' } else { '+' };
     let minutes = offset.unsigned_abs() / 60;
     // Git knows no time before 1970.
-    let when = format!(
-        "{} {sign}{:02}{:02}",
-        seconds.max(0),
-        minutes / 60,
-        minutes % 60
-    );
+    let when = format!("{} {sign}{:02}{:02}", seconds.max(0), minutes / 60, minutes % 60);
     out.push_str(&format!("author {WHO} {when}\ncommitter {WHO} {when}\n\n"));
     let subject = one_line(&commit.subject);
-    out.push_str(if subject.is_empty() {
-        "snapshot"
-    } else {
-        &subject
-    });
+    out.push_str(if subject.is_empty() { "snapshot" } else { &subject });
     out.push_str("\n\n");
     for (key, value) in &commit.trailers {
         out.push_str(&format!("{key}: {}\n", one_line(value)));
@@ -91,9 +79,7 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
     let damaged = |why: String| Error::Damaged { id, why };
     let commit = gix::objs::CommitRef::from_bytes(bytes, gix::hash::Kind::Sha1)
         .map_err(|error| damaged(error.to_string()))?;
-    let time = commit
-        .author()
-        .map_err(|error| damaged(error.to_string()))?;
+    let time = commit.author().map_err(|error| damaged(error.to_string()))?;
     let time = time.time().map_err(|error| damaged(error.to_string()))?;
     let message = String::from_utf8_lossy(commit.message);
     let (subject, rest) = message.split_once('\n').unwrap_or((&message, ""));
@@ -107,10 +93,7 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
         id,
         tree: commit.tree(),
         parents: commit.parents().collect(),
-        time: Time {
-            seconds: time.seconds,
-            offset: time.offset,
-        },
+        time: Time { seconds: time.seconds, offset: time.offset },
         subject: subject.to_owned(),
         trailers,
     })
@@ -118,9 +101,5 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
 
 /// Control characters, line breaks first of all, as spaces: a message of the user's must not make a trailer.
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect::<String>()
-        .trim()
-        .to_owned()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }

@@ -16,18 +16,11 @@ pub enum Error {
     #[error("{} is not empty and is no store", path.display())]
     NotEmpty { path: PathBuf },
     #[error("the store {} has format {found}; this program knows format {known} and older", path.display())]
-    NewerFormat {
-        path: PathBuf,
-        found: String,
-        known: u32,
-    },
+    NewerFormat { path: PathBuf, found: String, known: u32 },
     #[error("the store {} is in use by {holder}", path.display())]
     Locked { path: PathBuf, holder: String },
     #[error("{}: {source}", path.display())]
-    Io {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     #[error("object {id} is missing from the store")]
     Missing { id: ObjectId },
     #[error("object {id} is damaged: {why}")]
@@ -50,9 +43,6 @@ impl Error {
     /// For `map_err`: an error of the git library and what was being done.
     pub(crate) fn git<E: std::fmt::Display>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
-        move |error| Error::Git {
-            what,
-            why: error.to_string(),
-        }
+        move |error| Error::Git { what, why: error.to_string() }
     }
 }

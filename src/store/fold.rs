@@ -75,12 +75,7 @@ fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
             fs::metadata(index.with_extension("pack")).map_or(u64::MAX, |found| found.len());
         // Someone asked for a `.keep` pack to stay.
         let kept = index.with_extension("keep").exists();
-        if index
-            .extension()
-            .is_some_and(|extension| extension == "idx")
-            && bytes < LARGE
-            && !kept
-        {
+        if index.extension().is_some_and(|extension| extension == "idx") && bytes < LARGE && !kept {
             packs.push(SmallPack { index, bytes });
         }
     }
@@ -93,11 +88,8 @@ fn entries_of(path: &Path) -> Option<Vec<(ObjectId, Vec<u8>)>> {
     let pack = data::File::at(path.with_extension("pack"), gix::hash::Kind::Sha1).ok()?;
     let mut entries: Vec<_> = index.iter().collect();
     entries.sort_by_key(|entry| entry.pack_offset);
-    let ends = entries
-        .iter()
-        .skip(1)
-        .map(|entry| entry.pack_offset)
-        .chain([pack.pack_end() as u64]);
+    let ends =
+        entries.iter().skip(1).map(|entry| entry.pack_offset).chain([pack.pack_end() as u64]);
     entries
         .iter()
         .zip(ends)

@@ -52,10 +52,7 @@ impl Store {
                     });
                 }
                 Err(TryLockError::Error(error)) => {
-                    return Err(Error::Io {
-                        path,
-                        source: error,
-                    });
+                    return Err(Error::Io { path, source: error });
                 }
             }
         }
@@ -65,19 +62,12 @@ impl Store {
             self.finish_last_operation()?;
         }
         self.write_format()?;
-        let holder = Holder {
-            pid: std::process::id(),
-            command: command.to_owned(),
-            since: now.to_owned(),
-        };
+        let holder =
+            Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
         // Not synced: after a power cut a missing name costs nothing, since refs and log agree or the log is ahead.
         fs::write(&holder_path, words).map_err(Error::io(holder_path))?;
-        Ok(Lock {
-            store: self,
-            command: command.to_owned(),
-            _file: file,
-        })
+        Ok(Lock { store: self, command: command.to_owned(), _file: file })
     }
 
     fn holder_path(&self) -> PathBuf {
@@ -104,11 +94,7 @@ impl Store {
     fn clear_temporary_files(&self) -> Result<()> {
         let dir = self.git_dir.join("objects").join("pack");
         for entry in fs::read_dir(&dir).map_err(Error::io(&dir))?.flatten() {
-            if entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with(pack::TEMP_PREFIX)
-            {
+            if entry.file_name().to_string_lossy().starts_with(pack::TEMP_PREFIX) {
                 fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
             }
         }

@@ -29,9 +29,7 @@ pub fn decode(segment: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let hex = (bytes[at] == b'%')
-            .then(|| segment.get(at + 1..at + 3))
-            .flatten();
+        let hex = (bytes[at] == b'%').then(|| segment.get(at + 1..at + 3)).flatten();
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 out.push(byte);
@@ -53,9 +51,7 @@ const TREE_FORBIDS: &str = "%~/\\:*?\"<>|";
 const REF_FORBIDS: &str = " ^[{";
 
 fn ref_segment_unshortened(name: &str) -> String {
-    let mut out = encode(name.as_bytes(), |c| {
-        TREE_FORBIDS.contains(c) || REF_FORBIDS.contains(c)
-    });
+    let mut out = encode(name.as_bytes(), |c| TREE_FORBIDS.contains(c) || REF_FORBIDS.contains(c));
     while out.contains("..") {
         out = out.replacen("..", ".%2E", 1);
     }
@@ -85,9 +81,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
                 || (at == 0 && reserved);
             if unsafe_here {
                 let mut buffer = [0; 4];
-                c.encode_utf8(&mut buffer)
-                    .bytes()
-                    .for_each(|byte| push_escaped(&mut out, byte));
+                c.encode_utf8(&mut buffer).bytes().for_each(|byte| push_escaped(&mut out, byte));
             } else {
                 out.push(c);
             }
@@ -153,14 +147,8 @@ mod tests {
 
     #[test]
     fn readable_names_stay_readable() {
-        assert_eq!(
-            tree_segment("Tide Office — 雨 🦊".as_bytes()),
-            "Tide Office — 雨 🦊"
-        );
-        assert_eq!(
-            ref_segment("Mira Voss - Branch #1"),
-            "Mira%20Voss%20-%20Branch%20#1"
-        );
+        assert_eq!(tree_segment("Tide Office — 雨 🦊".as_bytes()), "Tide Office — 雨 🦊");
+        assert_eq!(ref_segment("Mira Voss - Branch #1"), "Mira%20Voss%20-%20Branch%20#1");
     }
 
     #[test]

@@ -15,9 +15,7 @@ pub struct Reader {
 impl Store {
     /// A reader of this store's objects.
     pub fn reader(&self) -> Reader {
-        Reader {
-            odb: self.odb.clone(),
-        }
+        Reader { odb: self.odb.clone() }
     }
 }
 
@@ -27,10 +25,7 @@ impl Reader {
         let found = self
             .odb
             .try_find(&id, buffer)
-            .map_err(|error| Error::Damaged {
-                id,
-                why: error.to_string(),
-            })?;
+            .map_err(|error| Error::Damaged { id, why: error.to_string() })?;
         let object = found.ok_or(Error::Missing { id })?;
         verify(id, object.kind, object.data)?;
         if object.kind != kind {
@@ -92,10 +87,7 @@ pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
     if actual == id {
         Ok(())
     } else {
-        Err(Error::Damaged {
-            id,
-            why: format!("its bytes hash to {actual}"),
-        })
+        Err(Error::Damaged { id, why: format!("its bytes hash to {actual}") })
     }
 }
 

@@ -46,9 +46,7 @@ impl Store {
         }
         let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if occupied || path.is_file() {
-            return Err(Error::NotEmpty {
-                path: path.to_owned(),
-            });
+            return Err(Error::NotEmpty { path: path.to_owned() });
         }
         let parent = durable::parent(path);
         durable::create_dir_all(parent).map_err(Error::io(parent))?;
@@ -74,12 +72,8 @@ impl Store {
         fs::create_dir(dir).map_err(Error::io(dir))?;
         make_private(dir).map_err(Error::io(dir))?;
         let what = || format!("making a repository in {}", dir.display());
-        gix::create::into(
-            dir,
-            gix::create::Kind::Bare,
-            gix::create::Options::default(),
-        )
-        .map_err(Error::git(what()))?;
+        gix::create::into(dir, gix::create::Kind::Bare, gix::create::Options::default())
+            .map_err(Error::git(what()))?;
         // Samples of hooks, which nobody will ever want here.
         fs::remove_dir_all(dir.join("hooks")).map_err(Error::io(dir))?;
         let description =
@@ -113,17 +107,13 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Format::Missing),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Format::Damaged),
             Err(error) => {
-                return Err(Error::Io {
-                    path,
-                    source: error,
-                });
+                return Err(Error::Io { path, source: error });
             }
         };
         // The line says its own checksum: one flipped bit must not look like a newer format.
         let line = text.trim_end();
-        let number = line
-            .strip_prefix("stvc store format ")
-            .and_then(|rest| rest.split(' ').next());
+        let number =
+            line.strip_prefix("stvc store format ").and_then(|rest| rest.split(' ').next());
         match number
             .filter(|number| format_line(number) == line)
             .map(|number| (number, number.parse::<u32>()))
@@ -151,9 +141,7 @@ impl Store {
         let branches = self.refs("refs/heads/")?.refs;
         let reader = self.reader();
         let is_snapshot = |commit| {
-            reader
-                .commit(commit)
-                .is_ok_and(|commit| commit.trailer(CONTENT_TRAILER).is_some())
+            reader.commit(commit).is_ok_and(|commit| commit.trailer(CONTENT_TRAILER).is_some())
         };
         // A branch whose commit cannot be read may be a damaged snapshot; it does not make the repository foreign.
         let is_other = |commit| {
@@ -161,26 +149,16 @@ impl Store {
         };
         let any = branches.iter().any(|(_, commit)| is_snapshot(*commit));
         let foreign = branches.iter().any(|(_, commit)| is_other(*commit));
-        if any && !foreign {
-            Ok(())
-        } else {
-            Err(Error::Foreign {
-                path: self.git_dir.clone(),
-            })
-        }
+        if any && !foreign { Ok(()) } else { Err(Error::Foreign { path: self.git_dir.clone() }) }
     }
 }
 
 fn no_store(path: &Path) -> Error {
     let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
     if occupied || path.is_file() {
-        Error::NotEmpty {
-            path: path.to_owned(),
-        }
+        Error::NotEmpty { path: path.to_owned() }
     } else {
-        Error::NoStore {
-            path: path.to_owned(),
-        }
+        Error::NoStore { path: path.to_owned() }
     }
 }
 
@@ -229,10 +207,7 @@ fn sync_all_below(dir: &Path) -> io::Result<()> {
             sync_all_below(&entry.path())?;
         } else {
             // Syncing needs a writable handle on Windows.
-            fs::OpenOptions::new()
-                .append(true)
-                .open(entry.path())?
-                .sync_all()?;
+            fs::OpenOptions::new().append(true).open(entry.path())?.sync_all()?;
         }
     }
     durable::sync_dir(dir)

@@ -60,21 +60,13 @@ impl Store {
         refs: Vec<RefChange>,
         files: Vec<FileChange>,
     ) -> Result<()> {
-        let refs: Vec<_> = refs
-            .into_iter()
-            .filter(|change| change.before != change.after)
-            .collect();
+        let refs: Vec<_> =
+            refs.into_iter().filter(|change| change.before != change.after).collect();
         if refs.is_empty() && files.is_empty() {
             return Ok(());
         }
         let number = self.last_operation()?.map_or(1, |last| last.number + 1);
-        let operation = Operation {
-            number,
-            time,
-            command: lock.command().to_owned(),
-            refs,
-            files,
-        };
+        let operation = Operation { number, time, command: lock.command().to_owned(), refs, files };
         self.append(&operation)?;
         self.move_refs(&operation.refs)?;
         // The first branch ever becomes the one that plain `git log` and `git clone` show.
@@ -98,22 +90,13 @@ impl Store {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
             Err(error) => {
-                return Err(Error::Io {
-                    path,
-                    source: error,
-                });
+                return Err(Error::Io { path, source: error });
             }
         };
-        let lines = text
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let mut unreadable = 0;
         let operations = lines
-            .filter_map(|line| {
-                serde_json::from_slice(line)
-                    .inspect_err(|_| unreadable += 1)
-                    .ok()
-            })
+            .filter_map(|line| serde_json::from_slice(line).inspect_err(|_| unreadable += 1).ok())
             .collect();
         Ok((operations, unreadable))
     }
@@ -142,11 +125,7 @@ impl Store {
         let path = self.operations_path();
         let append = || {
             let new = !path.exists();
-            let mut file = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(true)
-                .open(&path)?;
+            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
             let mut line = Vec::new();
             // A line that a power cut tore must not swallow this one.
             if file.seek(SeekFrom::End(0))? > 0 && last_byte(&mut file)? != b'\n' {
@@ -156,11 +135,7 @@ impl Store {
             line.push(b'\n');
             file.write_all(&line)?;
             file.sync_all()?;
-            if new {
-                durable::sync_dir(durable::parent(&path))
-            } else {
-                Ok(())
-            }
+            if new { durable::sync_dir(durable::parent(&path)) } else { Ok(()) }
         };
         append().map_err(Error::io(&path))
     }
@@ -172,10 +147,7 @@ impl Store {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(Error::Io {
-                    path,
-                    source: error,
-                });
+                return Err(Error::Io { path, source: error });
             }
         };
         let length = file.seek(SeekFrom::End(0)).map_err(Error::io(&path))?;
@@ -190,10 +162,8 @@ impl Store {
             if begin > 0 {
                 lines.remove(0);
             }
-            if let Some(last) = lines
-                .iter()
-                .rev()
-                .find_map(|line| serde_json::from_slice(line).ok())
+            if let Some(last) =
+                lines.iter().rev().find_map(|line| serde_json::from_slice(line).ok())
             {
                 return Ok(Some(last));
             }

@@ -112,21 +112,12 @@ impl PackWriter {
             return Ok(None);
         };
         let dir = self.dir.clone();
-        let failed = |error| Error::Io {
-            path: dir.clone(),
-            source: error,
-        };
-        let mut pack = out
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
-        let checksum = pack
-            .seal(self.entries.len())
-            .map_err(failed)?
-            .map_err(Error::git("hashing a pack"))?;
+        let failed = |error| Error::Io { path: dir.clone(), source: error };
+        let mut pack = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        let checksum =
+            pack.seal(self.entries.len()).map_err(failed)?.map_err(Error::git("hashing a pack"))?;
         let name = self.dir.join(format!("pack-{checksum}.pack"));
-        pack.temp
-            .finish(&name, Existing::Replace)
-            .map_err(Error::io(&name))?;
+        pack.temp.finish(&name, Existing::Replace).map_err(Error::io(&name))?;
         durable::sync_dir(&self.dir).map_err(failed)?;
 
         let index = pack_index::encode(&mut self.entries, checksum)?;
@@ -162,9 +153,7 @@ impl PackWriter {
             Kind::Tag => Header::Tag,
         };
         let mut head = Vec::with_capacity(16);
-        header
-            .write_to(size as u64, &mut head)
-            .map_err(Error::io(&self.dir))?;
+        header.write_to(size as u64, &mut head).map_err(Error::io(&self.dir))?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(&head);
         crc.update(compressed);
@@ -179,11 +168,7 @@ impl PackWriter {
             self.out = Some(BufWriter::with_capacity(1 << 16, pack));
             self.length = HEADER_LEN;
         }
-        self.entries.push(IndexEntry {
-            id,
-            crc32,
-            offset: self.length,
-        });
+        self.entries.push(IndexEntry { id, crc32, offset: self.length });
         if let Some(out) = &mut self.out {
             for part in parts {
                 out.write_all(part).map_err(Error::io(dir))?;
@@ -251,9 +236,7 @@ struct Compressor {
 
 impl Compressor {
     fn new() -> Self {
-        Self {
-            zlib: Compress::new(LEVEL),
-        }
+        Self { zlib: Compress::new(LEVEL) }
     }
 
     fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
@@ -264,8 +247,7 @@ impl Compressor {
         loop {
             let read = self.zlib.total_in() as usize;
             let status =
-                self.zlib
-                    .compress(&data[read..], &mut out[written..], FlushCompress::Finish);
+                self.zlib.compress(&data[read..], &mut out[written..], FlushCompress::Finish);
             let status = status.map_err(Error::git("compressing an object"))?;
             written = self.zlib.total_out() as usize;
             if status == Status::StreamEnd {
@@ -285,9 +267,7 @@ fn in_parallel<T: Sync, R: Send>(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let run = |part: &[T]| {
         let mut compressor = Compressor::new();
-        part.iter()
-            .map(|item| work(&mut compressor, item))
-            .collect::<Result<Vec<R>>>()
+        part.iter().map(|item| work(&mut compressor, item)).collect::<Result<Vec<R>>>()
     };
     // A thread costs about as much as hashing a hundred messages.
     if threads == 1 || items.len() < 256 {
@@ -300,11 +280,7 @@ fn in_parallel<T: Sync, R: Send>(
             .collect();
         let mut all = Vec::with_capacity(items.len());
         for worker in workers {
-            all.extend(
-                worker
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
-            );
+            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         Ok(all)
     })

@@ -46,9 +46,7 @@ pub(super) fn encode(entries: &mut [IndexEntry], pack_checksum: ObjectId) -> Res
     out.extend_from_slice(pack_checksum.as_slice());
     let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
     hasher.update(&out);
-    let checksum = hasher
-        .try_finalize()
-        .map_err(Error::git("hashing a pack's index"))?;
+    let checksum = hasher.try_finalize().map_err(Error::git("hashing a pack's index"))?;
     out.extend_from_slice(checksum.as_slice());
     Ok(out)
 }

@@ -108,9 +108,9 @@ impl Store {
                         // A lock or a temporary file that somebody left among the refs is no ref.
                         _ if name.ends_with(".lock") => {}
                         Target::Object(id) => list.refs.push((RefName(name), id)),
-                        Target::Symbolic(to) => list
-                            .broken
-                            .push(format!("{name} points at another ref, {to:?}")),
+                        Target::Symbolic(to) => {
+                            list.broken.push(format!("{name} points at another ref, {to:?}"))
+                        }
                     }
                 }
                 Err(error) => list.broken.push(gix_message(&error)),
@@ -121,9 +121,8 @@ impl Store {
 
     /// Where a ref points, if it is there.
     pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
-        let full = FullName::try_from(name.as_str()).map_err(|_| Error::BadRefName {
-            name: name.0.clone(),
-        })?;
+        let full = FullName::try_from(name.as_str())
+            .map_err(|_| Error::BadRefName { name: name.0.clone() })?;
         let found = self
             .refs
             .try_find(full.as_ref())
@@ -142,15 +141,10 @@ impl Store {
         // All are written and synced before the first one is renamed: a full disk stops the whole set.
         for change in changes {
             if change.before != self.ref_target(&change.name)? {
-                return Err(Error::RefMoved {
-                    name: change.name.0.clone(),
-                });
+                return Err(Error::RefMoved { name: change.name.0.clone() });
             }
             if let Some(after) = change.after {
-                locks.push(LockedRef::write(
-                    &self.git_dir.join(change.name.as_str()),
-                    after,
-                )?);
+                locks.push(LockedRef::write(&self.git_dir.join(change.name.as_str()), after)?);
             }
         }
         for lock in locks {
@@ -172,12 +166,8 @@ impl Store {
     /// Make the repository's `HEAD` name this branch, so that plain `git log` and `git clone` have something to show.
     pub(super) fn point_head_at(&self, name: &RefName) -> Result<()> {
         let head = self.git_dir.join("HEAD");
-        durable::write(
-            &head,
-            format!("ref: {name}\n").as_bytes(),
-            durable::Existing::Replace,
-        )
-        .map_err(Error::io(head))
+        durable::write(&head, format!("ref: {name}\n").as_bytes(), durable::Existing::Replace)
+            .map_err(Error::io(head))
     }
 
     /// The branch that `HEAD` names, whether or not it exists.
@@ -187,10 +177,7 @@ impl Store {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(Error::Io {
-                    path,
-                    source: error,
-                });
+                return Err(Error::Io { path, source: error });
             }
         };
         let text = String::from_utf8_lossy(&text);
@@ -211,10 +198,7 @@ impl Store {
                         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                     ) => {}
                 Err(error) => {
-                    return Err(Error::Io {
-                        path: lock,
-                        source: error,
-                    });
+                    return Err(Error::Io { path: lock, source: error });
                 }
             }
         }
@@ -229,10 +213,7 @@ impl Store {
             None => PreviousValue::Any,
         };
         let edit = RefEdit {
-            change: Change::Delete {
-                expected,
-                log: RefLog::AndReference,
-            },
+            change: Change::Delete { expected, log: RefLog::AndReference },
             name: FullName::try_from(change.name.as_str()).map_err(Error::git(what()))?,
             deref: false,
         };
@@ -275,17 +256,11 @@ impl LockedRef {
                     }
                 }
                 Err(error) => {
-                    return Err(Error::Io {
-                        path: lock,
-                        source: error,
-                    });
+                    return Err(Error::Io { path: lock, source: error });
                 }
             }
         };
-        let locked = Self {
-            target: target.to_owned(),
-            lock: Some(lock.clone()),
-        };
+        let locked = Self { target: target.to_owned(), lock: Some(lock.clone()) };
         file.write_all(format!("{id}\n").as_bytes())
             .and_then(|()| file.sync_all())
             .map_err(Error::io(lock))?;

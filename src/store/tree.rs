@@ -29,20 +29,12 @@ pub struct TreeEntry {
 impl TreeEntry {
     /// A file.
     pub fn blob(name: impl Into<String>, id: ObjectId) -> Self {
-        Self {
-            name: name.into(),
-            kind: EntryKind::Blob,
-            id,
-        }
+        Self { name: name.into(), kind: EntryKind::Blob, id }
     }
 
     /// A folder.
     pub fn tree(name: impl Into<String>, id: ObjectId) -> Self {
-        Self {
-            name: name.into(),
-            kind: EntryKind::Tree,
-            id,
-        }
+        Self { name: name.into(), kind: EntryKind::Tree, id }
     }
 }
 
@@ -81,16 +73,10 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Vec<TreeEntry>> {
                 GitKind::Blob | GitKind::BlobExecutable => EntryKind::Blob,
                 GitKind::Tree => EntryKind::Tree,
                 other => {
-                    return Err(damaged(format!(
-                        "{name} is a {other:?}, which stvc never writes"
-                    )));
+                    return Err(damaged(format!("{name} is a {other:?}, which stvc never writes")));
                 }
             };
-            Ok(TreeEntry {
-                name: name.into(),
-                kind,
-                id: entry.oid.into(),
-            })
+            Ok(TreeEntry { name: name.into(), kind, id: entry.oid.into() })
         })
         .collect()
 }

@@ -41,11 +41,7 @@ impl Health {
 
     fn file(&mut self, store: &Store, path: &Path, why: impl Into<String>, harmful: bool) {
         let path = path.strip_prefix(&store.git_dir).unwrap_or(path).to_owned();
-        self.files.push(DamagedFile {
-            path,
-            why: why.into(),
-            harmful,
-        });
+        self.files.push(DamagedFile { path, why: why.into(), harmful });
     }
 }
 
@@ -56,10 +52,7 @@ impl Store {
         let dir = self.git_dir.join("objects").join("pack");
         let mut bad = BTreeMap::new();
         let files = sorted_files(&dir)?;
-        let packs: Vec<_> = files
-            .iter()
-            .filter(|path| has_extension(path, "idx"))
-            .collect();
+        let packs: Vec<_> = files.iter().filter(|path| has_extension(path, "idx")).collect();
         for path in files.iter().filter(|path| has_extension(path, "pack")) {
             if !path.with_extension("idx").exists() {
                 health.file(self, path, "it has no index, so git does not see it", true);
@@ -101,17 +94,9 @@ impl Store {
             health.file(self, path, format!("its checksum is wrong: {error}"), true);
         }
         if let Err(error) = bundle.pack.verify_checksum(&mut quiet, &never) {
-            health.file(
-                self,
-                &pack_path,
-                format!("its checksum is wrong: {error}"),
-                true,
-            );
+            health.file(self, &pack_path, format!("its checksum is wrong: {error}"), true);
         }
-        monitor.begin(
-            "reading objects",
-            Some(u64::from(bundle.index.num_objects())),
-        );
+        monitor.begin("reading objects", Some(u64::from(bundle.index.num_objects())));
         let (mut buffer, mut inflate) = (Vec::new(), Default::default());
         let mut cache = gix::odb::pack::cache::Never;
         for entry in bundle.index.iter() {
@@ -121,10 +106,7 @@ impl Store {
             let outcome = match found {
                 Ok(Some((data, _))) => verify(entry.oid, data.kind, data.data),
                 Ok(None) => Err(Error::Missing { id: entry.oid }),
-                Err(error) => Err(Error::Damaged {
-                    id: entry.oid,
-                    why: error.to_string(),
-                }),
+                Err(error) => Err(Error::Damaged { id: entry.oid, why: error.to_string() }),
             };
             match outcome {
                 Ok(()) => {
@@ -153,10 +135,7 @@ impl Store {
             let outcome = match loose.try_find(&id, &mut buffer) {
                 Ok(Some(data)) => verify(id, data.kind, data.data),
                 Ok(None) => Err(Error::Missing { id }),
-                Err(error) => Err(Error::Damaged {
-                    id,
-                    why: error.to_string(),
-                }),
+                Err(error) => Err(Error::Damaged { id, why: error.to_string() }),
             };
             match outcome {
                 Ok(()) => {
@@ -184,8 +163,7 @@ fn has_extension(path: &Path, extension: &str) -> bool {
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 impl Store {

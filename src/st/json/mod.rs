@@ -35,9 +35,7 @@ impl<'a> Raw<'a> {
 
     /// [`parse`](Self::parse) for what is known to be UTF-8.
     pub fn parse_str(text: &'a str) -> Option<Self> {
-        serde_json::from_str::<&RawValue>(text)
-            .ok()
-            .map(|raw| Self(raw.get()))
+        serde_json::from_str::<&RawValue>(text).ok().map(|raw| Self(raw.get()))
     }
 
     /// For a text that [`for_members`] takes for an object.
@@ -61,11 +59,7 @@ impl<'a> Raw<'a> {
         for_members(self.0, |raw_key, value| {
             let raw_key = raw_key.as_bytes();
             if let Some(key) = Key::decode(raw_key) {
-                members.push(Member {
-                    key,
-                    raw_key,
-                    value,
-                });
+                members.push(Member { key, raw_key, value });
             }
         })?;
         Some(members)

@@ -16,12 +16,7 @@ fn library() -> (tempfile::TempDir, Library) {
 }
 
 fn take(library: &Library, name: &str, files: &dyn Files) -> Result<Captured> {
-    capture(
-        library,
-        &library.scan()?.groups,
-        &TimelineName::parse(name)?,
-        files,
-    )
+    capture(library, &library.scan()?.groups, &TimelineName::parse(name)?, files)
 }
 
 /// The disk, on which something happens right after a file of that name was read.
@@ -47,11 +42,7 @@ impl<F: Fn(usize)> Files for Busy<F> {
 }
 
 fn busy<F: Fn(usize)>(after: &'static str, event: F) -> Busy<F> {
-    Busy {
-        after,
-        reads: Cell::new(0),
-        event,
-    }
+    Busy { after, reads: Cell::new(0), event }
 }
 
 #[test]
@@ -63,10 +54,7 @@ fn chat_and_lorebook_come_together() {
     assert!(captured.chat.stamp.mtime_ns > 0);
     assert_eq!(captured.group, None);
     let book = captured.lorebook.unwrap();
-    assert_eq!(
-        (book.name.as_str(), book.path.unwrap().as_str()),
-        ("Lore", "worlds/Lore.json")
-    );
+    assert_eq!((book.name.as_str(), book.path.unwrap().as_str()), ("Lore", "worlds/Lore.json"));
     assert_eq!(book.file.unwrap().bytes, b"{\"entries\":{}}");
 }
 
@@ -88,20 +76,10 @@ fn a_group_chat_brings_its_group() {
 fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
     let (dir, library) = library();
     fs::remove_file(dir.path().join("worlds/Lore.json")).unwrap();
-    let book = take(&library, "chats/A/c", &Disk)
-        .unwrap()
-        .lorebook
-        .unwrap();
+    let book = take(&library, "chats/A/c", &Disk).unwrap().lorebook.unwrap();
     assert!(book.path.is_some() && book.file.is_none());
-    put(
-        dir.path(),
-        "chats/A/con.jsonl",
-        b"{\"chat_metadata\":{\"world_info\":\"con\"}}",
-    );
-    let book = take(&library, "chats/A/con", &Disk)
-        .unwrap()
-        .lorebook
-        .unwrap();
+    put(dir.path(), "chats/A/con.jsonl", b"{\"chat_metadata\":{\"world_info\":\"con\"}}");
+    let book = take(&library, "chats/A/con", &Disk).unwrap().lorebook.unwrap();
     assert!(book.path.is_none() && book.file.is_none());
     fs::create_dir(dir.path().join("worlds/Lore.json")).unwrap();
     let error = take(&library, "chats/A/c", &Disk).unwrap_err();
@@ -111,9 +89,7 @@ fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
 #[test]
 fn a_missing_chat_is_an_error() {
     let (_dir, library) = library();
-    let Err(Error::Io { path, source }) = take(&library, "chats/A/none", &Disk) else {
-        panic!()
-    };
+    let Err(Error::Io { path, source }) = take(&library, "chats/A/none", &Disk) else { panic!() };
     assert!(path.ends_with("none.jsonl"));
     assert_eq!(source.kind(), io::ErrorKind::NotFound);
 }
@@ -132,10 +108,7 @@ fn a_save_in_between_is_read_again() {
         });
         let captured = take(&library, "chats/A/c", &files).unwrap();
         assert_eq!(captured.chat.bytes, new, "{after}");
-        assert_eq!(
-            captured.lorebook.unwrap().file.unwrap().bytes,
-            b"{\"entries\":{\"0\":1}}"
-        );
+        assert_eq!(captured.lorebook.unwrap().file.unwrap().bytes, b"{\"entries\":{\"0\":1}}");
     }
 }
 
@@ -148,14 +121,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
             fs::remove_file(&book).unwrap();
         }
     });
-    assert!(
-        take(&library, "chats/A/c", &files)
-            .unwrap()
-            .lorebook
-            .unwrap()
-            .file
-            .is_none()
-    );
+    assert!(take(&library, "chats/A/c", &files).unwrap().lorebook.unwrap().file.is_none());
 
     /// A lorebook that appears after it was first looked for.
     struct Appears<'a>(&'a Path, Cell<usize>);
@@ -179,11 +145,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
 fn a_file_that_never_rests_is_an_error() {
     let (dir, library) = library();
     let files = busy("c.jsonl", |reads| {
-        put(
-            dir.path(),
-            "chats/A/c.jsonl",
-            &[CHAT, &b"\n{}".repeat(reads)].concat(),
-        );
+        put(dir.path(), "chats/A/c.jsonl", &[CHAT, &b"\n{}".repeat(reads)].concat());
     });
     let Err(Error::ChangedWhileReading { path }) = take(&library, "chats/A/c", &files) else {
         panic!()

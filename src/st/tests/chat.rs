@@ -95,19 +95,13 @@ fn invalid_utf8_can_be_shown() {
     let line = b"{\"name\":\"A\",\"mes\":\"a\xffb\",\"is_user\":true}\r";
     assert!(Message::read(line).is_none());
     let text = text_of(line).unwrap();
-    assert_eq!(
-        (text.name.as_str(), text.text.as_str()),
-        ("A", "a\u{fffd}b")
-    );
+    assert_eq!((text.name.as_str(), text.text.as_str()), ("A", "a\u{fffd}b"));
     assert!(text.is_user && !text.is_system);
     assert_eq!(text_of(b"{"), None);
 }
 
 #[test]
 fn dropped_lines_are_told() {
-    let chat = Chat::split(
-        b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ",
-        false,
-    );
+    let chat = Chat::split(b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ", false);
     assert_eq!(broken_lines(&chat), [2, 3, 5, 6]);
 }

@@ -25,11 +25,7 @@ fn find(dir: &Path, user: Option<&str>) -> PathBuf {
 
 #[test]
 fn a_user_directory_is_itself() {
-    for kinds in [
-        &["chats"][..],
-        &["settings.json", "worlds"],
-        &["settings.json", "group chats"],
-    ] {
+    for kinds in [&["chats"][..], &["settings.json", "worlds"], &["settings.json", "group chats"]] {
         let dir = tempfile::tempdir().unwrap();
         for kind in kinds {
             match kind.strip_suffix(".json") {
@@ -63,27 +59,16 @@ fn which_user_must_be_clear() {
     let dir = install(&["bob", "alice"]);
     let data = dir.path().join("data");
     for tried in [Library::open(dir.path(), None), Library::find(&data, None)] {
-        let Err(Error::SeveralUsers { path, users }) = tried else {
-            panic!("{tried:?}")
-        };
-        assert_eq!(
-            (path, users),
-            (data.clone(), vec!["alice".to_owned(), "bob".to_owned()])
-        );
+        let Err(Error::SeveralUsers { path, users }) = tried else { panic!("{tried:?}") };
+        assert_eq!((path, users), (data.clone(), vec!["alice".to_owned(), "bob".to_owned()]));
     }
-    for tried in [
-        Library::open(dir.path(), Some("eve")),
-        Library::find(&data, Some("eve")),
-    ] {
+    for tried in [Library::open(dir.path(), Some("eve")), Library::find(&data, Some("eve"))] {
         assert!(
             matches!(&tried, Err(Error::NoSuchUser { user, .. }) if user == "eve"),
             "{tried:?}"
         );
     }
-    assert!(matches!(
-        Library::open(&data.join("bob"), Some("eve")),
-        Err(Error::NoSuchUser { .. })
-    ));
+    assert!(matches!(Library::open(&data.join("bob"), Some("eve")), Err(Error::NoSuchUser { .. })));
     assert_eq!(open(&data.join("bob"), Some("bob")), data.join("bob"));
 }
 
@@ -101,10 +86,7 @@ fn a_library_is_found_from_inside() {
         );
     }
     // From one user's folder to another's.
-    assert_eq!(
-        find(&bob.join("chats/X"), Some("alice")),
-        dir.path().join("data/alice")
-    );
+    assert_eq!(find(&bob.join("chats/X"), Some("alice")), dir.path().join("data/alice"));
     let bare = tempfile::tempdir().unwrap();
     put(bare.path(), "chats/X/a.jsonl", b"{}");
     assert_eq!(find(&bare.path().join("chats/X"), None), bare.path());
@@ -124,10 +106,7 @@ fn other_folders_are_no_library() {
         Library::open(&dir.path().join("project/src"), None),
         Err(Error::NotALibrary { .. })
     ));
-    assert!(matches!(
-        Library::open(&dir.path().join("missing"), None),
-        Err(Error::Io { .. })
-    ));
+    assert!(matches!(Library::open(&dir.path().join("missing"), None), Err(Error::Io { .. })));
     assert!(matches!(
         Library::open(&dir.path().join("project/src/x"), None),
         Err(Error::Io { .. })

@@ -31,11 +31,7 @@ fn depth_does_not_matter() {
     const DEPTH: usize = 1_000_000;
     assert_eq!(Raw::parse("[".repeat(DEPTH).as_bytes()), None);
     assert_eq!(Raw::parse("{\"a\":".repeat(DEPTH).as_bytes()), None);
-    let deep = format!(
-        "{{\"a\":{}{}, \"b\": 1}}",
-        "[".repeat(DEPTH),
-        "]".repeat(DEPTH)
-    );
+    let deep = format!("{{\"a\":{}{}, \"b\": 1}}", "[".repeat(DEPTH), "]".repeat(DEPTH));
     assert_eq!(raw(&deep).get("b").unwrap().as_str(), "1");
     assert_eq!(raw(&deep).get("a").unwrap().items().unwrap().len(), 1);
 }
@@ -44,10 +40,7 @@ fn depth_does_not_matter() {
 fn the_last_of_repeated_keys_counts() {
     let text = r#"{"1":"a","\u0031":"b","__proto__":{"x":1}}"#;
     assert_eq!(raw(text).get("1").unwrap().string().unwrap(), "b");
-    assert_eq!(
-        raw(text).path(&["__proto__", "x"]).unwrap().integer(),
-        Some(1)
-    );
+    assert_eq!(raw(text).path(&["__proto__", "x"]).unwrap().integer(), Some(1));
     let members = raw(text).members().unwrap();
     assert_eq!(members.len(), 3);
     assert_eq!(members[0].key, members[1].key);
@@ -64,11 +57,7 @@ fn keys_are_what_javascript_sees() {
         (r#""\n""#, r#""\u000A""#),
     ];
     for (a, b) in same {
-        assert_eq!(
-            Key::decode(a.as_bytes()),
-            Key::decode(b.as_bytes()),
-            "{a} {b}"
-        );
+        assert_eq!(Key::decode(a.as_bytes()), Key::decode(b.as_bytes()), "{a} {b}");
     }
     let other = [
         (r#""\ud83d""#, r#""\ufffd""#),
@@ -77,11 +66,7 @@ fn keys_are_what_javascript_sees() {
         (r#""é""#, "\"e\u{301}\""),
     ];
     for (a, b) in other {
-        assert_ne!(
-            Key::decode(a.as_bytes()),
-            Key::decode(b.as_bytes()),
-            "{a} {b}"
-        );
+        assert_ne!(Key::decode(a.as_bytes()), Key::decode(b.as_bytes()), "{a} {b}");
     }
     // A name that looks like an escape is not one.
     assert_eq!(raw(r#"{"\n":1}"#).get("\\n"), None);
@@ -94,10 +79,7 @@ fn lone_surrogates_do_not_stop_a_read() {
     let member = raw(text).members().unwrap().remove(0);
     assert_eq!(member.key.as_bytes(), b"a\xed\xa0\xbd");
     assert_eq!(member.key.to_string_lossy(), "a\u{fffd}");
-    assert_eq!(
-        member.value.string().unwrap(),
-        "x\u{fffd} y\u{fffd}A 😀 \u{fffd}😀"
-    );
+    assert_eq!(member.value.string().unwrap(), "x\u{fffd} y\u{fffd}A 😀 \u{fffd}😀");
 }
 
 #[test]
@@ -108,10 +90,7 @@ fn values_are_read_loosely() {
     for text in ["1", "-1", "1e999", "\"0\"", "{}", "[]", "true"] {
         assert!(raw(text).truthy(), "{text}");
     }
-    assert_eq!(
-        raw("9007199254740993").integer(),
-        Some(9_007_199_254_740_993)
-    );
+    assert_eq!(raw("9007199254740993").integer(), Some(9_007_199_254_740_993));
     assert_eq!(raw("1e21").integer(), None);
     assert_eq!(raw("1.0").integer(), None);
     assert_eq!(raw("\"1\"").integer(), None);
@@ -128,10 +107,7 @@ fn values_are_read_loosely() {
 fn replacing_touches_one_value() {
     let text = br#" {"a" : {"b":1,"b" :2 , "c":"x"}, "a":{ "b" : [3] }}"#;
     let new = replace(text, &["a", "b"], b"\"new\"").unwrap();
-    assert_eq!(
-        new,
-        br#" {"a" : {"b":1,"b" :2 , "c":"x"}, "a":{ "b" : "new" }}"#
-    );
+    assert_eq!(new, br#" {"a" : {"b":1,"b" :2 , "c":"x"}, "a":{ "b" : "new" }}"#);
     assert_eq!(replace(text, &["a", "c"], b"1"), None);
     assert_eq!(replace(b"{\"a\":1", &["a"], b"1"), None);
     assert_eq!(replace(b" 7 ", &[], b"8").unwrap(), b" 8 ");

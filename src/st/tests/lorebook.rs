@@ -29,24 +29,8 @@ fn an_edit_of_one_entry_leaves_the_book_alone() {
 fn odd_keys_are_cut_and_found_again() {
     let text = "\u{20}{\"x\":{\"entries\":{\"0\":1}},\"\\u0065ntries\" :\r\n{\"\":1e21,\"__proto__\"\t:\nnull , \"a\\\"\\\\\":[[]],\"\\\\\\\\\":{},\"\\ud83d\":\"\\\"\",\"\\ud83d\\ude00\":9007199254740993, \":\" : \"{\", \"é\u{2028}\":false}}\n";
     let cut = comes_back(text.as_bytes());
-    let keys: Vec<_> = cut
-        .entries
-        .iter()
-        .map(|(key, _)| key.to_string_lossy())
-        .collect();
-    assert_eq!(
-        keys,
-        [
-            "",
-            "__proto__",
-            "a\"\\",
-            "\\\\",
-            "\u{fffd}",
-            "😀",
-            ":",
-            "é\u{2028}"
-        ]
-    );
+    let keys: Vec<_> = cut.entries.iter().map(|(key, _)| key.to_string_lossy()).collect();
+    assert_eq!(keys, ["", "__proto__", "a\"\\", "\\\\", "\u{fffd}", "😀", ":", "é\u{2028}"]);
     assert_eq!(cut.entries[0].1, b"1e21");
 }
 
@@ -75,36 +59,19 @@ fn what_might_not_come_back_is_kept_whole() {
 
 #[test]
 fn depth_does_not_matter() {
-    let deep = format!(
-        "{{\"entries\":{{\"0\":{}{}}}}}",
-        "[".repeat(100_000),
-        "]".repeat(100_000)
-    );
+    let deep = format!("{{\"entries\":{{\"0\":{}{}}}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(comes_back(deep.as_bytes()).entries.len(), 1);
 }
 
 #[test]
 fn a_damaged_book_is_an_error() {
-    for book in [
-        "\0",
-        "\"a\"\0",
-        "a\":\0",
-        "\":\0",
-        "\\\":\0",
-        "\"\\x\":\0",
-        "{\"a\":\0\0",
-    ] {
+    for book in ["\0", "\"a\"\0", "a\":\0", "\":\0", "\\\":\0", "\"\\x\":\0", "{\"a\":\0\0"] {
         let at = book.len() - 1;
         let filled = fill(book.as_bytes(), |_| Some(b"1"));
         assert_eq!(filled, Err(FillError::NoKey { at }), "{book:?}");
     }
     let missing = fill(b"{\"a\":\0}", |_| None::<Vec<u8>>);
-    assert_eq!(
-        missing,
-        Err(FillError::NoEntry {
-            key: "a".to_owned()
-        })
-    );
+    assert_eq!(missing, Err(FillError::NoEntry { key: "a".to_owned() }));
     assert_eq!(fill(b"{}", |_| None::<Vec<u8>>).unwrap(), b"{}");
 }
 
@@ -161,22 +128,14 @@ fn object(value: impl Strategy<Value = String> + Clone) -> impl Strategy<Value =
 fn book() -> impl Strategy<Value = Vec<u8>> {
     let entries = prop_oneof![4 => object(value().boxed()), 1 => value()];
     let ends = prop_oneof![8 => Just(("", "")), 1 => Just(("\u{feff}", "")), 1 => Just(("", "\0")), 1 => Just(("\r\n", "\n"))];
-    (
-        ends,
-        prop::option::of((key(), value())),
-        space(),
-        entries,
-        prop::option::of((key(), value())),
-    )
+    (ends, prop::option::of((key(), value())), space(), entries, prop::option::of((key(), value())))
         .prop_map(|((start, end), first, gap, entries, last)| {
             let side = |member: Option<(String, String)>| {
                 member.map(|(key, value)| format!("{key}:{value}"))
             };
             let entries = Some(format!("\"entries\"{gap}:{gap}{entries}"));
-            let members: Vec<_> = [side(first), entries, side(last)]
-                .into_iter()
-                .flatten()
-                .collect();
+            let members: Vec<_> =
+                [side(first), entries, side(last)].into_iter().flatten().collect();
             format!("{start}{{{}}}{end}", members.join(",")).into_bytes()
         })
 }

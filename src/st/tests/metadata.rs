@@ -33,12 +33,8 @@ fn old_group_chats_have_it_in_the_group() {
 
 #[test]
 fn a_lorebook_has_a_name() {
-    for none in [
-        "{}",
-        r#"{"world_info":""}"#,
-        r#"{"world_info":null}"#,
-        r#"{"world_info":["a"]}"#,
-    ] {
+    for none in ["{}", r#"{"world_info":""}"#, r#"{"world_info":null}"#, r#"{"world_info":["a"]}"#]
+    {
         let header = format!("{{\"chat_metadata\":{none}}}");
         let chat = Chat::split(header.as_bytes(), false);
         let name = TimelineName::solo("A", "b").unwrap();
@@ -48,10 +44,8 @@ fn a_lorebook_has_a_name() {
 
 #[test]
 fn invalid_utf8_does_not_hide_the_lorebook() {
-    let chat = Chat::split(
-        b"{\"chat_metadata\":{\"note\":\"\xff\",\"world_info\":\"Lore\"}}",
-        false,
-    );
+    let chat =
+        Chat::split(b"{\"chat_metadata\":{\"note\":\"\xff\",\"world_info\":\"Lore\"}}", false);
     let name = TimelineName::solo("A", "b").unwrap();
     assert_eq!(metadata(&chat, &name, None), None);
     assert_eq!(bound_lorebook(&chat, &name, None).unwrap(), "Lore");

@@ -4,43 +4,22 @@ use std::path::Path;
 #[test]
 fn a_timeline_is_a_place() {
     let solo = TimelineName::parse("chats/Mira Voss/A - Branch #1").unwrap();
-    assert_eq!(
-        solo,
-        TimelineName::solo("Mira Voss", "A - Branch #1").unwrap()
-    );
+    assert_eq!(solo, TimelineName::solo("Mira Voss", "A - Branch #1").unwrap());
     assert_eq!(
         (solo.folder(), solo.chat(), solo.is_group()),
         (Some("Mira Voss"), "A - Branch #1", false)
     );
     assert_eq!(solo.file().as_str(), "chats/Mira Voss/A - Branch #1.jsonl");
     let group = TimelineName::parse("group chats/2024").unwrap();
-    assert_eq!(
-        (group.folder(), group.chat(), group.is_group()),
-        (None, "2024", true)
-    );
+    assert_eq!((group.folder(), group.chat(), group.is_group()), (None, "2024", true));
     assert_eq!(group.to_string(), "group chats/2024");
 }
 
 #[test]
 fn a_name_cannot_leave_its_folder() {
-    for odd in [
-        "\u{1}\n\t",
-        "a:b",
-        "...",
-        " x ",
-        "C:",
-        "con",
-        "\u{202e}",
-        "-",
-        "\"",
-    ] {
+    for odd in ["\u{1}\n\t", "a:b", "...", " x ", "C:", "con", "\u{202e}", "-", "\""] {
         assert!(TimelineName::solo(odd, odd).is_ok(), "{odd:?}");
-        assert_eq!(
-            TimelineName::parse(&format!("chats/{odd}/{odd}"))
-                .unwrap()
-                .chat(),
-            odd
-        );
+        assert_eq!(TimelineName::parse(&format!("chats/{odd}/{odd}")).unwrap().chat(), odd);
     }
     for bad in [
         "",
@@ -61,18 +40,12 @@ fn a_name_cannot_leave_its_folder() {
         "worlds/a/b",
         "/chats/a/b",
     ] {
-        assert!(
-            matches!(TimelineName::parse(bad), Err(Error::BadName { .. })),
-            "{bad:?}"
-        );
+        assert!(matches!(TimelineName::parse(bad), Err(Error::BadName { .. })), "{bad:?}");
     }
-    for bad in [
-        "", "/", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\\b", "a\0", "C:", "c:/x", "C:x",
-    ] {
-        assert!(
-            matches!(LibraryPath::parse(bad), Err(Error::BadName { .. })),
-            "{bad:?}"
-        );
+    for bad in
+        ["", "/", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\\b", "a\0", "C:", "c:/x", "C:x"]
+    {
+        assert!(matches!(LibraryPath::parse(bad), Err(Error::BadName { .. })), "{bad:?}");
     }
     assert_eq!(
         LibraryPath::parse("a/b c").unwrap().under(Path::new("r")),
@@ -94,10 +67,7 @@ fn file_names_are_sanitised_as_sillytavern_does() {
     let long = "é".repeat(200);
     let cases = [
         ("a/b\\c:d*e?f\"g<h>i|j.json", "abcdefghij.json"),
-        (
-            "x\u{0}\u{1f}\u{7f}\u{80}\u{9f}\u{a0}.json",
-            "x\u{7f}\u{a0}.json",
-        ),
+        ("x\u{0}\u{1f}\u{7f}\u{80}\u{9f}\u{a0}.json", "x\u{7f}\u{a0}.json"),
         ("...", ""),
         (":.", ""),
         (". .", ""),
@@ -120,16 +90,10 @@ fn file_names_are_sanitised_as_sillytavern_does() {
 
 #[test]
 fn names_that_were_typed_lead_to_files() {
-    assert_eq!(
-        lorebook_path("Lore: Mira/1").unwrap().as_str(),
-        "worlds/Lore Mira1.json"
-    );
+    assert_eq!(lorebook_path("Lore: Mira/1").unwrap().as_str(), "worlds/Lore Mira1.json");
     assert_eq!(lorebook_path("..").unwrap().as_str(), "worlds/...json");
     assert_eq!(lorebook_path("con"), None);
-    assert_eq!(
-        chat_name("What? - Checkpoint #1").unwrap(),
-        "What - Checkpoint #1"
-    );
+    assert_eq!(chat_name("What? - Checkpoint #1").unwrap(), "What - Checkpoint #1");
     assert_eq!(chat_name("aux"), None);
     assert_eq!(chat_name("??"), None);
     // Too long a name loses its ending and is no chat file.

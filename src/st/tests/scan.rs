@@ -26,11 +26,7 @@ fn chats_and_groups_are_listed() {
         put(root, other, b"{}");
     }
     fs::create_dir(root.join("chats/B/folder.jsonl")).unwrap();
-    put(
-        root,
-        "groups/1.json",
-        br#"{"chats":["g",1,"Why?"],"chat_id":"open"}"#,
-    );
+    put(root, "groups/1.json", br#"{"chats":["g",1,"Why?"],"chat_id":"open"}"#);
     put(root, "groups/2.json", br#"{"chats":["g","open"]}"#);
     put(root, "groups/3.json", b"{");
     let library = Library::open(root, None).unwrap();
@@ -38,13 +34,7 @@ fn chats_and_groups_are_listed() {
     let names: Vec<_> = scan.timelines.iter().map(|name| name.as_str()).collect();
     assert_eq!(
         names,
-        [
-            "chats/A 猫/x.y",
-            "chats/B/1",
-            "chats/B/2",
-            "group chats/Why",
-            "group chats/g"
-        ]
+        ["chats/A 猫/x.y", "chats/B/1", "chats/B/2", "group chats/Why", "group chats/g"]
     );
     let group = |chat| scan.groups.group_of(chat).map(|path| path.as_str());
     assert_eq!(group("g"), Some("groups/1.json"));
@@ -80,27 +70,15 @@ fn what_cannot_be_named_is_told_and_links_are_followed() {
     put(dir.path(), "chats/A/back\\slash.jsonl", b"{}");
     put(dir.path(), "chats/A/.jsonl", b"{}");
     let chats = dir.path().join("chats");
-    fs::write(
-        chats.join("A").join(OsStr::from_bytes(b"\xff.jsonl")),
-        b"{}",
-    )
-    .unwrap();
+    fs::write(chats.join("A").join(OsStr::from_bytes(b"\xff.jsonl")), b"{}").unwrap();
     fs::create_dir(chats.join(OsStr::from_bytes(b"\xff"))).unwrap();
     symlink("nowhere", chats.join("A/broken.jsonl")).unwrap();
-    symlink(
-        elsewhere.path().join("F/a.jsonl"),
-        chats.join("A/link.jsonl"),
-    )
-    .unwrap();
+    symlink(elsewhere.path().join("F/a.jsonl"), chats.join("A/link.jsonl")).unwrap();
     symlink(elsewhere.path().join("F"), chats.join("F")).unwrap();
     let scan = Library::open(dir.path(), None).unwrap().scan().unwrap();
     let names: Vec<_> = scan.timelines.iter().map(|name| name.as_str()).collect();
     assert_eq!(names, ["chats/A/link", "chats/A/ok", "chats/F/a"]);
-    let mut told: Vec<_> = scan
-        .unreadable
-        .iter()
-        .map(|(subject, _)| subject.as_str())
-        .collect();
+    let mut told: Vec<_> = scan.unreadable.iter().map(|(subject, _)| subject.as_str()).collect();
     told.sort_unstable();
     assert_eq!(
         told,

@@ -19,10 +19,7 @@ fn files_are_made_kept_and_replaced() {
     write(dir.path(), &chat, b"b", Existing::Replace).unwrap();
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"b");
     // No temporary file stays behind.
-    assert_eq!(
-        fs::read_dir(dir.path().join("chats/New")).unwrap().count(),
-        1
-    );
+    assert_eq!(fs::read_dir(dir.path().join("chats/New")).unwrap().count(), 1);
 }
 
 #[test]
@@ -46,10 +43,7 @@ fn links_do_not_lead_out() {
     symlink(outside.path().join("none"), dir.path().join("worlds")).unwrap();
     for out in ["chats/c.jsonl", "chats/A/c.jsonl"] {
         let written = write(dir.path(), &path(out), b"", Existing::Replace);
-        assert!(
-            matches!(written, Err(Error::LeadsOutside { .. })),
-            "{written:?}"
-        );
+        assert!(matches!(written, Err(Error::LeadsOutside { .. })), "{written:?}");
     }
     assert!(write(dir.path(), &path("worlds/w.json"), b"", Existing::Replace).is_err());
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
@@ -59,13 +53,7 @@ fn links_do_not_lead_out() {
     symlink("real", dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
     symlink(outside.path().join("f"), dir.path().join("real/g.json")).unwrap();
-    write(
-        dir.path(),
-        &path("groups/g.json"),
-        b"new",
-        Existing::Replace,
-    )
-    .unwrap();
+    write(dir.path(), &path("groups/g.json"), b"new", Existing::Replace).unwrap();
     assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
 }

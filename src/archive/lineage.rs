@@ -1,0 +1,231 @@
+//! Where a chat comes from, told by what was said and not by what files are called.
+//!
+//! Two messages are the same for lineage even if SillyTavern or an extension flipped something on them later: hidden or shown, a
+//! checkpoint's link, recaps, copies of the lorebook. Each message has an [`Identity`] without those; a [`Chain`] of them tells at
+//! every length whether two chats began alike.
+
+use crate::st::Raw;
+
+/// What a message says, without what is flipped on it afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity([u8; 16]);
+
+/// Flipped on the message itself.
+const FLIPPED: &[&[u8]] = &[b"is_system"];
+/// Flipped in its `extra`, and in the `extra` of each of its swipes.
+const FLIPPED_IN_EXTRA: &[&[u8]] = &[
+    b"bookmark_link",
+    b"branches",
+    b"auto_recap_memory",
+    b"activeLorebookEntries",
+    b"inactiveLorebookEntries",
+];
+
+impl Identity {
+    /// The identity of one line of a chat.
+    pub fn of(line: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        match Raw::parse(line).and_then(|message| message.members()) {
+            Some(members) => {
+                let values =
+                    members.iter().filter(|member| !FLIPPED.contains(&member.key.as_bytes()));
+                let values = values.filter_map(|member| {
+                    let key = member.key.as_bytes();
+                    let value = match key {
+                        b"extra" => extra(member.value)?,
+                        b"swipe_info" => swipe_info(member.value),
+                        _ => member.value.as_bytes().to_vec(),
+                    };
+                    Some((key, value))
+                });
+                // The order of keys varies between versions of SillyTavern and means nothing.
+                let mut values: Vec<_> = values.collect();
+                values.sort();
+                for (key, value) in values {
+                    part(&mut hasher, key);
+                    part(&mut hasher, &value);
+                }
+            }
+            None => part(&mut hasher, line),
+        }
+        Self(half(&hasher))
+    }
+}
+
+/// `extra` without what is flipped; nothing if nothing else is in it.
+fn extra(value: Raw<'_>) -> Option<Vec<u8>> {
+    let Some(members) = value.members() else { return Some(value.as_bytes().to_vec()) };
+    let mut out = Vec::new();
+    for member in members.iter().filter(|member| !FLIPPED_IN_EXTRA.contains(&member.key.as_bytes()))
+    {
+        out.extend_from_slice(member.raw_key);
+        out.push(b':');
+        out.extend_from_slice(member.value.as_bytes());
+        out.push(b',');
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+fn swipe_info(value: Raw<'_>) -> Vec<u8> {
+    let Some(swipes) = value.items() else { return value.as_bytes().to_vec() };
+    let mut out = Vec::new();
+    for swipe in swipes {
+        match swipe.members() {
+            Some(members) => {
+                for member in members {
+                    let value = match member.key.as_bytes() {
+                        b"extra" => extra(member.value),
+                        _ => Some(member.value.as_bytes().to_vec()),
+                    };
+                    if let Some(value) = value {
+                        out.extend_from_slice(member.raw_key);
+                        out.push(b':');
+                        out.extend_from_slice(&value);
+                        out.push(b',');
+                    }
+                }
+            }
+            None => out.extend_from_slice(swipe.as_bytes()),
+        }
+        out.push(b';');
+    }
+    out
+}
+
+/// For every length the hash of a chat's beginning: two chats share exactly as many first messages as their chains are equal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain(Vec<Link>);
+
+/// The hash of a chat's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link([u8; 16]);
+
+impl Link {
+    /// The beginning of no messages.
+    pub const START: Link = Link([0; 16]);
+
+    /// The beginning that is one message longer.
+    #[must_use]
+    pub fn then(self, next: Identity) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        hasher.update(&next.0);
+        Self(half(&hasher))
+    }
+
+    /// As hexadecimal digits.
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// From hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        u128::from_str_radix(text, 16)
+            .ok()
+            .filter(|_| text.len() == 32)
+            .map(|value| Self(value.to_be_bytes()))
+    }
+}
+
+impl Chain {
+    /// The chain of these lines.
+    pub fn of(lines: &[&[u8]]) -> Self {
+        let mut chain = Self::default();
+        for line in lines {
+            chain.push(Identity::of(line));
+        }
+        chain
+    }
+
+    /// Add a message.
+    pub fn push(&mut self, next: Identity) {
+        let last = self.0.last().copied().unwrap_or(Link::START);
+        self.0.push(last.then(next));
+    }
+
+    /// The beginning of `length` messages; `None` if the chat is shorter.
+    pub fn at(&self, length: usize) -> Option<Link> {
+        if length == 0 { Some(Link::START) } else { self.0.get(length - 1).copied() }
+    }
+
+    /// How many messages it has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many first messages two chats share.
+    pub fn shared_with(&self, other: &Chain) -> usize {
+        let (mut low, mut high) = (0, self.len().min(other.len()));
+        // Links are equal up to some length and differ from there on.
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.0[middle - 1] == other.0[middle - 1] { low = middle } else { high = middle - 1 }
+        }
+        low
+    }
+}
+
+fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+fn half(hasher: &blake3::Hasher) -> [u8; 16] {
+    let mut out = [0; 16];
+    hasher.finalize_xof().fill(&mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(a: &str, b: &str) -> bool {
+        Identity::of(a.as_bytes()) == Identity::of(b.as_bytes())
+    }
+
+    #[test]
+    fn what_is_flipped_afterwards_makes_no_other_message() {
+        let message = r#"{"name":"A","is_system":false,"mes":"x","extra":{"gen_id":1},"swipe_info":[{"send_date":"d","extra":{}}]}"#;
+        for flipped in [
+            r#"{"name":"A","is_system":true,"mes":"x","extra":{"gen_id":1},"swipe_info":[{"send_date":"d","extra":{}}]}"#,
+            r#"{"name":"A","is_system":"","mes":"x","extra":{"gen_id":1,"bookmark_link":"cp"},"swipe_info":[{"send_date":"d","extra":{}}]}"#,
+            r#"{"mes":"x","name":"A","extra":{"branches":["b"],"gen_id":1},"swipe_info":[{"send_date":"d","extra":{"auto_recap_memory":{"a":1}}}]}"#,
+            r#"{"name":"A","mes":"x","extra":{"gen_id":1,"activeLorebookEntries":[1],"inactiveLorebookEntries":[2]},"swipe_info":[{"send_date":"d"}]}"#,
+        ] {
+            assert!(same(message, flipped), "{flipped}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_makes_another_message() {
+        let message = r#"{"name":"A","mes":"x","extra":{"gen_id":1}}"#;
+        for other in [
+            r#"{"name":"B","mes":"x","extra":{"gen_id":1}}"#,
+            r#"{"name":"A","mes":"y","extra":{"gen_id":1}}"#,
+            r#"{"name":"A","mes":"x","extra":{"gen_id":2}}"#,
+            r#"{"name":"A","mes":"x","extra":{"gen_id":1},"swipe_id":1}"#,
+            r#"{"name":"A","mes":"x""#,
+        ] {
+            assert!(!same(message, other), "{other}");
+        }
+        assert!(same(r#"{"mes":"x","extra":{}}"#, r#"{"mes":"x"}"#), "an empty extra says nothing");
+        assert!(!same("torn {", "torn ["));
+    }
+
+    #[test]
+    fn chains_share_what_was_shared() {
+        let (a, b): (Vec<&[u8]>, Vec<&[u8]>) =
+            (vec![b"1", b"2", b"3"], vec![b"1", b"2", b"x", b"3"]);
+        let (a, b) = (Chain::of(&a), Chain::of(&b));
+        assert_eq!(a.shared_with(&b), 2);
+        assert_eq!(a.at(2), b.at(2));
+        assert_ne!(a.at(3), b.at(4));
+        assert_eq!(Link::from_hex(&a.at(3).unwrap().to_hex()), a.at(3));
+    }
+}

@@ -1,0 +1,203 @@
+//! The new objects and ref moves of one command, made durable together at its end.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::lineage::Origin;
+use super::{Result, Workspace, resolve};
+use crate::archive::lineage::Identity;
+use crate::archive::{self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, branch};
+use crate::rules::{self, Finding, Passage};
+use crate::st::{self, Captured, TimelineName};
+use crate::store::{
+    FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, Reader, RefChange, RefName, Store,
+    commit,
+};
+
+/// What a new snapshot follows.
+#[derive(Default)]
+pub(super) struct Follows {
+    parent: Option<SnapshotId>,
+    tree: Option<ObjectId>,
+    fork_at: Option<u64>,
+    renamed_from: Option<TimelineName>,
+}
+
+impl Follows {
+    /// The snapshot before it in its own timeline.
+    pub(super) fn previous(head: Snapshot) -> Self {
+        Self { parent: Some(head.id), tree: Some(head.tree), ..Self::default() }
+    }
+
+    /// Where a new chat comes from.
+    pub(super) fn origin(origin: Origin) -> Self {
+        match origin {
+            Origin::None => Self::default(),
+            Origin::Fork { id, tree, shared } => Self {
+                parent: Some(id),
+                tree: Some(tree),
+                fork_at: Some(shared as u64),
+                renamed_from: None,
+            },
+            Origin::Renamed { from } => {
+                let renamed_from = Some(from.timeline.clone());
+                Self { renamed_from, ..Self::previous(*from) }
+            }
+        }
+    }
+
+    /// The snapshot it follows, if that already is this state.
+    pub(super) fn same_as(&self, state: &State<'_>, store: &Store) -> Option<Snapshot> {
+        let parent = resolve::read(store, self.parent?).ok()?;
+        (parent.content == state.manifest.content).then_some(parent)
+    }
+}
+
+/// One command's writing.
+pub(super) struct Session<'a> {
+    workspace: &'a Workspace,
+    store: &'a Store,
+    pub(super) pack: PackWriter,
+    moves: BTreeMap<RefName, RefChange>,
+    message: Option<&'a str>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        workspace: &'a Workspace,
+        store: &'a Store,
+        message: Option<&'a str>,
+    ) -> Self {
+        Self { workspace, store, pack: store.pack_writer(), moves: BTreeMap::new(), message }
+    }
+
+    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch.
+    pub(super) fn take(
+        &mut self,
+        captured: &Captured,
+        kind: Kind,
+        follows: Follows,
+    ) -> Result<Snapshot> {
+        let old = follows.renamed_from.clone();
+        let snapshot = self.commit(&State::of(captured), kind, follows)?;
+        self.move_ref(branch(&captured.name), snapshot.id)?;
+        if let Some(old) = old {
+            let name = branch(&old);
+            let before = self.store.ref_target(&name)?;
+            self.moves.insert(name.clone(), RefChange { name, before, after: None });
+        }
+        Ok(snapshot)
+    }
+
+    /// Store a state; no branch moves.
+    pub(super) fn commit(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+    ) -> Result<Snapshot> {
+        let written = archive::write(state, &mut self.pack, &self.store.reader(), follows.tree)?;
+        let group = state.group.map(|group| group.bytes);
+        let new = NewSnapshot {
+            manifest: &state.manifest,
+            chat: &state.chat,
+            tree: written.tree,
+            parent: follows.parent,
+            fork_at: follows.fork_at,
+            main_chat: st::metadata(&state.chat, state.timeline, group).and_then(st::main_chat),
+            renamed_from: follows.renamed_from,
+            kind,
+            time: self.workspace.time(),
+            message: self.message,
+        };
+        let bytes = commit::encode(&new.commit());
+        let id = self.pack.add(ObjectKind::Commit, &bytes)?;
+        Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
+    }
+
+    /// What a checkpoint of a timeline follows: the longest of its snapshots that is a beginning of `state`, else the newest that
+    /// shares the most.
+    pub(super) fn closest(&self, state: &State<'_>, head: &Snapshot) -> Result<Follows> {
+        let reader = self.store.reader();
+        let wanted: Vec<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
+        let mut known = HashMap::new();
+        let mut best: Option<((bool, usize), Snapshot)> = None;
+        let mut next = Some(head.clone());
+        while let Some(snapshot) = next {
+            if let Ok(tree) = Tree::open(&reader, snapshot.tree) {
+                let same = |(id, wanted): &(&ObjectId, &Identity)| {
+                    identity(&reader, **id, &mut known) == Some(**wanted)
+                };
+                let shared = tree.messages().iter().zip(&wanted).take_while(same).count();
+                let rank = (shared == tree.messages().len(), shared);
+                if best.as_ref().is_none_or(|(best, _)| rank > *best) {
+                    best = Some((rank, snapshot.clone()));
+                }
+            }
+            next =
+                snapshot.parents.first().and_then(|parent| resolve::read(self.store, *parent).ok());
+        }
+        Ok(best.map(|(_, snapshot)| Follows::previous(snapshot)).unwrap_or_default())
+    }
+
+    /// The alarm, if what was captured lost what the newest snapshot has.
+    pub(super) fn alarm(&self, captured: &Captured, head: &Snapshot) -> Option<Finding> {
+        let state = State::of(captured);
+        let passage = Passage {
+            timeline: captured.name.as_str(),
+            before: head.messages,
+            after: state.manifest.messages,
+            foreign: self.is_foreign(&state, head),
+            last_good: &head.id.to_string()[..10],
+        };
+        rules::alarm(&passage)
+    }
+
+    /// Whether nothing that `head` says is said in `state`.
+    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> bool {
+        let reader = self.store.reader();
+        let Ok(tree) = Tree::open(&reader, head.tree) else { return false };
+        let Some(first) = state.chat.messages.first() else { return false };
+        let mut known = HashMap::new();
+        let begins_alike = tree
+            .messages()
+            .first()
+            .is_some_and(|id| identity(&reader, *id, &mut known) == Some(Identity::of(first)));
+        if begins_alike || tree.messages().is_empty() {
+            return false;
+        }
+        let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
+        !tree
+            .messages()
+            .iter()
+            .any(|id| identity(&reader, *id, &mut known).is_some_and(|id| now.contains(&id)))
+    }
+
+    /// Let a branch or tag name a snapshot.
+    pub(super) fn move_ref(&mut self, name: RefName, to: SnapshotId) -> Result<()> {
+        let before = self.store.ref_target(&name)?;
+        self.moves.insert(name.clone(), RefChange { name, before, after: Some(to.0) });
+        Ok(())
+    }
+
+    /// Make it all durable: the pack, the log, the refs, in this order. How many objects and bytes were written.
+    pub(super) fn finish(self, lock: &Lock<'_>, files: Vec<FileChange>) -> Result<(usize, u64)> {
+        let (objects, bytes) = (self.pack.len(), self.pack.bytes());
+        self.pack.finish()?;
+        let moves = self.moves.into_values().collect();
+        self.store.transact(lock, self.workspace.timestamp(), moves, files)?;
+        Ok((objects, bytes))
+    }
+}
+
+fn identity(
+    reader: &Reader,
+    id: ObjectId,
+    known: &mut HashMap<ObjectId, Identity>,
+) -> Option<Identity> {
+    if let Some(identity) = known.get(&id) {
+        return Some(*identity);
+    }
+    let identity = Identity::of(&reader.blob(id).ok()?);
+    known.insert(id, identity);
+    Some(identity)
+}
