@@ -27,6 +27,8 @@ pub struct SnapshotLine<'a> {
     subject: &'a str,
     lorebook: Option<&'a str>,
     last_words: Option<&'a str>,
+    main_chat: Option<&'a str>,
+    renamed_from: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +51,8 @@ impl<'a> SnapshotLine<'a> {
             subject: &snapshot.subject,
             lorebook: snapshot.lorebook.as_deref(),
             last_words: snapshot.last_words.as_deref(),
+            main_chat: snapshot.main_chat.as_deref(),
+            renamed_from: snapshot.renamed_from.as_ref().map(|name| name.as_str()),
             unchanged: None,
             files: None,
         }

@@ -4,7 +4,9 @@ use super::args;
 use super::graph;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut, cut_front, cut_middle, name, own_words, short};
+use super::words::{
+    age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short,
+};
 use crate::ops::log::{Entry, Options};
 use crate::ops::{self, Workspace};
 
@@ -23,7 +25,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
     if args.graph {
         graph::draw(
             &report.entries,
-            |entry| words(entry, columns.saturating_sub(8)),
+            |entry| words(entry, columns.saturating_sub(6)),
             |text| out.line(text),
         );
     } else {
@@ -53,7 +55,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
 fn head_line(entry: &Entry, workspace: &Workspace, room: usize) -> String {
     let snapshot = &entry.snapshot;
     let mut facts = vec![count(snapshot.messages, "message"), age(snapshot.time, workspace.now)];
-    facts.extend(snapshot.fork_at.map(|at| format!("forked after {}", count(at, "message"))));
+    facts.extend(snapshot.fork_at.map(fork_point));
     if !matches!(snapshot.kind.as_str(), "snapshot") {
         facts.push(clean(snapshot.kind.as_str()));
     }
@@ -62,7 +64,7 @@ fn head_line(entry: &Entry, workspace: &Workspace, room: usize) -> String {
     let tag_room: usize = tags.iter().map(|tag| tag.chars().count() + 3).sum();
     let label = cut_middle(
         &name(&snapshot.timeline),
-        room.saturating_sub(facts.len() + tag_room + 16).max(20),
+        room.saturating_sub(facts.len() + tag_room + 13).max(20),
     );
     let label = if entry.is_head { paint(LOOK.name, label) } else { label };
     let tags: String =

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::args;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut, date, name, size};
+use super::words::{age, clean, count, cut, date, fork_point, name, size};
 use crate::ops::{self, Workspace};
 
 pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
@@ -26,7 +26,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
     out.line(field("kind", clean(snapshot.kind.as_str())));
     out.line(field("content", format!("b3:{}", snapshot.content)));
     for parent in &snapshot.parents {
-        let fork = snapshot.fork_at.map(|at| format!(" (forked after {})", count(at, "message")));
+        let fork = snapshot.fork_at.map(|at| format!(" ({})", fork_point(at)));
         out.line(field("follows", format!("{parent}{}", fork.unwrap_or_default())));
     }
     out.line(field("messages", snapshot.messages.to_string()));

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut_middle, name, pad, short};
+use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use crate::ops::timelines::{Change, Report, Timeline};
 use crate::ops::{self, Workspace};
 use crate::rules::Level;
@@ -75,7 +75,7 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
             None => "no snapshot yet".into(),
         };
         let fork = match (&timeline.parent, timeline.fork_at) {
-            (Some(parent), Some(at)) => format!("  fork of {} at {at}", clean(parent.chat())),
+            (Some(parent), Some(at)) => format!("  {} of {}", fork_point(at), clean(parent.chat())),
             _ => String::new(),
         };
         out.line(

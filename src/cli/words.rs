@@ -81,8 +81,8 @@ pub fn count(n: u64, one: &str) -> String {
 }
 
 fn plural(one: &str) -> String {
-    match one.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
+    match one.strip_suffix("ry") {
+        Some(stem) => format!("{stem}ries"),
         None => format!("{one}s"),
     }
 }
@@ -161,6 +161,14 @@ pub fn own_words(snapshot: &Snapshot) -> Option<String> {
     (!made).then(|| clean(&snapshot.subject))
 }
 
+/// Where a fork leaves its origin: the number of the last message that both have.
+pub fn fork_point(shared: u64) -> String {
+    match shared.checked_sub(1) {
+        Some(last) => format!("forked after #{last}"),
+        None => "forked at the beginning".into(),
+    }
+}
+
 /// A word for the shell: quoted where it must be.
 pub fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@~+,=".contains(c);
@@ -187,6 +195,7 @@ mod tests {
         assert_eq!(size(12_345_678), "12.3 MB");
         assert_eq!(size(999_990), "1.0 MB");
         assert_eq!(count(2, "entry"), "2 entries");
+        assert_eq!(count(2, "day"), "2 days");
     }
 
     #[test]
