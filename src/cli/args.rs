@@ -69,6 +69,10 @@ pub enum Command {
     Check,
     /// Give a snapshot a name, or list the names
     Tag(Tag),
+    /// Take the last command back: snapshots, tags, restores
+    Undo(Undo),
+    /// List what was done, newest first
+    Operations(Operations),
     /// Try it: the whole round trip on a sample library in a temporary folder
     Demo,
 }
@@ -87,6 +91,8 @@ impl Command {
             Command::Restore(_) => "restore",
             Command::Check => "check",
             Command::Tag(_) => "tag",
+            Command::Undo(_) => "undo",
+            Command::Operations(_) => "operations",
             Command::Demo => "demo",
         }
     }
@@ -201,4 +207,22 @@ pub struct Tag {
     /// Take the name away
     #[arg(long, short)]
     pub delete: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Undo {
+    /// The operation's number, as `stvc operations` lists it; the last one that stands if not given
+    #[arg(value_name = "NUMBER")]
+    pub operation: Option<u64>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Operations {
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
 }

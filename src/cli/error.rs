@@ -56,7 +56,10 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
 
 fn exit_code(error: &Error) -> u8 {
     match error {
-        Error::Refused { .. } | Error::InTheWay { .. } | Error::NotEmpty { .. } => REFUSED,
+        Error::Refused { .. }
+        | Error::InTheWay { .. }
+        | Error::NotEmpty { .. }
+        | Error::ChangedSince { .. } => REFUSED,
         Error::NeedsOneTimeline { .. } | Error::BadTag { .. } => USAGE,
         Error::Store(error) | Error::Archive(archive::Error::Store(error)) => match error {
             store::Error::NoStore { .. } => NO_STORE,
@@ -81,6 +84,11 @@ fn hint(error: &Error) -> Option<String> {
         Error::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
         Error::NoSuchSnapshot { .. } => {
             "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
+        }
+        Error::NothingToUndo | Error::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),
+        Error::UndoneAlready { by, .. } => format!("`stvc undo {by}` does it again"),
+        Error::ChangedSince { .. } => {
+            "undo what came later first, or bring an older state back with `stvc restore`. Nothing was changed".into()
         }
         Error::NoSuchTag { .. } => "`stvc tag` lists the tags".into(),
         Error::TagExists { name, .. } => {

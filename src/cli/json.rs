@@ -9,6 +9,7 @@ use crate::archive::{FileRecord, Snapshot};
 use crate::ops::restore::{Action, FileAction};
 use crate::ops::timelines::Timeline;
 use crate::rules::Finding;
+use crate::store::Operation;
 
 /// A snapshot.
 #[derive(Serialize)]
@@ -127,6 +128,7 @@ impl<'a> From<&'a FileAction> for FileLine<'a> {
         let action = match file.action {
             Action::Write => "write",
             Action::Keep => "keep",
+            Action::Delete => "delete",
         };
         Self {
             kind_of_line: "file",
@@ -230,6 +232,22 @@ impl<'a> From<&'a Finding> for FindingLine<'a> {
             message: &finding.message,
             remedy: finding.remedy.as_deref(),
         }
+    }
+}
+
+/// An operation.
+#[derive(Serialize)]
+pub struct OperationLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    #[serde(flatten)]
+    operation: &'a Operation,
+    undone_by: Option<u64>,
+}
+
+impl<'a> OperationLine<'a> {
+    pub fn new(operation: &'a Operation, undone_by: Option<u64>) -> Self {
+        Self { kind_of_line: "operation", operation, undone_by }
     }
 }
 

@@ -9,6 +9,7 @@ mod graph;
 mod init;
 mod json;
 mod log;
+mod operations;
 mod output;
 mod progress;
 mod reference;
@@ -18,6 +19,7 @@ mod show;
 mod snapshot;
 mod tag;
 mod timelines;
+mod undo;
 mod words;
 
 use std::path::PathBuf;
@@ -83,6 +85,8 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Restore(args) => restore::run(args, workspace, out),
         Command::Check => check::run(workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
+        Command::Undo(args) => undo::run(args, workspace, out),
+        Command::Operations(args) => operations::run(args, workspace, out),
         Command::Demo => demo::run(out),
     }
 }

@@ -31,6 +31,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
         out.object(&FileLine::from(file));
         let (style, verb) = match (file.action, report.dry_run) {
             (Action::Keep, _) => (LOOK.dim, "already there"),
+            (Action::Delete, _) => (LOOK.warn, "removed"),
             (Action::Write, true) if file.replaces => (LOOK.warn, "would replace"),
             (Action::Write, true) => (LOOK.good, "would write"),
             (Action::Write, false) if file.replaces => (LOOK.warn, "replaced"),

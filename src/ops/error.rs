@@ -89,6 +89,31 @@ pub enum Error {
         /// What it names.
         snapshot: String,
     },
+    /// There is nothing to take back.
+    #[error("there is nothing to undo")]
+    NothingToUndo,
+    /// No operation has that number.
+    #[error("there is no operation {number}")]
+    NoSuchOperation {
+        /// The number.
+        number: u64,
+    },
+    /// The operation was taken back already.
+    #[error("operation {number} was undone already, by operation {by}")]
+    UndoneAlready {
+        /// The operation.
+        number: u64,
+        /// The one that took it back.
+        by: u64,
+    },
+    /// What the operation did has changed since.
+    #[error("operation {number} cannot be undone: {what} changed since")]
+    ChangedSince {
+        /// The operation.
+        number: u64,
+        /// A ref or file.
+        what: String,
+    },
     /// There is no such tag.
     #[error("there is no tag {name:?}")]
     NoSuchTag {

@@ -10,6 +10,7 @@ mod error;
 pub mod init;
 mod lineage;
 pub mod log;
+pub mod operations;
 mod resolve;
 pub mod restore;
 mod session;
@@ -18,6 +19,7 @@ pub mod snapshot;
 mod survey;
 pub mod tag;
 pub mod timelines;
+pub mod undo;
 mod workspace;
 
 pub use error::{Error, Result};

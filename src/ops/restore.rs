@@ -41,6 +41,8 @@ pub enum Action {
     Write,
     /// It was there already, byte for byte.
     Keep,
+    /// Removed.
+    Delete,
 }
 
 /// One file of the plan.
@@ -139,6 +141,8 @@ struct Planned {
     path: LibraryPath,
     now: Option<Vec<u8>>,
     new: Vec<u8>,
+    /// Whether `new` is what the snapshot has.
+    stored: bool,
     /// Whether what is there may be changed without `overwrite`: a chat listed in its group's file takes nothing away.
     harmless: bool,
 }
@@ -173,6 +177,7 @@ fn restore_in_place(
                     path: file.path.clone(),
                     now,
                     new: file.bytes.clone(),
+                    stored: true,
                     harmless: false,
                 });
             }
@@ -253,7 +258,7 @@ fn plan_group(
         );
     }
     let new = new.unwrap_or_else(|| now.clone());
-    Planned { path: path.clone(), now: Some(now), new, harmless }
+    Planned { path: path.clone(), now: Some(now), new, stored: false, harmless }
 }
 
 /// Snapshot what is on disk for this timeline, unless its newest snapshot has it already.
@@ -309,8 +314,18 @@ fn keep_former_bytes(
                 })
             }
         };
-        let after = Some(Kept::Snapshot(snapshot.id.to_string()));
-        changes.push(FileChange { path: file.path.to_string(), before, after });
+        // A group's file is edited, not turned back: its new bytes are in no snapshot.
+        let after = if file.stored {
+            Kept::Snapshot(snapshot.id.to_string())
+        } else {
+            let blob = session.pack.add(ObjectKind::Blob, &file.new)?;
+            kept.push(TreeEntry::blob(
+                tree_segment(format!("{} after", file.path).as_bytes()),
+                blob,
+            ));
+            Kept::Blob(blob.to_string())
+        };
+        changes.push(FileChange { path: file.path.to_string(), before, after: Some(after) });
     }
     if !kept.is_empty() {
         let tree = session.pack.add(ObjectKind::Tree, &tree::encode(&kept))?;

@@ -9,8 +9,8 @@ use crate::archive::{self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree,
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, Captured, TimelineName};
 use crate::store::{
-    FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, Reader, RefChange, RefName, Store,
-    commit,
+    Effect, FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, Reader, RefChange, RefName,
+    Store, commit,
 };
 
 /// What a new snapshot follows.
@@ -183,8 +183,9 @@ impl<'a> Session<'a> {
     pub(super) fn finish(self, lock: &Lock<'_>, files: Vec<FileChange>) -> Result<(usize, u64)> {
         let (objects, bytes) = (self.pack.len(), self.pack.bytes());
         self.pack.finish()?;
-        let moves = self.moves.into_values().collect();
-        self.store.transact(lock, self.workspace.timestamp(), moves, files)?;
+        let refs = self.moves.into_values().collect();
+        let effect = Effect { refs, files, undoes: None };
+        self.store.transact(lock, self.workspace.timestamp(), effect)?;
         Ok((objects, bytes))
     }
 }

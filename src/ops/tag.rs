@@ -2,7 +2,7 @@
 
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{History, Snapshot, SnapshotId};
-use crate::store::{RefChange, RefName, Store};
+use crate::store::{Effect, RefChange, RefName, Store};
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
             if before != Some(snapshot.id.0) {
                 free(&store, name)?;
                 let change = RefChange { name: tag, before, after: Some(snapshot.id.0) };
-                store.transact(&lock, workspace.timestamp(), vec![change], Vec::new())?;
+                store.transact(&lock, workspace.timestamp(), Effect::moves(vec![change]))?;
             }
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
@@ -67,7 +67,7 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
                 RefChange { name: kept, before: kept_before, after: Some(before) },
                 RefChange { name: tag, before: Some(before), after: None },
             ];
-            store.transact(&lock, workspace.timestamp(), changes, Vec::new())?;
+            store.transact(&lock, workspace.timestamp(), Effect::moves(changes))?;
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
     }

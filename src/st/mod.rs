@@ -32,4 +32,4 @@ pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use sanitize::sanitize;
 pub use send_date::send_time;
-pub use write::write;
+pub use write::{remove, write};

@@ -1,4 +1,4 @@
-//! The only place where a file of the library is written.
+//! The only place where a file of the library is written or removed.
 //!
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
@@ -23,6 +23,15 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], existing: Existing) 
     })?;
     let written = fs::read(&full).map_err(Error::io(&full))?;
     if written == bytes { Ok(()) } else { Err(Error::WrittenDiffers { path: full }) }
+}
+
+/// Remove a file of the library, durably. The caller has made sure that its bytes are in the store.
+pub fn remove(root: &Path, path: &LibraryPath) -> Result<()> {
+    let full = path.under(root);
+    let dir = durable::parent(&full);
+    stay_inside(root, dir, &full)?;
+    fs::remove_file(&full).map_err(Error::io(&full))?;
+    durable::sync_dir(dir).map_err(Error::io(dir))
 }
 
 /// Refuse if a symbolic link leads `dir` out of `root`. The file itself need not be looked at: a link there is replaced, not

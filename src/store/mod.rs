@@ -28,7 +28,7 @@ pub use gix::objs::Kind;
 pub use lock::Lock;
 pub use objects::{Reader, blob_ids};
 pub use open::{CONTENT_TRAILER, Format};
-pub use operations::{FileChange, Kept, Operation};
+pub use operations::{Effect, FileChange, Kept, Operation};
 pub use pack::PackWriter;
 pub use refs::{RefChange, RefName};
 pub use tree::{EntryKind, TreeEntry};

@@ -24,9 +24,30 @@ pub struct Operation {
     /// What moved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<RefChange>,
+    /// The operation that this one took back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
     /// Files of the user's that the command wrote, outside the store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
+}
+
+/// What a command does.
+#[derive(Clone, Debug, Default)]
+pub struct Effect {
+    /// The refs that move.
+    pub refs: Vec<RefChange>,
+    /// The user's files that are written.
+    pub files: Vec<FileChange>,
+    /// The operation that is taken back.
+    pub undoes: Option<u64>,
+}
+
+impl Effect {
+    /// Refs move, and nothing else happens.
+    pub fn moves(refs: Vec<RefChange>) -> Self {
+        Self { refs, ..Self::default() }
+    }
 }
 
 /// One file that a command wrote: where, and which objects hold its bytes before and after.
@@ -53,20 +74,15 @@ pub enum Kept {
 impl Store {
     /// Log an operation and move its refs. With all objects written ([`PackWriter::finish`](super::PackWriter::finish)),
     /// this is the commit point of every command.
-    pub fn transact(
-        &self,
-        lock: &Lock<'_>,
-        time: String,
-        refs: Vec<RefChange>,
-        files: Vec<FileChange>,
-    ) -> Result<()> {
-        let refs: Vec<_> =
-            refs.into_iter().filter(|change| change.before != change.after).collect();
-        if refs.is_empty() && files.is_empty() {
+    pub fn transact(&self, lock: &Lock<'_>, time: String, mut effect: Effect) -> Result<()> {
+        effect.refs.retain(|change| change.before != change.after);
+        if effect.refs.is_empty() && effect.files.is_empty() {
             return Ok(());
         }
         let number = self.last_operation()?.map_or(1, |last| last.number + 1);
-        let operation = Operation { number, time, command: lock.command().to_owned(), refs, files };
+        let Effect { refs, files, undoes } = effect;
+        let command = lock.command().to_owned();
+        let operation = Operation { number, time, command, refs, undoes, files };
         self.append(&operation)?;
         self.move_refs(&operation.refs)?;
         // The first branch ever becomes the one that plain `git log` and `git clone` show.

@@ -42,6 +42,11 @@ impl RefName {
         Self(format!("refs/stvc/kept/{commit}"))
     }
 
+    /// Whether it is one of those.
+    pub fn is_kept(&self) -> bool {
+        self.0.starts_with("refs/stvc/kept/")
+    }
+
     /// The name as git writes it.
     pub fn as_str(&self) -> &str {
         &self.0

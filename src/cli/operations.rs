@@ -1,0 +1,75 @@
+use serde_json::json;
+
+use super::args;
+use super::json::OperationLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, shell};
+use crate::ops::{self, Workspace};
+use crate::store::Operation;
+
+pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let report = ops::operations::operations(workspace, args.limit)?;
+    for entry in &report.entries {
+        let operation = &entry.operation;
+        out.object(&OperationLine::new(operation, entry.undone_by));
+        let number = paint(LOOK.id, format!("{:>4}", operation.number));
+        let undone = match (entry.undone_by, operation.undoes) {
+            (Some(by), _) => paint(LOOK.warn, format!("  (undone by {by})")),
+            (None, Some(undoes)) => paint(LOOK.dim, format!("  (undid {undoes})")),
+            (None, None) => String::new(),
+        };
+        let time = paint(LOOK.dim, clean(&operation.time));
+        out.line(format!(
+            "{number}  {time}  {}{undone}",
+            paint(LOOK.name, command_line(operation))
+        ));
+        out.line(format!("      {}", effect(operation)));
+    }
+    if report.entries.is_empty() {
+        out.say("Nothing was done yet.");
+    }
+    if report.unreadable > 0 {
+        out.error_line(&format!(
+            "{} of the log cannot be read",
+            count(report.unreadable as u64, "line")
+        ));
+    }
+    out.summary(
+        "operations",
+        true,
+        json!({ "operations": report.entries.len(), "unreadable": report.unreadable }),
+    );
+    Ok(super::DONE)
+}
+
+/// The command as it was typed, the program without its folder.
+pub fn command_line(operation: &Operation) -> String {
+    let mut words = operation.command.iter();
+    let program = words.next().map(|program| program.rsplit(['/', '\\']).next().unwrap_or(program));
+    let words: Vec<_> = program.into_iter().chain(words.map(String::as_str)).map(shell).collect();
+    words.join(" ")
+}
+
+/// What an operation did, in a few words.
+pub fn effect(operation: &Operation) -> String {
+    let branch = |name: &str| name.starts_with("refs/heads/");
+    let tag = |name: &str| name.starts_with("refs/tags/");
+    let of = |kind: &dyn Fn(&str) -> bool, gone: bool| {
+        let refs = operation.refs.iter().filter(|change| kind(change.name.as_str()));
+        refs.filter(|change| change.after.is_none() == gone).count() as u64
+    };
+    let mut parts = Vec::new();
+    let mut part = |n: u64, verb: &str, what: &str| {
+        if n > 0 {
+            parts.push(format!("{verb} {}", count(n, what)));
+        }
+    };
+    part(of(&branch, false), "moved", "timeline");
+    part(of(&branch, true), "removed", "timeline");
+    part(of(&tag, false), "set", "tag");
+    part(of(&tag, true), "removed", "tag");
+    let deleted = operation.files.iter().filter(|file| file.after.is_none()).count() as u64;
+    part(operation.files.len() as u64 - deleted, "wrote", "file");
+    part(deleted, "removed", "file");
+    if parts.is_empty() { "nothing that is left".into() } else { parts.join(", ") }
+}

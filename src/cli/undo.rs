@@ -1,0 +1,39 @@
+use serde_json::json;
+
+use super::args;
+use super::json::{FileLine, OperationLine};
+use super::operations::{command_line, effect};
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, size};
+use crate::ops::restore::Action;
+use crate::ops::undo::Options;
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options { operation: args.operation, dry_run: args.dry_run };
+    let report = ops::undo::undo(workspace, &options)?;
+    let operation = &report.operation;
+    out.object(&OperationLine::new(operation, None));
+    let verb = if report.dry_run { "Would undo" } else { "Undid" };
+    out.say(format!(
+        "{verb} operation {}: {}",
+        operation.number,
+        paint(LOOK.name, command_line(operation))
+    ));
+    out.say(format!("What it did: {}.", effect(operation)));
+    for file in &report.files {
+        out.object(&FileLine::from(file));
+        let word = match file.action {
+            Action::Keep => "already there",
+            Action::Write => "brought back",
+            Action::Delete => "removed",
+        };
+        out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
+    }
+    if !report.files.is_empty() && !report.dry_run {
+        out.say("If SillyTavern is running, reload its page before you go on.");
+    }
+    let counts = json!({ "operation": operation.number, "refs": report.refs.len(), "files": report.files.len(), "dry_run": report.dry_run });
+    out.summary("undo", true, counts);
+    Ok(super::DONE)
+}

@@ -1,0 +1,219 @@
+//! Take an operation back: refs go where they were, files that it wrote get their former bytes.
+//!
+//! Nothing is guessed: a ref or file that changed since stops it before anything moves. What the operation made stays in the store,
+//! kept by a ref, so that the undoing can itself be undone.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+use super::operations::{self, Entry};
+use super::restore::{Action, FileAction};
+use super::{Error, Result, Workspace};
+use crate::archive::{Blake3, Contents, History, Snapshot, SnapshotId, Tree};
+use crate::durable::Existing;
+use crate::st::{self, LibraryPath};
+use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
+
+/// What to take back.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The operation's number; none: the last one that stands and is no undoing itself.
+    pub operation: Option<u64>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What was taken back.
+pub struct Report {
+    /// The operation.
+    pub operation: Operation,
+    /// The refs that moved.
+    pub refs: Vec<RefChange>,
+    /// The files that were written or removed.
+    pub files: Vec<FileAction>,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// One file as it shall be; `None`: not there.
+struct Planned {
+    path: LibraryPath,
+    now: Option<Vec<u8>>,
+    new: Option<Vec<u8>>,
+}
+
+/// Take an operation back.
+pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
+    let operation = choose(&store, options.operation)?;
+    let number = operation.number;
+
+    let mut refs: Vec<RefChange> = Vec::new();
+    for change in &operation.refs {
+        // The refs that keep things stay: that is what they are for.
+        if change.name.is_kept() {
+            continue;
+        }
+        if store.ref_target(&change.name)? != change.after {
+            return Err(Error::ChangedSince { number, what: change.name.to_string() });
+        }
+        refs.push(RefChange {
+            name: change.name.clone(),
+            before: change.after,
+            after: change.before,
+        });
+    }
+    let library = if operation.files.is_empty() { None } else { Some(workspace.library()?) };
+    let root = library.as_ref().map_or_else(Default::default, |library| library.root().to_owned());
+    let plan = plan_files(&store, &root, &operation)?;
+
+    if let Some(lock) = &lock {
+        let mut effect =
+            Effect { refs: refs.clone(), undoes: Some(number), files: reversed(&operation.files) };
+        for lost in unreachable_after(&store, &refs)? {
+            let name = RefName::kept(lost);
+            let before = store.ref_target(&name)?;
+            effect.refs.push(RefChange { name, before, after: Some(lost) });
+        }
+        store.transact(lock, workspace.timestamp(), effect)?;
+        for file in &plan {
+            match (&file.now, &file.new) {
+                (now, Some(new)) if now.as_ref() != Some(new) => {
+                    let existing = if now.is_some() { Existing::Replace } else { Existing::Keep };
+                    st::write(&root, &file.path, new, existing)?;
+                }
+                (Some(_), None) => st::remove(&root, &file.path)?,
+                _ => {}
+            }
+        }
+    }
+    let files = plan.iter().map(action).collect();
+    Ok(Report { operation, refs, files, dry_run: options.dry_run })
+}
+
+/// The commits that no branch and no tag would lead to any more.
+fn unreachable_after(store: &Store, refs: &[RefChange]) -> Result<Vec<ObjectId>> {
+    let history = History::load(store)?;
+    let mut tips: HashMap<RefName, ObjectId> = HashMap::new();
+    for prefix in ["refs/heads/", "refs/tags/"] {
+        tips.extend(store.refs(prefix)?.refs);
+    }
+    for change in refs {
+        match change.after {
+            Some(id) => tips.insert(change.name.clone(), id),
+            None => tips.remove(&change.name),
+        };
+    }
+    let mut reachable = HashSet::new();
+    let mut open: Vec<_> = tips.into_values().collect();
+    while let Some(id) = open.pop() {
+        if reachable.insert(id) {
+            let parents = history
+                .get(SnapshotId(id))
+                .map(|snapshot| snapshot.parents.iter().map(|parent| parent.0));
+            open.extend(parents.into_iter().flatten());
+        }
+    }
+    Ok(refs
+        .iter()
+        .filter_map(|change| change.before)
+        .filter(|id| !reachable.contains(id))
+        .collect())
+}
+
+fn choose(store: &Store, number: Option<u64>) -> Result<Operation> {
+    let (entries, _) = operations::load(store)?;
+    let stands = |entry: &Entry| entry.undone_by.is_none() && entry.operation.undoes.is_none();
+    let entry = match number {
+        None => entries.into_iter().find(stands).ok_or(Error::NothingToUndo)?,
+        Some(number) => entries
+            .into_iter()
+            .find(|entry| entry.operation.number == number)
+            .ok_or(Error::NoSuchOperation { number })?,
+    };
+    match entry.undone_by {
+        Some(by) => Err(Error::UndoneAlready { number: entry.operation.number, by }),
+        None => Ok(entry.operation),
+    }
+}
+
+fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<Planned>> {
+    let mut snapshots = HashMap::new();
+    let mut plan = Vec::new();
+    for change in &operation.files {
+        let path = LibraryPath::parse(&change.path)?;
+        let full = path.under(root);
+        let now = match fs::read(&full) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(source) => return Err(st::Error::Io { path: full, source }.into()),
+        };
+        let written = bytes_of(store, change.after.as_ref(), &path, &mut snapshots)?;
+        let new = bytes_of(store, change.before.as_ref(), &path, &mut snapshots)?;
+        // Interrupted between its log entry and its writing, an operation may have left the former bytes.
+        if now != written && now != new {
+            return Err(Error::ChangedSince {
+                number: operation.number,
+                what: change.path.clone(),
+            });
+        }
+        plan.push(Planned { path, now, new });
+    }
+    Ok(plan)
+}
+
+fn bytes_of(
+    store: &Store,
+    kept: Option<&Kept>,
+    path: &LibraryPath,
+    snapshots: &mut HashMap<String, Contents>,
+) -> Result<Option<Vec<u8>>> {
+    let reader = store.reader();
+    let parse = |id: &str| {
+        ObjectId::from_hex(id.as_bytes()).map_err(|_| Error::NoSuchSnapshot { name: id.to_owned() })
+    };
+    match kept {
+        None => Ok(None),
+        Some(Kept::Blob(id)) => Ok(Some(reader.blob(parse(id)?)?)),
+        Some(Kept::Snapshot(id)) => {
+            if !snapshots.contains_key(id) {
+                let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
+                let contents = Tree::open(&reader, snapshot.tree)?.materialise(&reader)?;
+                snapshots.insert(id.clone(), contents);
+            }
+            let file = snapshots
+                .get(id)
+                .and_then(|contents| contents.files.iter().find(|file| file.path == *path));
+            match file {
+                Some(file) => Ok(Some(file.bytes.clone())),
+                None => Err(Error::NoSuchPart { snapshot: id.clone(), part: "file of that name" }),
+            }
+        }
+    }
+}
+
+fn reversed(files: &[FileChange]) -> Vec<FileChange> {
+    let reverse = |change: &FileChange| FileChange {
+        path: change.path.clone(),
+        before: change.after.clone(),
+        after: change.before.clone(),
+    };
+    files.iter().map(reverse).collect()
+}
+
+fn action(file: &Planned) -> FileAction {
+    let bytes = file.new.as_ref().or(file.now.as_ref()).map_or(&[][..], Vec::as_slice);
+    FileAction {
+        path: file.path.clone(),
+        action: match (&file.now, &file.new) {
+            (now, new) if now == new => Action::Keep,
+            (_, Some(_)) => Action::Write,
+            (_, None) => Action::Delete,
+        },
+        bytes: bytes.len() as u64,
+        blake3: Blake3::of(bytes),
+        replaces: file.now.is_some() && file.new.is_some() && file.now != file.new,
+    }
+}
