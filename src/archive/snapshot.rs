@@ -26,6 +26,8 @@ impl Kind {
     pub const SNAPSHOT: Kind = Kind(Cow::Borrowed("snapshot"));
     /// A state on purpose at a message.
     pub const CHECKPOINT: Kind = Kind(Cow::Borrowed("checkpoint"));
+    /// Taken in from a backup.
+    pub const IMPORT: Kind = Kind(Cow::Borrowed("import"));
     /// What was on disk before a restore overwrote it.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 
@@ -74,6 +76,8 @@ pub struct Snapshot {
     pub main_chat: Option<String>,
     /// What its timeline was called until this snapshot.
     pub renamed_from: Option<TimelineName>,
+    /// Where its state comes from, if not from the timeline's own files.
+    pub source: Option<String>,
 }
 
 const TIMELINE: &str = "Stvc-Timeline";
@@ -84,6 +88,7 @@ const LOREBOOK: &str = "Stvc-Lorebook";
 const LAST_WORDS: &str = "Stvc-Last-Words";
 const MAIN_CHAT: &str = "Stvc-Main-Chat";
 const RENAMED_FROM: &str = "Stvc-Renamed-From";
+const SOURCE: &str = "Stvc-Source";
 
 impl Snapshot {
     /// Read a commit.
@@ -111,8 +116,25 @@ impl Snapshot {
             renamed_from: commit
                 .trailer(RENAMED_FROM)
                 .and_then(|text| TimelineName::parse(&decode(text)).ok()),
+            source: commit.trailer(SOURCE).map(decode),
         })
     }
+}
+
+/// The commit again, as another's successor: other parents, and a fork or none.
+pub fn moved(commit: Commit, parents: Vec<ObjectId>, fork_at: Option<u64>) -> NewCommit {
+    let mut new = NewCommit { parents, ..NewCommit::from(commit) };
+    new.trailers.retain(|(key, _)| key != FORK_AT);
+    match fork_at {
+        Some(shared) => with_fork(new, shared),
+        None => new,
+    }
+}
+
+/// The commit as the first of a fork that shares so many messages with its parent.
+pub fn with_fork(mut commit: NewCommit, shared: u64) -> NewCommit {
+    commit.trailers.push((FORK_AT.into(), shared.to_string()));
+    commit
 }
 
 /// What a new snapshot's commit is made of.
@@ -131,6 +153,8 @@ pub struct NewSnapshot<'a> {
     pub main_chat: Option<String>,
     /// See [`Snapshot::renamed_from`].
     pub renamed_from: Option<TimelineName>,
+    /// See [`Snapshot::source`].
+    pub source: Option<String>,
     /// Why it is taken.
     pub kind: Kind,
     /// When.
@@ -148,19 +172,21 @@ impl NewSnapshot<'_> {
             Some(message) if !message.trim().is_empty() => message.to_owned(),
             _ => format!("{chat_name}: {}", plural(manifest.messages, "message", "messages")),
         };
-        let mut trailers = vec![
-            (TIMELINE, encode(&manifest.timeline)),
-            (KIND, self.kind.as_str().to_owned()),
-            (MESSAGES, manifest.messages.to_string()),
-            (store::CONTENT_TRAILER, manifest.content.to_string()),
-        ];
-        trailers.extend(self.fork_at.map(|n| (FORK_AT, n.to_string())));
         let lorebook = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
-        trailers.extend(lorebook.map(|name| (LOREBOOK, encode(name))));
-        trailers.extend(self.main_chat.as_deref().map(|name| (MAIN_CHAT, encode(name))));
-        trailers
-            .extend(self.renamed_from.as_ref().map(|name| (RENAMED_FROM, encode(name.as_str()))));
-        trailers.extend(last_words(self.chat).map(|words| (LAST_WORDS, words)));
+        let trailers = [
+            (TIMELINE, Some(encode(&manifest.timeline))),
+            (KIND, Some(self.kind.as_str().to_owned())),
+            (MESSAGES, Some(manifest.messages.to_string())),
+            (store::CONTENT_TRAILER, Some(manifest.content.to_string())),
+            (FORK_AT, self.fork_at.map(|n| n.to_string())),
+            (LOREBOOK, lorebook.map(encode)),
+            (MAIN_CHAT, self.main_chat.as_deref().map(encode)),
+            (RENAMED_FROM, self.renamed_from.as_ref().map(|name| encode(name.as_str()))),
+            (SOURCE, self.source.as_deref().map(encode)),
+            (LAST_WORDS, last_words(self.chat)),
+        ];
+        let trailers =
+            trailers.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect();
         NewCommit {
             tree: self.tree,
             parents: self.parent.iter().map(|parent| parent.0).collect(),

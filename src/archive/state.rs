@@ -49,6 +49,14 @@ impl<'a> State<'a> {
         Self::build(captured, chat, joined, Some(last as u64))
     }
 
+    /// A chat's bytes alone, as a backup has them: what its lorebook was like is not known.
+    pub fn chat_only(timeline: &'a TimelineName, path: &LibraryPath, bytes: &'a [u8]) -> Self {
+        let chat = Chat::split(bytes, timeline.is_group());
+        let files = vec![record(Role::Chat, None, path, bytes)];
+        let manifest = Manifest::new(timeline, files, chat.message_count() as u64, None);
+        Self { timeline, chat, book: None, group: None, manifest }
+    }
+
     fn build(
         captured: &'a Captured,
         chat: Chat<'a>,

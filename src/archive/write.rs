@@ -31,7 +31,7 @@ pub fn write(
         Some(tree) => objects_below(reader, tree)?,
         None => HashSet::new(),
     };
-    let mut root = vec![TreeEntry::tree("chat", write_chat(state, pack, &known)?)];
+    let mut root = vec![TreeEntry::tree("chat", add_chat(state, pack, &known)?)];
     let mut entries = 0;
     if let Some(book) = state.book {
         let cut = cut(book.file.bytes);
@@ -58,7 +58,12 @@ pub fn write(
     Ok(Written { tree: add_tree(pack, &root)?, entries })
 }
 
-fn write_chat(
+/// Add the objects of the chat alone; its tree, which is the same for the same bytes.
+pub fn write_chat(state: &State<'_>, pack: &mut PackWriter) -> Result<ObjectId> {
+    add_chat(state, pack, &HashSet::new())
+}
+
+fn add_chat(
     state: &State<'_>,
     pack: &mut PackWriter,
     known: &HashSet<ObjectId>,

@@ -69,6 +69,8 @@ pub enum Command {
     Check,
     /// Give a snapshot a name, or list the names
     Tag(Tag),
+    /// Take in SillyTavern's own backups as snapshots of the chats they are of
+    Import(Import),
     /// Take the last command back: snapshots, tags, restores
     Undo(Undo),
     /// List what was done, newest first
@@ -91,6 +93,7 @@ impl Command {
             Command::Restore(_) => "restore",
             Command::Check => "check",
             Command::Tag(_) => "tag",
+            Command::Import(_) => "import",
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
             Command::Demo => "demo",
@@ -133,6 +136,10 @@ pub struct Log {
     /// Draw the timelines with their fork points
     #[arg(long)]
     pub graph: bool,
+
+    /// In a long graph, show every snapshot: nothing is folded
+    #[arg(long)]
+    pub all: bool,
 
     /// At most this many
     #[arg(short = 'n', long = "limit", value_name = "N")]
@@ -225,4 +232,15 @@ pub struct Operations {
     /// At most this many
     #[arg(short = 'n', long = "limit", value_name = "N")]
     pub limit: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// A folder of backups; SillyTavern's own backups/ if not given
+    #[arg(value_name = "DIR")]
+    pub source: Option<PathBuf>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
 }

@@ -1,25 +1,128 @@
 //! The graph of snapshots, drawn by the crate that Sapling and jj use.
+//!
+//! Timelines are drawn one after the other, each fork whole and right before the snapshot it forked from, not interleaved by
+//! date: fifty of them need a few columns, not fifty. Among the branches at one point the newest comes first. What is linear and
+//! has nothing to tell may be folded into one row.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 
 use super::output::{LOOK, paint};
+use super::words::own_words;
 use crate::archive::SnapshotId;
 use crate::ops::log::Entry;
 
-/// Draw `entries`, newest first; `words` gives each snapshot its lines.
-pub fn draw(entries: &[Entry], words: impl Fn(&Entry) -> String, mut line: impl FnMut(&str)) {
-    let shown: HashSet<SnapshotId> = entries.iter().map(|entry| entry.snapshot.id).collect();
-    let mut renderer = GraphRowRenderer::new().output().with_min_row_height(2).build_box_drawing();
-    for entry in entries {
-        let parent = |id: &SnapshotId| match shown.contains(id) {
-            true => Ancestor::Parent(*id),
-            false => Ancestor::Anonymous,
+/// One row: a snapshot, or a run of them, the newest first.
+pub type Row<'e> = Vec<&'e Entry>;
+
+/// Draw `rows`; `words` gives each its lines.
+pub fn draw(rows: &[Row<'_>], words: impl Fn(&[&Entry]) -> String, mut line: impl FnMut(&str)) {
+    // A row is named by its oldest snapshot, and a run's children follow its newest.
+    let named: HashMap<SnapshotId, usize> = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(at, row)| Some((row.first()?.snapshot.id, at)))
+        .collect();
+    let mut renderer = GraphRowRenderer::new().output().with_min_row_height(1).build_box_drawing();
+    for (at, parents) in in_drawing_order(rows, &named) {
+        let row = &rows[at];
+        let parents = parents.map(|parent| match parent {
+            Some(parent) => Ancestor::Parent(parent),
+            None => Ancestor::Anonymous,
+        });
+        let glyph = if row.iter().any(|entry| entry.is_head) {
+            paint(LOOK.good, "◉")
+        } else {
+            "○".into()
         };
-        let parents = entry.snapshot.parents.iter().map(parent).collect();
-        let glyph = if entry.is_head { paint(LOOK.good, "◉") } else { "○".into() };
-        let row = renderer.next_row(entry.snapshot.id, parents, glyph, words(entry));
-        row.lines().for_each(|text| line(text.trim_end()));
+        let drawn = renderer.next_row(at, parents.collect(), glyph, words(row));
+        drawn.lines().for_each(|text| line(text.trim_end()));
     }
+}
+
+/// Every snapshot in a row of its own.
+pub fn unfolded(entries: &[Entry]) -> Vec<Row<'_>> {
+    entries.iter().map(|entry| vec![entry]).collect()
+}
+
+/// Runs of snapshots with nothing to tell in one row each.
+pub fn folded(entries: &[Entry]) -> Vec<Row<'_>> {
+    let mut children: HashMap<SnapshotId, usize> = HashMap::new();
+    for parent in entries.iter().flat_map(|entry| &entry.snapshot.parents) {
+        *children.entry(*parent).or_default() += 1;
+    }
+    let is_plain = |entry: &Entry| {
+        let snapshot = &entry.snapshot;
+        !entry.is_head
+            && entry.tags.is_empty()
+            && snapshot.kind.as_str() == "snapshot"
+            && snapshot.fork_at.is_none()
+            && snapshot.renamed_from.is_none()
+            && snapshot.parents.len() <= 1
+            && children.get(&snapshot.id) == Some(&1)
+            && own_words(snapshot).is_none()
+    };
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    // The run that ends at the parent of its last snapshot.
+    let mut runs: HashMap<SnapshotId, usize> = HashMap::new();
+    for entry in entries {
+        let snapshot = &entry.snapshot;
+        let is_plain = is_plain(entry);
+        let run = runs.remove(&snapshot.id).filter(|_| is_plain);
+        let at = run.unwrap_or(rows.len());
+        match run {
+            Some(run) => rows[run].push(entry),
+            None => rows.push(vec![entry]),
+        }
+        if let (true, Some(parent)) = (is_plain, snapshot.parents.first()) {
+            runs.insert(*parent, at);
+        }
+    }
+    rows
+}
+
+/// The rows, children before parents and the branches at a point one after the other, each with its parents' rows; `None` is a
+/// parent that is not shown.
+fn in_drawing_order<'r>(
+    rows: &'r [Row<'_>],
+    named: &'r HashMap<SnapshotId, usize>,
+) -> impl Iterator<Item = (usize, impl Iterator<Item = Option<usize>>)> {
+    let parents = |at: usize| {
+        let parents = rows[at].last().map(|entry| entry.snapshot.parents.as_slice());
+        parents.unwrap_or_default().iter().map(|parent| named.get(parent).copied())
+    };
+    let mut children = vec![Vec::new(); rows.len()];
+    let mut newest: Vec<i64> =
+        rows.iter().map(|row| row.first().map_or(0, |entry| entry.snapshot.time.seconds)).collect();
+    // Rows come children first, so by its turn a row knows how new what stands above it is.
+    for at in 0..rows.len() {
+        for parent in parents(at).flatten() {
+            children[parent].push(at);
+            newest[parent] = newest[parent].max(newest[at]);
+        }
+    }
+    let timeline = |at: usize| rows[at].last().map(|entry| &entry.snapshot.timeline);
+    let mut open: Vec<usize> =
+        (0..rows.len()).filter(|at| parents(*at).flatten().next().is_none()).collect();
+    // The last one is taken first. What is equally new keeps the order of the log.
+    open.sort_by_key(|at| (newest[*at], std::cmp::Reverse(*at)));
+    let mut order = Vec::with_capacity(rows.len());
+    let mut begun = HashSet::with_capacity(rows.len());
+    let mut done = HashSet::with_capacity(rows.len());
+    while let Some(at) = open.last().copied() {
+        if begun.insert(at) {
+            let mut above = children[at].clone();
+            above.sort_by_key(|child| {
+                (newest[*child], timeline(*child) == timeline(at), std::cmp::Reverse(*child))
+            });
+            open.extend(above.into_iter().filter(|child| !begun.contains(child)));
+        } else {
+            open.pop();
+            if done.insert(at) {
+                order.push(at);
+            }
+        }
+    }
+    order.into_iter().map(move |at| (at, parents(at)))
 }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::words::rfc3339;
 use crate::archive::diff::{Change, ChangeKind, Part, Place};
 use crate::archive::{FileRecord, Snapshot};
+use crate::ops::import::{Entry, Outcome};
 use crate::ops::restore::{Action, FileAction};
 use crate::ops::timelines::Timeline;
 use crate::rules::Finding;
@@ -231,6 +232,41 @@ impl<'a> From<&'a Finding> for FindingLine<'a> {
             subject: &finding.subject,
             message: &finding.message,
             remedy: finding.remedy.as_deref(),
+        }
+    }
+}
+
+/// A backup that was taken in, or not.
+#[derive(Serialize)]
+pub struct ImportLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    file: &'a str,
+    outcome: &'static str,
+    timeline: Option<&'a str>,
+    time: String,
+    messages: u64,
+    bytes: u64,
+    message: Option<&'a str>,
+}
+
+impl<'a> From<&'a Entry> for ImportLine<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let (outcome, timeline, message) = match &entry.outcome {
+            Outcome::Imported(timeline) => ("imported", Some(timeline.as_str()), None),
+            Outcome::Known(timeline) => ("known", Some(timeline.as_str()), None),
+            Outcome::Empty => ("empty", None, None),
+            Outcome::Failed(why) => ("failed", None, Some(why.as_str())),
+        };
+        Self {
+            kind_of_line: "backup",
+            file: &entry.file,
+            outcome,
+            timeline,
+            time: rfc3339(entry.time),
+            messages: entry.messages,
+            bytes: entry.bytes,
+            message,
         }
     }
 }

@@ -1,12 +1,15 @@
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
 use super::args;
 use super::graph;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
+use super::timelines::was_called;
 use super::words::{
     age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short,
 };
+use crate::archive::Snapshot;
 use crate::ops::log::{Entry, Options};
 use crate::ops::{self, Workspace};
 
@@ -16,23 +19,14 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
     for entry in &report.entries {
         out.object(&SnapshotLine::new(&entry.snapshot, &entry.tags));
     }
-    let columns = out.columns();
-    let words = |entry: &Entry, room: usize| {
-        let said = last_line(entry, room);
-        let head = head_line(entry, workspace, room);
-        if said.is_empty() { head } else { format!("{head}\n{said}") }
-    };
-    if args.graph {
-        graph::draw(
-            &report.entries,
-            |entry| words(entry, columns.saturating_sub(6)),
-            |text| out.line(text),
-        );
-    } else {
-        for entry in &report.entries {
-            for (n, text) in words(entry, columns - 4).lines().enumerate() {
-                out.line(if n == 0 { text.to_owned() } else { format!("    {text}") });
-            }
+    if !out.is_json() {
+        let text = if args.graph {
+            draw(args, &report.entries, workspace, out.columns() - 6)
+        } else {
+            list(&report.entries, workspace, out.columns() - 4)
+        };
+        if !text.is_empty() {
+            out.line(text.trim_end_matches('\n'));
         }
     }
     if report.entries.is_empty() {
@@ -51,7 +45,56 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
     Ok(if report.broken.is_empty() { super::DONE } else { super::PARTLY })
 }
 
-/// Id, chat, messages, age, tags.
+/// Above so many rows, what is linear is folded.
+const FOLD_ABOVE: usize = 40;
+
+fn draw(args: &args::Log, entries: &[Entry], workspace: &Workspace, room: usize) -> String {
+    let everything = args.all || args.timeline.is_some() || args.limit.is_some();
+    let rows = match everything || entries.len() <= FOLD_ABOVE {
+        true => graph::unfolded(entries),
+        false => graph::folded(entries),
+    };
+    let words = |row: &[&Entry]| match row {
+        [entry] => words(entry, workspace, room),
+        [newest, .., oldest] => fold_line(row.len(), &oldest.snapshot, &newest.snapshot),
+        [] => String::new(),
+    };
+    let mut text = String::new();
+    graph::draw(&rows, words, |line| {
+        text.push_str(line);
+        text.push('\n');
+    });
+    text
+}
+
+fn list(entries: &[Entry], workspace: &Workspace, room: usize) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        for (n, line) in words(entry, workspace, room).lines().enumerate() {
+            text.push_str(if n == 0 { "" } else { "    " });
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// `… 14 snapshots, 12 → 30 messages`.
+fn fold_line(snapshots: usize, oldest: &Snapshot, newest: &Snapshot) -> String {
+    let messages = match oldest.messages == newest.messages {
+        true => count(newest.messages, "message"),
+        false => format!("{} → {}", oldest.messages, count(newest.messages, "message")),
+    };
+    paint(LOOK.dim, format!("… {}, {messages}", count(snapshots as u64, "snapshot")))
+}
+
+fn words(entry: &Entry, workspace: &Workspace, room: usize) -> String {
+    let said = last_line(entry, room);
+    let head = head_line(entry, workspace, room);
+    if said.is_empty() { head } else { format!("{head}\n{said}") }
+}
+
+/// Id, chat, messages, age, what became of it, tags.
 fn head_line(entry: &Entry, workspace: &Workspace, room: usize) -> String {
     let snapshot = &entry.snapshot;
     let mut facts = vec![count(snapshot.messages, "message"), age(snapshot.time, workspace.now)];
@@ -59,17 +102,22 @@ fn head_line(entry: &Entry, workspace: &Workspace, room: usize) -> String {
     if !matches!(snapshot.kind.as_str(), "snapshot") {
         facts.push(clean(snapshot.kind.as_str()));
     }
+    facts.extend(entry.snapshot.renamed_from.as_ref().map(|from| was_called(from, room / 3)));
+    let deleted = if entry.is_deleted { "deleted" } else { "" };
     let facts = facts.join(", ");
     let tags: Vec<_> = entry.tags.iter().map(|tag| clean(tag)).collect();
     let tag_room: usize = tags.iter().map(|tag| tag.chars().count() + 3).sum();
     let label = cut_middle(
         &name(&snapshot.timeline),
-        room.saturating_sub(facts.len() + tag_room + 13).max(20),
+        room.saturating_sub(facts.width() + deleted.len() + tag_room + 15).max(20),
     );
     let label = if entry.is_head { paint(LOOK.name, label) } else { label };
     let tags: String =
         tags.iter().map(|tag| format!(" {}", paint(LOOK.tag, format!("[{tag}]")))).collect();
-    format!("{} {label}  {}{tags}", paint(LOOK.id, short(snapshot.id)), paint(LOOK.dim, facts))
+    let mark =
+        if entry.is_deleted { format!(", {}", paint(LOOK.warn, deleted)) } else { String::new() };
+    let id = paint(LOOK.id, short(snapshot.id));
+    format!("{id} {label}  {}{mark}{tags}", paint(LOOK.dim, facts))
 }
 
 /// The user's words if there are any, else the end of the last message.

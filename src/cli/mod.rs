@@ -6,6 +6,7 @@ mod demo;
 mod diff;
 mod error;
 mod graph;
+mod import;
 mod init;
 mod json;
 mod log;
@@ -85,6 +86,7 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Restore(args) => restore::run(args, workspace, out),
         Command::Check => check::run(workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
+        Command::Import(args) => import::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
         Command::Demo => demo::run(out),

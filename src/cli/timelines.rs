@@ -9,6 +9,7 @@ use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use crate::ops::timelines::{Change, Report, Timeline};
 use crate::ops::{self, Workspace};
 use crate::rules::Level;
+use crate::st::TimelineName;
 
 /// Every timeline.
 pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
@@ -113,4 +114,9 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
     });
     out.summary(command, !unreadable, counts);
     if unreadable { super::PARTLY } else { super::DONE }
+}
+
+/// `was called X`, the name at most `room` wide.
+pub fn was_called(former: &TimelineName, room: usize) -> String {
+    format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::weave::Own;
 use crate::archive::lineage::{Chain, Identity, Link};
 use crate::archive::{History, Snapshot, SnapshotId, State, Tree};
 use crate::st::{self, Captured, Chat, TimelineName};
@@ -71,7 +72,7 @@ impl Newcomer {
 }
 
 /// A trailing newline makes a last line that is no message.
-fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]] {
+pub(super) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]] {
     let end =
         lines.iter().rposition(|line| !line.trim_ascii().is_empty()).map_or(0, |last| last + 1);
     &lines[..end]
@@ -251,6 +252,67 @@ impl Lineage {
         }
     }
 
+    /// All that is stored.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The snapshots of a timeline, oldest first, and what it was forked from.
+    pub(super) fn own(&self, timeline: &TimelineName) -> Option<Own> {
+        let (mut own, origin) = self.history.own(self.history.head(timeline)?);
+        own.reverse();
+        Some((own.into_iter().cloned().collect(), origin.cloned()))
+    }
+
+    /// The stored snapshot that shares the most first messages with `chain`, at least two, and how many.
+    pub(super) fn fork_of_chain(&mut self, chain: &Chain) -> Option<(SnapshotId, usize)> {
+        let candidates = self.closest_stored(chain);
+        let shared = candidates
+            .iter()
+            .map(|snapshot| (self.shared(chain, snapshot), snapshot.time.seconds, snapshot.id));
+        let (shared, _, id) = shared.max()?;
+        (shared >= 2).then_some((id, shared))
+    }
+
+    /// How many first messages `chain` shares with the states of each of these timelines at most. Only those that come close are
+    /// compared exactly; the others count as what their samples tell.
+    pub(super) fn shared_with_timelines(
+        &mut self,
+        chain: &Chain,
+        timelines: &[TimelineName],
+    ) -> Vec<usize> {
+        let wanted: HashMap<_, _> =
+            timelines.iter().enumerate().map(|(n, name)| (name, n)).collect();
+        let mut best: Vec<(usize, Vec<Snapshot>)> = vec![(0, Vec::new()); timelines.len()];
+        for (id, record) in &self.index.snapshots {
+            let Some(snapshot) = ObjectId::from_hex(id.as_bytes())
+                .ok()
+                .and_then(|id| self.history.get(SnapshotId(id)))
+            else {
+                continue;
+            };
+            let Some(n) = wanted.get(&snapshot.timeline) else { continue };
+            let samples = samples_shared(chain, record);
+            let (most, closest) = &mut best[*n];
+            if samples > *most {
+                closest.clear();
+                *most = samples;
+            }
+            if samples == *most {
+                closest.push(snapshot.clone());
+            }
+        }
+        let most = best.iter().map(|(samples, _)| *samples).max().unwrap_or(0);
+        best.into_iter()
+            .map(|(samples, snapshots)| match samples == most {
+                true => {
+                    snapshots.iter().map(|snapshot| self.shared(chain, snapshot)).max().unwrap_or(0)
+                }
+                false => samples * SAMPLE,
+            })
+            .collect()
+    }
+
     /// Let later ones come from this one, too.
     pub(super) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
         self.index.snapshots.insert(snapshot.id.to_string(), record(&newcomer.chain));
@@ -313,13 +375,7 @@ impl Lineage {
         let mut most = 0;
         let mut closest = Vec::new();
         for (id, record) in &self.index.snapshots {
-            let common = (record.messages / SAMPLE).min(chain.len() / SAMPLE);
-            // Equal beginnings stay equal however short they are cut, so halving finds the last one.
-            let equal = |sample: usize| {
-                record.link(sample - 1).is_some()
-                    && record.link(sample - 1) == chain.at(sample * SAMPLE)
-            };
-            let samples = partition(common, equal);
+            let samples = samples_shared(chain, record);
             if samples >= most {
                 let id = ObjectId::from_hex(id.as_bytes()).ok().map(SnapshotId);
                 if let Some(snapshot) = id.and_then(|id| self.history.get(id)) {
@@ -335,13 +391,11 @@ impl Lineage {
     }
 
     /// How many first messages `chain` shares with a stored snapshot, exactly.
-    fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> usize {
+    pub(super) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> usize {
         let Some(record) = self.index.snapshots.get(&snapshot.id.to_string()).cloned() else {
             return 0;
         };
-        let common = (record.messages / SAMPLE).min(chain.len() / SAMPLE);
-        let samples =
-            partition(common, |sample| record.link(sample - 1) == chain.at(sample * SAMPLE));
+        let samples = samples_shared(chain, &record);
         let Ok(tree) = Tree::open(&self.reader, snapshot.tree) else { return 0 };
         let mut length = samples * SAMPLE;
         let Some(mut link) = chain.at(length) else { return 0 };
@@ -444,6 +498,15 @@ impl Lineage {
         }
         self.index.snapshots.insert(snapshot.id.to_string(), Record { messages, samples });
     }
+}
+
+/// How many sampled beginnings a chain and a stored snapshot share.
+fn samples_shared(chain: &Chain, record: &Record) -> usize {
+    let common = (record.messages / SAMPLE).min(chain.len() / SAMPLE);
+    // Equal beginnings stay equal however short they are cut, so halving finds the last one.
+    partition(common, |sample| {
+        record.link(sample - 1).is_some() && record.link(sample - 1) == chain.at(sample * SAMPLE)
+    })
 }
 
 fn record(chain: &Chain) -> Record {

@@ -1,9 +1,10 @@
 //! The snapshots, newest first.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Error, Result, Workspace, resolve};
-use crate::archive::{History, Snapshot};
+use crate::archive::{History, Snapshot, SnapshotId};
+use crate::st::{Library, TimelineName};
 
 /// What to list.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Entry {
     pub tags: Vec<String>,
     /// Whether it is the newest of its timeline.
     pub is_head: bool,
+    /// Whether it is the newest of a timeline whose file is gone. False where the library is not known.
+    pub is_deleted: bool,
 }
 
 /// The log.
@@ -57,16 +60,31 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     }
     let total = snapshots.len();
     snapshots.truncate(options.limit.unwrap_or(usize::MAX));
-    let mut tags: std::collections::HashMap<_, Vec<String>> = std::collections::HashMap::new();
+    let mut tags: HashMap<_, Vec<String>> = HashMap::new();
     for (name, id) in history.tags() {
         tags.entry(id).or_default().push(name.to_owned());
     }
+    let deleted = deleted(workspace.library().ok().as_ref(), &history);
     let entry = |snapshot: &Snapshot| Entry {
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
+        is_deleted: deleted.contains(&snapshot.id),
         snapshot: snapshot.clone(),
     };
     let broken =
         history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why)).collect();
     Ok(Report { entries: snapshots.into_iter().map(entry).collect(), total, broken })
+}
+
+/// The newest snapshots of timelines whose files are gone. Looks for nothing but their names: what cannot be looked at, an
+/// unplugged disk above all, does not count as gone.
+pub(super) fn deleted(library: Option<&Library>, history: &History) -> HashSet<SnapshotId> {
+    let Some(root) = library.map(Library::root).filter(|root| root.join("chats").is_dir()) else {
+        return HashSet::new();
+    };
+    let is_gone = |name: &TimelineName| {
+        let found = std::fs::symlink_metadata(name.file().under(root));
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    history.heads().filter(|(name, _)| is_gone(name)).map(|(_, head)| head.id).collect()
 }

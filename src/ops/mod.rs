@@ -7,6 +7,7 @@ mod cache;
 pub mod check;
 pub mod diff;
 mod error;
+pub mod import;
 pub mod init;
 mod lineage;
 pub mod log;
@@ -20,6 +21,7 @@ mod survey;
 pub mod tag;
 pub mod timelines;
 pub mod undo;
+mod weave;
 mod workspace;
 
 pub use error::{Error, Result};

@@ -334,7 +334,7 @@ fn keep_former_bytes(
             parents: Vec::new(),
             time: workspace.time(),
             subject: format!("Files as they were before {} was restored", snapshot.id),
-            trailers: vec![("Stvc-Kind", "kept".into())],
+            trailers: vec![("Stvc-Kind".into(), "kept".into())],
         };
         let commit = session.pack.add(ObjectKind::Commit, &commit::encode(&commit))?;
         session.move_ref(RefName::kept(commit), SnapshotId(commit))?;

@@ -105,6 +105,7 @@ impl<'a> Session<'a> {
             fork_at: follows.fork_at,
             main_chat: st::metadata(&state.chat, state.timeline, group).and_then(st::main_chat),
             renamed_from: follows.renamed_from,
+            source: None,
             kind,
             time: self.workspace.time(),
             message: self.message,

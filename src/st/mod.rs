@@ -3,6 +3,7 @@
 //! This layer knows no git. It never re-serialises what it reads: every value is a slice of the file's own
 //! bytes, so whatever SillyTavern, an extension or an editor wrote comes back as it was.
 
+mod backups;
 mod capture;
 mod chat;
 mod discover;
@@ -20,6 +21,7 @@ mod send_date;
 mod tests;
 mod write;
 
+pub use backups::{Backup, list_backups};
 pub use capture::{Captured, CapturedBook, CapturedFile, Disk, Files, Stamp, capture};
 pub use chat::{Chat, Message, MessageText, broken_lines, text_of};
 pub use error::{Error, Result};

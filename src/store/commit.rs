@@ -1,5 +1,7 @@
 //! Commits: a subject for people, trailers for the machine.
 
+use std::borrow::Cow;
+
 use super::{Error, ObjectId, Result};
 
 /// A moment as git keeps it: seconds since 1970 and the offset from UTC where it was taken.
@@ -23,7 +25,7 @@ pub struct NewCommit {
     /// The first line. Line breaks become spaces.
     pub subject: String,
     /// Keys and values of the last paragraph. Values must be one line; line breaks become spaces.
-    pub trailers: Vec<(&'static str, String)>,
+    pub trailers: Vec<(Cow<'static, str>, String)>,
 }
 
 /// A commit that was read.
@@ -47,6 +49,19 @@ impl Commit {
     /// The value of the trailer `key`.
     pub fn trailer(&self, key: &str) -> Option<&str> {
         self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl From<Commit> for NewCommit {
+    /// The same commit, to be written again with something changed.
+    fn from(commit: Commit) -> Self {
+        Self {
+            tree: commit.tree,
+            parents: commit.parents,
+            time: commit.time,
+            subject: commit.subject,
+            trailers: commit.trailers.into_iter().map(|(key, value)| (key.into(), value)).collect(),
+        }
     }
 }
 

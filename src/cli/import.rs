@@ -1,0 +1,101 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::args;
+use super::json::ImportLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, name, size};
+use crate::ops::import::{Options, Outcome, Report};
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Import, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options { source: args.source.clone(), dry_run: args.dry_run };
+    let report = ops::import::import(workspace, &options, &mut out.progress())?;
+    if report.taken_first > 0 {
+        out.say(format!(
+            "First, {} of the chats as they are now.",
+            count(report.taken_first as u64, "snapshot")
+        ));
+    }
+    tell(&report, out);
+    let of = |wanted: fn(&Outcome) -> bool| {
+        report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+    };
+    let imported = of(|outcome| matches!(outcome, Outcome::Imported(_)));
+    let known = of(|outcome| matches!(outcome, Outcome::Known(_)));
+    let failed = of(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let verb = if report.dry_run { "would become" } else { "became" };
+    if report.entries.is_empty() {
+        out.say(format!(
+            "There are no backups in {}.",
+            clean(&report.source.display().to_string())
+        ));
+    } else {
+        out.say(format!(
+            "{} of {} {verb} snapshots, {known} known already. The backups take {}; in the store, {} more.",
+            imported,
+            count(report.entries.len() as u64, "backup"),
+            size(report.bytes_there),
+            if report.dry_run { "little".into() } else { size(report.bytes_written) },
+        ));
+    }
+    if report.rewritten > 0 {
+        out.say(format!(
+            "{} after them got new ids; the old ids still work.",
+            count(report.rewritten as u64, "snapshot")
+        ));
+    }
+    let counts = json!({
+        "imported": imported, "known": known, "empty": of(|outcome| *outcome == Outcome::Empty), "failed": failed,
+        "new_timelines": report.new_timelines.len(), "taken_first": report.taken_first, "rewritten": report.rewritten,
+        "bytes_there": report.bytes_there, "bytes_written": report.bytes_written, "dry_run": report.dry_run,
+    });
+    out.summary("import", failed == 0, counts);
+    Ok(match (failed, report.entries.len()) {
+        (0, _) => super::DONE,
+        (failed, all) if failed == all => super::FAILED,
+        _ => super::PARTLY,
+    })
+}
+
+fn tell(report: &Report, out: &mut Out) {
+    let mut timelines: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+    for entry in &report.entries {
+        out.object(&ImportLine::from(entry));
+        match &entry.outcome {
+            Outcome::Imported(timeline) => timelines.entry(timeline).or_default().0 += 1,
+            Outcome::Known(timeline) => timelines.entry(timeline).or_default().1 += 1,
+            Outcome::Empty if !out.is_json() => {
+                out.error_line(&format!(
+                    "{}: {}: nothing is in it",
+                    paint(LOOK.warn, "skipped"),
+                    clean(&entry.file)
+                ));
+            }
+            Outcome::Failed(why) if !out.is_json() => {
+                out.error_line(&format!(
+                    "{}: {}: {}",
+                    paint(LOOK.bad, "not taken"),
+                    clean(&entry.file),
+                    clean(why)
+                ));
+            }
+            _ => {}
+        }
+    }
+    for (timeline, (imported, known)) in timelines {
+        let is_new = report.new_timelines.contains(timeline);
+        let new = if is_new {
+            paint(LOOK.good, "  (a chat that is not there any more)")
+        } else {
+            String::new()
+        };
+        let what = match (imported, known) {
+            (0, known) => format!("{known} known"),
+            (imported, 0) => count(imported, "backup"),
+            (imported, known) => format!("{}, {known} known", count(imported, "backup")),
+        };
+        out.say(format!("{}  {what}{new}", paint(LOOK.name, name(timeline))));
+    }
+}
