@@ -34,6 +34,17 @@ pub struct Broken {
 }
 
 impl History {
+    /// Read all of it, and what neither a branch nor a tag holds any more: snapshots that were undone or lost their tag.
+    pub fn load_with_kept(store: &Store) -> Result<Self> {
+        let mut history = Self::load(store)?;
+        let reader = store.reader();
+        let mut kept = store.refs("refs/stvc/kept/")?.refs;
+        // Others keep single files for `undo`.
+        kept.retain(|(_, id)| reader.commit(*id).is_ok_and(|kept| Snapshot::read(&kept).is_ok()));
+        history.walk(store, &kept);
+        Ok(history)
+    }
+
     /// Read all of it.
     pub fn load(store: &Store) -> Result<Self> {
         let mut history = Self::default();
@@ -65,7 +76,7 @@ impl History {
         let mut open: Vec<(ObjectId, String)> =
             tips.iter().map(|(name, id)| (*id, name.to_string())).collect();
         while let Some((id, from)) = open.pop() {
-            if !seen.insert(id) {
+            if self.snapshots.contains_key(&SnapshotId(id)) || !seen.insert(id) {
                 continue;
             }
             let snapshot = reader

@@ -4,6 +4,7 @@
 mod content;
 pub mod diff;
 mod error;
+mod fresh;
 pub mod history;
 mod known;
 pub mod lineage;
@@ -16,6 +17,7 @@ mod write;
 
 pub use content::{Blake3, ContentId};
 pub use error::{Error, Result};
+pub use fresh::{Fresh, FreshPlace, FreshTexts};
 pub use history::History;
 pub use manifest::{FileRecord, Manifest, Role};
 pub use materialise::{Contents, MaterialFile, StoredBook, Tree};

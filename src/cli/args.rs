@@ -56,7 +56,7 @@ pub enum Command {
     /// Show what changed since the last snapshots
     Status,
     /// List all timelines: every chat, also deleted ones
-    Timelines,
+    Timelines(Timelines),
     /// List the snapshots, newest first
     Log(Log),
     /// Show one snapshot
@@ -86,7 +86,7 @@ impl Command {
             Command::Init => "init",
             Command::Snapshot(_) => "snapshot",
             Command::Status => "status",
-            Command::Timelines => "timelines",
+            Command::Timelines(_) => "timelines",
             Command::Log(_) => "log",
             Command::Show(_) => "show",
             Command::Diff(_) => "diff",
@@ -125,6 +125,13 @@ pub struct Snapshot {
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Timelines {
+    /// As a tree: each fork below the timeline it forked from, with the message after which it did
+    #[arg(long)]
+    pub tree: bool,
 }
 
 #[derive(Debug, clap::Args)]

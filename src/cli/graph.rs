@@ -16,8 +16,12 @@ use crate::ops::log::Entry;
 /// One row: a snapshot, or a run of them, the newest first.
 pub type Row<'e> = Vec<&'e Entry>;
 
-/// Draw `rows`; `words` gives each its lines.
-pub fn draw(rows: &[Row<'_>], words: impl Fn(&[&Entry]) -> String, mut line: impl FnMut(&str)) {
+/// Draw `rows`; `words` gives each its lines, and is told how many columns the drawing beside them takes.
+pub fn draw(
+    rows: &[Row<'_>],
+    words: impl Fn(&[&Entry], usize) -> String,
+    mut line: impl FnMut(&str),
+) {
     // A row is named by its oldest snapshot, and a run's children follow its newest.
     let named: HashMap<SnapshotId, usize> = rows
         .iter()
@@ -31,12 +35,14 @@ pub fn draw(rows: &[Row<'_>], words: impl Fn(&[&Entry]) -> String, mut line: imp
             Some(parent) => Ancestor::Parent(parent),
             None => Ancestor::Anonymous,
         });
+        let parents = parents.collect();
         let glyph = if row.iter().any(|entry| entry.is_head) {
             paint(LOOK.good, "◉")
         } else {
             "○".into()
         };
-        let drawn = renderer.next_row(at, parents.collect(), glyph, words(row));
+        let width = renderer.width(Some(&at), Some(&parents)) as usize;
+        let drawn = renderer.next_row(at, parents, glyph, words(row, width));
         drawn.lines().for_each(|text| line(text.trim_end()));
     }
 }

@@ -94,6 +94,8 @@ pub struct TimelineLine<'a> {
     parent: Option<&'a str>,
     fork_at: Option<u64>,
     lorebook: Option<&'a str>,
+    renamed_from: Option<&'a str>,
+    tags: &'a [String],
 }
 
 impl<'a> From<&'a Timeline> for TimelineLine<'a> {
@@ -108,6 +110,8 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
             parent: timeline.parent.as_ref().map(|parent| parent.as_str()),
             fork_at: timeline.fork_at,
             lorebook: timeline.lorebook.as_deref(),
+            renamed_from: timeline.renamed_from.as_ref().map(|name| name.as_str()),
+            tags: &timeline.tags,
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
     }
     if !out.is_json() {
         let text = if args.graph {
-            draw(args, &report.entries, workspace, out.columns() - 6)
+            draw(args, &report.entries, workspace, out.columns())
         } else {
             list(&report.entries, workspace, out.columns() - 4)
         };
@@ -48,14 +48,17 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
 /// Above so many rows, what is linear is folded.
 const FOLD_ABOVE: usize = 40;
 
-fn draw(args: &args::Log, entries: &[Entry], workspace: &Workspace, room: usize) -> String {
+fn draw(args: &args::Log, entries: &[Entry], workspace: &Workspace, columns: usize) -> String {
     let everything = args.all || args.timeline.is_some() || args.limit.is_some();
-    let rows = match everything || entries.len() <= FOLD_ABOVE {
-        true => graph::unfolded(entries),
-        false => graph::folded(entries),
-    };
-    let words = |row: &[&Entry]| match row {
-        [entry] => words(entry, workspace, room),
+    let is_folded = !everything && entries.len() > FOLD_ABOVE;
+    let rows = if is_folded { graph::folded(entries) } else { graph::unfolded(entries) };
+    let room = |taken: usize| columns.saturating_sub(taken + 1).max(40);
+    let words = |row: &[&Entry], taken: usize| match row {
+        // In a long graph only the end of each timeline is quoted.
+        [entry] if is_folded && !entry.is_head && own_words(&entry.snapshot).is_none() => {
+            head_line(entry, workspace, room(taken))
+        }
+        [entry] => words(entry, workspace, room(taken)),
         [newest, .., oldest] => fold_line(row.len(), &oldest.snapshot, &newest.snapshot),
         [] => String::new(),
     };

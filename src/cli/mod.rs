@@ -20,6 +20,7 @@ mod show;
 mod snapshot;
 mod tag;
 mod timelines;
+mod tree;
 mod undo;
 mod words;
 
@@ -79,7 +80,7 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Init => init::run(workspace, out),
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
         Command::Status => timelines::status(workspace, out),
-        Command::Timelines => timelines::run(workspace, out),
+        Command::Timelines(args) => timelines::run(args, workspace, out),
         Command::Log(args) => log::run(args, workspace, out),
         Command::Show(args) => show::run(args, workspace, out),
         Command::Diff(args) => diff::run(args, workspace, out),

@@ -3,18 +3,27 @@
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
+use super::args;
 use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
+use super::tree;
+use super::words::{age, clean, count, cut, cut_middle, fork_point, name, pad, short};
 use crate::ops::timelines::{Change, Report, Timeline};
 use crate::ops::{self, Workspace};
 use crate::rules::Level;
 use crate::st::TimelineName;
 
 /// Every timeline.
-pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let report = ops::timelines::timelines(workspace, &mut out.progress())?;
-    list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
+    if args.tree && !out.is_json() {
+        let columns = out.columns();
+        for branch in ops::tree::tree(&report.timelines) {
+            out.line(tree::line(&branch, columns));
+        }
+    } else {
+        list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
+    }
     if report.timelines.is_empty() {
         out.say("There are no chats here yet.");
     }
@@ -79,11 +88,27 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
             (Some(parent), Some(at)) => format!("  {} of {}", fork_point(at), clean(parent.chat())),
             _ => String::new(),
         };
+        let notes: String = notes(timeline).into_iter().map(|note| format!("  {note}")).collect();
         out.line(
-            format!("{state} {}  {messages} {head}{fork}", paint(LOOK.name, label)).trim_end(),
+            format!("{state} {}  {messages} {head}{fork}{notes}", paint(LOOK.name, label))
+                .trim_end(),
         );
     }
 }
+
+/// What it was called, and its tags.
+pub fn notes(timeline: &Timeline) -> Vec<String> {
+    let former = timeline.renamed_from.as_ref().map(|former| was_called(former, 40));
+    let mut tags: Vec<_> =
+        timeline.tags.iter().take(TAGS).map(|tag| format!("[{}]", cut(&clean(tag), 30))).collect();
+    if timeline.tags.len() > TAGS {
+        tags.push(format!("and {} more tags", timeline.tags.len() - TAGS));
+    }
+    former.into_iter().chain(tags.into_iter().map(|tag| paint(LOOK.tag, tag))).collect()
+}
+
+/// So many tags stand beside a timeline's name.
+const TAGS: usize = 3;
 
 fn messages(timeline: &Timeline) -> String {
     let before = timeline.head.as_ref().map(|head| head.messages);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use chrono::{Local, NaiveDateTime, TimeZone};
 
-use super::lineage::{Lineage, without_blank_end};
+use super::lineage::{Lineage, Newcomer, without_blank_end};
 use super::session::Session;
 use super::snapshot::{self, Taken};
 use super::weave::{Insertion, weave};
@@ -259,7 +259,10 @@ impl<'a> Sorting<'a> {
             time: entry.time,
             message: None,
         };
-        candidate.insertions.push(Insertion { commit: new.commit(), chain: content.chain });
+        candidate.insertions.push(Insertion {
+            commit: new.commit(),
+            newcomer: Newcomer::new(&name, &content.chat, None),
+        });
         entry.outcome = Outcome::Imported(name);
         Ok(entry)
     }
@@ -281,7 +284,7 @@ impl<'a> Sorting<'a> {
             let own = candidate
                 .insertions
                 .iter()
-                .map(|other| content.chain.shared_with(&other.chain))
+                .map(|other| content.chain.shared_with(&other.newcomer.chain))
                 .max();
             let shared = stored.max(own.unwrap_or(0));
             let same_key = candidate.has_key(backup);

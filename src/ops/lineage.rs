@@ -47,7 +47,7 @@ impl Newcomer {
         Self::new(state.timeline, &state.chat, state.group.map(|group| group.bytes))
     }
 
-    fn new(name: &TimelineName, chat: &Chat<'_>, group: Option<&[u8]>) -> Self {
+    pub(super) fn new(name: &TimelineName, chat: &Chat<'_>, group: Option<&[u8]>) -> Self {
         let lines = without_blank_end(&chat.messages);
         let sent = |line: &&[u8]| {
             st::Message::read(line).and_then(|message| st::send_time(message.send_date()?))
@@ -80,44 +80,41 @@ pub(super) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]]
 
 /// In which order new chats are taken: whoever may be another's origin comes first.
 ///
-/// A chat that says it was forked comes after the one it names, and after all that say nothing. Where names are dead, the one whose
-/// own part began earlier comes first: a fork is made of what was there.
+/// First those that do not say they were forked. Of the others, the one whose own part was written earlier: a fork is made of
+/// what was there. And none before the one it names.
 pub(super) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
     let by_name: HashMap<_, _> =
         newcomers.iter().enumerate().map(|(n, newcomer)| (&newcomer.name, n)).collect();
-    let parent = |n: usize| newcomers[n].parent_name().and_then(|name| by_name.get(&name).copied());
-    let depth = |n: usize| {
-        let mut depth = usize::from(newcomers[n].main_chat.is_some());
-        let mut seen = HashSet::from([n]);
-        let mut at = n;
-        while let Some(next) = parent(at) {
-            // `main_chat` can go round in a circle after renames.
-            if !seen.insert(next) {
-                break;
-            }
-            depth += 1;
-            at = next;
+    let parent: Vec<Option<usize>> =
+        newcomers.iter().map(|newcomer| by_name.get(&newcomer.parent_name()?).copied()).collect();
+    let roots: Vec<_> = newcomers.iter().filter(|newcomer| newcomer.main_chat.is_none()).collect();
+    let own_part = |newcomer: &Newcomer| {
+        let shared = roots.iter().map(|root| newcomer.chain.shared_with(&root.chain)).max();
+        newcomer.sent[shared.unwrap_or(0).min(newcomer.sent.len())..].to_vec()
+    };
+    let key = |newcomer: &Newcomer| match newcomer.main_chat {
+        None => (false, Vec::new(), newcomer.name.clone()),
+        Some(_) => (true, own_part(newcomer), newcomer.name.clone()),
+    };
+    let mut wanted: Vec<_> = (0..newcomers.len()).collect();
+    wanted.sort_by_cached_key(|n| key(&newcomers[*n]));
+    let mut order = Vec::with_capacity(newcomers.len());
+    let mut placed = vec![false; newcomers.len()];
+    for n in wanted {
+        // The line of those it comes from, as far as they are not placed; names can go round in a circle after renames.
+        let mut line = vec![n];
+        while let Some(next) = line.last().and_then(|last| parent[*last])
+            && !placed[next]
+            && !line.contains(&next)
+        {
+            line.push(next);
         }
-        depth
-    };
-    let depths: Vec<_> = (0..newcomers.len()).map(depth).collect();
-    let roots: Vec<_> = (0..newcomers.len()).filter(|n| depths[*n] == 0).collect();
-    let own_begin = |n: usize| {
-        let chain = &newcomers[n].chain;
-        let shared =
-            roots.iter().map(|root| chain.shared_with(&newcomers[*root].chain)).max().unwrap_or(0);
-        newcomers[n].sent[shared.min(chain.len())..]
-            .iter()
-            .flatten()
-            .next()
-            .copied()
-            .unwrap_or(i64::MAX)
-    };
-    let keys: Vec<_> = (0..newcomers.len())
-        .map(|n| (depths[n], if depths[n] == 0 { 0 } else { own_begin(n) }, &newcomers[n].name))
-        .collect();
-    let mut order: Vec<_> = (0..newcomers.len()).collect();
-    order.sort_by(|a, b| keys[*a].cmp(&keys[*b]));
+        for n in line.into_iter().rev() {
+            if !std::mem::replace(&mut placed[n], true) {
+                order.push(n);
+            }
+        }
+    }
     order
 }
 
@@ -262,16 +259,6 @@ impl Lineage {
         let (mut own, origin) = self.history.own(self.history.head(timeline)?);
         own.reverse();
         Some((own.into_iter().cloned().collect(), origin.cloned()))
-    }
-
-    /// The stored snapshot that shares the most first messages with `chain`, at least two, and how many.
-    pub(super) fn fork_of_chain(&mut self, chain: &Chain) -> Option<(SnapshotId, usize)> {
-        let candidates = self.closest_stored(chain);
-        let shared = candidates
-            .iter()
-            .map(|snapshot| (self.shared(chain, snapshot), snapshot.time.seconds, snapshot.id));
-        let (shared, _, id) = shared.max()?;
-        (shared >= 2).then_some((id, shared))
     }
 
     /// How many first messages `chain` shares with the states of each of these timelines at most. Only those that come close are

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::cache::Cache;
+use super::owners::Owners;
 use super::{Result, Workspace, survey};
 use crate::archive::{History, Snapshot, State};
 use crate::progress::Monitor;
@@ -56,6 +57,10 @@ pub struct Timeline {
     pub fork_at: Option<u64>,
     /// Its lorebook's name.
     pub lorebook: Option<String>,
+    /// What it was called before.
+    pub renamed_from: Option<TimelineName>,
+    /// The tags of its snapshots, and of checkpoints that were taken of it.
+    pub tags: Vec<String>,
 }
 
 /// All of them.
@@ -87,10 +92,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         .iter()
         .map(|(subject, why)| Finding::new("unreadable", Level::Error, subject, why))
         .collect();
+    let owners = Owners::of(&history);
     let mut list = Vec::new();
     monitor.begin("looking at timelines", Some(all.len() as u64));
     for name in all {
-        let mut timeline = of_store(&name, &history);
+        let mut timeline = of_store(&name, &history, &owners);
         if here.contains(&name) {
             match survey::look(store.as_ref(), &library, &scan.groups, &name, &mut cache) {
                 Ok(look) => {
@@ -124,17 +130,21 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     Ok(Report { timelines: list, findings, has_store: store.is_some() })
 }
 
-fn of_store(name: &TimelineName, history: &History) -> Timeline {
+fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline {
     let head = history.head(name);
     let (own, origin) = head.map(|head| history.own(head)).unwrap_or_default();
+    let is_own = |id| history.get(id).is_some_and(|found| owners.of_snapshot(found) == name);
+    let tags = history.tags().filter(|(_, id)| is_own(*id));
     Timeline {
         name: name.clone(),
         change: Change::Deleted,
         messages: head.map_or(0, |head| head.messages),
         snapshots: own.len(),
         fork_at: own.last().and_then(|first| first.fork_at),
-        parent: origin.map(|origin| origin.timeline.clone()),
+        parent: origin.map(|origin| owners.of_snapshot(origin).clone()),
         lorebook: head.and_then(|head| head.lorebook.clone()),
+        renamed_from: own.iter().find_map(|snapshot| snapshot.renamed_from.clone()),
+        tags: tags.map(|(tag, _)| tag.to_owned()).collect(),
         head: head.cloned(),
     }
 }

@@ -7,9 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Result;
-use super::lineage::Lineage;
+use super::lineage::{Lineage, Newcomer, Origin};
 use super::session::Session;
-use crate::archive::lineage::Chain;
 use crate::archive::{Snapshot, SnapshotId, branch, moved};
 use crate::st::TimelineName;
 use crate::store::{Kind as ObjectKind, NewCommit, ObjectId, RefName, Store, commit};
@@ -18,8 +17,8 @@ use crate::store::{Kind as ObjectKind, NewCommit, ObjectId, RefName, Store, comm
 pub(super) struct Insertion {
     /// Without parents.
     pub commit: NewCommit,
-    /// What its messages say.
-    pub chain: Chain,
+    /// What it says, and of whom.
+    pub newcomer: Newcomer,
 }
 
 /// Put `insertions`, each list oldest first, into the timelines. How many stored snapshots had to be written anew.
@@ -46,7 +45,8 @@ pub(super) fn weave(
             }
             let run = before.entry(own[at].id).or_default();
             if let (0, true, Some(origin)) = (at, run.is_empty(), &origin) {
-                first_fork.insert(own[at].id, lineage.shared(&insertion.chain, origin) as u64);
+                first_fork
+                    .insert(own[at].id, lineage.shared(&insertion.newcomer.chain, origin) as u64);
             }
             run.push(insertion);
         }
@@ -109,9 +109,9 @@ fn add_timeline(
     let mut parent = None;
     let mut fork = None;
     if let Some(first) = list.first()
-        && let Some((origin, shared)) = lineage.fork_of_chain(&first.chain)
+        && let Origin::Fork { id, shared, .. } = lineage.fork(&first.newcomer)
     {
-        parent = Some(map.get(&origin).copied().unwrap_or(origin.0));
+        parent = Some(map.get(&id).copied().unwrap_or(id.0));
         fork = Some(shared as u64);
     }
     for insertion in list {

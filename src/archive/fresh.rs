@@ -1,0 +1,119 @@
+//! The texts of many snapshots, each once. Snapshots share most of their trees: what was met before is not even listed again, so
+//! going through all of them costs what differs between them.
+
+use std::collections::HashSet;
+
+use crate::store::{self, EntryKind, ObjectId, Reader, TreeEntry, names};
+
+/// A blob that no snapshot had so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fresh {
+    /// The blob.
+    pub id: ObjectId,
+    /// What it is.
+    pub place: FreshPlace,
+}
+
+/// Where a blob stands in its snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FreshPlace {
+    /// A line of the chat after the header, with its number.
+    Message(usize),
+    /// An entry of the lorebook, with its key.
+    Entry(String),
+    /// A lorebook that was stored whole.
+    Book,
+}
+
+/// Goes through snapshots and tells what is new in each.
+pub struct FreshTexts {
+    reader: Reader,
+    seen: HashSet<ObjectId>,
+    chat: bool,
+    lorebook: bool,
+    /// The trees that could not be read, each once; what hangs on them is left out.
+    pub broken: Vec<store::Error>,
+}
+
+impl FreshTexts {
+    /// Look at chats, lorebooks, or both.
+    pub fn new(reader: Reader, chat: bool, lorebook: bool) -> Self {
+        Self { reader, seen: HashSet::new(), chat, lorebook, broken: Vec::new() }
+    }
+
+    /// The blobs of the snapshot with this tree that none before had: messages in order, then entries by their keys' names in
+    /// the tree.
+    pub fn of(&mut self, tree: ObjectId) -> Vec<Fresh> {
+        let mut fresh = Vec::new();
+        for part in self.folders(tree) {
+            match part.name.as_str() {
+                "chat" if self.chat => self.messages(part.id, &mut fresh),
+                "lorebooks" if self.lorebook => self.books(part.id, &mut fresh),
+                _ => {}
+            }
+        }
+        // Folder 1000 stands before folder 101 in a tree.
+        fresh.sort_by_key(|found| match found.place {
+            FreshPlace::Message(number) => number,
+            _ => usize::MAX,
+        });
+        fresh
+    }
+
+    fn messages(&mut self, chat: ObjectId, fresh: &mut Vec<Fresh>) {
+        // Every message makes a new tree of folders; below that, most is old.
+        for folders in self.folders(chat) {
+            for folder in self.folders(folders.id) {
+                for message in self.tree(folder.id) {
+                    let number = message.name.strip_suffix(".json").and_then(|n| n.parse().ok());
+                    if let Some(number) = number {
+                        self.take(message.id, FreshPlace::Message(number), fresh);
+                    }
+                }
+            }
+        }
+    }
+
+    fn books(&mut self, books: ObjectId, fresh: &mut Vec<Fresh>) {
+        for book in self.folders(books) {
+            let parts = self.tree(book.id);
+            match parts.iter().find(|part| part.kind == EntryKind::Tree) {
+                Some(entries) => {
+                    for entry in self.tree(entries.id) {
+                        let file = names::decode(&entry.name);
+                        let key = file.strip_suffix(".json").unwrap_or(&file).to_owned();
+                        self.take(entry.id, FreshPlace::Entry(key), fresh);
+                    }
+                }
+                None => {
+                    for part in parts {
+                        self.take(part.id, FreshPlace::Book, fresh);
+                    }
+                }
+            }
+        }
+    }
+
+    fn folders(&mut self, tree: ObjectId) -> Vec<TreeEntry> {
+        let mut entries = self.tree(tree);
+        entries.retain(|entry| entry.kind == EntryKind::Tree);
+        entries
+    }
+
+    /// A tree's entries, the first time it is asked for.
+    fn tree(&mut self, id: ObjectId) -> Vec<TreeEntry> {
+        if !self.seen.insert(id) {
+            return Vec::new();
+        }
+        self.reader.tree(id).unwrap_or_else(|error| {
+            self.broken.push(error);
+            Vec::new()
+        })
+    }
+
+    fn take(&mut self, id: ObjectId, place: FreshPlace, fresh: &mut Vec<Fresh>) {
+        if self.seen.insert(id) {
+            fresh.push(Fresh { id, place });
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! One line of `timelines --tree`.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::output::{LOOK, paint};
+use super::timelines::notes;
+use super::words::{clean, count, cut_middle, name};
+use crate::ops::timelines::Change;
+use crate::ops::tree::Branch;
+
+/// `├─ after #12  Before the ferry   13 messages, 0 of its own   (deleted)`.
+pub fn line(branch: &Branch<'_>, columns: usize) -> String {
+    let timeline = branch.timeline;
+    let (own_level, above) = match branch.is_last.split_last() {
+        Some((true, above)) => ("└─ ", above),
+        Some((false, above)) => ("├─ ", above),
+        None => ("", &[][..]),
+    };
+    let mut lines: String =
+        above.iter().map(|is_last| if *is_last { "   " } else { "│  " }).collect();
+    lines.push_str(own_level);
+    let place = match branch.below.map(|(_, shared)| shared.checked_sub(1)) {
+        Some(Some(last)) => format!("after #{last}  "),
+        Some(None) => "at the beginning  ".into(),
+        None => String::new(),
+    };
+    let label = match branch.below {
+        Some((parent, _)) if parent.name.folder() == timeline.name.folder() => {
+            clean(timeline.name.chat())
+        }
+        _ => name(&timeline.name),
+    };
+    let mut messages = count(timeline.messages, "message");
+    if let Some((_, shared)) = branch.below {
+        messages.push_str(&format!(", {} of its own", timeline.messages.saturating_sub(shared)));
+    }
+    let state = match timeline.change {
+        Change::Unchanged => String::new(),
+        other => format!("   ({})", other.as_str()),
+    };
+    let style = match timeline.change {
+        Change::Deleted => LOOK.warn,
+        Change::Unreadable => LOOK.bad,
+        _ => LOOK.good,
+    };
+    let notes: String = notes(timeline).into_iter().map(|note| format!("   {note}")).collect();
+    let plain_notes = anstream::adapter::strip_str(&notes).to_string();
+    let around = [lines.as_str(), &place, "   ", &messages, &state, &plain_notes];
+    let taken: usize = around.iter().map(|part| part.width()).sum();
+    let room = columns.saturating_sub(taken).max(SHORTEST);
+    let label = paint(LOOK.name, cut_middle(&label, room));
+    let (lines, messages) = (paint(LOOK.dim, lines), paint(LOOK.dim, messages));
+    format!("{lines}{place}{label}   {messages}{}{notes}", paint(style, state))
+}
+
+/// A name is never cut below this, however deep it stands.
+const SHORTEST: usize = 16;

@@ -1,0 +1,189 @@
+//! SillyTavern's own backups as the past of the right timelines.
+
+use serde_json::{Value, json};
+
+use crate::common::{Sandbox, git};
+
+fn outcomes(lines: &[Value]) -> Vec<(String, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    lines
+        .iter()
+        .map(|line| (text(&line["file"]), text(&line["outcome"]), text(&line["timeline"])))
+        .collect()
+}
+
+#[test]
+fn real_backups_go_to_the_chats_they_are_of() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let answer = sandbox.json(&["import"]).exits(0);
+    let lines = answer.of_type("backup");
+    assert_eq!(lines.len(), 16);
+    let main = "chats/Mira Voss/The Tide Office — part 1 (雨)";
+    let of_main: Vec<_> =
+        outcomes(&lines).into_iter().filter(|(.., timeline)| timeline == main).collect();
+    assert_eq!(of_main.len(), 7, "{of_main:?}");
+    // All chats of a character share one key; the content tells them apart.
+    let checkpoint =
+        outcomes(&lines).into_iter().find(|(file, ..)| file.contains("235933")).unwrap();
+    assert_eq!(checkpoint.1, "known");
+    assert!(checkpoint.2.ends_with("Checkpoint #1"));
+
+    let log = sandbox.json(&["log", main]).exits(0).of_type("snapshot");
+    let own: Vec<_> = log.iter().filter(|line| line["timeline"] == main).collect();
+    let messages: Vec<_> = own.iter().map(|line| line["messages"].as_u64().unwrap()).collect();
+    assert_eq!(messages, [32, 33, 27, 20, 20, 1], "newest first, each at its own time");
+    assert_eq!(own[1]["time"], "2026-11-15T00:00:30Z");
+    assert_eq!(own[1]["kind"], "import");
+    for pair in own.windows(2) {
+        assert_eq!(pair[0]["parents"][0], pair[1]["id"]);
+    }
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+
+    // Forks that were linked before still hang on the same tree.
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let branch = timelines
+        .iter()
+        .find(|line| line["timeline"].as_str().unwrap().ends_with("408ms - Branch #1"));
+    assert_eq!(branch.unwrap()["parent"], main);
+}
+
+#[test]
+fn an_imported_state_comes_back_byte_for_byte() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["import"]).exits(0);
+    let to = sandbox.folder().join("old");
+    sandbox.stvc(&["restore", "Tide Office~1", "--to", to.to_str().unwrap()]).exits(0);
+    let restored =
+        std::fs::read(to.join("chats/Mira Voss/The Tide Office — part 1 (雨).jsonl")).unwrap();
+    assert_eq!(restored, sandbox.read("backups/chat_mira_voss_20261115-000030.jsonl"));
+}
+
+#[test]
+fn importing_twice_adds_nothing_and_a_dry_run_changes_nothing() {
+    for fixture in ["1.19.0", "1.12.6"] {
+        let sandbox = Sandbox::of_fixture(fixture);
+        let plan = sandbox.json(&["import", "--dry-run"]).exits(0);
+        assert!(!sandbox.store().exists());
+        let first = sandbox.json(&["import"]).exits(0);
+        assert_eq!(outcomes(&plan.of_type("backup")), outcomes(&first.of_type("backup")));
+        let refs = sandbox.git(&["for-each-ref"]);
+        let second = sandbox.json(&["import"]).exits(0);
+        assert!(
+            second.of_type("backup").iter().all(|line| line["outcome"] == "known"),
+            "{}",
+            second.stdout
+        );
+        assert_eq!(sandbox.git(&["for-each-ref"]), refs);
+    }
+}
+
+#[test]
+fn ids_from_before_an_import_still_name_what_they_named() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["tag", "keep", "Tide Office"]).exits(0);
+    let before = sandbox.json(&["show", "Tide Office"]).exits(0).of_type("snapshot")[0].clone();
+    sandbox.stvc(&["import"]).exits(0);
+    let after = sandbox.json(&["show", "Tide Office"]).exits(0).of_type("snapshot")[0].clone();
+    assert_ne!(before["id"], after["id"]);
+    assert_eq!(before["content"], after["content"]);
+    let old = sandbox.json(&["show", before["id"].as_str().unwrap()]).exits(0).of_type("snapshot")
+        [0]
+    .clone();
+    assert_eq!(old["content"], before["content"]);
+    assert_eq!(after["tags"], json!(["keep"]), "tags go along");
+    // Git would drop what nothing holds.
+    git(&sandbox.store(), &["gc", "-q", "--prune=now"]);
+    sandbox.stvc(&["show", before["id"].as_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn what_fits_no_chat_becomes_a_timeline_of_its_own() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let chat = |slug: &str, words: &str| {
+        let header = json!({ "chat_metadata": { "integrity": slug } });
+        let lines: Vec<_> =
+            words.split(' ').map(|word| json!({ "name": "A", "mes": word }).to_string()).collect();
+        format!("{header}\n{}", lines.join("\n"))
+    };
+    sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", chat("gone", "one two three"));
+    sandbox
+        .write("backups/chat_mira_voss_20260101-130000.jsonl", chat("gone", "one two three four"));
+    sandbox.write("backups/chat_nobody_20260101-120000.jsonl", chat("stranger", "x y z"));
+    let answer = sandbox.json(&["import"]).exits(0);
+    let all = outcomes(&answer.of_type("backup"));
+    let of = |part: &str| all.iter().find(|(file, ..)| file.contains(part)).unwrap().2.clone();
+    assert_eq!(of("mira_voss_20260101-12"), "chats/Mira Voss/Backup 2026-01-01 12h00m00s");
+    assert_eq!(of("mira_voss_20260101-13"), "chats/Mira Voss/Backup 2026-01-01 12h00m00s");
+    assert_eq!(of("nobody"), "chats/nobody/Backup 2026-01-01 12h00m00s");
+    sandbox.stvc(&["restore", "nobody"]).exits(0);
+    assert_eq!(
+        sandbox.read("chats/nobody/Backup 2026-01-01 12h00m00s.jsonl"),
+        chat("stranger", "x y z").into_bytes()
+    );
+}
+
+#[test]
+fn a_backup_of_a_fork_that_is_gone_is_not_taken_for_its_parent() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    std::fs::remove_file(
+        sandbox.path("chats/Mira Voss/Mira Voss - 2026-11-14@23h57m31s408ms - Checkpoint #1.jsonl"),
+    )
+    .unwrap();
+    let answer = sandbox.json(&["import"]).exits(0);
+    let gone = outcomes(&answer.of_type("backup"))
+        .into_iter()
+        .find(|(file, ..)| file.contains("235933"))
+        .unwrap();
+    assert_eq!(gone.2, "chats/Mira Voss/Backup 2026-11-14 23h59m33s");
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let line = timelines.iter().find(|line| line["timeline"] == gone.2.as_str()).unwrap();
+    assert_eq!(
+        (&line["parent"], &line["fork_at"]),
+        (&json!("chats/Mira Voss/The Tide Office — part 1 (雨)"), &json!(9))
+    );
+}
+
+#[test]
+fn empty_torn_and_unreadable_backups_do_not_stop_the_others() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let whole = sandbox.read("backups/chat_mira_voss_20261114-235943.jsonl");
+    sandbox.write("backups/chat_mira_voss_20261114-235500.jsonl", b"");
+    sandbox.write("backups/chat_mira_voss_20261114-235600.jsonl", &whole[..whole.len() - 40]);
+    std::fs::create_dir(sandbox.path("backups/chat_mira_voss_20261114-235700.jsonl")).unwrap();
+    let answer = sandbox.json(&["import"]).exits(3);
+    let all = outcomes(&answer.of_type("backup"));
+    let of = |part: &str| all.iter().find(|(file, ..)| file.contains(part)).unwrap().clone();
+    assert_eq!(of("235500").1, "empty");
+    assert_eq!(of("235600").1, "imported");
+    assert_eq!(of("235600").2, "chats/Mira Voss/The Tide Office — part 1 (雨)");
+    assert_eq!(of("235700").1, "failed");
+    assert_eq!(all.iter().filter(|(_, outcome, _)| outcome == "imported").count(), 9);
+}
+
+#[test]
+fn a_clock_that_ran_backwards_never_puts_a_backup_on_top() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let old = sandbox.read("backups/chat_mira_voss_20261114-235828.jsonl");
+    sandbox.write("backups/chat_mira_voss_20991231-235959.jsonl", old);
+    let before = sandbox.files();
+    sandbox.stvc(&["import"]).exits(0);
+    assert_eq!(
+        sandbox.json(&["show", "Tide Office"]).exits(0).of_type("snapshot")[0]["messages"],
+        32
+    );
+    assert_eq!(sandbox.files(), before, "the library is not touched");
+}
+
+#[test]
+fn an_import_can_be_undone() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let heads = sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"]);
+    sandbox.stvc(&["import"]).exits(0);
+    assert_ne!(sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"]), heads);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"]), heads);
+    sandbox.stvc(&["check"]).exits(0);
+}
