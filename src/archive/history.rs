@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use super::{Result, Snapshot, SnapshotId};
 use crate::st::TimelineName;
-use crate::store::{ObjectId, RefName, Store};
+use crate::store::{ObjectId, Reader, RefName, Store};
 
 /// The snapshots reachable from branches and tags.
 #[derive(Default)]
@@ -71,24 +72,35 @@ impl History {
     }
 
     fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) {
-        let reader = store.reader();
-        let mut seen = HashSet::new();
-        let mut open: Vec<(ObjectId, String)> =
-            tips.iter().map(|(name, id)| (*id, name.to_string())).collect();
-        while let Some((id, from)) = open.pop() {
-            if self.snapshots.contains_key(&SnapshotId(id)) || !seen.insert(id) {
-                continue;
+        let known = self.snapshots.keys().map(|id| id.0).collect();
+        let seen = Mutex::new(known);
+        let tips = tips.iter().map(|(name, id)| (*id, Followed::By(name.clone())));
+        let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
+        let mut found = walk.run(WORTH_A_THREAD);
+        // What is still open are other branches: each thread takes some, and none reads what another has begun with.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut open = vec![Vec::new(); threads];
+        for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
+            open[n % threads].push(tip);
+        }
+        std::thread::scope(|scope| {
+            let start = |open: Vec<_>| {
+                let mut walk = Walk { reader: store.reader(), seen: &seen, open };
+                scope.spawn(move || walk.run(usize::MAX))
+            };
+            let workers: Vec<_> =
+                open.into_iter().filter(|open| !open.is_empty()).map(start).collect();
+            for worker in workers {
+                let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                found.extend(more);
             }
-            let snapshot = reader
-                .commit(id)
-                .map_err(super::Error::from)
-                .and_then(|commit| Snapshot::read(&commit));
-            match snapshot {
+        });
+        for found in found {
+            match found {
                 Ok(snapshot) => {
-                    open.extend(snapshot.parents.iter().map(|parent| (parent.0, id.to_string())));
                     self.snapshots.insert(snapshot.id, snapshot);
                 }
-                Err(error) => self.broken.push(Broken { subject: from, why: error.to_string() }),
+                Err(broken) => self.broken.push(broken),
             }
         }
     }
@@ -183,5 +195,52 @@ impl History {
     /// Every snapshot, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Snapshot> {
         self.snapshots.values()
+    }
+}
+
+/// Fewer commits than this are read before a thread has started.
+const WORTH_A_THREAD: usize = 200;
+
+/// What led to a commit.
+#[derive(Clone)]
+enum Followed {
+    By(RefName),
+    ByCommit(ObjectId),
+}
+
+/// Reads commits and those that they follow.
+struct Walk<'s> {
+    reader: Reader,
+    seen: &'s Mutex<HashSet<ObjectId>>,
+    open: Vec<(ObjectId, Followed)>,
+}
+
+impl Walk<'_> {
+    /// Read until nothing is open, or until `limit` are read.
+    fn run(&mut self, limit: usize) -> Vec<std::result::Result<Snapshot, Broken>> {
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let Some((id, from)) = self.open.pop() else { break };
+            // A thread that died while it held the lock left a whole set.
+            if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(id) {
+                continue;
+            }
+            let commit = self.reader.commit(id).map_err(super::Error::from);
+            match commit.and_then(|commit| Snapshot::read(&commit)) {
+                Ok(snapshot) => {
+                    let parents = snapshot.parents.iter();
+                    self.open.extend(parents.map(|parent| (parent.0, Followed::ByCommit(id))));
+                    found.push(Ok(snapshot));
+                }
+                Err(error) => {
+                    let subject = match from {
+                        Followed::By(name) => name.to_string(),
+                        Followed::ByCommit(id) => id.to_string(),
+                    };
+                    found.push(Err(Broken { subject, why: error.to_string() }));
+                }
+            }
+        }
+        found
     }
 }

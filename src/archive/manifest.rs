@@ -50,10 +50,25 @@ pub struct FileRecord {
 }
 
 impl FileRecord {
-    /// The path, checked: a manifest may come from a store that somebody else wrote.
-    pub fn library_path(&self, tree: ObjectId) -> Result<LibraryPath> {
-        LibraryPath::parse(&self.path)
-            .map_err(|error| Error::Incomplete { tree, why: error.to_string() })
+    /// The path, checked: a manifest may come from a store that somebody else wrote, and a snapshot holds a chat, its lorebook and its
+    /// group's file and may name nothing else.
+    pub fn library_path(&self, tree: ObjectId, timeline: &str) -> Result<LibraryPath> {
+        let bad = |why: String| Error::Incomplete { tree, why };
+        let path = LibraryPath::parse(&self.path).map_err(|error| bad(error.to_string()))?;
+        let within = |folder: &str| {
+            let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
+            name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+        };
+        let belongs = match self.role {
+            Role::Chat => TimelineName::parse(timeline).is_ok_and(|name| name.file() == path),
+            Role::Lorebook => within("worlds/"),
+            Role::Group => within("groups/"),
+        };
+        if belongs {
+            Ok(path)
+        } else {
+            Err(bad(format!("{} is no place for a {}", self.path, self.role.as_str())))
+        }
     }
 }
 

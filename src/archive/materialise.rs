@@ -178,7 +178,12 @@ impl Tree {
         if bytes.len() as u64 != record.bytes || blake3 != record.blake3 {
             return Err(Error::Differs { tree: self.id, path: record.path.clone() });
         }
-        Ok(MaterialFile { role: record.role, path: record.library_path(self.id)?, bytes, blake3 })
+        Ok(MaterialFile {
+            role: record.role,
+            path: record.library_path(self.id, &self.manifest.timeline)?,
+            bytes,
+            blake3,
+        })
     }
 
     fn rebuild_chat(&self, reader: &Reader, length: u64) -> Result<Vec<u8>> {

@@ -63,6 +63,8 @@ pub enum Command {
     Show(Show),
     /// Show what changed between two snapshots, or between one and the files now
     Diff(Diff),
+    /// Search everything that was ever said, in every snapshot
+    Search(Search),
     /// Bring a snapshot's files back
     Restore(Restore),
     /// Check that the store is sound: read every object, rebuild every snapshot
@@ -90,6 +92,7 @@ impl Command {
             Command::Log(_) => "log",
             Command::Show(_) => "show",
             Command::Diff(_) => "diff",
+            Command::Search(_) => "search",
             Command::Restore(_) => "restore",
             Command::Check => "check",
             Command::Tag(_) => "tag",
@@ -175,6 +178,37 @@ pub struct Diff {
     /// Exit with 1 if something changed, as `git diff` does
     #[arg(long)]
     pub exit_code: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SEARCH_HELP)]
+pub struct Search {
+    /// Words, in any case, also parts of words; a text must have them all
+    #[arg(value_name = "TEXT", required = true, value_parser = not_blank)]
+    pub text: Vec<String>,
+
+    /// The words must stand together, in this order
+    #[arg(long)]
+    pub phrase: bool,
+
+    /// Only in this timeline's snapshots
+    #[arg(long = "in", value_name = "TIMELINE")]
+    pub timeline: Option<String>,
+
+    /// Only in chats, or only in lorebooks
+    #[arg(long, value_name = "PART")]
+    pub only: Option<Only>,
+
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+const SEARCH_HELP: &str = "Messages with all their swipes and lorebook entries (title, keys, content) are searched, also hidden and deleted ones. \
+                           Each text is listed once: in the newest state of a timeline that still has it, else in the last snapshot that did.";
+
+fn not_blank(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() { Err("there is nothing to search for") } else { Ok(text.into()) }
 }
 
 #[derive(Debug, clap::Args)]

@@ -74,7 +74,7 @@ impl Demo<'_> {
         }
         line.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self.steps += 1;
-        if super::run(&line) != super::DONE {
+        if super::run(&line.into_iter().map(Into::into).collect::<Vec<_>>()) != super::DONE {
             self.failed += 1;
         }
         self.out.say("");

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::json::ErrorLine;
+use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, shell, short};
 use crate::ops::Error;
@@ -46,8 +46,12 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         let line =
             ErrorLine { kind_of_line: "error", message, hint: None, candidates: Vec::new(), exit };
-        let text = serde_json::to_string(&line).unwrap_or_default();
-        let _ = writeln!(std::io::stdout(), "{text}");
+        let summary =
+            Summary { kind: "summary", command: "", ok: false, counts: serde_json::json!({}) };
+        let lines = [serde_json::to_string(&line), serde_json::to_string(&summary)];
+        for line in lines.into_iter().flatten() {
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
     } else {
         let _ = problem.print();
     }

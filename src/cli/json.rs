@@ -8,6 +8,7 @@ use crate::archive::diff::{Change, ChangeKind, Part, Place};
 use crate::archive::{FileRecord, Snapshot};
 use crate::ops::import::{Entry, Outcome};
 use crate::ops::restore::{Action, FileAction};
+use crate::ops::search::{self, Match};
 use crate::ops::timelines::Timeline;
 use crate::rules::Finding;
 use crate::store::Operation;
@@ -213,6 +214,57 @@ fn raw(bytes: &[u8]) -> Box<RawValue> {
 fn reflow(text: &str) -> Option<Box<RawValue>> {
     serde_json::from_str::<&RawValue>(text.trim()).ok()?;
     RawValue::from_string(text.trim().lines().map(str::trim_start).collect()).ok()
+}
+
+/// A text that was found. Messages have an `index`, lorebook entries a `uid`.
+#[derive(Serialize)]
+pub struct MatchLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    snapshot: String,
+    timeline: &'a str,
+    time: String,
+    part: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    /// Null for a lorebook that cannot be read: it is one text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<Option<&'a str>>,
+    /// The speaker, or the entry's title.
+    name: &'a str,
+    lorebook: Option<&'a str>,
+    swipe: Option<usize>,
+    hidden: bool,
+    live: bool,
+    deleted: bool,
+    text: &'a str,
+}
+
+impl<'a> From<&'a Match> for MatchLine<'a> {
+    fn from(found: &'a Match) -> Self {
+        let (index, uid, name, swipe, hidden) = match &found.place {
+            search::Place::Message { index, name, hidden, swipe } => {
+                (Some(*index), None, name, swipe.map(|(n, _)| n), *hidden)
+            }
+            search::Place::Entry { uid, title } => (None, Some(uid.as_deref()), title, None, false),
+        };
+        Self {
+            kind_of_line: "match",
+            snapshot: found.snapshot.id.to_string(),
+            timeline: found.timeline.as_str(),
+            time: rfc3339(found.snapshot.time),
+            part: if index.is_some() { "message" } else { "lorebook" },
+            index,
+            uid,
+            name,
+            lorebook: uid.and(found.snapshot.lorebook.as_deref()),
+            swipe,
+            hidden,
+            live: found.live,
+            deleted: found.deleted,
+            text: &found.excerpt.text,
+        }
+    }
 }
 
 /// A finding.

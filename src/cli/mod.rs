@@ -16,6 +16,7 @@ mod progress;
 mod reference;
 mod restore;
 mod sample;
+mod search;
 mod show;
 mod snapshot;
 mod tag;
@@ -24,6 +25,7 @@ mod tree;
 mod undo;
 mod words;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -49,13 +51,11 @@ const PARTLY: u8 = 3;
 
 /// Run the program on its own arguments.
 pub fn main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    ExitCode::from(run(&arguments))
+    ExitCode::from(run(&std::env::args_os().collect::<Vec<_>>()))
 }
 
 /// Run one command line; its exit code.
-fn run(arguments: &[String]) -> u8 {
+fn run(arguments: &[OsString]) -> u8 {
     let parsed = Args::command()
         .try_get_matches_from(arguments)
         .and_then(|found| Args::from_arg_matches(&found));
@@ -67,10 +67,8 @@ fn run(arguments: &[String]) -> u8 {
     };
     let mut out = Out::new(&args);
     let name = args.command.name();
-    let outcome = match workspace(&args, arguments) {
-        Ok(workspace) => dispatch(&args.command, &workspace, &mut out),
-        Err(problem) => Err(problem),
-    };
+    let workspace = workspace(&args, arguments);
+    let outcome = dispatch(&args.command, &workspace, &mut out);
     let code = outcome.unwrap_or_else(|problem| error::report(&problem, name, &mut out));
     out.finish(code)
 }
@@ -84,6 +82,7 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Log(args) => log::run(args, workspace, out),
         Command::Show(args) => show::run(args, workspace, out),
         Command::Diff(args) => diff::run(args, workspace, out),
+        Command::Search(args) => search::run(args, workspace, out),
         Command::Restore(args) => restore::run(args, workspace, out),
         Command::Check => check::run(workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
@@ -94,20 +93,20 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
     }
 }
 
-fn workspace(args: &Args, arguments: &[String]) -> crate::ops::Result<Workspace> {
+fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
     let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    Ok(Workspace {
+    Workspace {
         library: match &args.data {
             Some(dir) => Place::At(absolute(dir)),
             None => Place::Above(here()),
         },
         user: args.user.clone(),
         store: args.store.as_ref().map(absolute),
-        command: arguments.to_vec(),
+        command: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         now: now(),
         patience: PATIENCE,
-    })
+    }
 }
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.

@@ -89,7 +89,28 @@ impl Out {
     pub fn object(&mut self, object: &impl Serialize) {
         if self.json {
             let text = serde_json::to_string(object).unwrap_or_default();
-            self.write(&format!("{text}\n"));
+            self.write_json(&text);
+        }
+    }
+
+    /// Not through the stream that takes escapes out: it drops DEL. What serde_json leaves alive (DEL, C1, marks of direction) is
+    /// escaped; such characters stand only inside strings. What is below U+0020 is spacing of a raw value.
+    fn write_json(&mut self, text: &str) {
+        let mut line = String::with_capacity(text.len() + 1);
+        for c in text.chars() {
+            match c {
+                '\0'..' ' => line.push(' '),
+                '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                    line.push_str(&format!("\\u{:04x}", u32::from(c)));
+                }
+                c => line.push(c),
+            }
+        }
+        line.push('\n');
+        if !self.pipe_broken {
+            let mut stdout = io::stdout();
+            self.pipe_broken =
+                stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).is_err();
         }
     }
 
@@ -153,7 +174,7 @@ impl Out {
     /// Print what is left. The exit code, unless nobody could read the answer.
     pub fn finish(mut self, code: u8) -> u8 {
         if let Some(summary) = self.summary.take() {
-            self.write(&format!("{summary}\n"));
+            self.write_json(&summary);
         }
         code
     }

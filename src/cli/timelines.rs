@@ -85,7 +85,9 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
             None => "no snapshot yet".into(),
         };
         let fork = match (&timeline.parent, timeline.fork_at) {
-            (Some(parent), Some(at)) => format!("  {} of {}", fork_point(at), clean(parent.chat())),
+            (Some(parent), Some(at)) => {
+                format!("  {} of {}", fork_point(at), cut_middle(&clean(parent.chat()), 30))
+            }
             _ => String::new(),
         };
         let notes: String = notes(timeline).into_iter().map(|note| format!("  {note}")).collect();

@@ -76,6 +76,8 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     for (id, snapshots) in hurt.iter().filter(|(id, _)| !health.damaged.contains_key(*id)) {
         findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
+    // The next snapshot mends what it can. A store that cannot be written to can still be checked.
+    let _ = store.mark_damaged(damaged > 0 || !hurt.is_empty() || !history.broken.is_empty());
     Ok(Report { objects: health.objects, snapshots: snapshots.len(), damaged, findings })
 }
 
@@ -105,7 +107,16 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     if let Some(why) = store.config_problem() {
         warn("config", why, "git cannot work on the store until it is mended; stvc can");
     }
-    let (_, unreadable) = store.operations()?;
+    let (operations, unreadable) = store.operations()?;
+    let log = "stvc/operations.jsonl";
+    let is_clone = matches!(store.format()?, Format::Missing);
+    if operations.is_empty() && !is_clone && !store.refs("refs/heads/")?.refs.is_empty() {
+        warn(
+            log,
+            "it is missing or empty".into(),
+            "what was done before cannot be undone; nothing else is lost",
+        );
+    }
     if unreadable > 0 {
         let message = format!("{unreadable} lines cannot be read");
         warn(
@@ -113,6 +124,13 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
             message,
             "those operations cannot be undone; nothing else is lost",
         );
+    }
+    for (name, id) in store.missing_refs()? {
+        let message = format!("it should lead to {id} and is gone or damaged");
+        let finding = Finding::new("ref-missing", Level::Error, name.as_str(), message);
+        findings.push(finding.remedy(
+            "the next snapshot of the timeline leads it there again; a tag: `stvc tag NAME ID`",
+        ));
     }
     Ok(findings)
 }

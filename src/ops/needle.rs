@@ -39,11 +39,11 @@ impl Needle {
         Self { words }
     }
 
-    /// Whether all of it stands in `text`. Nothing is in every text.
+    /// Whether all of it stands in `text`. What has no words is nowhere.
     pub(super) fn is_in(&self, text: &str) -> bool {
         // Most texts do not have it, and few need more than this.
         let folded = fold(text);
-        self.words.iter().all(|word| folded.contains(word.as_str()))
+        !self.words.is_empty() && self.words.iter().all(|word| folded.contains(word.as_str()))
     }
 
     /// The piece of `text` with the most of it.
@@ -63,7 +63,11 @@ impl Needle {
         let best = (0..places.len()).rev().max_by_key(|start| words_from(*start));
         let at = best.map_or(0, |best| places[best].0);
 
-        let begin = text[..at].char_indices().rev().take(LEAD).last().map_or(at, |(begin, _)| begin);
+        let begin =
+            text[..at].char_indices().rev().take(LEAD).last().map_or(at, |(begin, _)| begin);
+        // Not from the middle of a word, where there is another.
+        let next = text[begin..at].find(char::is_whitespace).filter(|_| begin > 0);
+        let begin = next.map_or(begin, |next| begin + next);
         let end = text[begin..].char_indices().nth(LENGTH).map_or(text.len(), |(n, _)| begin + n);
         let piece = text[begin..end].split_whitespace().collect::<Vec<_>>().join(" ");
         let before = if text[..begin].trim().is_empty() { "" } else { "…" };
@@ -147,7 +151,11 @@ mod tests {
         let mut out = String::new();
         let mut at = 0;
         for mark in excerpt.marks {
-            out.push_str(&format!("{}[{}]", &excerpt.text[at..mark.start], &excerpt.text[mark.clone()]));
+            out.push_str(&format!(
+                "{}[{}]",
+                &excerpt.text[at..mark.start],
+                &excerpt.text[mark.clone()]
+            ));
             at = mark.end;
         }
         out + &excerpt.text[at..]
@@ -173,7 +181,8 @@ mod tests {
 
     #[test]
     fn the_piece_with_the_most_words_is_shown() {
-        let text = format!("tide {} the ferry left with the tide {}", "x ".repeat(200), "y ".repeat(200));
+        let text =
+            format!("tide {} the ferry left with the tide {}", "x ".repeat(200), "y ".repeat(200));
         let shown = marked("tide ferry", false, &text);
         assert!(shown.starts_with("…x x") && shown.ends_with("y…"), "{shown}");
         assert!(shown.contains("the [ferry] left with the [tide] y"), "{shown}");
@@ -181,6 +190,7 @@ mod tests {
 
     #[test]
     fn nothing_is_no_needle() {
-        assert!(Needle::new(" \n ", false).words.is_empty());
+        assert_eq!(marked(" \n ", false, "anything"), "not found");
+        assert_eq!(marked("", true, "anything"), "not found");
     }
 }

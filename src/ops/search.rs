@@ -121,8 +121,7 @@ pub fn search(
 
     let needle = Needle::new(&options.text, options.phrase);
     let wants = |part| options.only.is_none_or(|only| only == part);
-    let mut fresh =
-        FreshTexts::new(store.reader(), wants(Part::Chat), wants(Part::Lorebook));
+    let mut fresh = FreshTexts::new(store.reader(), wants(Part::Chat), wants(Part::Lorebook));
     let broken = history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why));
     let mut report = Report {
         matches: Vec::new(),
@@ -225,15 +224,17 @@ fn look(place: &FreshPlace, bytes: &[u8], needle: &Needle, hits: &mut Vec<Hit>) 
             let entry = Raw::parse_str(&text);
             look_at_entry(Some(key), entry, &text, needle, hits);
         }
-        FreshPlace::Book => match Raw::parse_str(&text).and_then(|book| book.get("entries")?.members()) {
-            Some(entries) => {
-                for entry in entries {
-                    let (key, value) = (entry.key.to_string_lossy(), entry.value);
-                    look_at_entry(Some(&key), Some(value), value.as_str(), needle, hits);
+        FreshPlace::Book => {
+            match Raw::parse_str(&text).and_then(|book| book.get("entries")?.members()) {
+                Some(entries) => {
+                    for entry in entries {
+                        let (key, value) = (entry.key.to_string_lossy(), entry.value);
+                        look_at_entry(Some(&key), Some(value), value.as_str(), needle, hits);
+                    }
                 }
+                None => look_at_entry(None, None, &text, needle, hits),
             }
-            None => look_at_entry(None, None, &text, needle, hits),
-        },
+        }
     }
 }
 

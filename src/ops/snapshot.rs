@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::lineage::{Lineage, Newcomer, Origin, order};
 use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{Kind, Snapshot, State, branch, history};
+use crate::archive::{self, Kind, Snapshot, SnapshotId, State, branch, history};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Chat, Disk, Library, Scan, TimelineName};
@@ -88,7 +88,9 @@ pub fn snapshot(
     if options.tag.is_some() && names.len() != 1 {
         return Err(Error::NeedsOneTimeline { option: "--tag" });
     }
-    let mut report = Report { findings: unreadable(&scan), ..Report::default() };
+    // Whoever asks for one chat is not told of another.
+    let findings = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };
+    let mut report = Report { findings, ..Report::default() };
     for finding in &report.findings {
         let failed = Taken::Failed(finding.message.clone());
         report.timelines.push(Outcome { timeline: finding.subject.clone(), result: failed });
@@ -220,7 +222,7 @@ impl Run<'_> {
         monitor.begin("taking snapshots", Some(names.len() as u64));
         let mut new = Vec::new();
         for name in names {
-            if self.options.at.is_none() && self.store.ref_target(&branch(name))?.is_none() {
+            if self.options.at.is_none() && survey::head(self.store, name)?.0.is_none() {
                 new.push(name);
                 continue;
             }
@@ -235,8 +237,9 @@ impl Run<'_> {
 
     /// A timeline that has a branch, or one of which a checkpoint is taken.
     fn take_known(&mut self, name: &TimelineName) -> Result<Taken> {
-        // A checkpoint at a message needs the files, changed or not.
-        let cache = if self.options.at.is_some() { &mut None } else { &mut self.cache };
+        // A checkpoint at a message needs the files, changed or not; and so does a store that has to be mended.
+        let mend = self.store.is_marked_damaged();
+        let cache = if self.options.at.is_some() || mend { &mut None } else { &mut self.cache };
         let look = survey::look(Some(self.store), self.library, &self.scan.groups, name, cache)?;
         let Some(captured) = look.captured else {
             let head = look.head.ok_or_else(|| Error::NoSuchTimeline { name: name.to_string() })?;
@@ -247,7 +250,21 @@ impl Run<'_> {
             return self.checkpoint(&captured, at, look.head.as_ref());
         }
         match look.head {
-            Some(head) if look.unchanged => Ok(Taken::Unchanged(Box::new(head), Vec::new())),
+            Some(head) if look.unchanged => {
+                if look.astray {
+                    self.session.move_ref(branch(name), head.id)?;
+                }
+                if mend {
+                    // Only what cannot be read is written: the same objects, so the snapshot is whole again.
+                    archive::write(
+                        &State::of(&captured),
+                        &mut self.session.pack,
+                        &self.store.reader(),
+                        None,
+                    )?;
+                }
+                Ok(Taken::Unchanged(Box::new(head), Vec::new()))
+            }
             head => {
                 self.report
                     .findings
@@ -337,12 +354,22 @@ impl Run<'_> {
                 }
             }
         };
-        // The same checkpoint again is no new one.
-        if let Some(same) = follows.same_as(&state, self.store) {
+        if let Some(same) = self.same_checkpoint(&state, &follows)? {
             return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
         }
         let taken = self.session.commit(&state, Kind::CHECKPOINT, follows)?;
         Ok(Taken::New(Box::new(taken), Vec::new()))
+    }
+
+    /// The same checkpoint again is no new one: neither if a tag has it, nor if the timeline itself was once just that.
+    fn same_checkpoint(&self, state: &State<'_>, follows: &Follows) -> Result<Option<Snapshot>> {
+        let tagged = self.store.refs("refs/tags/")?.refs;
+        let tagged =
+            tagged.into_iter().filter_map(|(_, id)| resolve::read(self.store, SnapshotId(id)).ok());
+        let same = |known: &Snapshot| {
+            known.timeline == *state.timeline && known.content == state.manifest.content
+        };
+        Ok(tagged.into_iter().find(same).or_else(|| follows.same_as(state, self.store)))
     }
 
     fn capture(&self, name: &TimelineName) -> Result<Captured> {

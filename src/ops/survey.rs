@@ -15,6 +15,28 @@ pub(super) struct Look {
     pub captured: Option<Captured>,
     /// Whether they are what the newest snapshot has.
     pub unchanged: bool,
+    /// Its branch does not lead to `head`, and should.
+    pub astray: bool,
+}
+
+/// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
+///
+/// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
+/// where it was: what came before must not be out of reach because the newest is.
+pub(super) fn head(store: &Store, name: &TimelineName) -> Result<(Option<Snapshot>, bool)> {
+    let branch = branch(name);
+    if let Some(id) = store.ref_target(&branch)?
+        && let Ok(head) = resolve::read(store, SnapshotId(id))
+    {
+        return Ok((Some(head), false));
+    }
+    let known = store.last_known(&branch);
+    if !matches!(known.first(), Some(Some(_))) {
+        return Ok((None, false));
+    }
+    let readable = known.iter().flatten().find_map(|id| resolve::read(store, SnapshotId(*id)).ok());
+    let found = readable.is_some();
+    Ok((readable, found))
 }
 
 /// Look at one timeline. Reads its files only if their stamps are not known.
@@ -25,19 +47,15 @@ pub(super) fn look(
     name: &TimelineName,
     cache: &mut Option<Cache>,
 ) -> Result<Look> {
-    let head_id = match store {
-        Some(store) => store.ref_target(&branch(name))?.map(SnapshotId),
-        None => None,
-    };
-    let head = match (store, head_id) {
-        // A head that cannot be read is as good as none: the state is stored anew.
-        (Some(store), Some(id)) => resolve::read(store, id).ok(),
-        _ => None,
+    let (head, astray) = match store {
+        Some(store) => head(store, name)?,
+        None => (None, false),
     };
     if let (Some(cache), Some(head)) = (&cache, &head)
+        && !astray
         && cache.is_unchanged(library.root(), name, groups, head.id)
     {
-        return Ok(Look { head: Some(head.clone()), captured: None, unchanged: true });
+        return Ok(Look { head: Some(head.clone()), captured: None, unchanged: true, astray });
     }
     let captured = st::capture(library, groups, name, &Disk)?;
     let unchanged = match (store, &head) {
@@ -47,7 +65,7 @@ pub(super) fn look(
     if let (true, Some(cache), Some(head)) = (unchanged, cache, &head) {
         cache.remember(&captured, head.id);
     }
-    Ok(Look { head, captured: Some(captured), unchanged })
+    Ok(Look { head, captured: Some(captured), unchanged, astray })
 }
 
 /// Whether `head` holds what was captured.

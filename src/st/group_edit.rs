@@ -2,13 +2,14 @@
 //! there. All other bytes stay as they are.
 
 use super::json::Raw;
+use super::metadata::is_called;
 use super::{Chat, TimelineName, metadata, replace};
 
 /// The group's file with `name` listed in `chats`. `None` if it cannot be edited; the same bytes if it is listed already.
 pub fn list_in_group(group: &[u8], name: &TimelineName) -> Option<Vec<u8>> {
     let chats = Raw::parse(group)?.get("chats")?;
     let items = chats.items()?;
-    if items.iter().any(|item| item.string().as_deref() == Some(name.chat())) {
+    if items.iter().any(|item| item.string().is_some_and(|id| is_called(&id, name))) {
         return Some(group.to_vec());
     }
     let value = serde_json::to_string(name.chat()).ok()?;

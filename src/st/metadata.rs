@@ -59,6 +59,6 @@ fn object<'a>(value: Raw<'a>, key: &str) -> Option<Raw<'a>> {
 }
 
 /// Whether a chat that SillyTavern calls `id` has its file at `name`.
-fn is_called(id: &str, name: &TimelineName) -> bool {
+pub(super) fn is_called(id: &str, name: &TimelineName) -> bool {
     id == name.chat() || chat_name(id).is_some_and(|file| file == name.chat())
 }

@@ -15,8 +15,7 @@ use crate::durable;
 pub struct Lock<'s> {
     store: &'s Store,
     command: Vec<String>,
-    // The lock ends when this is closed.
-    _file: File,
+    file: File,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,7 +66,7 @@ impl Store {
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
         // Not synced: after a power cut a missing name costs nothing, since refs and log agree or the log is ahead.
         fs::write(&holder_path, words).map_err(Error::io(holder_path))?;
-        Ok(Lock { store: self, command: command.to_owned(), _file: file })
+        Ok(Lock { store: self, command: command.to_owned(), file })
     }
 
     fn holder_path(&self) -> PathBuf {
@@ -112,5 +111,7 @@ impl Lock<'_> {
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
         let _ = fs::write(self.store.holder_path(), b"");
+        // Said outright: a process that is just being started has the file open, too, and would hold the lock a moment longer.
+        let _ = self.file.unlock();
     }
 }

@@ -15,11 +15,14 @@ pub mod open;
 pub mod operations;
 pub mod pack;
 mod pack_index;
+mod ref_files;
 pub mod refs;
 pub mod tree;
 pub mod verify;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub use commit::{Commit, NewCommit, Time};
 pub use error::{Error, Result};
@@ -30,6 +33,7 @@ pub use objects::{Reader, blob_ids};
 pub use open::{CONTENT_TRAILER, Format};
 pub use operations::{Effect, FileChange, Kept, Operation};
 pub use pack::PackWriter;
+pub use ref_files::RefList;
 pub use refs::{RefChange, RefName};
 pub use tree::{EntryKind, TreeEntry};
 
@@ -38,6 +42,9 @@ pub struct Store {
     git_dir: PathBuf,
     odb: gix::odb::Handle,
     refs: gix::refs::file::Store,
+    packed: ref_files::PackedCache,
+    /// Where the operation log last saw each ref, newest first; read when it is needed.
+    logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
 }
 
 impl Store {

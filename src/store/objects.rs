@@ -22,6 +22,19 @@ impl Store {
 impl Reader {
     /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
     pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        let length = match self.read_any_copy(id, kind, buffer) {
+            Ok(length) => length,
+            // What is damaged in one pack may be sound in another.
+            Err(error @ Error::Damaged { .. }) => {
+                self.read_sound_copy(id, kind, buffer).ok_or(error)?
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(&buffer[..length])
+    }
+
+    /// The copy that git's library finds first: at the beginning of `buffer`, and its length.
+    fn read_any_copy(&self, id: ObjectId, kind: Kind, buffer: &mut Vec<u8>) -> Result<usize> {
         let found = self
             .odb
             .try_find(&id, buffer)
@@ -34,15 +47,40 @@ impl Reader {
                 why: format!("it is a {}, not a {kind}", object.kind),
             });
         }
-        Ok(object.data)
+        Ok(object.data.len())
+    }
+
+    /// Look through every pack and the loose objects, one by one. Slow, and only for what is damaged.
+    fn read_sound_copy(&self, id: ObjectId, kind: Kind, buffer: &mut Vec<u8>) -> Option<usize> {
+        let objects = self.odb.store_ref().path().to_owned();
+        let sound = |data: &gix::objs::Data<'_>| {
+            (data.kind == kind && verify(id, data.kind, data.data).is_ok())
+                .then_some(data.data.len())
+        };
+        for entry in std::fs::read_dir(objects.join("pack")).ok()?.flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "idx") {
+                continue;
+            }
+            let Ok(bundle) = gix::odb::pack::Bundle::at(&path, gix::hash::Kind::Sha1) else {
+                continue;
+            };
+            let (mut inflate, mut cache) = (Default::default(), gix::odb::pack::cache::Never);
+            if let Ok(Some((data, _))) = bundle.find(&id, buffer, &mut inflate, &mut cache)
+                && let Some(length) = sound(&data)
+            {
+                return Some(length);
+            }
+        }
+        let loose = gix::odb::loose::Store::at(objects, gix::hash::Kind::Sha1);
+        loose.try_find(&id, buffer).ok()?.as_ref().and_then(sound)
     }
 
     /// The blob `id`.
     pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
-        let data = self.read(id, Kind::Blob, &mut buffer)?;
-        let len = data.len();
-        buffer.truncate(len);
+        let length = self.read(id, Kind::Blob, &mut buffer)?.len();
+        buffer.truncate(length);
         Ok(buffer)
     }
 
@@ -61,6 +99,11 @@ impl Reader {
     /// Whether there is an object `id`, of whatever kind and health.
     pub fn exists(&self, id: ObjectId) -> bool {
         gix::objs::Exists::exists(&self.odb, &id)
+    }
+
+    /// Whether the object can be read and is what its id says.
+    pub(super) fn is_sound(&self, id: ObjectId, kind: Kind) -> bool {
+        self.read(id, kind, &mut Vec::new()).is_ok()
     }
 
     /// All objects of `kind` whose id begins with the hexadecimal `prefix`.

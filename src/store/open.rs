@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::{Error, Kind, Result, Store};
 use crate::durable::{self, Existing};
@@ -96,7 +97,7 @@ impl Store {
                 ..Default::default()
             },
         );
-        Ok(Self { git_dir, odb, refs })
+        Ok(Self { git_dir, odb, refs, packed: Default::default(), logged: OnceLock::new() })
     }
 
     /// What the format file says. A newer format than this program knows is an error.

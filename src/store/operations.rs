@@ -3,13 +3,14 @@
 //! It is written **before** the refs move, so it is also the promise that whoever finds them half moved can keep:
 //! every object it names is in the store and synced by then.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Lock, RefChange, Result, Store};
+use super::{Error, Lock, ObjectId, RefChange, RefName, Result, Store};
 use crate::durable;
 
 /// One command that moved refs.
@@ -115,6 +116,47 @@ impl Store {
             .filter_map(|line| serde_json::from_slice(line).inspect_err(|_| unreadable += 1).ok())
             .collect();
         Ok((operations, unreadable))
+    }
+
+    /// Where the operation log last saw a ref, newest first; `None` is "not there". Empty if it never moved.
+    pub fn last_known(&self, name: &RefName) -> &[Option<ObjectId>] {
+        let logged = self.logged.get_or_init(|| {
+            let mut logged: HashMap<RefName, Vec<_>> = HashMap::new();
+            for operation in self
+                .operations()
+                .map(|(operations, _)| operations)
+                .unwrap_or_default()
+                .into_iter()
+                .rev()
+            {
+                for change in operation.refs {
+                    logged.entry(change.name).or_default().extend([change.after, change.before]);
+                }
+            }
+            logged
+        });
+        logged.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The refs that should be there by the log, and are not: name and last target.
+    pub fn missing_refs(&self) -> Result<Vec<(RefName, ObjectId)>> {
+        let (operations, _) = self.operations()?;
+        let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
+        for change in operations.into_iter().flat_map(|operation| operation.refs) {
+            last.insert(change.name, change.after);
+        }
+        let mut missing = Vec::new();
+        for (name, id) in last {
+            if let (Some(id), None) = (id, self.ref_target(&name)?) {
+                missing.push((name, id));
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Whether the log is there at all.
+    pub fn has_operation_log(&self) -> bool {
+        self.operations_path().exists()
     }
 
     /// Finish what a killed process began: its last operation is logged, its objects are synced, its refs are perhaps not moved.

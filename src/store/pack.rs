@@ -32,6 +32,8 @@ pub struct PackWriter {
     length: u64,
     entries: Vec<IndexEntry>,
     added: HashSet<ObjectId>,
+    /// The store was found damaged: an object counts as stored only if it can be read.
+    distrust: bool,
     compressor: Compressor,
 }
 
@@ -49,6 +51,7 @@ impl Store {
             length: 0,
             entries: Vec::new(),
             added: HashSet::new(),
+            distrust: self.is_marked_damaged(),
             compressor: Compressor::new(),
         }
     }
@@ -58,7 +61,7 @@ impl PackWriter {
     /// Add an object unless the store has it; its id either way.
     pub fn add(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
         let id = hash(kind, data)?;
-        if !self.has(id) {
+        if !self.has(id, kind) {
             let compressed = self.compressor.compress(data)?;
             self.append(id, kind, data.len(), &compressed)?;
         }
@@ -74,7 +77,8 @@ impl PackWriter {
         let ids = in_parallel(blobs, |_, blob| hash(Kind::Blob, blob))?;
         let mut new = Vec::new();
         for (id, blob) in ids.iter().zip(blobs) {
-            if !stored.contains(id) && !self.has(*id) {
+            let known = !self.distrust && stored.contains(id);
+            if !known && !self.has(*id, Kind::Blob) {
                 // Reserved at once: the same text may come twice in one chat.
                 self.added.insert(*id);
                 new.push((*id, *blob));
@@ -141,8 +145,10 @@ impl PackWriter {
         Ok(())
     }
 
-    fn has(&self, id: ObjectId) -> bool {
-        self.added.contains(&id) || self.known.exists(id)
+    fn has(&self, id: ObjectId, kind: Kind) -> bool {
+        let stored =
+            |id| if self.distrust { self.known.is_sound(id, kind) } else { self.known.exists(id) };
+        self.added.contains(&id) || stored(id)
     }
 
     fn append(&mut self, id: ObjectId, kind: Kind, size: usize, compressed: &[u8]) -> Result<()> {

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gix::bstr::ByteSlice;
 use gix::refs::transaction::{Change, PreviousValue, RefEdit, RefLog};
 use gix::refs::{FullName, Target};
 use serde::{Deserialize, Serialize};
@@ -89,55 +88,7 @@ pub struct RefChange {
     pub after: Option<ObjectId>,
 }
 
-/// All refs below a prefix.
-#[derive(Debug, Default)]
-pub struct RefList {
-    /// Name and target, sorted by name.
-    pub refs: Vec<(RefName, ObjectId)>,
-    /// What could not be read, in words that name it.
-    pub broken: Vec<String>,
-}
-
 impl Store {
-    /// All refs that begin with `prefix`, such as `refs/heads/`.
-    pub fn refs(&self, prefix: &str) -> Result<RefList> {
-        let what = || format!("reading the refs of {}", self.git_dir.display());
-        let platform = self.refs.iter().map_err(Error::git(what()))?;
-        let prefix = prefix.try_into().map_err(Error::git(what()))?;
-        let mut list = RefList::default();
-        for found in platform.prefixed(prefix).map_err(Error::git(what()))? {
-            match found {
-                Ok(found) => {
-                    let name = found.name.as_bstr().to_str_lossy().into_owned();
-                    match found.target {
-                        // A lock or a temporary file that somebody left among the refs is no ref.
-                        _ if name.ends_with(".lock") => {}
-                        Target::Object(id) => list.refs.push((RefName(name), id)),
-                        Target::Symbolic(to) => {
-                            list.broken.push(format!("{name} points at another ref, {to:?}"))
-                        }
-                    }
-                }
-                Err(error) => list.broken.push(gix_message(&error)),
-            }
-        }
-        Ok(list)
-    }
-
-    /// Where a ref points, if it is there.
-    pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
-        let full = FullName::try_from(name.as_str())
-            .map_err(|_| Error::BadRefName { name: name.0.clone() })?;
-        let found = self
-            .refs
-            .try_find(full.as_ref())
-            .map_err(Error::git(format!("reading the ref {name}")))?;
-        Ok(found.and_then(|found| match found.target {
-            Target::Object(id) => Some(id),
-            Target::Symbolic(_) => None,
-        }))
-    }
-
     /// Move refs. Each must still be where its change says it was. The caller holds the store's lock and has logged the
     /// operation; nothing here can lose an object.
     pub(super) fn move_refs(&self, changes: &[RefChange]) -> Result<()> {
@@ -298,10 +249,6 @@ fn lock_path(target: &Path) -> PathBuf {
 fn is_left_behind(lock: &Path) -> bool {
     let written = fs::metadata(lock).and_then(|found| found.modified());
     written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_BEHIND))
-}
-
-fn gix_message(error: &dyn std::fmt::Display) -> String {
-    error.to_string().replace('\n', " ")
 }
 
 mod hex {

@@ -45,7 +45,28 @@ impl Health {
     }
 }
 
+/// There while the store is known to be damaged.
+const DAMAGED: &str = "damaged";
+
 impl Store {
+    /// Whether the last check found objects damaged or missing. As long as that is so, a snapshot takes nothing for stored that it
+    /// cannot read, and so mends what the files still have.
+    pub fn is_marked_damaged(&self) -> bool {
+        self.private_dir().join(DAMAGED).exists()
+    }
+
+    /// Remember what a check found.
+    pub fn mark_damaged(&self, damaged: bool) -> Result<()> {
+        let path = self.private_dir().join(DAMAGED);
+        if damaged == path.exists() {
+            return Ok(());
+        }
+        let dir = self.private_dir();
+        crate::durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        if damaged { fs::write(&path, "see `stvc check`\n") } else { fs::remove_file(&path) }
+            .map_err(Error::io(path))
+    }
+
     /// Read every object that the repository holds.
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
         let mut health = Health::default();
@@ -55,7 +76,7 @@ impl Store {
         let packs: Vec<_> = files.iter().filter(|path| has_extension(path, "idx")).collect();
         for path in files.iter().filter(|path| has_extension(path, "pack")) {
             if !path.with_extension("idx").exists() {
-                health.file(self, path, "it has no index, so git does not see it", true);
+                health.file(self, path, "it has no index, so git does not see it; a command was interrupted, or the index was lost", false);
             }
         }
         for index in packs {
@@ -174,23 +195,36 @@ impl Store {
             Ok(text) => text,
             Err(error) => return Some(error.to_string()),
         };
-        let parsed = gix::config::parse::Events::from_bytes(&text, None);
-        let Ok(text) = std::str::from_utf8(&text) else {
-            return Some("it is no UTF-8".into());
+        let config = match gix::config::File::try_from(String::from_utf8_lossy(&text).as_ref()) {
+            Ok(config) => config,
+            Err(error) => return Some(error.to_string().replace('\n', " ")),
         };
-        let has = |words: &str| text.lines().any(|line| line.trim() == words);
-        match parsed {
-            Err(error) => Some(error.to_string()),
-            Ok(_)
-                if !has("bare = true")
-                    && self.git_dir.file_name().is_some_and(|name| name != ".git") =>
-            {
-                Some("it does not say that the repository is bare".into())
-            }
-            Ok(_) if !has("repositoryformatversion = 0") && !has("repositoryformatversion = 1") => {
-                Some("it names no repository format".into())
-            }
-            Ok(_) => None,
+        let switch = |key: &str| match config.boolean(key) {
+            Ok(None) => Err(format!("{key} is missing")),
+            Err(_) => Err(format!("{key} is neither true nor false")),
+            Ok(Some(on)) => Ok(on),
+        };
+        let version =
+            config.string("core.repositoryformatversion").map(|version| version.to_string());
+        let is_inner = self.git_dir.file_name().is_some_and(|name| name == ".git");
+        if !matches!(version.as_deref(), Some("0" | "1")) {
+            return Some("core.repositoryformatversion is neither 0 nor 1".into());
         }
+        // A clone with a work tree says what it is, too.
+        match switch("core.bare") {
+            Ok(true) => {}
+            Ok(false) if is_inner => {}
+            Ok(false) => return Some("it does not say that the repository is bare".into()),
+            Err(why) => return Some(why),
+        }
+        let optional = [
+            "core.filemode",
+            "core.logallrefupdates",
+            "core.ignorecase",
+            "core.precomposeunicode",
+            "core.symlinks",
+        ];
+        let bad = optional.iter().find(|key| config.boolean(**key).is_err());
+        bad.map(|key| format!("{key} is neither true nor false"))
     }
 }

@@ -1,0 +1,141 @@
+//! How long a command takes, how much memory it needs, how large a folder is.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::table::Value;
+
+/// Run a command that must succeed; what it prints is thrown away.
+pub fn run(mut command: Command) {
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let output = command.stderr(Stdio::piped()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// What something cost.
+#[derive(Clone, Copy)]
+pub struct Cost {
+    /// By the clock on the wall.
+    wall: Duration,
+    /// On all cores, commands only; only Linux says.
+    cpu: Option<Duration>,
+}
+
+/// What these commands cost, one after the other.
+pub fn time(commands: Vec<Command>) -> Cost {
+    time_of(|| commands.into_iter().for_each(run))
+}
+
+/// What a piece of this program costs.
+pub fn time_of(work: impl FnOnce()) -> Cost {
+    settle();
+    let (begin, cpu) = (Instant::now(), cpu_of_commands());
+    work();
+    let wall = begin.elapsed();
+    let cpu = cpu_of_commands().zip(cpu).map(|(after, before)| after - before);
+    Cost { wall, cpu }
+}
+
+/// What all commands have used up to now, to a hundredth of a second.
+fn cpu_of_commands() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, after_name) = text.rsplit_once(") ")?;
+    let ticks = after_name.split(' ').skip(13).take(2);
+    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 10))
+}
+
+/// Write out what earlier steps left in the cache: a tool that syncs must not pay for one that does not.
+fn settle() {
+    let _ = Command::new("sync").status();
+}
+
+/// Measure each contestant once a round, in turn and beginning with another one each time. `prepare` is not measured.
+pub fn rounds<const N: usize>(
+    count: usize,
+    mut prepare: impl FnMut(),
+    contestants: [&mut dyn FnMut() -> Cost; N],
+) -> [Vec<Cost>; N] {
+    let mut times = [const { Vec::new() }; N];
+    for round in 0..count {
+        prepare();
+        for n in 0..N {
+            let turn = (round + n) % N;
+            times[turn].push(contestants[turn]());
+        }
+    }
+    times
+}
+
+/// The median of the times by the clock.
+pub fn wall(costs: &[Cost]) -> Value {
+    let mut times: Vec<_> = costs.iter().map(|cost| cost.wall).collect();
+    times.sort();
+    Value::Time(times[times.len() / 2])
+}
+
+/// The mean of the times on the cores: the ticks are too coarse for a median.
+pub fn cpu(costs: &[Cost]) -> Value {
+    let times: Option<Vec<_>> = costs.iter().map(|cost| cost.cpu).collect();
+    times.map_or(Value::Unknown, |times| {
+        Value::Time(times.iter().sum::<Duration>() / times.len() as u32)
+    })
+}
+
+/// The length of all files below `dir`, together.
+pub fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).expect("list a folder");
+    let size_of = |entry: fs::DirEntry| {
+        let found = entry.metadata().expect("look at a file");
+        if found.is_dir() { size(&entry.path()) } else { found.len() }
+    };
+    entries.flatten().map(size_of).sum()
+}
+
+/// The most memory a command needs, in bytes; only Linux says.
+pub fn peak_memory(command: Command) -> Option<u64> {
+    if !cfg!(target_os = "linux") {
+        run(command);
+        None
+    } else if Path::new(GNU_TIME).exists() {
+        Some(peak_by_time(&command))
+    } else {
+        Some(peak_by_looking(command))
+    }
+}
+
+const GNU_TIME: &str = "/usr/bin/time";
+
+fn peak_by_time(command: &Command) -> u64 {
+    let report = std::env::temp_dir().join(format!("stvc-bench-{}", std::process::id()));
+    let mut timed = Command::new(GNU_TIME);
+    timed.args(["-f", "%M", "-o"]).arg(&report);
+    timed.arg(command.get_program()).args(command.get_args());
+    run(timed);
+    let text = fs::read_to_string(&report).expect("read what time says");
+    let _ = fs::remove_file(&report);
+    text.trim().parse::<u64>().expect("a number of kilobytes") * 1024
+}
+
+/// Look at the high-water mark until the process is gone; what it needs in its last millisecond is missed.
+fn peak_by_looking(mut command: Command) -> u64 {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("start a command");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().expect("ask for a process").is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = mark.and_then(|mark| mark.trim().strip_suffix(" kB")?.parse().ok());
+        peak = peak.max(kilobytes.unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    peak * 1024
+}

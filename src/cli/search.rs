@@ -1,0 +1,113 @@
+use serde_json::json;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::args::{self, Only};
+use super::json::MatchLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{age, clean, count, cut, cut_middle, name, short};
+use crate::ops::search::{Excerpt, Match, Options, Part, Place};
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options {
+        text: args.text.join(" "),
+        phrase: args.phrase,
+        timeline: args.timeline.clone(),
+        only: args.only.map(|only| match only {
+            Only::Chat => Part::Chat,
+            Only::Lorebook => Part::Lorebook,
+        }),
+        limit: args.limit,
+    };
+    let report = ops::search::search(workspace, &options, &mut out.progress())?;
+    let columns = out.columns();
+    for found in &report.matches {
+        out.object(&MatchLine::from(found));
+        out.line(head_line(found, workspace, columns));
+        out.line(format!("    {}", marked(&found.excerpt, columns - 4)));
+    }
+    match (report.matches.len(), report.more) {
+        (0, _) => {
+            out.say(format!("Nothing found in {}.", count(report.snapshots as u64, "snapshot")))
+        }
+        (_, true) => out.say(paint(LOOK.dim, "… and more; -n N shows more of them")),
+        (1, false) => out.say("1 match."),
+        (many, false) => out.say(format!("{many} matches.")),
+    }
+    for broken in &report.broken {
+        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
+    }
+    let counts = json!({
+        "matches": report.matches.len(), "more": report.more, "snapshots": report.snapshots, "texts": report.texts,
+    });
+    out.summary("search", report.broken.is_empty(), counts);
+    Ok(if report.broken.is_empty() { super::DONE } else { super::PARTLY })
+}
+
+/// Id, chat, message or entry, age, what became of it.
+fn head_line(found: &Match, workspace: &Workspace, columns: usize) -> String {
+    let mut facts = vec![age(found.snapshot.time, workspace.now)];
+    let place = match &found.place {
+        Place::Message { index, name, hidden, swipe } => {
+            if *hidden {
+                facts.push("hidden".into());
+            }
+            // Counted from 1, as SillyTavern shows it.
+            facts.extend(swipe.map(|(n, of)| format!("swipe {} of {of}, not shown", n + 1)));
+            format!("#{index} {}", cut(&clean(name), 30))
+        }
+        Place::Entry { uid, title } => match uid {
+            Some(uid) => {
+                format!("lorebook entry {} {}", cut(&clean(uid), 12), cut(&clean(title), 30))
+            }
+            None => "lorebook".into(),
+        },
+    };
+    let place = place.trim_end();
+    let lost = match (found.live, found.deleted) {
+        (true, _) => "",
+        (false, true) => ", deleted chat",
+        (false, false) => ", no longer in it",
+    };
+    let facts = facts.join(", ");
+    let taken = 10 + 1 + 2 + place.width() + 2 + facts.width() + lost.len();
+    let label = cut_middle(&name(&found.timeline), columns.saturating_sub(taken).max(20));
+    format!(
+        "{} {}  {place}  {}{}",
+        paint(LOOK.id, short(found.snapshot.id)),
+        paint(LOOK.name, label),
+        paint(LOOK.dim, facts),
+        paint(LOOK.warn, lost)
+    )
+}
+
+/// The piece of text with what was found in colour, cut at `columns`.
+fn marked(excerpt: &Excerpt, columns: usize) -> String {
+    let Excerpt { text, marks } = excerpt;
+    let mut out = String::new();
+    let mut room = columns;
+    let mut at = 0;
+    let ends = marks.iter().flat_map(|mark| [(mark.start, false), (mark.end, true)]);
+    for (end, is_mark) in ends.chain([(text.len(), false)]) {
+        let piece = clean(text.get(at..end).unwrap_or_default());
+        let fits = piece.width() < room || (end == text.len() && piece.width() == room);
+        let shown = if fits { piece } else { shorten(&piece, room) };
+        room = if fits { room - shown.width() } else { 0 };
+        out.push_str(&if is_mark { paint(LOOK.tag, &shown) } else { shown });
+        if room == 0 {
+            break;
+        }
+        at = end;
+    }
+    out
+}
+
+/// Cut even if it would just fit: more text follows.
+fn shorten(text: &str, columns: usize) -> String {
+    let mut width = 0;
+    let kept = text.chars().take_while(|c| {
+        width += c.width().unwrap_or(0);
+        width < columns
+    });
+    format!("{}…", kept.collect::<String>())
+}
