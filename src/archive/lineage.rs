@@ -4,6 +4,7 @@
 //! checkpoint's link, recaps, copies of the lorebook. Each message has an [`Identity`] without those; a [`Chain`] of them tells at
 //! every length whether two chats began alike.
 
+use crate::parallel::in_parts;
 use crate::st::Raw;
 
 /// What a message says, without what is flipped on it afterwards.
@@ -130,9 +131,11 @@ impl Link {
 impl Chain {
     /// The chain of these lines.
     pub fn of(lines: &[&[u8]]) -> Self {
-        let mut chain = Self::default();
-        for line in lines {
-            chain.push(Identity::of(line));
+        let mut chain = Self(Vec::with_capacity(lines.len()));
+        let identities =
+            |part: &[&[u8]]| part.iter().map(|line| Identity::of(line)).collect::<Vec<_>>();
+        for identity in in_parts(lines, 256, identities).into_iter().flatten() {
+            chain.push(identity);
         }
         chain
     }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::manifest::{FileRecord, Manifest, Role};
 use super::write::entry_file;
 use super::{Blake3, Error, Result};
+use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};
-use crate::store::{EntryKind, ObjectId, Reader, TreeEntry};
+use crate::store::{EntryKind, Kind, ObjectId, Reader, TreeEntry};
 
 /// A snapshot's tree with its manifest: what is where, before any message is read.
 pub struct Tree {
@@ -28,6 +29,15 @@ pub struct StoredBook {
     pub book: ObjectId,
     /// File name to entry; empty for a book that was stored whole.
     pub entries: HashMap<String, ObjectId>,
+}
+
+/// What is hashed while a chat is rebuilt.
+#[derive(Clone, Copy)]
+enum Trust {
+    /// Each message.
+    Nothing,
+    /// The caller hashes the whole.
+    Whole,
 }
 
 /// One rebuilt file.
@@ -167,13 +177,24 @@ impl Tree {
 
     /// Rebuild one file and hold it against the manifest.
     pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<MaterialFile> {
+        if record.role == Role::Chat {
+            // The hash of the whole covers every message. Only if it is wrong is each one hashed, to name the damaged one.
+            let quick = self.rebuild_chat(reader, record.bytes, Trust::Whole);
+            if let Some(file) = quick.ok().and_then(|bytes| self.checked(record, bytes).ok()) {
+                return Ok(file);
+            }
+        }
         let bytes = match record.role {
-            Role::Chat => self.rebuild_chat(reader, record.bytes)?,
+            Role::Chat => self.rebuild_chat(reader, record.bytes, Trust::Nothing)?,
             Role::Lorebook => self.rebuild_book(reader)?,
             Role::Group => {
                 reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
             }
         };
+        self.checked(record, bytes)
+    }
+
+    fn checked(&self, record: &FileRecord, bytes: Vec<u8>) -> Result<MaterialFile> {
         let blake3 = Blake3::of(&bytes);
         if bytes.len() as u64 != record.bytes || blake3 != record.blake3 {
             return Err(Error::Differs { tree: self.id, path: record.path.clone() });
@@ -186,11 +207,11 @@ impl Tree {
         })
     }
 
-    fn rebuild_chat(&self, reader: &Reader, length: u64) -> Result<Vec<u8>> {
+    fn rebuild_chat(&self, reader: &Reader, length: u64, trust: Trust) -> Result<Vec<u8>> {
         let lines: Vec<ObjectId> = self.header.iter().chain(&self.messages).copied().collect();
         // The manifest's word is checked before memory is reserved on it.
         let mut chat = Vec::with_capacity(length.min(1 << 30) as usize);
-        let parts = read_in_parallel(reader, &lines)?;
+        let parts = read_lines(reader, &lines, trust)?;
         for (n, part) in parts.iter().enumerate() {
             if n > 0 {
                 chat.push(b'\n');
@@ -223,36 +244,41 @@ impl Tree {
     }
 }
 
-/// The parts of a chat, each thread's stretch of lines joined.
-fn read_in_parallel(reader: &Reader, ids: &[ObjectId]) -> Result<Vec<Vec<u8>>> {
-    let read = |reader: &Reader, ids: &[ObjectId]| -> Result<Vec<u8>> {
+/// The manifest alone: two objects, however long the chat is.
+pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
+    let root = reader.tree(tree)?;
+    let incomplete = || Error::Incomplete { tree, why: "it has no snapshot.json".into() };
+    Manifest::decode(tree, &reader.blob(find(&root, "snapshot.json").ok_or_else(incomplete)?.id)?)
+}
+
+/// The first message alone.
+pub fn first_message(reader: &Reader, tree: ObjectId) -> Option<ObjectId> {
+    let mut at = tree;
+    for name in ["chat", "messages", "000"] {
+        at = find(&reader.tree(at).ok()?, name)?.id;
+    }
+    Some(reader.tree(at).ok()?.first()?.id)
+}
+
+/// The parts of a chat, each core's stretch of lines joined.
+fn read_lines(reader: &Reader, ids: &[ObjectId], trust: Trust) -> Result<Vec<Vec<u8>>> {
+    let readers = reader.shared();
+    let read = |ids: &[ObjectId]| -> Result<Vec<u8>> {
+        let reader = readers.reader();
         let mut joined = Vec::new();
         let mut buffer = Vec::new();
         for (n, id) in ids.iter().enumerate() {
             if n > 0 {
                 joined.push(b'\n');
             }
-            joined.extend_from_slice(reader.read(*id, crate::store::Kind::Blob, &mut buffer)?);
+            joined.extend_from_slice(match trust {
+                Trust::Whole => reader.read_unchecked(*id, &mut buffer)?,
+                Trust::Nothing => reader.read(*id, Kind::Blob, &mut buffer)?,
+            });
         }
         Ok(joined)
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    if threads == 1 || ids.len() < 256 {
-        return Ok(if ids.is_empty() { Vec::new() } else { vec![read(reader, ids)?] });
-    }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = ids
-            .chunks(ids.len().div_ceil(threads))
-            .map(|part| {
-                let reader = reader.clone();
-                scope.spawn(move || read(&reader, part))
-            })
-            .collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    })
+    in_parts(ids, 256, read).into_iter().collect()
 }
 
 fn find<'t>(entries: &'t [TreeEntry], name: &str) -> Option<&'t TreeEntry> {

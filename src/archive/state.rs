@@ -28,6 +28,8 @@ pub struct State<'a> {
     pub timeline: &'a TimelineName,
     /// The chat, split.
     pub chat: Chat<'a>,
+    /// The chat's bytes.
+    pub chat_bytes: &'a [u8],
     /// The lorebook, if the chat has one and its file is there.
     pub book: Option<BookState<'a>>,
     /// The group's file, for group chats.
@@ -54,7 +56,7 @@ impl<'a> State<'a> {
         let chat = Chat::split(bytes, timeline.is_group());
         let files = vec![record(Role::Chat, None, path, bytes)];
         let manifest = Manifest::new(timeline, files, chat.message_count() as u64, None);
-        Self { timeline, chat, book: None, group: None, manifest }
+        Self { timeline, chat, chat_bytes: bytes, book: None, group: None, manifest }
     }
 
     fn build(
@@ -80,7 +82,7 @@ impl<'a> State<'a> {
         );
         files.extend(group.map(|group| record(Role::Group, None, group.path, group.bytes)));
         let manifest = Manifest::new(&captured.name, files, chat.message_count() as u64, cut_at);
-        Self { timeline: &captured.name, chat, book, group, manifest }
+        Self { timeline: &captured.name, chat, chat_bytes, book, group, manifest }
     }
 }
 

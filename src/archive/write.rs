@@ -1,9 +1,11 @@
 //! From a state to a tree. See `docs/format.md` for the layout.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use super::known::objects_below;
-use super::{Result, State};
+use super::known::{Folders, Previous};
+use super::{Blake3, Result, State};
+use crate::parallel::in_parts;
 use crate::st::cut;
 use crate::store::names::tree_segment;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
@@ -12,39 +14,35 @@ use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 pub(super) const PER_FOLDER: usize = 100;
 
 /// A state that is in the pack now.
-#[derive(Clone, Copy, Debug)]
 pub struct Written {
     /// Its tree.
     pub tree: ObjectId,
-    /// How many entries its lorebook has.
-    pub entries: usize,
+    /// Its folders of messages, to be known next time.
+    pub folders: Folders,
+    /// The messages of folders that were not known: all that can be new.
+    pub fresh: Vec<Range<usize>>,
 }
 
-/// Add the objects of `state` to `pack`. `previous` is the tree of a stored snapshot that shares much with it.
+/// Add the objects of `state` to `pack`. `previous` is the tree of a stored snapshot that shares much with it, `folders` what is known
+/// of that snapshot's folders.
 pub fn write(
     state: &State<'_>,
     pack: &mut PackWriter,
     reader: &Reader,
     previous: Option<ObjectId>,
+    folders: &Folders,
 ) -> Result<Written> {
-    let known = match previous {
-        Some(tree) => objects_below(reader, tree)?,
-        None => HashSet::new(),
-    };
-    let mut root = vec![TreeEntry::tree("chat", add_chat(state, pack, &known)?)];
-    let mut entries = 0;
+    let previous = previous.map(|tree| Previous::read(reader, tree)).unwrap_or_default();
+    let chat = add_chat(state, pack, reader, &previous, folders)?;
+    let mut root = vec![TreeEntry::tree("chat", chat.tree)];
     if let Some(book) = state.book {
         let cut = cut(book.file.bytes);
-        entries = cut.entries.len();
         let mut folder = vec![TreeEntry::blob("book.json", pack.add(Kind::Blob, &cut.book)?)];
         if !cut.entries.is_empty() {
             let values: Vec<_> = cut.entries.iter().map(|(_, value)| *value).collect();
-            let ids = pack.add_blobs(&values, &known)?;
-            let named = cut
-                .entries
-                .iter()
-                .zip(ids)
-                .map(|((key, _), id)| TreeEntry::blob(entry_file(key.as_bytes()), id));
+            let ids = pack.add_blobs(&values, &previous.entries)?;
+            let named = cut.entries.iter().zip(ids);
+            let named = named.map(|((key, _), id)| TreeEntry::blob(entry_file(key.as_bytes()), id));
             folder.push(TreeEntry::tree("entries", add_tree(pack, &named.collect::<Vec<_>>())?));
         }
         let folder = add_tree(pack, &folder)?;
@@ -55,38 +53,93 @@ pub fn write(
         root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group.bytes)?));
     }
     root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &state.manifest.encode())?));
-    Ok(Written { tree: add_tree(pack, &root)?, entries })
+    Ok(Written { tree: add_tree(pack, &root)?, ..chat })
 }
 
 /// Add the objects of the chat alone; its tree, which is the same for the same bytes.
-pub fn write_chat(state: &State<'_>, pack: &mut PackWriter) -> Result<ObjectId> {
-    add_chat(state, pack, &HashSet::new())
+pub fn write_chat(state: &State<'_>, pack: &mut PackWriter, reader: &Reader) -> Result<ObjectId> {
+    Ok(add_chat(state, pack, reader, &Previous::default(), &Folders::default())?.tree)
+}
+
+/// A folder of messages on its way into the store.
+struct Folder<'m> {
+    name: String,
+    first: usize,
+    messages: &'m [&'m [u8]],
+    hash: Blake3,
+    /// Its tree, if it is known.
+    tree: Option<ObjectId>,
 }
 
 fn add_chat(
     state: &State<'_>,
     pack: &mut PackWriter,
-    known: &HashSet<ObjectId>,
-) -> Result<ObjectId> {
+    reader: &Reader,
+    previous: &Previous,
+    known: &Folders,
+) -> Result<Written> {
     let mut chat = Vec::new();
     if let Some(header) = state.chat.header {
         chat.push(TreeEntry::blob("header.json", pack.add(Kind::Blob, header)?));
     }
-    let messages = pack.add_blobs(&state.chat.messages, known)?;
-    let mut folders = Vec::with_capacity(messages.len().div_ceil(PER_FOLDER));
-    for (folder, ids) in messages.chunks(PER_FOLDER).enumerate() {
-        let first = folder * PER_FOLDER;
-        let entries: Vec<_> = ids
-            .iter()
-            .enumerate()
-            .map(|(n, id)| TreeEntry::blob(message_file(first + n), *id))
-            .collect();
-        folders.push(TreeEntry::tree(message_folder(folder), add_tree(pack, &entries)?));
+    let mut list = folders_of(state);
+    if !pack.distrusts_store() {
+        for folder in &mut list {
+            // What is known must also be in the snapshot before: that is where it is sure to be durable.
+            folder.tree = known.get(folder.hash).filter(|tree| previous.has_folder(*tree));
+        }
     }
-    if !folders.is_empty() {
-        chat.push(TreeEntry::tree("messages", add_tree(pack, &folders)?));
+    let unknown = list.iter().filter(|folder| folder.tree.is_none());
+    let stored: HashSet<_> =
+        unknown.clone().flat_map(|folder| previous.messages(reader, &folder.name)).collect();
+    let fresh: Vec<_> =
+        unknown.clone().map(|folder| folder.first..folder.first + folder.messages.len()).collect();
+    let lines: Vec<&[u8]> = unknown.flat_map(|folder| folder.messages).copied().collect();
+    let mut ids = pack.add_blobs(&lines, &stored)?.into_iter();
+
+    let mut folders = Folders::default();
+    let mut entries = Vec::with_capacity(list.len());
+    for folder in list {
+        let tree = match folder.tree {
+            Some(tree) => tree,
+            None => {
+                let numbers = folder.first..folder.first + folder.messages.len();
+                let messages =
+                    numbers.zip(ids.by_ref()).map(|(n, id)| TreeEntry::blob(message_file(n), id));
+                add_tree(pack, &messages.collect::<Vec<_>>())?
+            }
+        };
+        folders.insert(folder.hash, tree);
+        entries.push(TreeEntry::tree(folder.name, tree));
     }
-    add_tree(pack, &chat)
+    if !entries.is_empty() {
+        chat.push(TreeEntry::tree("messages", add_tree(pack, &entries)?));
+    }
+    Ok(Written { tree: add_tree(pack, &chat)?, folders, fresh })
+}
+
+/// The folders of a chat with the hashes of their bytes, on all cores.
+fn folders_of<'m>(state: &'m State<'_>) -> Vec<Folder<'m>> {
+    let mut begin = state.chat.header.map_or(0, |header| header.len() + 1);
+    let chunks = state.chat.messages.chunks(PER_FOLDER).enumerate().map(|(n, messages)| {
+        // Messages stand one after the other in the file, with a line feed between.
+        let end = begin + messages.iter().map(|line| line.len() + 1).sum::<usize>() - 1;
+        let bytes = &state.chat_bytes[begin..end];
+        begin = end + 1;
+        (n, messages, bytes)
+    });
+    let chunks: Vec<_> = chunks.collect();
+    let folder = |(n, messages, bytes): &(usize, &'m [&'m [u8]], &[u8])| Folder {
+        name: message_folder(*n),
+        first: n * PER_FOLDER,
+        messages,
+        hash: Blake3::of(bytes),
+        tree: None,
+    };
+    in_parts(&chunks, 8, |part| part.iter().map(folder).collect::<Vec<_>>())
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn add_tree(pack: &mut PackWriter, entries: &[TreeEntry]) -> Result<ObjectId> {

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::SnapshotId;
+use crate::archive::{Blake3, Folders, SnapshotId};
 use crate::st::{Captured, CapturedFile, Groups, Stamp, TimelineName};
 use crate::store::Store;
 
@@ -121,4 +121,23 @@ impl Cache {
 fn now_ns() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// What is known of the folders of a timeline's newest snapshot. A file each, read only when its timeline changed.
+pub(super) fn load_folders(store: &Store, timeline: &TimelineName) -> Folders {
+    fs::read(folders_path(store, timeline))
+        .map_or_else(|_| Folders::default(), |bytes| Folders::decode(&bytes))
+}
+
+/// Know them next time. That it fails matters to nobody.
+pub(super) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Folders) {
+    let path = folders_path(store, timeline);
+    let _ = fs::create_dir_all(crate::durable::parent(&path));
+    // Damage is seen when it is read, so a torn file does no harm.
+    let _ = fs::write(path, folders.encode());
+}
+
+fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {
+    let name = Blake3::of(timeline.as_str().as_bytes()).to_string();
+    store.private_dir().join("folders").join(&name[..32])
 }

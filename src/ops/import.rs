@@ -16,7 +16,7 @@ use super::snapshot::{self, Taken};
 use super::weave::{Insertion, weave};
 use super::{Result, Workspace};
 use crate::archive::lineage::Chain;
-use crate::archive::{self, Kind, NewSnapshot, State, Tree};
+use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::progress::Monitor;
 use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time};
@@ -241,11 +241,12 @@ impl<'a> Sorting<'a> {
         candidate.load_chats(lineage, &self.reader);
         let name = candidate.name.clone();
         let state = State::chat_only(&name, &name.file(), &bytes);
-        if !candidate.chats.insert(archive::write_chat(&state, &mut session.pack)?) {
+        if !candidate.chats.insert(archive::write_chat(&state, &mut session.pack, &self.reader)?) {
             entry.outcome = Outcome::Known(name);
             return Ok(entry);
         }
-        let written = archive::write(&state, &mut session.pack, &self.reader, None)?;
+        let written =
+            archive::write(&state, &mut session.pack, &self.reader, None, &Folders::default())?;
         let new = NewSnapshot {
             manifest: &state.manifest,
             chat: &state.chat,

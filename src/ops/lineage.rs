@@ -53,12 +53,10 @@ impl Newcomer {
             st::Message::read(line).and_then(|message| st::send_time(message.send_date()?))
         };
         let chat = Chat { header: chat.header, messages: Vec::new() };
-        Self {
-            name: name.clone(),
-            chain: Chain::of(lines),
-            main_chat: st::metadata(&chat, name, group).and_then(st::main_chat),
-            sent: lines.iter().map(sent).collect(),
-        }
+        let main_chat = st::metadata(&chat, name, group).and_then(st::main_chat);
+        // When messages were sent settles the order of forks, and matters for nothing else.
+        let sent = if main_chat.is_some() { lines.iter().map(sent).collect() } else { Vec::new() };
+        Self { name: name.clone(), chain: Chain::of(lines), main_chat, sent }
     }
 
     /// The timeline that `main_chat` names.

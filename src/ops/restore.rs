@@ -3,6 +3,7 @@
 //! Order: rebuild and check against the manifest; look at what is in the way; with `overwrite`, store what is there first; log the
 //! operation; write each file, read it back and compare. Nothing is written before all of it has been rebuilt.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -137,19 +138,24 @@ fn restore_to(
 }
 
 /// One file that goes into the library: what is there now, and what shall be.
-struct Planned {
+struct Planned<'c> {
     path: LibraryPath,
     now: Option<Vec<u8>>,
-    new: Vec<u8>,
+    new: Cow<'c, [u8]>,
+    blake3: Blake3,
     /// Whether `new` is what the snapshot has.
     stored: bool,
     /// Whether what is there may be changed without `overwrite`: a chat listed in its group's file takes nothing away.
     harmless: bool,
 }
 
-impl Planned {
+impl Planned<'_> {
     fn replaces(&self) -> bool {
-        self.now.as_ref().is_some_and(|now| *now != self.new)
+        self.now.is_some() && !self.is_there()
+    }
+
+    fn is_there(&self) -> bool {
+        self.now.as_deref() == Some(&*self.new)
     }
 }
 
@@ -176,7 +182,8 @@ fn restore_in_place(
                 plan.push(Planned {
                     path: file.path.clone(),
                     now,
-                    new: file.bytes.clone(),
+                    new: Cow::Borrowed(&file.bytes),
+                    blake3: file.blake3,
                     stored: true,
                     harmless: false,
                 });
@@ -197,12 +204,12 @@ fn restore_in_place(
         let changes =
             keep_former_bytes(workspace, &snapshot, &plan, safety.as_ref(), &mut session)?;
         session.finish(lock, changes)?;
-        for file in plan.iter().filter(|file| file.now.as_ref() != Some(&file.new)) {
+        for file in plan.iter().filter(|file| !file.is_there()) {
             let existing = if file.now.is_some() { Existing::Replace } else { Existing::Keep };
             st::write(&root, &file.path, &file.new, existing)?;
         }
     }
-    if plan.iter().any(|file| file.now.as_ref() != Some(&file.new)) && !options.dry_run {
+    if plan.iter().any(|file| !file.is_there()) && !options.dry_run {
         findings.push(
             Finding::new(
                 "reload-sillytavern",
@@ -215,9 +222,9 @@ fn restore_in_place(
     }
     let files = plan.iter().map(|file| FileAction {
         path: file.path.clone(),
-        action: if file.now.as_ref() == Some(&file.new) { Action::Keep } else { Action::Write },
+        action: if file.is_there() { Action::Keep } else { Action::Write },
         bytes: file.new.len() as u64,
-        blake3: Blake3::of(&file.new),
+        blake3: file.blake3,
         replaces: file.replaces(),
     });
     let files = files.collect();
@@ -232,7 +239,7 @@ fn plan_group(
     path: &LibraryPath,
     now: Vec<u8>,
     findings: &mut Vec<Finding>,
-) -> Planned {
+) -> Planned<'static> {
     let name = &snapshot.timeline;
     let chat = contents.chat();
     let mut new = st::list_in_group(&now, name);
@@ -258,7 +265,15 @@ fn plan_group(
         );
     }
     let new = new.unwrap_or_else(|| now.clone());
-    Planned { path: path.clone(), now: Some(now), new, stored: false, harmless }
+    let blake3 = Blake3::of(&new);
+    Planned {
+        path: path.clone(),
+        now: Some(now),
+        new: Cow::Owned(new),
+        blake3,
+        stored: false,
+        harmless,
+    }
 }
 
 /// Snapshot what is on disk for this timeline, unless its newest snapshot has it already.
@@ -278,11 +293,11 @@ fn take_safety(
     };
     let taken = match (look.head, look.unchanged) {
         (Some(head), true) => head,
-        (head, _) => session.take(
-            &captured,
-            Kind::SAFETY,
-            head.map(Follows::previous).unwrap_or_default(),
-        )?,
+        (head, _) => {
+            session
+                .take(&captured, Kind::SAFETY, head.map(Follows::previous).unwrap_or_default())?
+                .0
+        }
     };
     Ok(Some((taken, captured)))
 }
@@ -291,13 +306,13 @@ fn take_safety(
 fn keep_former_bytes(
     workspace: &Workspace,
     snapshot: &Snapshot,
-    plan: &[Planned],
+    plan: &[Planned<'_>],
     safety: Option<&(Snapshot, Captured)>,
     session: &mut Session<'_>,
 ) -> Result<Vec<FileChange>> {
     let mut kept = Vec::new();
     let mut changes = Vec::new();
-    for file in plan.iter().filter(|file| file.now.as_ref() != Some(&file.new)) {
+    for file in plan.iter().filter(|file| !file.is_there()) {
         let before = match &file.now {
             None => None,
             Some(now) => {

@@ -1,11 +1,15 @@
 //! The new objects and ref moves of one command, made durable together at its end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
+use super::cache;
 use super::lineage::Origin;
 use super::{Result, Workspace, resolve};
 use crate::archive::lineage::Identity;
-use crate::archive::{self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, branch};
+use crate::archive::{
+    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
+};
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, Captured, TimelineName};
 use crate::store::{
@@ -59,6 +63,7 @@ pub(super) struct Session<'a> {
     pub(super) pack: PackWriter,
     moves: BTreeMap<RefName, RefChange>,
     message: Option<&'a str>,
+    folders: Vec<(TimelineName, Folders)>,
 }
 
 impl<'a> Session<'a> {
@@ -67,25 +72,34 @@ impl<'a> Session<'a> {
         store: &'a Store,
         message: Option<&'a str>,
     ) -> Self {
-        Self { workspace, store, pack: store.pack_writer(), moves: BTreeMap::new(), message }
+        Self {
+            workspace,
+            store,
+            pack: store.pack_writer(),
+            moves: BTreeMap::new(),
+            message,
+            folders: Vec::new(),
+        }
     }
 
-    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch.
+    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
     pub(super) fn take(
         &mut self,
         captured: &Captured,
         kind: Kind,
         follows: Follows,
-    ) -> Result<Snapshot> {
+    ) -> Result<(Snapshot, Vec<Range<usize>>)> {
         let old = follows.renamed_from.clone();
-        let snapshot = self.commit(&State::of(captured), kind, follows)?;
+        let known = cache::load_folders(self.store, old.as_ref().unwrap_or(&captured.name));
+        let (snapshot, written) = self.commit(&State::of(captured), kind, follows, &known)?;
+        self.folders.push((captured.name.clone(), written.folders));
         self.move_ref(branch(&captured.name), snapshot.id)?;
         if let Some(old) = old {
             let name = branch(&old);
             let before = self.store.ref_target(&name)?;
             self.moves.insert(name.clone(), RefChange { name, before, after: None });
         }
-        Ok(snapshot)
+        Ok((snapshot, written.fresh))
     }
 
     /// Store a state; no branch moves.
@@ -94,8 +108,10 @@ impl<'a> Session<'a> {
         state: &State<'_>,
         kind: Kind,
         follows: Follows,
-    ) -> Result<Snapshot> {
-        let written = archive::write(state, &mut self.pack, &self.store.reader(), follows.tree)?;
+        known: &Folders,
+    ) -> Result<(Snapshot, Written)> {
+        let written =
+            archive::write(state, &mut self.pack, &self.store.reader(), follows.tree, known)?;
         let group = state.group.map(|group| group.bytes);
         let new = NewSnapshot {
             manifest: &state.manifest,
@@ -112,7 +128,7 @@ impl<'a> Session<'a> {
         };
         let bytes = commit::encode(&new.commit());
         let id = self.pack.add(ObjectKind::Commit, &bytes)?;
-        Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
+        Ok((Snapshot::read(&commit::decode(id, &bytes)?)?, written))
     }
 
     /// What a checkpoint of a timeline follows: the longest of its snapshots that is a beginning of `state`, else the newest that
@@ -156,16 +172,15 @@ impl<'a> Session<'a> {
     /// Whether nothing that `head` says is said in `state`.
     fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> bool {
         let reader = self.store.reader();
-        let Ok(tree) = Tree::open(&reader, head.tree) else { return false };
         let Some(first) = state.chat.messages.first() else { return false };
         let mut known = HashMap::new();
-        let begins_alike = tree
-            .messages()
-            .first()
-            .is_some_and(|id| identity(&reader, *id, &mut known) == Some(Identity::of(first)));
-        if begins_alike || tree.messages().is_empty() {
+        // Nearly every save begins as the last one did, and then no other message need be read.
+        let begins_alike = archive::first_message(&reader, head.tree)
+            .is_none_or(|id| identity(&reader, id, &mut known) == Some(Identity::of(first)));
+        if begins_alike {
             return false;
         }
+        let Ok(tree) = Tree::open(&reader, head.tree) else { return false };
         let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
         !tree
             .messages()
@@ -187,6 +202,9 @@ impl<'a> Session<'a> {
         let refs = self.moves.into_values().collect();
         let effect = Effect { refs, files, undoes: None };
         self.store.transact(lock, self.workspace.timestamp(), effect)?;
+        for (timeline, folders) in &self.folders {
+            cache::save_folders(self.store, timeline, folders);
+        }
         Ok((objects, bytes))
     }
 }

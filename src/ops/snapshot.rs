@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::lineage::{Lineage, Newcomer, Origin, order};
 use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{self, Kind, Snapshot, SnapshotId, State, branch, history};
+use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, branch, history};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Chat, Disk, Library, Scan, TimelineName};
@@ -183,7 +183,7 @@ fn plan(
             Ok(look) => match (look.unchanged && options.at.is_none(), look.head, look.captured) {
                 (true, Some(head), _) => Taken::Unchanged(Box::new(head), Vec::new()),
                 (_, head, Some(captured)) => {
-                    report.findings.extend(rules::captured(&captured));
+                    report.findings.extend(rules::captured(&captured, rules::ALL));
                     let messages = match options.at {
                         Some(at) => cut(&captured, at)?.1,
                         None => State::of(&captured).manifest.messages,
@@ -245,7 +245,6 @@ impl Run<'_> {
             let head = look.head.ok_or_else(|| Error::NoSuchTimeline { name: name.to_string() })?;
             return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
         };
-        self.report.findings.extend(rules::captured(&captured));
         if let Some(at) = self.options.at {
             return self.checkpoint(&captured, at, look.head.as_ref());
         }
@@ -256,11 +255,14 @@ impl Run<'_> {
                 }
                 if mend {
                     // Only what cannot be read is written: the same objects, so the snapshot is whole again.
+                    let state = State::of(&captured);
+                    let reader = self.store.reader();
                     archive::write(
-                        &State::of(&captured),
+                        &state,
                         &mut self.session.pack,
-                        &self.store.reader(),
+                        &reader,
                         None,
+                        &Folders::default(),
                     )?;
                 }
                 Ok(Taken::Unchanged(Box::new(head), Vec::new()))
@@ -270,9 +272,7 @@ impl Run<'_> {
                     .findings
                     .extend(head.as_ref().and_then(|head| self.session.alarm(&captured, head)));
                 let follows = head.map(Follows::previous).unwrap_or_default();
-                let taken = self.session.take(&captured, Kind::SNAPSHOT, follows)?;
-                self.remember(&captured, &taken);
-                Ok(Taken::New(Box::new(taken), Vec::new()))
+                self.store_state(&captured, follows)
             }
         }
     }
@@ -326,12 +326,22 @@ impl Run<'_> {
         captured: &Captured,
         lineage: &mut Lineage,
     ) -> Result<Taken> {
-        self.report.findings.extend(rules::captured(captured));
         let follows = Follows::origin(lineage.origin(&newcomer));
-        let taken = self.session.take(captured, Kind::SNAPSHOT, follows)?;
-        lineage.add(newcomer, &taken);
-        self.remember(captured, &taken);
-        Ok(Taken::New(Box::new(taken), Vec::new()))
+        let taken = self.store_state(captured, follows)?;
+        if let Taken::New(snapshot, _) = &taken {
+            lineage.add(newcomer, snapshot);
+        }
+        Ok(taken)
+    }
+
+    /// Take the snapshot, say what is odd about what is new in it, and know the files next time.
+    fn store_state(&mut self, captured: &Captured, follows: Follows) -> Result<Taken> {
+        let (snapshot, fresh) = self.session.take(captured, Kind::SNAPSHOT, follows)?;
+        self.report.findings.extend(rules::captured(captured, &fresh));
+        if let Some(cache) = &mut self.cache {
+            cache.remember(captured, snapshot.id);
+        }
+        Ok(Taken::New(Box::new(snapshot), Vec::new()))
     }
 
     /// The state up to a message. Its branch stays where it is; the caller gives it a tag.
@@ -357,7 +367,8 @@ impl Run<'_> {
         if let Some(same) = self.same_checkpoint(&state, &follows)? {
             return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
         }
-        let taken = self.session.commit(&state, Kind::CHECKPOINT, follows)?;
+        let (taken, _) =
+            self.session.commit(&state, Kind::CHECKPOINT, follows, &Folders::default())?;
         Ok(Taken::New(Box::new(taken), Vec::new()))
     }
 
@@ -374,12 +385,6 @@ impl Run<'_> {
 
     fn capture(&self, name: &TimelineName) -> Result<Captured> {
         Ok(st::capture(self.library, &self.scan.groups, name, &Disk)?)
-    }
-
-    fn remember(&mut self, captured: &Captured, taken: &Snapshot) {
-        if let Some(cache) = &mut self.cache {
-            cache.remember(captured, taken.id);
-        }
     }
 
     /// Note what became of a timeline. A timeline that cannot be read is one that failed; a store that cannot be written and a rule

@@ -3,8 +3,8 @@
 use super::Result;
 use super::cache::Cache;
 use super::resolve;
-use crate::archive::{Manifest, Role, Snapshot, SnapshotId, State, Tree, branch};
-use crate::st::{self, Captured, Chat, Disk, Groups, Library, TimelineName};
+use crate::archive::{self, Blake3, FileRecord, Role, Snapshot, SnapshotId, Tree, branch};
+use crate::st::{self, Captured, CapturedFile, Chat, Disk, Groups, Library, TimelineName};
 use crate::store::{Reader, Store};
 
 /// A timeline whose file is there, held against the store.
@@ -73,25 +73,27 @@ pub(super) fn look(
 /// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
 /// without only this chat's metadata in it counts.
 fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> bool {
-    let Ok(tree) = Tree::open(reader, head.tree) else {
-        return false;
+    let Ok(manifest) = archive::read_manifest(reader, head.tree) else { return false };
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
+    let headed = Chat::header_of(&captured.chat.bytes, captured.name.is_group()).header.is_some();
+    // Lengths first: most saves change them, and then nothing need be hashed.
+    let pairs = [(Role::Chat, Some(&captured.chat)), (Role::Lorebook, book)];
+    let same = |compare: &dyn Fn(&FileRecord, &CapturedFile) -> bool| {
+        pairs.iter().all(|(role, now)| match (manifest.file(*role), now) {
+            (None, None) => true,
+            (Some(then), Some(now)) => then.path == now.path.as_str() && compare(then, now),
+            _ => false,
+        })
     };
-    let state = State::of(captured);
-    let same = |role| content(&tree.manifest, role) == content(&state.manifest, role);
-    same(Role::Chat)
-        && same(Role::Lorebook)
-        && (same(Role::Group)
-            || state.chat.header.is_some()
-            || same_group_metadata(captured, reader, &tree))
+    same(&|then, now| then.bytes == now.bytes.len() as u64)
+        && same(&|then, now| then.blake3 == Blake3::of(&now.bytes))
+        && (headed || same_group_metadata(captured, reader, head))
 }
 
-fn content(manifest: &Manifest, role: Role) -> Option<(&str, u64, crate::archive::Blake3)> {
-    manifest.file(role).map(|file| (file.path.as_str(), file.bytes, file.blake3))
-}
-
-fn same_group_metadata(captured: &Captured, reader: &Reader, stored: &Tree) -> bool {
+fn same_group_metadata(captured: &Captured, reader: &Reader, head: &Snapshot) -> bool {
     let headless = Chat { header: None, messages: Vec::new() };
-    let Some(Ok(before)) = stored.group().map(|id| reader.blob(id)) else {
+    let Ok(tree) = Tree::open(reader, head.tree) else { return false };
+    let Some(Ok(before)) = tree.group().map(|id| reader.blob(id)) else {
         return captured.group.is_none();
     };
     let Some(after) = &captured.group else {

@@ -109,7 +109,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         timeline.messages = State::of(captured).manifest.messages;
                         timeline.lorebook =
                             captured.lorebook.as_ref().map(|book| book.name.clone());
-                        findings.extend(rules::captured(captured));
+                        findings.extend(rules::captured(captured, rules::ALL));
                     }
                 }
                 Err(error) => {

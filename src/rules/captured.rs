@@ -1,17 +1,23 @@
 //! What is odd about a timeline's files as they were read. None of it keeps them from being stored: bytes are bytes.
 
+use std::ops::Range;
+
 use super::{Finding, Level};
 use crate::st::{Captured, Chat, Raw, broken_lines, cut};
 
-/// All findings about `captured`.
-pub fn captured(captured: &Captured) -> Vec<Finding> {
+/// All findings about `captured`. Of its messages only those in `fresh` are looked at: a save changes few, and what was found before was
+/// said before.
+pub fn captured(captured: &Captured, fresh: &[Range<usize>]) -> Vec<Finding> {
     let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-    let mut findings = chat_findings(captured, &chat);
+    let mut findings = chat_findings(captured, &chat, fresh);
     findings.extend(lorebook_findings(captured));
     findings
 }
 
-fn chat_findings(captured: &Captured, chat: &Chat<'_>) -> Vec<Finding> {
+/// Every message.
+pub const ALL: &[Range<usize>] = &[0..usize::MAX];
+
+fn chat_findings(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) -> Vec<Finding> {
     let path = captured.chat.path.as_str();
     let mut findings = Vec::new();
     let warn = |code, message: String| Finding::new(code, Level::Warning, path, message);
@@ -39,7 +45,7 @@ fn chat_findings(captured: &Captured, chat: &Chat<'_>) -> Vec<Finding> {
         );
     }
     let first_line = if chat.header.is_some() { 2 } else { 1 };
-    let broken = broken_lines(chat);
+    let broken: Vec<_> = fresh.iter().flat_map(|range| broken_lines(chat, range.clone())).collect();
     if !broken.is_empty() {
         let lines: Vec<_> =
             broken.iter().take(5).map(|index| (index + first_line).to_string()).collect();

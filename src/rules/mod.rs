@@ -5,5 +5,5 @@ mod captured;
 mod finding;
 
 pub use alarms::{Passage, alarm};
-pub use captured::captured;
+pub use captured::{ALL, captured};
 pub use finding::{Finding, Level};

@@ -160,7 +160,7 @@ impl Attempt<'_> {
             None => None,
         };
         let bound = bound_lorebook(
-            &Chat::split(&chat.bytes, name.is_group()),
+            &Chat::header_of(&chat.bytes, name.is_group()),
             name,
             group.as_ref().map(|group| group.bytes.as_slice()),
         );

@@ -3,6 +3,8 @@
 //! The file is split at `\n` and nowhere else (U+2028 and CR stand inside lines), so joining the lines gives the bytes back
 //! whatever the file holds: a BOM, CRLF, blank lines, a torn last line, no JSON at all.
 
+use std::ops::Range;
+
 use super::json::{Key, Raw, for_members};
 
 /// A chat file in its lines.
@@ -17,13 +19,23 @@ pub struct Chat<'a> {
 impl<'a> Chat<'a> {
     /// Split a file. In a group chat a first line that is an object without `chat_metadata` is a message.
     pub fn split(bytes: &'a [u8], is_group: bool) -> Self {
-        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let mut begin = 0;
+        let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
+        let mut lines = ends.map(|end| &bytes[std::mem::replace(&mut begin, end + 1)..end]);
         let first = lines.next();
         if is_group && first.is_some_and(is_headless) {
             Self { header: None, messages: first.into_iter().chain(lines).collect() }
         } else {
             Self { header: first, messages: lines.collect() }
         }
+    }
+
+    /// The header alone, for those who need no message: the same as from [`split`](Chat::split), with no messages.
+    pub fn header_of(bytes: &'a [u8], is_group: bool) -> Self {
+        let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+        let first = &bytes[..end];
+        let headless = is_group && is_headless(first);
+        Self { header: (!headless).then_some(first), messages: Vec::new() }
     }
 
     /// The file's bytes.
@@ -194,15 +206,14 @@ pub fn text_of(line: &[u8]) -> Option<MessageText> {
 
 /// The indices of the messages that SillyTavern drops without a word when it opens the chat: lines that are not blank and
 /// either no JSON or a value such as `null`. It decodes invalid UTF-8 leniently, and so must this.
-pub fn broken_lines(chat: &Chat) -> Vec<usize> {
-    let lines = chat.messages.iter().enumerate();
-    lines
-        .filter(|(_, line)| !is_blank(line))
-        .filter(|(_, line)| {
-            let line = String::from_utf8_lossy(line);
-            !Raw::parse_str(&line).is_some_and(|value| value.truthy())
-        })
-        .map(|(index, _)| index)
+pub fn broken_lines(chat: &Chat, among: Range<usize>) -> Vec<usize> {
+    let end = among.end.min(chat.messages.len());
+    let broken = |line: &[u8]| {
+        let line = String::from_utf8_lossy(line);
+        !Raw::parse_str(&line).is_some_and(|value| value.truthy())
+    };
+    (among.start.min(end)..end)
+        .filter(|index| !is_blank(chat.messages[*index]) && broken(chat.messages[*index]))
         .collect()
 }
 

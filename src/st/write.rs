@@ -21,8 +21,26 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], existing: Existing) 
         io::ErrorKind::AlreadyExists => Error::AlreadyThere { path: full.clone() },
         _ => Error::Io { path: full.clone(), source },
     })?;
-    let written = fs::read(&full).map_err(Error::io(&full))?;
-    if written == bytes { Ok(()) } else { Err(Error::WrittenDiffers { path: full }) }
+    if holds(&full, bytes).map_err(Error::io(&full))? {
+        Ok(())
+    } else {
+        Err(Error::WrittenDiffers { path: full })
+    }
+}
+
+/// Whether a file holds just these bytes; read in pieces, so that a long chat needs no second copy in memory.
+fn holds(path: &Path, mut bytes: &[u8]) -> io::Result<bool> {
+    let mut file = fs::File::open(path)?;
+    let mut piece = vec![0; 1 << 17];
+    loop {
+        match io::Read::read(&mut file, &mut piece)? {
+            0 => return Ok(bytes.is_empty()),
+            read => match bytes.strip_prefix(&piece[..read]) {
+                Some(rest) => bytes = rest,
+                None => return Ok(false),
+            },
+        }
+    }
 }
 
 /// Remove a file of the library, durably. The caller has made sure that its bytes are in the store.

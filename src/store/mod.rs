@@ -29,7 +29,7 @@ pub use error::{Error, Result};
 pub use gix::ObjectId;
 pub use gix::objs::Kind;
 pub use lock::Lock;
-pub use objects::{Reader, blob_ids};
+pub use objects::{Reader, Readers};
 pub use open::{CONTENT_TRAILER, Format};
 pub use operations::{Effect, FileChange, Kept, Operation};
 pub use pack::PackWriter;

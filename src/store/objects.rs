@@ -19,7 +19,23 @@ impl Store {
     }
 }
 
+/// Makes readers in other threads: a reader itself stays in one.
+pub struct Readers(std::sync::Mutex<gix::odb::Handle>);
+
+impl Readers {
+    /// One more reader.
+    pub fn reader(&self) -> Reader {
+        let odb = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Reader { odb: odb.clone() }
+    }
+}
+
 impl Reader {
+    /// Readers for other threads.
+    pub fn shared(&self) -> Readers {
+        Readers(std::sync::Mutex::new(self.odb.clone()))
+    }
+
     /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
     pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         let length = match self.read_any_copy(id, kind, buffer) {
@@ -31,6 +47,15 @@ impl Reader {
             Err(error) => return Err(error),
         };
         Ok(&buffer[..length])
+    }
+
+    /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
+    pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        let found = self
+            .odb
+            .try_find(&id, buffer)
+            .map_err(|error| Error::Damaged { id, why: error.to_string() })?;
+        Ok(found.ok_or(Error::Missing { id })?.data)
     }
 
     /// The copy that git's library finds first: at the beginning of `buffer`, and its length.
@@ -114,9 +139,9 @@ impl Reader {
         let mut candidates = std::collections::HashSet::default();
         // The answer tells one match from several; the set has them all.
         let _ = self.odb.lookup_prefix(prefix, Some(&mut candidates));
-        let is_kind = |id: &ObjectId| {
-            gix::objs::FindHeader::try_header(&self.odb, id)
-                .is_ok_and(|h| h.is_some_and(|h| h.kind == kind))
+        let is_kind = |id: &ObjectId| match gix::objs::FindHeader::try_header(&self.odb, id) {
+            Ok(found) => found.is_some_and(|header| header.kind == kind),
+            Err(_) => self.is_sound(*id, kind),
         };
         let mut ids: Vec<_> = candidates.into_iter().filter(is_kind).collect();
         ids.sort();
@@ -145,9 +170,4 @@ impl Reader {
     pub(super) fn over(odb: gix::odb::Handle) -> Self {
         Self { odb }
     }
-}
-
-/// The ids that these bytes have as blobs.
-pub fn blob_ids(blobs: &[&[u8]]) -> Result<Vec<ObjectId>> {
-    blobs.iter().map(|blob| hash(Kind::Blob, blob)).collect()
 }

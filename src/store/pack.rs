@@ -17,12 +17,13 @@ use super::objects::hash;
 use super::pack_index::{self, IndexEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store};
 use crate::durable::{self, Existing, Temp};
+use crate::parallel::in_parts;
 
 /// Git clears away what begins so and was left behind.
 pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
 
-/// Zlib's level. Level 6 makes stores 4 % smaller at twice the time; `gc` is the place for that.
-const LEVEL: Compression = Compression::DEFAULT;
+/// Zlib's level: 0.2 % larger than level 6 on chats, and an eighth faster; level 1 would be 38 % larger.
+const LEVEL: i32 = 3;
 
 /// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves nothing behind.
 pub struct PackWriter {
@@ -74,7 +75,11 @@ impl PackWriter {
         blobs: &[&[u8]],
         stored: &HashSet<ObjectId>,
     ) -> Result<Vec<ObjectId>> {
-        let ids = in_parallel(blobs, |_, blob| hash(Kind::Blob, blob))?;
+        let hash_part = |part: &[&[u8]]| {
+            part.iter().map(|blob| hash(Kind::Blob, blob)).collect::<Result<Vec<_>>>()
+        };
+        let ids: Result<Vec<_>> = in_parts(blobs, 256, hash_part).into_iter().collect();
+        let ids = ids?.concat();
         let mut new = Vec::new();
         for (id, blob) in ids.iter().zip(blobs) {
             let known = !self.distrust && stored.contains(id);
@@ -93,6 +98,11 @@ impl PackWriter {
             }
         }
         Ok(ids)
+    }
+
+    /// Whether an object counts as stored only if it can be read.
+    pub fn distrusts_store(&self) -> bool {
+        self.distrust
     }
 
     /// How many objects were added.
@@ -238,29 +248,35 @@ impl Write for Pack {
 /// Zlib with its tables kept from one object to the next: making them anew costs more than a short message.
 struct Compressor {
     zlib: Compress,
+    buffer: Vec<u8>,
 }
 
 impl Compressor {
     fn new() -> Self {
-        Self { zlib: Compress::new(LEVEL) }
+        Self {
+            zlib: Compress::new(Compression::new(LEVEL).unwrap_or_default()),
+            buffer: Vec::new(),
+        }
     }
 
     fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         self.zlib.reset();
-        // Zlib's bound for data that does not compress.
-        let mut out = vec![0; data.len() + (data.len() >> 10) + 64];
+        // Zlib's bound for data that does not compress; zeroed once and not for every message.
+        let bound = data.len() + (data.len() >> 10) + 64;
+        if self.buffer.len() < bound {
+            self.buffer.resize(bound, 0);
+        }
         let mut written = 0;
         loop {
             let read = self.zlib.total_in() as usize;
-            let status =
-                self.zlib.compress(&data[read..], &mut out[written..], FlushCompress::Finish);
+            let rest = &mut self.buffer[written..];
+            let status = self.zlib.compress(&data[read..], rest, FlushCompress::Finish);
             let status = status.map_err(Error::git("compressing an object"))?;
             written = self.zlib.total_out() as usize;
             if status == Status::StreamEnd {
-                out.truncate(written);
-                return Ok(out);
+                return Ok(self.buffer[..written].to_vec());
             }
-            out.resize(out.len() + 4096, 0);
+            self.buffer.resize(self.buffer.len() + 4096, 0);
         }
     }
 }
@@ -270,24 +286,13 @@ fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&mut Compressor, &T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let run = |part: &[T]| {
         let mut compressor = Compressor::new();
         part.iter().map(|item| work(&mut compressor, item)).collect::<Result<Vec<R>>>()
     };
-    // A thread costs about as much as hashing a hundred messages.
-    if threads == 1 || items.len() < 256 {
-        return run(items);
+    let mut all = Vec::with_capacity(items.len());
+    for part in in_parts(items, 256, run) {
+        all.extend(part?);
     }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = items
-            .chunks(items.len().div_ceil(threads))
-            .map(|part| scope.spawn(move || run(part)))
-            .collect();
-        let mut all = Vec::with_capacity(items.len());
-        for worker in workers {
-            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok(all)
-    })
+    Ok(all)
 }

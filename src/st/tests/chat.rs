@@ -29,7 +29,7 @@ proptest! {
         let bytes = lines.join(&b'\n');
         let chat = Chat::split(&bytes, is_group);
         prop_assert_eq!(chat.join(), bytes.clone());
-        prop_assert!(chat.message_count() >= broken_lines(&chat).len());
+        prop_assert!(chat.message_count() >= broken_lines(&chat, 0..usize::MAX).len());
         for n in 0..chat.messages.len() {
             let upto = chat.upto(n).join();
             prop_assert!(bytes.starts_with(&upto));
@@ -103,5 +103,6 @@ fn invalid_utf8_can_be_shown() {
 #[test]
 fn dropped_lines_are_told() {
     let chat = Chat::split(b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ", false);
-    assert_eq!(broken_lines(&chat), [2, 3, 5, 6]);
+    assert_eq!(broken_lines(&chat, 0..usize::MAX), [2, 3, 5, 6]);
+    assert_eq!(broken_lines(&chat, 3..6), [3, 5]);
 }

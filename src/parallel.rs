@@ -1,0 +1,28 @@
+//! Work on many items with all cores, where it pays.
+
+use std::thread::{available_parallelism, scope};
+
+/// Apply `work` to stretches of `items`, one stretch a core; results in order. Fewer items than `least` are done here: a thread costs
+/// about as much as hashing a hundred messages.
+pub fn in_parts<T: Sync, R: Send>(
+    items: &[T],
+    least: usize,
+    work: impl Fn(&[T]) -> R + Sync,
+) -> Vec<R> {
+    let cores = available_parallelism().map_or(1, usize::from);
+    if items.is_empty() {
+        return Vec::new();
+    }
+    if cores == 1 || items.len() < least {
+        return vec![work(items)];
+    }
+    let work = &work;
+    scope(|scope| {
+        let parts = items.chunks(items.len().div_ceil(cores));
+        let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, R>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().map(join).collect()
+    })
+}
