@@ -41,14 +41,12 @@ pub struct State<'a> {
 impl<'a> State<'a> {
     /// The state that was captured.
     pub fn of(captured: &'a Captured) -> Self {
-        let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-        Self::build(captured, chat, &captured.chat.bytes, None)
+        Self::build(captured, &captured.chat.bytes, None)
     }
 
     /// The state that was captured with the chat cut after message `last`; `joined` must be that chat joined.
     pub fn cut(captured: &'a Captured, last: usize, joined: &'a [u8]) -> Self {
-        let chat = Chat::split(joined, captured.name.is_group());
-        Self::build(captured, chat, joined, Some(last as u64))
+        Self::build(captured, joined, Some(last as u64))
     }
 
     /// A chat's bytes alone, as a backup has them: what its lorebook was like is not known.
@@ -59,12 +57,18 @@ impl<'a> State<'a> {
         Self { timeline, chat, chat_bytes: bytes, book: None, group: None, manifest }
     }
 
-    fn build(
-        captured: &'a Captured,
-        chat: Chat<'a>,
-        chat_bytes: &'a [u8],
-        cut_at: Option<u64>,
-    ) -> Self {
+    fn build(captured: &'a Captured, chat_bytes: &'a [u8], cut_at: Option<u64>) -> Self {
+        // A long chat is hashed while it is split.
+        let split = || Chat::split(chat_bytes, captured.name.is_group());
+        let (chat, hash) = if chat_bytes.len() < 1 << 20 {
+            (split(), Blake3::of(chat_bytes))
+        } else {
+            std::thread::scope(|scope| {
+                let hash = scope.spawn(|| Blake3::of(chat_bytes));
+                let chat = split();
+                (chat, hash.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        };
         let book = captured.lorebook.as_ref().and_then(|book| {
             let file = book.file.as_ref()?;
             Some(BookState {
@@ -74,7 +78,13 @@ impl<'a> State<'a> {
         });
         let group =
             captured.group.as_ref().map(|file| FileState { path: &file.path, bytes: &file.bytes });
-        let mut files = vec![record(Role::Chat, None, &captured.chat.path, chat_bytes)];
+        let mut files = vec![FileRecord {
+            role: Role::Chat,
+            name: None,
+            path: captured.chat.path.as_str().to_owned(),
+            bytes: chat_bytes.len() as u64,
+            blake3: hash,
+        }];
         files.extend(
             book.map(|book| {
                 record(Role::Lorebook, Some(book.name), book.file.path, book.file.bytes)

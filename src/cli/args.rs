@@ -167,7 +167,7 @@ pub struct Show {
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Diff {
-    /// The snapshot before
+    /// The snapshot before; or A...B: what two timelines have each for itself since they parted
     #[arg(value_name = "A")]
     pub before: String,
 
@@ -175,9 +175,32 @@ pub struct Diff {
     #[arg(value_name = "B")]
     pub after: Option<String>,
 
+    /// One timeline over time: each snapshot of A against the one before it, newest first
+    #[arg(long, conflicts_with = "after")]
+    pub history: bool,
+
+    /// With --history: at most this many
+    #[arg(short = 'n', long = "limit", value_name = "N", requires = "history")]
+    pub limit: Option<usize>,
+
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    pub only: Option<DiffPart>,
+
+    /// Only how much changed
+    #[arg(long)]
+    pub stat: bool,
+
     /// Exit with 1 if something changed, as `git diff` does
     #[arg(long)]
     pub exit_code: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffPart {
+    Chat,
+    Lorebook,
+    Metadata,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,8 @@
 //! The lines of `--json`: a documented product (`docs/json.md`). Fields may be added, never renamed.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::words::rfc3339;
-use crate::archive::diff::{Change, ChangeKind, Part, Place};
 use crate::archive::{FileRecord, Snapshot};
 use crate::ops::import::{Entry, Outcome};
 use crate::ops::restore::{Action, FileAction};
@@ -145,75 +143,6 @@ impl<'a> From<&'a FileAction> for FileLine<'a> {
             replaces: file.replaces,
         }
     }
-}
-
-/// A change between two states. Exactly one of `index`, `uid` and `path` is there.
-#[derive(Serialize)]
-pub struct ChangeLine<'a> {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
-    part: &'static str,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uid: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<&'a str>,
-    before: Option<Box<RawValue>>,
-    after: Option<Box<RawValue>>,
-}
-
-impl<'a> From<&'a Change> for ChangeLine<'a> {
-    fn from(change: &'a Change) -> Self {
-        Self {
-            kind_of_line: "change",
-            part: match change.part {
-                Part::Message => "message",
-                Part::Lorebook => "lorebook",
-                Part::Metadata => "metadata",
-            },
-            kind: match change.kind {
-                ChangeKind::Added => "added",
-                ChangeKind::Removed => "removed",
-                ChangeKind::Edited => "edited",
-                ChangeKind::Rewritten => "rewritten",
-            },
-            index: match change.place {
-                Place::Message(index) => Some(index),
-                _ => None,
-            },
-            uid: match &change.place {
-                Place::Entry(key) => Some(key),
-                _ => None,
-            },
-            path: match &change.place {
-                Place::Path(path) => Some(path),
-                _ => None,
-            },
-            before: change.before.as_deref().map(raw),
-            after: change.after.as_deref().map(raw),
-        }
-    }
-}
-
-/// The value as it stands in the file where it is JSON on one line, else as a string.
-fn raw(bytes: &[u8]) -> Box<RawValue> {
-    let text = String::from_utf8_lossy(bytes);
-    let single_line = !text.contains(['\n', '\r']);
-    let verbatim = single_line
-        .then(|| serde_json::from_str::<&RawValue>(text.trim()).ok().map(ToOwned::to_owned))
-        .flatten();
-    verbatim
-        .or_else(|| reflow(&text))
-        .or_else(|| serde_json::value::to_raw_value(text.as_ref()).ok())
-        .unwrap_or_else(|| RawValue::NULL.to_owned())
-}
-
-/// JSON over several lines on one: line breaks outside strings are only spacing, and inside strings there are none.
-fn reflow(text: &str) -> Option<Box<RawValue>> {
-    serde_json::from_str::<&RawValue>(text.trim()).ok()?;
-    RawValue::from_string(text.trim().lines().map(str::trim_start).collect()).ok()
 }
 
 /// A text that was found. Messages have an `index`, lorebook entries a `uid`.

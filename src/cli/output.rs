@@ -71,6 +71,14 @@ impl Out {
         self.json
     }
 
+    /// Whether colours reach the reader: where they do not, signs must say what they would.
+    pub fn is_colored(&self) -> bool {
+        match self.color {
+            ColorChoice::Auto => anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+            choice => choice != ColorChoice::Never,
+        }
+    }
+
     /// One line of what was asked for.
     pub fn line(&mut self, text: impl AsRef<str>) {
         if !self.json {

@@ -78,8 +78,9 @@ pub(super) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]]
 
 /// In which order new chats are taken: whoever may be another's origin comes first.
 ///
-/// First those that do not say they were forked. Of the others, the one whose own part was written earlier: a fork is made of
-/// what was there. And none before the one it names.
+/// First those that do not say they were forked, then those whose names lead to one of these, then those whose names are dead: these may
+/// come from any, but no other comes from them. Among equals the one whose own part was written earlier: a fork is made of what
+/// was there. And none before the one it names.
 pub(super) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
     let by_name: HashMap<_, _> =
         newcomers.iter().enumerate().map(|(n, newcomer)| (&newcomer.name, n)).collect();
@@ -90,12 +91,29 @@ pub(super) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
         let shared = roots.iter().map(|root| newcomer.chain.shared_with(&root.chain)).max();
         newcomer.sent[shared.unwrap_or(0).min(newcomer.sent.len())..].to_vec()
     };
-    let key = |newcomer: &Newcomer| match newcomer.main_chat {
-        None => (false, Vec::new(), newcomer.name.clone()),
-        Some(_) => (true, own_part(newcomer), newcomer.name.clone()),
+    // Where the names lead: to itself, to one that names nobody, or nowhere.
+    let class = |n: usize| {
+        let mut line = vec![n];
+        while let Some(next) =
+            line.last().and_then(|last| parent[*last]).filter(|next| !line.contains(next))
+        {
+            line.push(next);
+        }
+        let top = line.last().is_none_or(|top| newcomers[*top].main_chat.is_none());
+        if newcomers[n].main_chat.is_none() {
+            0
+        } else if top {
+            1
+        } else {
+            2
+        }
+    };
+    let key = |n: usize| {
+        let own = if class(n) == 0 { Vec::new() } else { own_part(&newcomers[n]) };
+        (class(n), own, newcomers[n].name.clone())
     };
     let mut wanted: Vec<_> = (0..newcomers.len()).collect();
-    wanted.sort_by_cached_key(|n| key(&newcomers[*n]));
+    wanted.sort_by_cached_key(|n| key(*n));
     let mut order = Vec::with_capacity(newcomers.len());
     let mut placed = vec![false; newcomers.len()];
     for n in wanted {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{Blake3, Contents, Kind, Role, Snapshot, SnapshotId, Tree};
+use crate::archive::{Blake3, Contents, Kind, Role, Snapshot, SnapshotId, State, Tree};
 use crate::durable::Existing;
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
@@ -295,7 +295,11 @@ fn take_safety(
         (Some(head), true) => head,
         (head, _) => {
             session
-                .take(&captured, Kind::SAFETY, head.map(Follows::previous).unwrap_or_default())?
+                .take(
+                    &State::of(&captured),
+                    Kind::SAFETY,
+                    head.map(Follows::previous).unwrap_or_default(),
+                )?
                 .0
         }
     };

@@ -11,7 +11,7 @@ use crate::archive::{
     self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
 };
 use crate::rules::{self, Finding, Passage};
-use crate::st::{self, Captured, TimelineName};
+use crate::st::{self, TimelineName};
 use crate::store::{
     Effect, FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, Reader, RefChange, RefName,
     Store, commit,
@@ -85,15 +85,16 @@ impl<'a> Session<'a> {
     /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
     pub(super) fn take(
         &mut self,
-        captured: &Captured,
+        state: &State<'_>,
         kind: Kind,
         follows: Follows,
     ) -> Result<(Snapshot, Vec<Range<usize>>)> {
+        let timeline = state.timeline;
         let old = follows.renamed_from.clone();
-        let known = cache::load_folders(self.store, old.as_ref().unwrap_or(&captured.name));
-        let (snapshot, written) = self.commit(&State::of(captured), kind, follows, &known)?;
-        self.folders.push((captured.name.clone(), written.folders));
-        self.move_ref(branch(&captured.name), snapshot.id)?;
+        let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
+        let (snapshot, written) = self.commit(state, kind, follows, &known)?;
+        self.folders.push((timeline.clone(), written.folders));
+        self.move_ref(branch(timeline), snapshot.id)?;
         if let Some(old) = old {
             let name = branch(&old);
             let before = self.store.ref_target(&name)?;
@@ -156,14 +157,13 @@ impl<'a> Session<'a> {
         Ok(best.map(|(_, snapshot)| Follows::previous(snapshot)).unwrap_or_default())
     }
 
-    /// The alarm, if what was captured lost what the newest snapshot has.
-    pub(super) fn alarm(&self, captured: &Captured, head: &Snapshot) -> Option<Finding> {
-        let state = State::of(captured);
+    /// The alarm, if this state lost what the newest snapshot has.
+    pub(super) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Option<Finding> {
         let passage = Passage {
-            timeline: captured.name.as_str(),
+            timeline: state.timeline.as_str(),
             before: head.messages,
             after: state.manifest.messages,
-            foreign: self.is_foreign(&state, head),
+            foreign: self.is_foreign(state, head),
             last_good: &head.id.to_string()[..10],
         };
         rules::alarm(&passage)

@@ -183,10 +183,11 @@ fn plan(
             Ok(look) => match (look.unchanged && options.at.is_none(), look.head, look.captured) {
                 (true, Some(head), _) => Taken::Unchanged(Box::new(head), Vec::new()),
                 (_, head, Some(captured)) => {
-                    report.findings.extend(rules::captured(&captured, rules::ALL));
+                    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+                    report.findings.extend(rules::captured(&captured, &chat, rules::ALL));
                     let messages = match options.at {
                         Some(at) => cut(&captured, at)?.1,
-                        None => State::of(&captured).manifest.messages,
+                        None => chat.message_count() as u64,
                     };
                     Taken::WouldBeNew(messages, head.map(|head| head.messages))
                 }
@@ -268,11 +269,11 @@ impl Run<'_> {
                 Ok(Taken::Unchanged(Box::new(head), Vec::new()))
             }
             head => {
-                self.report
-                    .findings
-                    .extend(head.as_ref().and_then(|head| self.session.alarm(&captured, head)));
+                let state = State::of(&captured);
+                let alarm = head.as_ref().and_then(|head| self.session.alarm(&state, head));
+                self.report.findings.extend(alarm);
                 let follows = head.map(Follows::previous).unwrap_or_default();
-                self.store_state(&captured, follows)
+                self.store_state(&captured, &state, follows)
             }
         }
     }
@@ -327,7 +328,7 @@ impl Run<'_> {
         lineage: &mut Lineage,
     ) -> Result<Taken> {
         let follows = Follows::origin(lineage.origin(&newcomer));
-        let taken = self.store_state(captured, follows)?;
+        let taken = self.store_state(captured, &State::of(captured), follows)?;
         if let Taken::New(snapshot, _) = &taken {
             lineage.add(newcomer, snapshot);
         }
@@ -335,9 +336,14 @@ impl Run<'_> {
     }
 
     /// Take the snapshot, say what is odd about what is new in it, and know the files next time.
-    fn store_state(&mut self, captured: &Captured, follows: Follows) -> Result<Taken> {
-        let (snapshot, fresh) = self.session.take(captured, Kind::SNAPSHOT, follows)?;
-        self.report.findings.extend(rules::captured(captured, &fresh));
+    fn store_state(
+        &mut self,
+        captured: &Captured,
+        state: &State<'_>,
+        follows: Follows,
+    ) -> Result<Taken> {
+        let (snapshot, fresh) = self.session.take(state, Kind::SNAPSHOT, follows)?;
+        self.report.findings.extend(rules::captured(captured, &state.chat, &fresh));
         if let Some(cache) = &mut self.cache {
             cache.remember(captured, snapshot.id);
         }

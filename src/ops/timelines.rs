@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::cache::Cache;
 use super::owners::Owners;
 use super::{Result, Workspace, survey};
-use crate::archive::{History, Snapshot, State};
+use crate::archive::{History, Snapshot};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
-use crate::st::TimelineName;
+use crate::st::{Chat, TimelineName};
 use crate::store::Store;
 
 /// What became of a timeline since its newest snapshot.
@@ -106,10 +106,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         (Some(_), false) => Change::Changed,
                     };
                     if let Some(captured) = &look.captured {
-                        timeline.messages = State::of(captured).manifest.messages;
+                        let chat = Chat::split(&captured.chat.bytes, name.is_group());
+                        timeline.messages = chat.message_count() as u64;
                         timeline.lorebook =
                             captured.lorebook.as_ref().map(|book| book.name.clone());
-                        findings.extend(rules::captured(captured, rules::ALL));
+                        findings.extend(rules::captured(captured, &chat, rules::ALL));
                     }
                 }
                 Err(error) => {

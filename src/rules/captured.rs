@@ -5,11 +5,10 @@ use std::ops::Range;
 use super::{Finding, Level};
 use crate::st::{Captured, Chat, Raw, broken_lines, cut};
 
-/// All findings about `captured`. Of its messages only those in `fresh` are looked at: a save changes few, and what was found before was
+/// All findings about `captured`, whose chat is `chat`. Of its messages only those in `fresh` are looked at: a save changes few, and what was found before was
 /// said before.
-pub fn captured(captured: &Captured, fresh: &[Range<usize>]) -> Vec<Finding> {
-    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-    let mut findings = chat_findings(captured, &chat, fresh);
+pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) -> Vec<Finding> {
+    let mut findings = chat_findings(captured, chat, fresh);
     findings.extend(lorebook_findings(captured));
     findings
 }

@@ -1,10 +1,13 @@
 //! A sealed place to run the program in: a library of its own, no user's configuration, a fixed clock and a fixed width.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::Value;
+use stvc::ops::{Place, Workspace};
 use tempfile::TempDir;
 
 /// The moment that every command believes it is.
@@ -28,11 +31,7 @@ impl Answer {
     /// The answer, which must have this exit code.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
-        assert_eq!(
-            self.code, code,
-            "stdout:\n{}\nstderr:\n{}",
-            self.stdout, self.stderr
-        );
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
@@ -48,20 +47,14 @@ impl Answer {
     /// The JSON lines of one type.
     #[track_caller]
     pub fn of_type(&self, kind: &str) -> Vec<Value> {
-        self.lines()
-            .into_iter()
-            .filter(|line| line["type"] == kind)
-            .collect()
+        self.lines().into_iter().filter(|line| line["type"] == kind).collect()
     }
 }
 
 impl Sandbox {
     /// An empty library.
     pub fn empty() -> Self {
-        let sandbox = Self {
-            folder: tempfile::tempdir().unwrap(),
-            now: NOW,
-        };
+        let sandbox = Self { folder: tempfile::tempdir().unwrap(), now: NOW };
         for folder in ["chats", "group chats", "groups", "worlds"] {
             fs::create_dir_all(sandbox.library().join(folder)).unwrap();
         }
@@ -71,14 +64,8 @@ impl Sandbox {
 
     /// A copy of a library under `fixtures/`, such as `1.19.0`.
     pub fn of_fixture(name: &str) -> Self {
-        let sandbox = Self {
-            folder: tempfile::tempdir().unwrap(),
-            now: NOW,
-        };
-        copy(
-            &fixtures().join(name).join("default-user"),
-            &sandbox.library(),
-        );
+        let sandbox = Self { folder: tempfile::tempdir().unwrap(), now: NOW };
+        copy(&fixtures().join(name).join("default-user"), &sandbox.library());
         sandbox
     }
 
@@ -153,6 +140,24 @@ impl Sandbox {
         self.stvc(&all)
     }
 
+    /// What the library's verbs work on, for tests that do without a process.
+    pub fn workspace(&self) -> Workspace {
+        Workspace {
+            library: Place::At(self.library()),
+            user: None,
+            store: None,
+            command: vec!["stvc".into()],
+            now: chrono::DateTime::from_timestamp(self.now, 0).unwrap().fixed_offset(),
+            // Another test's process that is just being started holds all open files, the lock's too, for a moment.
+            patience: Duration::from_secs(10),
+        }
+    }
+
+    /// Every file of the library with its bytes.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        files(&self.library())
+    }
+
     /// Run a real git on the store; what it printed. It must succeed.
     #[track_caller]
     pub fn git(&self, arguments: &[&str]) -> String {
@@ -162,10 +167,7 @@ impl Sandbox {
     /// The ids of all snapshots, newest first.
     pub fn snapshot_ids(&self) -> Vec<String> {
         let log = self.json(&["log"]).exits(0);
-        log.of_type("snapshot")
-            .iter()
-            .map(|line| line["id"].as_str().unwrap().to_owned())
-            .collect()
+        log.of_type("snapshot").iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
     }
 }
 
@@ -214,4 +216,39 @@ pub fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), &target).unwrap();
         }
     }
+}
+
+/// Every file below a folder with its bytes, by its path with `/`; a store in it is left out.
+pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![(root.to_owned(), String::new())];
+    while let Some((dir, prefix)) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                if name != ".stvc" {
+                    open.push((entry.path(), format!("{prefix}{name}/")));
+                }
+            } else {
+                found.insert(format!("{prefix}{name}"), fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Compare files by their bytes; what differs is named, not printed in full.
+#[track_caller]
+pub fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String, Vec<u8>>) {
+    let paths: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
+    let differing: Vec<_> = paths
+        .into_iter()
+        .filter(|path| found.get(*path) != expected.get(*path))
+        .map(|path| {
+            let length = |files: &BTreeMap<String, Vec<u8>>| files.get(path).map(Vec::len);
+            format!("{path}: {:?} bytes for {:?}", length(found), length(expected))
+        })
+        .collect();
+    assert!(differing.is_empty(), "{differing:#?}");
 }

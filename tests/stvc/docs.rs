@@ -12,8 +12,5 @@ fn the_command_reference_is_what_the_program_says() {
         fs::write(&path, &reference).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == reference,
-        "docs/cli.md is out of date; run UPDATE_DOCS=1 cargo test docs"
-    );
+    assert!(written == reference, "docs/cli.md is out of date; run UPDATE_DOCS=1 cargo test docs");
 }

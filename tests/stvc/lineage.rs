@@ -368,7 +368,7 @@ fn shared(a: &Story, b: &Story) -> u64 {
     a.messages.iter().zip(&b.messages).take_while(|(a, b)| said(a) == said(b)).count() as u64
 }
 
-/// Where names are alive the recovered parent is the true one; where they are dead it is one that shares just as much.
+/// Where names are alive the recovered parent is the true one; where they are dead it is one that shares as much or more.
 fn assert_recovered(
     found: &BTreeMap<String, (Option<String>, Option<u64>)>,
     stories: &[Story],
@@ -382,9 +382,13 @@ fn assert_recovered(
         };
         let truth = &stories[*parent];
         assert!(found_parent.is_some(), "{} is a fork of {}", story.name, truth.name);
-        assert_eq!(*fork_at, Some(shared(story, truth)), "{} of {}", story.name, truth.name);
+        let shared = Some(shared(story, truth));
         if story.main_chat.as_ref() == Some(&truth.name) {
             assert_eq!(found_parent.as_ref(), Some(&truth.name), "{}", story.name);
+            assert_eq!(*fork_at, shared, "{} of {}", story.name, truth.name);
+        } else {
+            // Of two chats with dead names, which one was first cannot always be told.
+            assert!(*fork_at >= shared, "{} of {}", story.name, truth.name);
         }
     }
 }

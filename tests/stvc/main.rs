@@ -1,6 +1,30 @@
 //! What stvc does, seen from outside: one file a subject.
 
+// clippy.toml allows these in tests, but not in what tests share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
+mod bad_input;
+mod commands;
+mod crash;
+mod damage;
+mod damaged_files;
+mod diff;
+mod diff_apply;
 mod docs;
+mod full_disk;
+mod git_agrees;
+mod graph;
+mod hostile;
+mod import;
+mod json;
 mod layers;
+mod lineage;
+mod model;
+mod odd;
+mod parallel;
+mod round_trip;
+mod search;
+mod terminal;
+mod undo;

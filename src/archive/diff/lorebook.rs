@@ -1,0 +1,267 @@
+//! Lorebook entries, by UID and by content.
+//!
+//! A UID alone does not name an entry: SillyTavern gives a deleted one's to the next. So what stands under the same key is the same
+//! entry only if title or content are alike; and what is gone from one key and found under another has moved.
+
+use std::collections::{HashMap, HashSet};
+
+use super::pairing::Bag;
+use super::value::{Field, Rules, fields, members, same, side_by_side};
+use super::{Change, ChangeKind, Location, Part, Place, Root, rewritten, value_change, whole};
+use crate::st::{self, Key, Raw};
+
+/// Contents that have at least this share of their words in common are one content, edited.
+const ALIKE: f32 = 0.3;
+
+/// Everything that changed: entries by key, then the book's other values.
+pub(super) fn lorebook<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>) -> Vec<Change<'a>> {
+    if before == after {
+        return Vec::new();
+    }
+    let object = |bytes: Option<&'a [u8]>| bytes.and_then(Raw::parse).filter(Raw::is_object);
+    let (Some(old), Some(new)) = (object(before), object(after)) else {
+        return vec![whole(Part::Lorebook, Root::Book, before, after)];
+    };
+    let entries = (members(old.get("entries")), members(new.get("entries")));
+    let mut changes = Vec::new();
+    let cut = matches!(entries, (Some(_), Some(_)));
+    if let (Some(old), Some(new)) = entries {
+        changes = by_entry(&old, &new);
+    }
+    let (old, new) =
+        (members(Some(old)).unwrap_or_default(), members(Some(new)).unwrap_or_default());
+    for (key, old, new) in side_by_side(&old, &new) {
+        let unchanged = matches!((old, new), (Some(old), Some(new)) if same(old, new));
+        if unchanged || (cut && key.as_bytes() == b"entries") {
+            continue;
+        }
+        let location = Location { root: Root::Book, keys: vec![key.clone()], version: None };
+        let bytes = |value: Option<Raw<'a>>| value.map(|value| value.as_bytes());
+        changes.push(value_change(Part::Lorebook, location, bytes(old), bytes(new)));
+    }
+    if changes.is_empty() {
+        changes.push(rewritten(Part::Lorebook, Root::Book, before, after));
+    }
+    changes
+}
+
+/// What a person knows an entry by.
+struct Face {
+    title: String,
+    content: String,
+    keys: HashSet<String>,
+}
+
+impl Face {
+    fn of(entry: Raw<'_>) -> Self {
+        let keys = entry.get("key").and_then(|keys| keys.items()).unwrap_or_default();
+        let keys = keys.iter().filter_map(|key| key.string()).map(|key| key.to_lowercase());
+        Self {
+            title: st::entry_comment(entry).unwrap_or_default().trim().to_owned(),
+            content: entry.get("content").and_then(|text| text.string()).unwrap_or_default(),
+            keys: keys.collect(),
+        }
+    }
+
+    fn is_blank(&self) -> bool {
+        self.title.is_empty() && self.content.trim().is_empty()
+    }
+
+    /// Whether this became `other` by editing.
+    fn is_like(&self, other: &Face) -> bool {
+        let alike = |a: &str, b: &str, least| Bag::of(a).likeness(&Bag::of(b)) >= least;
+        self.is_blank()
+            || (!self.title.is_empty() && self.title == other.title)
+            || self.content == other.content
+            || alike(&self.title, &other.title, 0.5)
+            || alike(&self.content, &other.content, ALIKE)
+            || (self.title == other.title && !self.keys.is_disjoint(&other.keys))
+    }
+}
+
+type Entries<'a> = [(Key, Raw<'a>)];
+
+fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
+    let (old, new) = (old.to_vec(), new.to_vec());
+    let rows = side_by_side(&old, &new);
+    let mut changes = Vec::new();
+    // Keys under which something went, and keys under which something came.
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    for (key, before, after) in rows {
+        match (before, after) {
+            (Some(before), Some(after)) if before == after => {}
+            (Some(before), Some(after)) if Face::of(before).is_like(&Face::of(after)) => {
+                changes.push(edited(key, key, before, after));
+            }
+            _ => {
+                gone.extend(before.map(|entry| (key, entry)));
+                come.extend(after.map(|entry| (key, entry)));
+            }
+        }
+    }
+    let moves = moves(&gone, &come);
+    let (left, arrived): (HashSet<&Key>, HashSet<&Key>) =
+        moves.iter().map(|(from, to, ..)| (*from, *to)).unzip();
+    changes.extend(moves.iter().map(|(from, to, before, after)| {
+        let mut change = edited(from, to, *before, *after);
+        change.kinds.retain(|kind| *kind != ChangeKind::Rewritten);
+        change.kinds.insert(0, ChangeKind::Moved);
+        change
+    }));
+    gone.retain(|(key, _)| !left.contains(key));
+    come.retain(|(key, _)| !arrived.contains(key));
+    let came: HashMap<&Key, Raw<'a>> = come.iter().copied().collect();
+    let went: HashSet<&Key> = gone.iter().map(|(key, _)| *key).collect();
+    let plain = |kind, key: &Key, before: Option<Raw<'a>>, after: Option<Raw<'a>>| Change {
+        part: Part::Lorebook,
+        kinds: vec![kind],
+        place: Place::Entry(key.clone()),
+        from: before.map(|_| Place::Entry(key.clone())),
+        before: before.map(|entry| entry.as_bytes()),
+        after: after.map(|entry| entry.as_bytes()),
+        fields: Vec::new(),
+    };
+    for (key, entry) in &gone {
+        changes.push(match came.get(key) {
+            Some(other) => plain(ChangeKind::Reused, key, Some(*entry), Some(*other)),
+            None => plain(ChangeKind::Removed, key, Some(*entry), None),
+        });
+    }
+    let new = come.iter().filter(|(key, _)| !went.contains(key));
+    changes.extend(new.map(|(key, entry)| plain(ChangeKind::Added, key, None, Some(*entry))));
+    changes.sort_by_cached_key(|change| match &change.place {
+        Place::Entry(key) => {
+            let text = key.to_string_lossy();
+            (text.parse::<u64>().unwrap_or(u64::MAX), text)
+        }
+        _ => (u64::MAX, String::new()),
+    });
+    changes
+}
+
+type Moves<'k, 'a> = Vec<(&'k Key, &'k Key, Raw<'a>, Raw<'a>)>;
+
+/// The same content under another key: first with the same title, then with any.
+fn moves<'k, 'a>(gone: &[(&'k Key, Raw<'a>)], come: &[(&'k Key, Raw<'a>)]) -> Moves<'k, 'a> {
+    let mut found: Moves<'k, 'a> = Vec::new();
+    if gone.is_empty() || come.is_empty() {
+        return found;
+    }
+    let faces = |list: &[(&'k Key, Raw<'a>)]| -> Vec<Face> {
+        list.iter().map(|(_, entry)| Face::of(*entry)).collect()
+    };
+    let (old, new) = (faces(gone), faces(come));
+    let mut taken_old = HashSet::new();
+    let mut taken_new = HashSet::new();
+    for with_title in [true, false] {
+        let name = |face: &'_ Face| -> Option<(String, String)> {
+            let title = if with_title { face.title.clone() } else { String::new() };
+            (!face.content.trim().is_empty()).then(|| (title, face.content.clone()))
+        };
+        let mut waiting: HashMap<(String, String), Vec<usize>> = HashMap::new();
+        for (at, face) in old.iter().enumerate().rev().filter(|(at, _)| !taken_old.contains(at)) {
+            if let Some(name) = name(face) {
+                waiting.entry(name).or_default().push(at);
+            }
+        }
+        for (to, face) in new.iter().enumerate() {
+            if taken_new.contains(&to) {
+                continue;
+            }
+            if let Some(from) = name(face).and_then(|name| waiting.get_mut(&name)?.pop()) {
+                taken_old.insert(from);
+                taken_new.insert(to);
+                found.push((gone[from].0, come[to].0, gone[from].1, come[to].1));
+            }
+        }
+    }
+    found
+}
+
+/// One entry, field by field.
+fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'a> {
+    let mut found = Vec::new();
+    if before.is_object() && after.is_object() {
+        found = fields(before, after, Rules::PLAIN);
+    }
+    let kind = |field: &Field<'_>| {
+        if field.is(&["comment"]) {
+            ChangeKind::Renamed
+        } else if field.is(&["order"]) || field.is(&["displayIndex"]) {
+            ChangeKind::Order
+        } else {
+            ChangeKind::Edited
+        }
+    };
+    for field in &mut found {
+        field.kind = kind(field);
+    }
+    let mut kinds: Vec<_> = found.iter().map(|field| field.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.is_empty() {
+        let kind = if same(before, after) { ChangeKind::Rewritten } else { ChangeKind::Edited };
+        kinds.push(kind);
+    }
+    Change {
+        part: Part::Lorebook,
+        kinds,
+        place: Place::Entry(to.clone()),
+        from: Some(Place::Entry(from.clone())),
+        before: Some(before.as_bytes()),
+        after: Some(after.as_bytes()),
+        fields: found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(before: &str, after: &str) -> Vec<String> {
+        let book = |entries: &str| format!(r#"{{"entries":{{{entries}}}}}"#).into_bytes();
+        let (before, after) = (book(before), book(after));
+        let key = |place: &Place| match place {
+            Place::Entry(key) => key.to_string_lossy(),
+            other => format!("{other:?}"),
+        };
+        lorebook(Some(&before), Some(&after))
+            .iter()
+            .map(|change| {
+                let from = change.from.as_ref().map(key).filter(|from| *from != key(&change.place));
+                let from = from.map(|from| format!("{from} → ")).unwrap_or_default();
+                format!("{:?} {from}{}", change.kinds, key(&change.place))
+            })
+            .collect()
+    }
+
+    const TIDE: &str =
+        r#"{"uid":3,"comment":"Tide","content":"The tide waits for nobody at all","order":1}"#;
+
+    #[test]
+    fn an_entry_keeps_its_identity() {
+        let is = |entry: &str| format!(r#""3":{entry}"#);
+        for (change, expected) in [
+            (TIDE.replace("\"Tide\"", "\"Ebb\""), "[Renamed] 3"),
+            (TIDE.replace("nobody", "somebody"), "[Edited] 3"),
+            (TIDE.replace("\"order\":1", "\"order\":9"), "[Order] 3"),
+            (
+                TIDE.replace("\"order\":1", "\"order\":9").replace("\"Tide\"", "\"Ebb\""),
+                "[Renamed, Order] 3",
+            ),
+            (TIDE.replace("\"order\":1", "\"order\": 1"), "[Rewritten] 3"),
+        ] {
+            assert_eq!(told(&is(TIDE), &is(&change)), [expected], "{change}");
+        }
+    }
+
+    #[test]
+    fn a_uid_is_no_identity() {
+        let gull =
+            r#"{"uid":3,"comment":"Gull","content":"Grey birds scream above each harbour wall"}"#;
+        assert_eq!(told(&format!(r#""3":{TIDE}"#), &format!(r#""3":{gull}"#)), ["[Reused] 3"]);
+        // The old entry lives on elsewhere, and its UID has another.
+        let moved = format!(r#""3":{gull},"5":{}"#, TIDE.replace("\"uid\":3", "\"uid\":5"));
+        assert_eq!(told(&format!(r#""3":{TIDE}"#), &moved), ["[Added] 3", "[Moved, Edited] 3 → 5"]);
+    }
+}

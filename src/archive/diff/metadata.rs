@@ -1,0 +1,129 @@
+//! Metadata by path: the chat's, its header's other values, its group's; the running recap by version.
+
+use super::value::{Field, Rules, Step, fields, members};
+use super::{
+    Change, ChangeKind, Location, Part, Place, Root, Side, rewritten, value_change, whole,
+};
+use crate::st::{Key, Raw};
+
+/// Everything that changed.
+pub(super) fn metadata<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
+    let mut changes = Vec::new();
+    if let (Some(old), Some(new)) = (before.metadata, after.metadata) {
+        changes = by_path(Root::Metadata, old, new, &[]);
+    }
+    let (old, new) = (before.chat.header, after.chat.header);
+    if old != new {
+        header(old, new, &mut changes);
+    }
+    if before.group != after.group {
+        changes.extend(group(before, after));
+    }
+    changes
+}
+
+fn header<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>, changes: &mut Vec<Change<'a>>) {
+    let object = |line: Option<&'a [u8]>| line.and_then(Raw::parse).filter(Raw::is_object);
+    let (Some(old), Some(new)) = (object(before), object(after)) else {
+        changes.push(whole(Part::Metadata, Root::Header, before, after));
+        return;
+    };
+    let has_metadata = |header: Raw<'a>| header.get("chat_metadata").is_some_and(|m| m.is_object());
+    let told: &[&str] =
+        if has_metadata(old) && has_metadata(new) { &["chat_metadata"] } else { &[] };
+    changes.extend(by_path(Root::Header, old, new, told));
+    if changes.is_empty() {
+        changes.push(rewritten(Part::Metadata, Root::Header, before, after));
+    }
+}
+
+/// The group's own values; what of it is the chat's metadata was told already, and what is other chats' is not this chat's.
+fn group<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
+    let object = |file: Option<&'a [u8]>| file.and_then(Raw::parse).filter(Raw::is_object);
+    match (object(before.group), object(after.group)) {
+        (Some(old), Some(new)) => {
+            by_path(Root::Group, old, new, &["chat_metadata", "past_metadata"])
+        }
+        _ => vec![whole(Part::Metadata, Root::Group, before.group, after.group)],
+    }
+}
+
+/// Two objects, value by value, without some of their members.
+fn by_path<'a>(root: Root, before: Raw<'a>, after: Raw<'a>, without: &[&str]) -> Vec<Change<'a>> {
+    let mut changes = Vec::new();
+    for field in fields(before, after, Rules::PLAIN) {
+        if without.iter().any(|name| field.is_in(&[name])) {
+            continue;
+        }
+        match versions(&field) {
+            Some(versions) => changes.extend(versions),
+            None => {
+                let location = Location { root, keys: keys(&field), version: None };
+                let bytes = |value: Option<Raw<'a>>| value.map(|value| value.as_bytes());
+                let (before, after) = (bytes(field.before), bytes(field.after));
+                changes.push(value_change(Part::Metadata, location, before, after));
+            }
+        }
+    }
+    changes
+}
+
+fn keys(field: &Field<'_>) -> Vec<Key> {
+    let key = |step: &Step| match step {
+        Step::Key(key) => Some(key.clone()),
+        Step::Item(_) => None,
+    };
+    field.path.iter().filter_map(key).collect()
+}
+
+/// The running recap's versions by their number; none if the field is something else, or a list that numbers do not name.
+fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
+    if !field.is(&["auto_recap_running_scene_recaps", "versions"]) {
+        return None;
+    }
+    let (old, new) = (numbered(field.before?)?, numbered(field.after?)?);
+    let mut numbers: Vec<i64> = old.iter().chain(&new).map(|(number, _)| *number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let find = |list: &[(i64, Raw<'a>)], number: i64| {
+        list.binary_search_by_key(&number, |(number, _)| *number).ok().map(|at| list[at].1)
+    };
+    let mut changes = Vec::new();
+    for number in numbers {
+        let (before, after) = (find(&old, number), find(&new, number));
+        let fields = match (before, after) {
+            (Some(before), Some(after)) => fields(before, after, Rules::PLAIN),
+            _ => Vec::new(),
+        };
+        if before.is_some() && after.is_some() && fields.is_empty() {
+            continue;
+        }
+        changes.push(Change {
+            part: Part::Metadata,
+            kinds: vec![ChangeKind::of(before, after)],
+            place: Place::Value(Location {
+                root: Root::Metadata,
+                keys: keys(field),
+                version: Some(number),
+            }),
+            from: None,
+            before: before.map(|version| version.as_bytes()),
+            after: after.map(|version| version.as_bytes()),
+            fields,
+        });
+    }
+    Some(changes)
+}
+
+/// A list of versions with their numbers, if these rise from one to the next.
+fn numbered(list: Raw<'_>) -> Option<Vec<(i64, Raw<'_>)>> {
+    let items = list.items()?;
+    let numbered: Option<Vec<_>> = items
+        .into_iter()
+        .map(|item| {
+            members(Some(item))?;
+            Some((item.get("version")?.integer()?, item))
+        })
+        .collect();
+    numbered.filter(|list| list.windows(2).all(|pair| pair[0].0 < pair[1].0))
+}

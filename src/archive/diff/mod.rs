@@ -1,0 +1,269 @@
+//! What changed between two states, in terms of what a writer did: messages added, edited, moved, hidden; lorebook entries renamed or
+//! edited field by field; metadata by path.
+//!
+//! Messages are aligned by content, so that one that was inserted does not make all that follow it look changed.
+//! Nothing is left out: every change carries its whole value before and after, so the changes from one state to another,
+//! applied to the values of the first, give those of the second; and where bytes differ and no value does, that is a change too.
+
+mod lorebook;
+mod message;
+mod messages;
+mod metadata;
+mod pairing;
+mod value;
+mod words;
+
+use super::lineage::Identity;
+use super::{Contents, Role};
+use crate::st::{self, Captured, Chat, Key, Raw, TimelineName};
+
+pub use value::{Field, Step, joined, set_change};
+pub use words::{Piece, words};
+
+/// What part of a state a change is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A message of the chat.
+    Message,
+    /// An entry of the lorebook, or the book itself.
+    Lorebook,
+    /// A value of the chat's metadata, of its header, or of its group.
+    Metadata,
+}
+
+impl Part {
+    /// Every part, in the order of a diff.
+    pub const ALL: [Part; 3] = [Part::Message, Part::Lorebook, Part::Metadata];
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// Not there before.
+    Added,
+    /// Not there any more.
+    Removed,
+    /// The same in another place: a message among the others, an entry under another UID.
+    Moved,
+    /// The UID now names another entry.
+    Reused,
+    /// Another value.
+    Edited,
+    /// Swipes were added, taken away, or another one is shown.
+    Swipe,
+    /// A message is kept from the prompt now.
+    Hidden,
+    /// A message is in the prompt again.
+    Shown,
+    /// A message's recap: versions, the chosen one, scene breaks.
+    Recap,
+    /// A message's links to checkpoints and branches.
+    Link,
+    /// An entry's title.
+    Renamed,
+    /// An entry's place among the others, and nothing else.
+    Order,
+    /// The same values in other bytes: order, spacing, a repeated key.
+    Rewritten,
+}
+
+impl ChangeKind {
+    /// Every kind.
+    pub const ALL: [ChangeKind; 13] = [
+        ChangeKind::Added,
+        ChangeKind::Removed,
+        ChangeKind::Moved,
+        ChangeKind::Reused,
+        ChangeKind::Edited,
+        ChangeKind::Swipe,
+        ChangeKind::Hidden,
+        ChangeKind::Shown,
+        ChangeKind::Recap,
+        ChangeKind::Link,
+        ChangeKind::Renamed,
+        ChangeKind::Order,
+        ChangeKind::Rewritten,
+    ];
+
+    /// What became of a value.
+    fn of<T>(before: Option<T>, after: Option<T>) -> Self {
+        match (before, after) {
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            _ => ChangeKind::Edited,
+        }
+    }
+}
+
+/// What a path starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The chat's metadata.
+    Metadata,
+    /// The chat's header.
+    Header,
+    /// The group's file.
+    Group,
+    /// The lorebook's file.
+    Book,
+}
+
+/// A value's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// What the path starts from.
+    pub root: Root,
+    /// One key after the other; none: the whole.
+    pub keys: Vec<Key>,
+    /// In a list of versions: the one of this number.
+    pub version: Option<i64>,
+}
+
+/// Where a change is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A message: its number after the change, or before it where it was removed.
+    Message(usize),
+    /// A lorebook entry, by its key.
+    Entry(Key),
+    /// A value.
+    Value(Location),
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    /// In what part.
+    pub part: Part,
+    /// What happened; first what matters most. Never empty.
+    pub kinds: Vec<ChangeKind>,
+    /// Where.
+    pub place: Place,
+    /// Where it was before, for messages and entries that were there before.
+    pub from: Option<Place>,
+    /// The raw value before.
+    pub before: Option<&'a [u8]>,
+    /// The raw value after.
+    pub after: Option<&'a [u8]>,
+    /// What differs within it, where both values are objects.
+    pub fields: Vec<Field<'a>>,
+}
+
+impl Change<'_> {
+    /// What matters most.
+    pub fn kind(&self) -> ChangeKind {
+        self.kinds.first().copied().unwrap_or(ChangeKind::Edited)
+    }
+
+    /// Whether this and nothing else happened.
+    pub fn is_only(&self, kind: ChangeKind) -> bool {
+        self.kinds == [kind]
+    }
+}
+
+/// One side of a comparison.
+pub struct Side<'a> {
+    chat: Chat<'a>,
+    metadata: Option<Raw<'a>>,
+    book: Option<&'a [u8]>,
+    group: Option<&'a [u8]>,
+}
+
+impl<'a> Side<'a> {
+    /// What is before a first snapshot.
+    pub fn nothing() -> Self {
+        let chat = Chat { header: None, messages: Vec::new() };
+        Self { chat, metadata: None, book: None, group: None }
+    }
+
+    /// A snapshot's contents.
+    pub fn stored(contents: &'a Contents) -> Self {
+        let name = TimelineName::parse(&contents.manifest.timeline).ok();
+        Self::new(
+            contents.chat(),
+            name.as_ref(),
+            contents.bytes(Role::Lorebook),
+            contents.bytes(Role::Group),
+        )
+    }
+
+    /// The files as they are now.
+    pub fn captured(captured: &'a Captured) -> Self {
+        let book = captured
+            .lorebook
+            .as_ref()
+            .and_then(|book| book.file.as_ref())
+            .map(|file| file.bytes.as_slice());
+        let group = captured.group.as_ref().map(|file| file.bytes.as_slice());
+        let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+        Self::new(chat, Some(&captured.name), book, group)
+    }
+
+    fn new(
+        chat: Chat<'a>,
+        name: Option<&TimelineName>,
+        book: Option<&'a [u8]>,
+        group: Option<&'a [u8]>,
+    ) -> Self {
+        let metadata = name.and_then(|name| st::metadata(&chat, name, group));
+        Self { chat, metadata, book, group }
+    }
+
+    /// How many first messages both have.
+    pub fn shared_with(&self, other: &Side<'_>) -> usize {
+        let pairs = self.chat.messages.iter().zip(&other.chat.messages);
+        pairs.take_while(|(a, b)| a == b || Identity::of(a) == Identity::of(b)).count()
+    }
+}
+
+/// Everything that changed from `before` to `after`, or only what changed in one part.
+pub fn diff<'a>(before: &Side<'a>, after: &Side<'a>, only: Option<Part>) -> Vec<Change<'a>> {
+    let mut changes = Vec::new();
+    for part in Part::ALL.into_iter().filter(|part| only.is_none_or(|only| only == *part)) {
+        changes.extend(match part {
+            Part::Message => messages::messages(&before.chat.messages, &after.chat.messages),
+            Part::Lorebook => lorebook::lorebook(before.book, after.book),
+            Part::Metadata => metadata::metadata(before, after),
+        });
+    }
+    changes
+}
+
+/// The change of a value at a place.
+fn value_change<'a>(
+    part: Part,
+    location: Location,
+    before: Option<&'a [u8]>,
+    after: Option<&'a [u8]>,
+) -> Change<'a> {
+    let kinds = vec![ChangeKind::of(before, after)];
+    Change {
+        part,
+        kinds,
+        place: Place::Value(location),
+        from: None,
+        before,
+        after,
+        fields: Vec::new(),
+    }
+}
+
+/// The change of a whole file or line.
+fn whole<'a>(
+    part: Part,
+    root: Root,
+    before: Option<&'a [u8]>,
+    after: Option<&'a [u8]>,
+) -> Change<'a> {
+    value_change(part, Location { root, keys: Vec::new(), version: None }, before, after)
+}
+
+/// [`whole`], for values that are the same.
+fn rewritten<'a>(
+    part: Part,
+    root: Root,
+    before: Option<&'a [u8]>,
+    after: Option<&'a [u8]>,
+) -> Change<'a> {
+    Change { kinds: vec![ChangeKind::Rewritten], ..whole(part, root, before, after) }
+}

@@ -1,0 +1,204 @@
+//! Which of the messages that went and of those that came are one message, edited.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::words::tokens;
+use crate::st::{self, Message};
+
+/// Texts that have at least this share of their words in common are one text, edited.
+const ALIKE: f32 = 0.5;
+/// How many words of a text are looked at.
+const WORDS: usize = 400;
+/// How far apart, counted among those still without a partner, two messages may be: keeps the work in proportion.
+const REACH: usize = 16;
+
+/// The words of a text, without their order.
+pub(super) struct Bag(Vec<u64>);
+
+impl Bag {
+    /// The words of `text`.
+    pub fn of(text: &str) -> Self {
+        let words = tokens(text).into_iter().filter(|word| word.contains(char::is_alphanumeric));
+        let mut hashes: Vec<u64> = words
+            .take(WORDS)
+            .map(|word| {
+                let mut hasher = DefaultHasher::new();
+                word.hash(&mut hasher);
+                hasher.finish()
+            })
+            .collect();
+        hashes.sort_unstable();
+        Self(hashes)
+    }
+
+    /// The share of words in common: 0 none, 1 all.
+    pub fn likeness(&self, other: &Bag) -> f32 {
+        let (mut a, mut b, mut common) = (0, 0, 0);
+        while let (Some(left), Some(right)) = (self.0.get(a), other.0.get(b)) {
+            if left == right {
+                common += 1;
+            }
+            a += usize::from(left <= right);
+            b += usize::from(right <= left);
+        }
+        let all = self.0.len() + other.0.len();
+        if all == 0 { 0.0 } else { (2 * common) as f32 / all as f32 }
+    }
+}
+
+/// Date and speaker.
+type Stamp = (Vec<u8>, String);
+
+/// A message without a partner.
+struct Candidate<'a> {
+    index: usize,
+    /// An edit leaves it as it is.
+    stamp: Option<Stamp>,
+    text: String,
+    bag: Bag,
+    /// The texts of its swipes.
+    swipes: Vec<String>,
+    line: &'a [u8],
+}
+
+impl<'a> Candidate<'a> {
+    fn read(index: usize, line: &'a [u8]) -> Self {
+        let message = Message::read(line);
+        let stamp = message.and_then(|message| {
+            let date = message.send_date().filter(|date| date.truthy())?;
+            Some((date.as_bytes().to_vec(), message.name().unwrap_or_default()))
+        });
+        let swipes = message.and_then(|message| message.swipes()).unwrap_or_default();
+        let swipes = swipes.iter().filter_map(|swipe| swipe.string()).collect();
+        let text = match st::text_of(line) {
+            Some(message) => message.text,
+            None => String::from_utf8_lossy(line).into_owned(),
+        };
+        Self { index, stamp, bag: Bag::of(&text), text, swipes, line }
+    }
+
+    fn likeness(&self, other: &Candidate<'_>) -> f32 {
+        let blank = |line: &[u8]| line.iter().all(u8::is_ascii_whitespace);
+        if blank(self.line) || blank(other.line) {
+            return 0.0;
+        }
+        // The other's swipe is shown now.
+        let has = |one: &Candidate<'_>, text: &String| {
+            !text.trim().is_empty() && (one.text == *text || one.swipes.contains(text))
+        };
+        if has(self, &other.text) || has(other, &self.text) {
+            return 1.0;
+        }
+        self.bag.likeness(&other.bag)
+    }
+}
+
+/// Pairs of `(old, new)` numbers out of one replaced stretch.
+pub(super) fn edits(old: &[(usize, &[u8])], new: &[(usize, &[u8])]) -> Vec<(usize, usize)> {
+    if old.is_empty() || new.is_empty() {
+        return Vec::new();
+    }
+    let mut old: Vec<_> = old.iter().map(|(index, line)| Candidate::read(*index, line)).collect();
+    let mut new: Vec<_> = new.iter().map(|(index, line)| Candidate::read(*index, line)).collect();
+    let mut pairs = by_stamp(&old, &new);
+    let (done_old, done_new): (HashSet<_>, HashSet<_>) = pairs.iter().copied().unzip();
+    old.retain(|one| !done_old.contains(&one.index));
+    new.retain(|one| !done_new.contains(&one.index));
+    pairs.extend(by_text(&old, &new));
+    pairs
+}
+
+/// The same date and speaker, where no other message of the stretch has them: imported chats give all messages one date.
+fn by_stamp(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)> {
+    let (in_old, in_new) = (unique_stamps(old), unique_stamps(new));
+    let mut pairs: Vec<_> = in_old
+        .iter()
+        .filter_map(|(stamp, index)| Some(((*index)?, (*in_new.get(stamp)?)?)))
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+fn unique_stamps<'c>(list: &'c [Candidate<'_>]) -> HashMap<&'c Stamp, Option<usize>> {
+    let mut found = HashMap::new();
+    for one in list {
+        if let Some(stamp) = &one.stamp {
+            found.entry(stamp).and_modify(|index| *index = None).or_insert(Some(one.index));
+        }
+    }
+    found
+}
+
+/// Alike texts, the most alike first, the nearest first among equals.
+fn by_text(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)> {
+    let mut scores = Vec::new();
+    for (at, one) in old.iter().enumerate() {
+        // Where the other list is longer or shorter, the same share of the way into it.
+        let middle = at * new.len() / old.len();
+        let near = middle.saturating_sub(REACH)..new.len().min(middle + REACH + 1);
+        for (other_at, other) in near.clone().zip(&new[near]) {
+            let likeness = one.likeness(other);
+            if likeness >= ALIKE {
+                scores.push((likeness, at.abs_diff(other_at), one.index, other.index));
+            }
+        }
+    }
+    scores.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2, a.3).cmp(&(b.1, b.2, b.3))));
+    let (mut taken_old, mut taken_new) = (HashSet::new(), HashSet::new());
+    let mut pairs = Vec::new();
+    for (_, _, old, new) in scores {
+        if !taken_old.contains(&old) && !taken_new.contains(&new) {
+            taken_old.insert(old);
+            taken_new.insert(new);
+            pairs.push((old, new));
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+        let list = |lines: &[&'static str]| -> Vec<(usize, &'static [u8])> {
+            lines.iter().map(|line| line.as_bytes()).enumerate().collect()
+        };
+        let leak = |lines: &[&str]| -> Vec<&'static str> {
+            lines.iter().map(|line| &*line.to_string().leak()).collect()
+        };
+        let mut found = edits(&list(&leak(old)), &list(&leak(new)));
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn a_date_and_a_speaker_name_a_message() {
+        let old = [
+            r#"{"name":"A","send_date":"1","mes":"yes"}"#,
+            r#"{"name":"A","send_date":"2","mes":"b"}"#,
+        ];
+        let new = [
+            r#"{"name":"B","send_date":"1","mes":"x"}"#,
+            r#"{"name":"A","send_date":"1","mes":"no"}"#,
+        ];
+        assert_eq!(pairs(&old, &new), [(0, 1)]);
+        // One date for all says nothing.
+        let same = [
+            r#"{"name":"A","send_date":"1","mes":"p"}"#,
+            r#"{"name":"A","send_date":"1","mes":"q"}"#,
+        ];
+        assert_eq!(pairs(&same, &new), []);
+    }
+
+    #[test]
+    fn alike_texts_are_one() {
+        let old = [r#"{"mes":"the bell rings over the bay"}"#, "torn line of a chat"];
+        let new = ["torn line of a cat", r#"{"mes":"the bell rings over the harbour"}"#, "else"];
+        assert_eq!(pairs(&old, &new), [(0, 1), (1, 0)]);
+        let old = [r#"{"mes":"first","swipes":["first"]}"#];
+        let new = [r#"{"mes":"other words","swipes":["first","other words"]}"#];
+        assert_eq!(pairs(&old, &new), [(0, 0)]);
+    }
+}

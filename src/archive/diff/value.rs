@@ -1,0 +1,261 @@
+//! Two JSON values compared: which of their parts differ, and whether they are the same though written differently.
+
+use std::collections::{HashMap, HashSet};
+
+use super::ChangeKind;
+use crate::st::{Key, Raw};
+
+/// Deeper than this values are compared as a whole: a hostile file must not exhaust the stack.
+const DEPTH: usize = 32;
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The member of an object.
+    Key(Key),
+    /// The item of a list.
+    Item(usize),
+}
+
+impl Step {
+    /// Whether it is the member of that name.
+    pub fn is(&self, name: &str) -> bool {
+        matches!(self, Step::Key(key) if key.as_bytes() == name.as_bytes())
+    }
+}
+
+/// A part that differs.
+#[derive(Clone, Debug)]
+pub struct Field<'a> {
+    /// Where in the value.
+    pub path: Vec<Step>,
+    /// To which of the change's kinds it belongs.
+    pub kind: ChangeKind,
+    /// What was there.
+    pub before: Option<Raw<'a>>,
+    /// What is there.
+    pub after: Option<Raw<'a>>,
+}
+
+impl Field<'_> {
+    /// Whether its path begins so.
+    pub fn is_in(&self, names: &[&str]) -> bool {
+        self.path.len() >= names.len()
+            && self.path.iter().zip(names).all(|(step, name)| step.is(name))
+    }
+
+    /// Whether this is its path.
+    pub fn is(&self, names: &[&str]) -> bool {
+        self.path.len() == names.len() && self.is_in(names)
+    }
+}
+
+/// A path as it is written in code: `extra.branches`, `swipes[2]`.
+pub fn joined(path: &[Step]) -> String {
+    let mut out = String::new();
+    for step in path {
+        match step {
+            Step::Key(key) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(&key.to_string_lossy());
+            }
+            Step::Item(index) => out.push_str(&format!("[{index}]")),
+        }
+    }
+    out
+}
+
+/// How far to go into values. Objects that both sides have are always gone into.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// Lists that are compared item by item.
+    pub lists: &'static [&'static str],
+    /// Objects that are gone into even if one side does not have them.
+    pub opened: &'static [&'static str],
+}
+
+impl Rules {
+    /// Lists as a whole.
+    pub const PLAIN: Rules = Rules { lists: &[], opened: &[] };
+}
+
+/// The parts in which two values differ, in the order of the text.
+pub(super) fn fields<'a>(before: Raw<'a>, after: Raw<'a>, rules: Rules) -> Vec<Field<'a>> {
+    let mut found = Vec::new();
+    walk(Some(before), Some(after), &mut Vec::new(), rules, &mut found);
+    found
+}
+
+fn walk<'a>(
+    before: Option<Raw<'a>>,
+    after: Option<Raw<'a>>,
+    path: &mut Vec<Step>,
+    rules: Rules,
+    found: &mut Vec<Field<'a>>,
+) {
+    if before == after {
+        return;
+    }
+    let named = |names: &[&str]| matches!(path.as_slice(), [step] if names.iter().any(|name| step.is(name)));
+    let opened = named(rules.opened);
+    let listed = named(rules.lists);
+    if path.len() < DEPTH {
+        let (old, new) = (members(before), members(after));
+        let both = match (&old, &new) {
+            (Some(_), Some(_)) => true,
+            // An empty object has no parts by which to tell that it is there.
+            (Some(one), None) => opened && after.is_none() && !one.is_empty(),
+            (None, Some(one)) => opened && before.is_none() && !one.is_empty(),
+            (None, None) => false,
+        };
+        if both {
+            let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+            for (key, before, after) in side_by_side(&old, &new) {
+                path.push(Step::Key(key.clone()));
+                walk(before, after, path, rules, found);
+                path.pop();
+            }
+            return;
+        }
+        if listed
+            && let (Some(old), Some(new)) =
+                (before.and_then(|list| list.items()), after.and_then(|list| list.items()))
+        {
+            for index in 0..old.len().max(new.len()) {
+                path.push(Step::Item(index));
+                walk(old.get(index).copied(), new.get(index).copied(), path, rules, found);
+                path.pop();
+            }
+            return;
+        }
+    }
+    if let (Some(before), Some(after)) = (before, after)
+        && same(before, after)
+    {
+        return;
+    }
+    found.push(Field { path: path.clone(), kind: ChangeKind::of(before, after), before, after });
+}
+
+/// An object's members, each key once.
+pub(super) type Members<'a> = Vec<(Key, Raw<'a>)>;
+
+/// The members of an object; where a key repeats, the last one counts, as it does in JavaScript.
+pub(super) fn members(value: Option<Raw<'_>>) -> Option<Members<'_>> {
+    let all = value.filter(Raw::is_object)?.members()?;
+    let mut seen = HashSet::with_capacity(all.len());
+    let repeats = !all.iter().all(|member| seen.insert(member.key.as_bytes()));
+    let mut unique: Members<'_> =
+        all.iter().map(|member| (member.key.clone(), member.value)).collect();
+    if repeats {
+        let mut taken = HashSet::new();
+        unique.reverse();
+        unique.retain(|(key, _)| taken.insert(key.clone()));
+        unique.reverse();
+    }
+    Some(unique)
+}
+
+/// A key, and what each side has under it.
+pub(super) type Row<'m, 'a> = (&'m Key, Option<Raw<'a>>, Option<Raw<'a>>);
+
+/// The members of two objects by key: those of the first, then those that only the second has.
+pub(super) fn side_by_side<'m, 'a>(old: &'m Members<'a>, new: &'m Members<'a>) -> Vec<Row<'m, 'a>> {
+    let by_key = |list: &'m Members<'a>| -> HashMap<&'m [u8], Raw<'a>> {
+        list.iter().map(|(key, value)| (key.as_bytes(), *value)).collect()
+    };
+    let (in_old, in_new) = (by_key(old), by_key(new));
+    let first =
+        old.iter().map(|(key, value)| (key, Some(*value), in_new.get(key.as_bytes()).copied()));
+    let second = new
+        .iter()
+        .filter(|(key, _)| !in_old.contains_key(key.as_bytes()))
+        .map(|(key, value)| (key, None, Some(*value)));
+    first.chain(second).collect()
+}
+
+/// Whether two values are the same to a reader of JSON, however they are written. Numbers are compared as they are written.
+pub(super) fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
+    same_to(a, b, DEPTH)
+}
+
+fn same_to(a: Raw<'_>, b: Raw<'_>, depth: usize) -> bool {
+    if a == b {
+        return true;
+    }
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    if a.is_string() && b.is_string() {
+        return Key::decode(a.as_bytes()) == Key::decode(b.as_bytes());
+    }
+    if let (Some(a), Some(b)) = (members(Some(a)), members(Some(b))) {
+        return a.len() == b.len()
+            && side_by_side(&a, &b).iter().all(|(_, a, b)| match (a, b) {
+                (Some(a), Some(b)) => same_to(*a, *b, depth),
+                _ => false,
+            });
+    }
+    match (a.items(), b.items()) {
+        (Some(a), Some(b)) => {
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| same_to(*a, *b, depth))
+        }
+        _ => false,
+    }
+}
+
+/// For two lists of texts, such as an entry's keys: what the second has more, and what it lacks.
+pub fn set_change<'a>(before: Raw<'a>, after: Raw<'a>) -> Option<(Vec<Raw<'a>>, Vec<Raw<'a>>)> {
+    let texts = |list: Raw<'a>| -> Option<Vec<(Key, Raw<'a>)>> {
+        list.items()?.into_iter().map(|item| Some((Key::decode(item.as_bytes())?, item))).collect()
+    };
+    let (old, new) = (texts(before)?, texts(after)?);
+    let lacking = |these: &[(Key, Raw<'a>)], those: &[(Key, Raw<'a>)]| {
+        let those: HashSet<_> = those.iter().map(|(key, _)| key.as_bytes()).collect();
+        let missing = these.iter().filter(|(key, _)| !those.contains(key.as_bytes()));
+        missing.map(|(_, raw)| *raw).collect()
+    };
+    Some((lacking(&new, &old), lacking(&old, &new)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw<'_> {
+        Raw::parse_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_same_value_may_be_written_differently() {
+        for (a, b) in [
+            (r#"{"a":1,"b":[1,2]}"#, r#"{ "b" : [1, 2], "a":1 }"#),
+            (r#""é\n""#, r#""\u00e9\u000a""#),
+            (r#"{"a":0,"a":1}"#, r#"{"a":1}"#),
+            (r#""\ud83d""#, r#""\uD83D""#),
+        ] {
+            assert!(same(raw(a), raw(b)), "{a} {b}");
+        }
+        for (a, b) in [("1", "1.0"), ("[1,2]", "[2,1]"), ("{}", "[]"), (r#"{"a":1}"#, "{}")] {
+            assert!(!same(raw(a), raw(b)), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn parts_are_named_by_their_path() {
+        let rules = Rules { lists: &["swipes"], opened: &["extra"] };
+        let before = raw(r#"{"mes":"x","swipes":["a"],"o":{"k":{"l":1}},"gone":{"a":1}}"#);
+        let after = raw(r#"{"mes":"x","swipes":["a","b"],"o":{"k":{"l":2}},"extra":{"e":1}}"#);
+        let paths: Vec<_> =
+            fields(before, after, rules).iter().map(|field| joined(&field.path)).collect();
+        assert_eq!(paths, ["swipes[1]", "o.k.l", "gone", "extra.e"]);
+    }
+
+    #[test]
+    fn depth_does_not_matter() {
+        let deep = |leaf: &str| format!("{}{leaf}{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
+        let (one, two) = (deep("1"), deep("2"));
+        assert!(!same(raw(&one), raw(&two)));
+        assert_eq!(fields(raw(&one), raw(&two), Rules::PLAIN).len(), 1);
+    }
+}

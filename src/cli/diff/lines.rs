@@ -1,0 +1,224 @@
+//! The JSON lines of `diff`, with which the values before become those after (`docs/json.md`).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::archive::Snapshot;
+use crate::archive::diff::{
+    Change, ChangeKind, Field, Location, Part, Place, Root, joined, set_change,
+};
+use crate::ops::diff::Comparison;
+use crate::st::Raw;
+
+/// Two states that are compared; the changes between them follow.
+#[derive(Serialize)]
+pub struct ComparisonLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    before: Option<String>,
+    after: Option<String>,
+    timeline: Option<&'a str>,
+    shared: Option<usize>,
+    changes: usize,
+    counts: BTreeMap<&'static str, BTreeMap<&'static str, usize>>,
+}
+
+impl<'a> ComparisonLine<'a> {
+    pub fn new(comparison: &'a Comparison, changes: &[Change<'_>]) -> Self {
+        let id = |snapshot: &Option<Snapshot>| snapshot.as_ref().map(|it| it.id.to_string());
+        let whose = comparison.after.as_ref().or(comparison.before.as_ref());
+        let mut counts: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();
+        for change in changes {
+            let part = counts.entry(part_word(change.part)).or_default();
+            *part.entry(kind_word(change.kind())).or_default() += 1;
+        }
+        Self {
+            kind_of_line: "comparison",
+            before: id(&comparison.before),
+            after: id(&comparison.after),
+            timeline: whose.map(|snapshot| snapshot.timeline.as_str()),
+            shared: comparison.shared,
+            changes: changes.len(),
+            counts,
+        }
+    }
+}
+
+/// A change between two states. Exactly one of `index`, `uid` and `path` is there.
+#[derive(Serialize)]
+pub struct ChangeLine {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    part: &'static str,
+    kind: &'static str,
+    also: Vec<&'static str>,
+    #[serde(flatten)]
+    place: PlaceFields,
+    before: Option<Box<RawValue>>,
+    after: Option<Box<RawValue>>,
+    fields: Vec<FieldObject>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PlaceFields {
+    Message {
+        index: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<usize>,
+    },
+    Entry {
+        uid: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+    },
+    Value {
+        path: String,
+        of: &'static str,
+        keys: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version: Option<i64>,
+    },
+}
+
+/// A field that differs. What was not there has no `before`, what is gone no `after`: null is a value.
+#[derive(Serialize)]
+struct FieldObject {
+    field: String,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added: Option<Vec<Box<RawValue>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Vec<Box<RawValue>>>,
+}
+
+impl From<&Change<'_>> for ChangeLine {
+    fn from(change: &Change<'_>) -> Self {
+        Self {
+            kind_of_line: "change",
+            part: part_word(change.part),
+            kind: kind_word(change.kind()),
+            also: change.kinds.iter().skip(1).map(|kind| kind_word(*kind)).collect(),
+            place: PlaceFields::from(change),
+            before: change.before.map(raw),
+            after: change.after.map(raw),
+            fields: change.fields.iter().map(FieldObject::from).collect(),
+        }
+    }
+}
+
+impl From<&Change<'_>> for PlaceFields {
+    fn from(change: &Change<'_>) -> Self {
+        match &change.place {
+            Place::Message(index) => PlaceFields::Message {
+                index: *index,
+                from: match change.from {
+                    Some(Place::Message(from)) => Some(from),
+                    _ => None,
+                },
+            },
+            Place::Entry(key) => PlaceFields::Entry {
+                uid: key.to_string_lossy(),
+                from: match &change.from {
+                    Some(Place::Entry(from)) => Some(from.to_string_lossy()),
+                    _ => None,
+                },
+            },
+            Place::Value(location) => PlaceFields::Value {
+                path: path(location),
+                of: match location.root {
+                    Root::Metadata => "metadata",
+                    Root::Header => "header",
+                    Root::Group => "group",
+                    Root::Book => "book",
+                },
+                keys: location.keys.iter().map(|key| key.to_string_lossy()).collect(),
+                version: location.version,
+            },
+        }
+    }
+}
+
+impl From<&Field<'_>> for FieldObject {
+    fn from(field: &Field<'_>) -> Self {
+        let value = |value: Raw<'_>| raw(value.as_bytes());
+        let sets = field.before.zip(field.after).and_then(|(old, new)| set_change(old, new));
+        let list = |items: Vec<Raw<'_>>| items.into_iter().map(value).collect();
+        let (added, removed) = sets.unzip();
+        Self {
+            field: joined(&field.path),
+            kind: kind_word(field.kind),
+            before: field.before.map(value),
+            after: field.after.map(value),
+            added: added.map(list),
+            removed: removed.map(list),
+        }
+    }
+}
+
+pub fn part_word(part: Part) -> &'static str {
+    match part {
+        Part::Message => "message",
+        Part::Lorebook => "lorebook",
+        Part::Metadata => "metadata",
+    }
+}
+
+pub fn kind_word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Moved => "moved",
+        ChangeKind::Reused => "reused",
+        ChangeKind::Edited => "edited",
+        ChangeKind::Swipe => "swipe",
+        ChangeKind::Hidden => "hidden",
+        ChangeKind::Shown => "shown",
+        ChangeKind::Recap => "recap",
+        ChangeKind::Link => "link",
+        ChangeKind::Renamed => "renamed",
+        ChangeKind::Order => "order",
+        ChangeKind::Rewritten => "rewritten",
+    }
+}
+
+/// A place as one text: `variables.tide`, `header.user_name`, `auto_recap_running_scene_recaps.versions[3]`.
+pub fn path(location: &Location) -> String {
+    let root = match location.root {
+        Root::Header => Some("header"),
+        Root::Group => Some("group"),
+        Root::Book if location.keys.is_empty() => Some("book"),
+        Root::Book | Root::Metadata => None,
+    };
+    let keys = location.keys.iter().map(|key| key.to_string_lossy());
+    let text = root.map(str::to_owned).into_iter().chain(keys).collect::<Vec<_>>().join(".");
+    match location.version {
+        Some(version) => format!("{text}[{version}]"),
+        None => text,
+    }
+}
+
+/// The value as it stands in the file where it is JSON on one line, else as a string.
+fn raw(bytes: &[u8]) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(bytes);
+    let single_line = !text.contains(['\n', '\r']);
+    let verbatim = single_line
+        .then(|| serde_json::from_str::<&RawValue>(text.trim()).ok().map(ToOwned::to_owned))
+        .flatten();
+    verbatim
+        .or_else(|| reflow(&text))
+        .or_else(|| serde_json::value::to_raw_value(text.as_ref()).ok())
+        .unwrap_or_else(|| RawValue::NULL.to_owned())
+}
+
+/// JSON over several lines on one: line breaks outside strings are only spacing, and inside strings there are none.
+fn reflow(text: &str) -> Option<Box<RawValue>> {
+    serde_json::from_str::<&RawValue>(text.trim()).ok()?;
+    RawValue::from_string(text.trim().lines().map(str::trim_start).collect()).ok()
+}

@@ -1,0 +1,291 @@
+//! Messages: what happened to each, and what happened to many in one line.
+
+use super::Line;
+use super::text::Page;
+use crate::archive::diff::{Change, ChangeKind, Field, Place};
+use crate::cli::output::{LOOK, paint};
+use crate::cli::words::{clean, count, cut};
+use crate::st::{self, Message, Raw};
+
+/// The lines for messages; what is the same for several is said once.
+pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    // What was said of several, and of which.
+    let mut folds: Vec<(usize, String, Vec<usize>)> = Vec::new();
+    let mut last_move: Option<(usize, usize)> = None;
+    for change in changes {
+        let Place::Message(number) = change.place else { continue };
+        let from = match change.from {
+            Some(Place::Message(from)) => from,
+            _ => number,
+        };
+        if change.is_only(ChangeKind::Moved) {
+            let goes_on = last_move == Some((number.wrapping_sub(1), from.wrapping_sub(1)));
+            last_move = Some((number, from));
+            if goes_on && let Some((_, _, numbers)) = folds.last_mut() {
+                numbers.push(number);
+                continue;
+            }
+            folds.push((lines.len(), format!("moved from {from}"), vec![number]));
+            lines.push(line(change, number, from, page));
+            continue;
+        }
+        if let Some(note) = foldable(change) {
+            if let Some((_, _, numbers)) = folds.iter_mut().find(|(_, said, _)| *said == note) {
+                numbers.push(number);
+                continue;
+            }
+            folds.push((lines.len(), note, vec![number]));
+        }
+        lines.push(line(change, number, from, page));
+    }
+    for (at, note, numbers) in folds.into_iter().filter(|(_, _, numbers)| numbers.len() > 1) {
+        let many = count(numbers.len() as u64, "message");
+        lines[at].label = ranges(&numbers);
+        lines[at].text = match note.strip_prefix("moved from ").and_then(|from| from.parse().ok()) {
+            Some::<usize>(from) => {
+                format!(
+                    "moved here from {}",
+                    ranges(&(from..from + numbers.len()).collect::<Vec<_>>())
+                )
+            }
+            None => format!("{} {}", clean(&note), paint(LOOK.dim, format!("({many})"))),
+        };
+        lines[at].more.clear();
+    }
+    lines
+}
+
+/// `#3–#17, #19`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == *number => *end = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let run = |(start, end): &(usize, usize)| {
+        if start == end { format!("#{start}") } else { format!("#{start}–#{end}") }
+    };
+    let shown: Vec<_> = runs.iter().take(6).map(run).collect();
+    let rest = if runs.len() > 6 { ", …" } else { "" };
+    format!("{}{rest}", shown.join(", "))
+}
+
+fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
+    let (sign, style) = match change.kind() {
+        ChangeKind::Added => ("+", LOOK.good),
+        ChangeKind::Removed => ("-", LOOK.bad),
+        ChangeKind::Moved => (">", LOOK.tag),
+        _ => ("~", LOOK.tag),
+    };
+    let mut line = Line::new(sign, style, format!("#{number}"));
+    let (before, after) = (change.before.map(Said::of), change.after.map(Said::of));
+    let (said, was) = match (after, before) {
+        (Some(after), before) => (after, before),
+        (None, Some(before)) => (before, None),
+        (None, None) => return line,
+    };
+    let speaker = cut(&clean(&said.name), 30);
+    let speaker = if speaker.is_empty() { speaker } else { format!("{speaker}: ") };
+    let mut notes = notes(change);
+    if change.kinds.contains(&ChangeKind::Moved) {
+        notes.insert(0, format!("moved here from #{from}"));
+    }
+    let edited =
+        was.filter(|was| was.text != said.text && change.kinds.contains(&ChangeKind::Edited));
+    if let Some(was) = edited {
+        line.text = format!("{speaker}{}", page.edit(&was.text, &said.text));
+        line.more = notes.iter().map(|note| clean(note)).collect();
+        return line;
+    }
+    let notes = clean(&notes.join("; "));
+    let used = speaker.chars().count() + notes.chars().count() + 2;
+    let gist = format!("{speaker}{}", page.gist(&said.text, used));
+    line.text = if notes.is_empty() { gist } else { format!("{notes}  {}", paint(LOOK.dim, gist)) };
+    line
+}
+
+/// What a person reads.
+struct Said {
+    name: String,
+    text: String,
+}
+
+impl Said {
+    fn of(line: &[u8]) -> Self {
+        match st::text_of(line) {
+            Some(message) => Self { name: message.name, text: message.text },
+            None => Self { name: String::new(), text: String::from_utf8_lossy(line).into_owned() },
+        }
+    }
+}
+
+/// What can be said of many messages at once: nothing that has words of its own.
+fn foldable(change: &Change<'_>) -> Option<String> {
+    let many = |kind: &ChangeKind| {
+        use ChangeKind::{Edited, Hidden, Recap, Rewritten, Shown};
+        matches!(kind, Hidden | Shown | Edited | Rewritten | Recap)
+    };
+    let own = |field: &Field<'_>| {
+        field.kind == ChangeKind::Edited && (field.is(&["mes"]) || field.is(&["name"]))
+    };
+    let recaps = || recap_note(change).is_some_and(|note| !note.starts_with(MARKS));
+    if !change.kinds.iter().all(many)
+        || change.fields.iter().any(own)
+        || (change.kinds.contains(&ChangeKind::Recap) && recaps())
+        || (change.fields.is_empty() && !change.is_only(ChangeKind::Rewritten))
+    {
+        return None;
+    }
+    Some(notes(change).join("; "))
+}
+
+/// What happened besides the words that were said.
+fn notes(change: &Change<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for kind in &change.kinds {
+        notes.extend(match kind {
+            ChangeKind::Hidden => Some("hidden".into()),
+            ChangeKind::Shown => Some("shown again".into()),
+            ChangeKind::Swipe => swipe_note(change),
+            ChangeKind::Recap => recap_note(change),
+            ChangeKind::Link => link_note(change),
+            ChangeKind::Rewritten => Some("the same values, written differently".into()),
+            ChangeKind::Edited => edit_note(change),
+            _ => None,
+        });
+    }
+    // What only an extension reads comes last.
+    notes.sort_by_key(|note: &String| note.starts_with(MARKS));
+    notes
+}
+
+/// The fields of an edit, apart from the text itself and its copy among the swipes.
+fn edit_note(change: &Change<'_>) -> Option<String> {
+    if change.fields.is_empty() {
+        return Some("cannot be read as JSON".into());
+    }
+    let fields = change.fields.iter().filter(|field| field.kind == ChangeKind::Edited);
+    let fields = fields.filter(|field| !field.is(&["mes"]) && !field.is_in(&["swipes"]));
+    let mut notes = Vec::new();
+    let mut others = Vec::new();
+    for field in fields {
+        match (field.before.and_then(|v| v.string()), field.after.and_then(|v| v.string())) {
+            (Some(before), Some(after)) if field.is(&["name"]) => {
+                notes.push(format!("speaker {before} → {after}"));
+            }
+            _ => others.push(crate::archive::diff::joined(&field.path)),
+        }
+    }
+    if !others.is_empty() {
+        notes.push(format!("changed: {}", cut(&others.join(", "), 60)));
+    }
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+fn messages<'a>(change: &Change<'a>) -> Option<(Message<'a>, Message<'a>)> {
+    Some((Message::read(change.before?)?, Message::read(change.after?)?))
+}
+
+fn swipe_note(change: &Change<'_>) -> Option<String> {
+    let (old, new) = messages(change)?;
+    let many = |message: &Message<'_>| message.swipes().map_or(1, |swipes| swipes.len().max(1));
+    let (had, has) = (many(&old), many(&new));
+    let mut notes = Vec::new();
+    if has > had {
+        notes.push(format!("{} added", count((has - had) as u64, "swipe")));
+    } else if has < had {
+        notes.push(format!("{} removed", count((had - has) as u64, "swipe")));
+    }
+    let (was, is) = (old.swipe_id().unwrap_or(0), new.swipe_id().unwrap_or(0));
+    if was == is && has > had {
+        let last = new.swipes().and_then(|swipes| swipes.last()?.string());
+        notes.extend(last.map(|text| cut(text.trim(), 40)));
+        notes = vec![notes.join(": ")];
+    } else if was != is {
+        notes.push(format!("swipe {} of {has} is chosen, was {}", is + 1, was + 1));
+    }
+    Some(if notes.is_empty() { "swipes changed".into() } else { notes.join(", ") })
+}
+
+/// How a note begins that tells of no recap, only of what the extension marks.
+const MARKS: &str = "recap marks";
+
+fn recap_note(change: &Change<'_>) -> Option<String> {
+    let (old, new) = messages(change)?;
+    let memory = |message: &Message<'_>, key: &str| -> Option<String> {
+        let value = message.raw().path(&["extra", "auto_recap_memory", key])?;
+        Some(value.string().unwrap_or_else(|| value.as_str().to_owned()))
+    };
+    let versions = |message: &Message<'_>| {
+        let list = message.raw().path(&["extra", "auto_recap_memory", "scene_recap_versions"]);
+        list.and_then(|list| list.items()).map_or(0, |items| items.len())
+    };
+    let mut notes = Vec::new();
+    let (had, has) = (versions(&old), versions(&new));
+    if has > had {
+        notes.push(format!("{} added (now {has})", count((has - had) as u64, "recap version")));
+    } else if has < had {
+        notes.push(format!("{} removed (now {has})", count((had - has) as u64, "recap version")));
+    }
+    let chosen = |message| memory(message, "scene_recap_current_index");
+    if let (Some(was), Some(is)) = (chosen(&old), chosen(&new))
+        && was != is
+    {
+        notes.push(format!("recap version {is} is chosen, was {was}"));
+    }
+    if notes.is_empty() && memory(&old, "scene_recap_memory") != memory(&new, "scene_recap_memory")
+    {
+        notes.push("recap changed".into());
+    }
+    let on = |message| memory(message, "scene_break").is_some_and(|value| value == "true");
+    match (on(&old), on(&new)) {
+        (false, true) => notes.push("scene break set".into()),
+        (true, false) => notes.push("scene break removed".into()),
+        _ => {}
+    }
+    if notes.is_empty() {
+        return Some(marks(change));
+    }
+    Some(notes.join(", "))
+}
+
+/// The names of the extension's marks that changed.
+fn marks(change: &Change<'_>) -> String {
+    let names = change.fields.iter().filter(|field| field.kind == ChangeKind::Recap);
+    let mut names: Vec<_> = names
+        .flat_map(|field| {
+            let name = crate::archive::diff::joined(&field.path);
+            let name = name.rsplit_once("auto_recap_memory").map(|(_, name)| name.to_owned());
+            let name = name.unwrap_or_default().trim_start_matches('.').to_owned();
+            if !name.is_empty() {
+                return vec![name];
+            }
+            let all = field.after.or(field.before).and_then(|value| value.members());
+            all.unwrap_or_default().iter().map(|member| member.key.to_string_lossy()).collect()
+        })
+        .collect();
+    names.dedup();
+    cut(&format!("{MARKS}: {}", names.join(", ")), 80)
+}
+
+fn link_note(change: &Change<'_>) -> Option<String> {
+    let (old, new) = messages(change)?;
+    let link = |message: &Message<'_>| {
+        message.extra()?.get("bookmark_link").filter(|link| link.truthy())?.string()
+    };
+    let branches = |message: &Message<'_>| {
+        message
+            .extra()
+            .and_then(|extra: Raw<'_>| extra.get("branches")?.items())
+            .map_or(0, |b| b.len())
+    };
+    Some(match (link(&old), link(&new)) {
+        (was, Some(is)) if was.as_ref() != Some(&is) => format!("linked to the checkpoint {is}"),
+        (Some(was), None) => format!("no longer linked to the checkpoint {was}"),
+        _ if branches(&old) != branches(&new) => "its branches changed".into(),
+        _ => "its links changed".into(),
+    })
+}

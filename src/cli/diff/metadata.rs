@@ -1,0 +1,58 @@
+//! Metadata by path, and the running recap by version.
+
+use super::text::Page;
+use super::{Line, value_line};
+use crate::archive::diff::{Change, ChangeKind, Location, Place, joined};
+use crate::cli::output::LOOK;
+use crate::cli::words::clean;
+use crate::st::Raw;
+
+/// The lines for metadata.
+pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
+    let line = |change: &&Change<'_>| match &change.place {
+        Place::Value(location) => {
+            recap(change, location, page).unwrap_or_else(|| value_line(change, location, page))
+        }
+        _ => Line::new("~", LOOK.tag, String::new()),
+    };
+    changes.iter().map(line).collect()
+}
+
+/// A value of the running recap, if it is one that has words.
+fn recap(change: &Change<'_>, location: &Location, page: Page) -> Option<Line> {
+    let mut keys = location.keys.iter().map(|key| key.as_bytes());
+    if keys.next() != Some(b"auto_recap_running_scene_recaps".as_slice()) {
+        return None;
+    }
+    let (old, new) = (change.before.and_then(Raw::parse), change.after.and_then(Raw::parse));
+    let (sign, style) = match change.kind() {
+        ChangeKind::Added => ("+", LOOK.good),
+        ChangeKind::Removed => ("-", LOOK.bad),
+        _ => ("~", LOOK.tag),
+    };
+    let mut line = Line::new(sign, style, "running recap".into());
+    if let Some(version) = location.version {
+        let gist = |recap: Option<Raw<'_>>| {
+            let content = recap.and_then(|recap| recap.get("content")?.string());
+            page.gist(&content.unwrap_or_default(), 30)
+        };
+        line.text = match change.kind() {
+            ChangeKind::Added => format!("version {version} added: {}", gist(new)),
+            ChangeKind::Removed => format!("version {version} removed: {}", gist(old)),
+            _ => format!("version {version}"),
+        };
+        let note = |field: &crate::archive::diff::Field<'_>| {
+            format!("{}: {}", clean(&joined(&field.path)), page.change(field.before, field.after))
+        };
+        line.more = change.fields.iter().map(note).collect();
+        return Some(line);
+    }
+    if keys.next() == Some(b"current_version".as_slice())
+        && let (Some(old), Some(new)) = (old, new)
+    {
+        let (was, is) = (page.value(old), page.value(new));
+        line.text = format!("version {is} is current, was {was}");
+        return Some(line);
+    }
+    None
+}

@@ -1,0 +1,287 @@
+//! `stvc diff`: what changed, as a writer would tell it.
+
+mod lines;
+mod lorebook;
+mod messages;
+mod metadata;
+mod text;
+
+use anstyle::Style;
+use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use super::args::{self, DiffPart};
+use super::output::{LOOK, Out, paint};
+use super::words::{age, clean, count, cut_middle, name, own_words, pad, short};
+use crate::archive::Snapshot;
+use crate::archive::diff::{Change, ChangeKind, Location, Part};
+use crate::ops::diff::{Comparison, HistoryOptions, Options};
+use crate::ops::{self, Workspace};
+use crate::st::Raw;
+use lines::{ChangeLine, ComparisonLine, kind_word, path};
+use text::Page;
+
+pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let only = args.only.map(|only| match only {
+        DiffPart::Chat => Part::Message,
+        DiffPart::Lorebook => Part::Lorebook,
+        DiffPart::Metadata => Part::Metadata,
+    });
+    let mut tally = Tally::default();
+    if args.history {
+        let options = HistoryOptions { timeline: args.before.clone(), limit: args.limit };
+        let mut each = |comparison: &Comparison| {
+            let changes = comparison.changes(only);
+            if tally.comparisons > 0 && !args.stat {
+                out.line("");
+            }
+            tally.add(&changes);
+            objects(comparison, &changes, args.stat, out);
+            one_of_many(comparison, &changes, args.stat, workspace, out);
+        };
+        ops::diff::history(workspace, &options, &mut each)?;
+    } else {
+        let options = Options { before: args.before.clone(), after: args.after.clone() };
+        let comparison = ops::diff::diff(workspace, &options)?;
+        let changes = comparison.changes(only);
+        tally.add(&changes);
+        objects(&comparison, &changes, args.stat, out);
+        pair(&comparison, &changes, args.stat, workspace, out);
+    }
+    out.summary("diff", true, tally.counts());
+    Ok(if args.exit_code && tally.changes > 0 { 1 } else { super::DONE })
+}
+
+/// How many changes of which kind.
+#[derive(Default)]
+struct Tally {
+    comparisons: usize,
+    changes: usize,
+    kinds: Vec<ChangeKind>,
+}
+
+impl Tally {
+    fn add(&mut self, changes: &[Change<'_>]) {
+        self.comparisons += 1;
+        self.changes += changes.len();
+        self.kinds.extend(changes.iter().map(Change::kind));
+    }
+
+    fn counts(&self) -> Value {
+        let mut counts = Map::new();
+        counts.insert("comparisons".into(), json!(self.comparisons));
+        counts.insert("changes".into(), json!(self.changes));
+        for kind in ChangeKind::ALL {
+            let many = self.kinds.iter().filter(|other| **other == kind).count();
+            counts.insert(kind_word(kind).into(), json!(many));
+        }
+        Value::Object(counts)
+    }
+}
+
+fn objects(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
+    if out.is_json() {
+        out.object(&ComparisonLine::new(comparison, changes));
+        for change in changes.iter().filter(|_| !stat) {
+            out.object(&ChangeLine::from(change));
+        }
+    }
+}
+
+/// Two states, and what changed from one to the other.
+fn pair(
+    comparison: &Comparison,
+    changes: &[Change<'_>],
+    stat: bool,
+    workspace: &Workspace,
+    out: &mut Out,
+) {
+    let side = |snapshot: &Option<Snapshot>| match snapshot {
+        Some(snapshot) => format!(
+            "{} {} ({}, {})",
+            paint(LOOK.id, short(snapshot.id)),
+            name(&snapshot.timeline),
+            count(snapshot.messages, "message"),
+            age(snapshot.time, workspace.now)
+        ),
+        None => "the files now".into(),
+    };
+    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before)));
+    out.line(format!("{} {}", paint(LOOK.good, "+++"), side(&comparison.after)));
+    if let Some(shared) = comparison.shared {
+        out.line(match shared.checked_sub(1) {
+            None => "They share no first message.".into(),
+            Some(0) => "They part after #0, the only first message that both have.".into(),
+            Some(last) => {
+                format!("They part after #{last}: the first {shared} messages are in both.")
+            }
+        });
+    }
+    if changes.is_empty() {
+        out.say("No difference.");
+    } else if stat {
+        for part in Part::ALL {
+            if let Some(counts) = counts(changes, part) {
+                out.line(format!("{} {counts}", paint(LOOK.name, pad(title(part), 9))));
+            }
+        }
+    } else {
+        show(comparison, changes, out);
+    }
+}
+
+/// One of a timeline's snapshots, and what it brought.
+fn one_of_many(
+    comparison: &Comparison,
+    changes: &[Change<'_>],
+    stat: bool,
+    workspace: &Workspace,
+    out: &mut Out,
+) {
+    let Some(snapshot) = &comparison.after else { return };
+    let id = paint(LOOK.id, short(snapshot.id));
+    let facts =
+        format!("{}, {}", count(snapshot.messages, "message"), age(snapshot.time, workspace.now));
+    let first = comparison.before.is_none();
+    let parts = || {
+        let part = |part: Part| {
+            counts(changes, part).map(|counts| format!("{}: {counts}", title(part).to_lowercase()))
+        };
+        let parts: Vec<_> = Part::ALL.into_iter().filter_map(part).collect();
+        if parts.is_empty() { "nothing changed".into() } else { parts.join("; ") }
+    };
+    if stat {
+        let text = if first { "the first snapshot".into() } else { parts() };
+        out.line(format!("{id} {}  {text}", paint(LOOK.dim, facts)));
+        return;
+    }
+    let label = cut_middle(&name(&snapshot.timeline), 50);
+    let words = own_words(snapshot).map(|words| format!("  {words}")).unwrap_or_default();
+    out.line(format!("{id} {}  {}{words}", paint(LOOK.name, label), paint(LOOK.dim, facts)));
+    if first {
+        out.line("  the first snapshot");
+    } else if changes.is_empty() {
+        out.line("  nothing changed");
+    } else {
+        show(comparison, changes, out);
+    }
+}
+
+fn title(part: Part) -> &'static str {
+    match part {
+        Part::Message => "Messages",
+        Part::Lorebook => "Lorebook",
+        Part::Metadata => "Metadata",
+    }
+}
+
+/// `3 added, 1 edited`.
+fn counts(changes: &[Change<'_>], part: Part) -> Option<String> {
+    let of = |kind: ChangeKind| {
+        let here = changes.iter().filter(|change| change.part == part && change.kind() == kind);
+        match here.count() {
+            0 => None,
+            many => Some(format!("{many} {}", kind_told(kind))),
+        }
+    };
+    let counts: Vec<_> = ChangeKind::ALL.into_iter().filter_map(of).collect();
+    (!counts.is_empty()).then(|| counts.join(", "))
+}
+
+fn kind_told(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Reused => "with another entry's UID",
+        ChangeKind::Swipe => "swiped",
+        ChangeKind::Recap => "recapped",
+        ChangeKind::Link => "linked",
+        ChangeKind::Order => "reordered",
+        kind => kind_word(kind),
+    }
+}
+
+/// One change, or several that are told at once.
+struct Line {
+    sign: &'static str,
+    style: Style,
+    label: String,
+    text: String,
+    more: Vec<String>,
+}
+
+impl Line {
+    fn new(sign: &'static str, style: Style, label: String) -> Self {
+        Self { sign, style, label, text: String::new(), more: Vec::new() }
+    }
+}
+
+/// Every change in words, part by part.
+fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
+    let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+    let of = |part: Part, wanted: &dyn Fn(ChangeKind) -> bool| -> Vec<&Change<'_>> {
+        changes.iter().filter(|change| change.part == part && wanted(change.kind())).collect()
+    };
+    let mut sections = Vec::new();
+    let forked = comparison.shared.and(comparison.before.as_ref().zip(comparison.after.as_ref()));
+    if let Some((a, b)) = forked {
+        let only = |snapshot: &Snapshot| format!("Only in {}", name(&snapshot.timeline));
+        let both = |kind| !matches!(kind, ChangeKind::Added | ChangeKind::Removed);
+        sections.push(("In both, but not the same".into(), of(Part::Message, &both)));
+        sections.push((only(a), of(Part::Message, &|kind| kind == ChangeKind::Removed)));
+        sections.push((only(b), of(Part::Message, &|kind| kind == ChangeKind::Added)));
+    } else {
+        sections.push((title(Part::Message).into(), of(Part::Message, &|_| true)));
+    }
+    for part in [Part::Lorebook, Part::Metadata] {
+        sections.push((title(part).to_owned(), of(part, &|_| true)));
+    }
+    for (title, changes) in sections {
+        let Some(first) = changes.first() else { continue };
+        out.line(paint(LOOK.name, title));
+        let lines = match first.part {
+            Part::Message => messages::lines(&changes, page),
+            Part::Lorebook => lorebook::lines(&changes, page),
+            Part::Metadata => metadata::lines(&changes, page),
+        };
+        print(&lines, out);
+    }
+}
+
+/// How wide labels may be for the texts to stand below each other.
+const LABELS: usize = 24;
+
+fn print(lines: &[Line], out: &mut Out) {
+    let widths = lines.iter().map(|line| line.label.width()).filter(|width| *width <= LABELS);
+    let widest = widths.max().unwrap_or(0);
+    for line in lines {
+        let label = pad(&line.label, widest);
+        let text = format!("  {} {label}  {}", paint(line.style, line.sign), line.text);
+        out.line(text.trim_end());
+        for more in &line.more {
+            out.line(format!("      {more}"));
+        }
+    }
+}
+
+/// A value with its path.
+fn value_line(change: &Change<'_>, location: &Location, page: Page) -> Line {
+    let (sign, style) = match change.kind() {
+        ChangeKind::Added => ("+", LOOK.good),
+        ChangeKind::Removed => ("-", LOOK.bad),
+        _ => ("~", LOOK.tag),
+    };
+    let mut line = Line::new(sign, style, clean(&path(location)));
+    let is_json = |value: Option<&[u8]>| value.is_none_or(|value| Raw::parse(value).is_some());
+    let readable = is_json(change.before) && is_json(change.after);
+    line.text = match change.kind() {
+        ChangeKind::Rewritten => "the same values, written differently".into(),
+        _ if !readable => "changed, and cannot be read as JSON".into(),
+        ChangeKind::Added => value(change.after, page),
+        ChangeKind::Removed => value(change.before, page),
+        _ => page.change(change.before.and_then(Raw::parse), change.after.and_then(Raw::parse)),
+    };
+    line
+}
+
+fn value(bytes: Option<&[u8]>, page: Page) -> String {
+    bytes.and_then(Raw::parse).map(|value| page.value(value)).unwrap_or_default()
+}

@@ -1,0 +1,363 @@
+//! What people read: the words of each command, how things can be named, colours, and nothing that a terminal would obey.
+
+use std::collections::HashMap;
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::common::{Answer, Sandbox};
+
+pub const CHAT: &str = "chats/Ann/Harbour.jsonl";
+
+pub fn message(name: &str, text: &str) -> String {
+    format!(r#"{{"name":"{name}","is_user":false,"is_system":false,"mes":"{text}","extra":{{}}}}"#)
+}
+
+/// Two chats, one with a lorebook; nothing stored yet.
+pub fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    let header = r#"{"chat_metadata":{"integrity":"1","world_info":"Lore"},"user_name":"unused"}"#;
+    let harbour = [
+        header.into(),
+        message("Ann", "The harbour is dark."),
+        message("Wren", "I light the lamp."),
+        message("Ann", "Better."),
+    ];
+    sandbox.write(CHAT, harbour.join("\n"));
+    sandbox.write(
+        "chats/Bo/Storm 雨.jsonl",
+        format!("{{\"chat_metadata\":{{}}}}\n{}", message("Bo", "雨が降る 🦊")),
+    );
+    let lore = r#"{"entries": {"0": {"uid": 0, "comment": "Lamp", "content": "Oil."}, "1": {"uid": 1, "comment": "Quay", "content": "Stone."}}}"#;
+    sandbox.write("worlds/Lore.json", lore);
+    sandbox
+}
+
+/// The chat, its metadata and its lorebook, two hours later.
+fn edit(sandbox: &mut Sandbox) {
+    sandbox.wait(7200);
+    let chat = String::from_utf8(sandbox.read(CHAT)).unwrap();
+    let chat = chat
+        .replace("Better.", "Much better.")
+        .replace("\"integrity\":\"1\"", "\"integrity\":\"2\"");
+    sandbox.write(CHAT, format!("{chat}\n{}", message("Wren", "And now?")));
+    let book = String::from_utf8(sandbox.read("worlds/Lore.json")).unwrap();
+    sandbox.write("worlds/Lore.json", book.replace("Oil.", "Whale oil."));
+}
+
+/// Each chat stored once, a minute apart; then one edited and stored again.
+pub fn story() -> Sandbox {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot", "Storm"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    edit(&mut sandbox);
+    sandbox.stvc(&["snapshot", "-m", "After the lamp"]).exits(0);
+    sandbox
+}
+
+/// The words of an answer, each id as a letter as long as it was, sizes of what was written left out.
+fn words(answer: &Answer) -> String {
+    let mut letters: HashMap<String, char> = HashMap::new();
+    let mut out = String::new();
+    for line in answer.stdout.lines().chain(answer.stderr.lines()) {
+        let mut rest = line;
+        while !rest.is_empty() {
+            let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+            if matches!(digits, 10 | 40 | 64) {
+                let next = char::from(b'A' + u8::try_from(letters.len()).unwrap());
+                let letter = *letters.entry(rest[..10].to_owned()).or_insert(next);
+                out.extend(std::iter::repeat_n(letter, digits));
+                rest = &rest[digits..];
+            } else {
+                let word = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+                let end = rest[word..].chars().next().map_or(word, |c| word + c.len_utf8());
+                out.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+        }
+        if let Some(at) = out.rfind("; ").filter(|_| out.ends_with(" written.")) {
+            out.truncate(at);
+            out.push('.');
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn before_the_first_snapshot() {
+    let sandbox = library();
+    assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
+    new        Ann / Harbour  3 msgs         no snapshot yet
+    new        Bo / Storm 雨  1 msgs         no snapshot yet
+    Nothing is stored yet. `stvc snapshot` takes the first snapshots.
+    ");
+    let log = words(&sandbox.stvc(&["log"]).exits(10));
+    assert_snapshot!(log.replace(sandbox.store().to_str().unwrap(), "STORE"), @"
+    error: there is no store at STORE
+    hint: `stvc snapshot` makes it and takes the first snapshots
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"
+    AAAAAAAAAA  Ann / Harbour  3 messages
+    BBBBBBBBBB  Bo / Storm 雨  1 message
+    2 snapshots taken.
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"Nothing changed, 2 unchanged.");
+    assert_snapshot!(words(&Sandbox::empty().stvc(&["snapshot"]).exits(0)), @"There are no chats here yet.");
+}
+
+#[test]
+fn what_changed() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    edit(&mut sandbox);
+    assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
+    changed    Ann / Harbour  3 → 4 msgs     1 snapshot    AAAAAAAAAA 2 hours ago
+    1 unchanged. `stvc snapshot` takes the others.
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["diff", "Harbour"]).exits(0)), @"
+    --- AAAAAAAAAA Ann / Harbour (3 messages, 2 hours ago)
+    +++ the files now
+    Messages
+      ~ #2  Ann: Better.
+            Ann: Much better.
+      + #3  Wren: And now?
+    Lorebook
+      ~ entry 0  Lamp: Oil.
+                 Lamp: Whale oil.
+    Metadata
+      ~ integrity  1
+                   2
+    ");
+}
+
+#[test]
+fn the_history() {
+    let sandbox = story();
+    assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
+    unchanged  Ann / Harbour  4 msgs         2 snapshots   AAAAAAAAAA just now
+    unchanged  Bo / Storm 雨  1 msgs         1 snapshot    BBBBBBBBBB 2 hours ago
+    ");
+    sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
+    assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"
+    AAAAAAAAAA Ann / Harbour  4 messages, just now
+        After the lamp
+    BBBBBBBBBB Ann / Harbour  3 messages, 2 hours ago [lamp]
+        Ann: Better.
+    CCCCCCCCCC Bo / Storm 雨  1 message, 2 hours ago
+        Bo: 雨が降る 🦊
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
+    ◉  AAAAAAAAAA Ann / Harbour  4 messages, just now
+    │  After the lamp
+    ○  BBBBBBBBBB Ann / Harbour  3 messages, 2 hours ago [lamp]
+       Ann: Better.
+    ◉  CCCCCCCCCC Bo / Storm 雨  1 message, 2 hours ago
+       Bo: 雨が降る 🦊
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["log", "-n", "1"]).exits(0)), @"
+    AAAAAAAAAA Ann / Harbour  4 messages, just now
+        After the lamp
+    … and 2 more
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["show", "lamp"]).exits(0)), @"
+    snapshot   AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+    timeline   Ann / Harbour
+    taken      2026-11-14 23:47:40 +0000 (2 hours ago)
+    subject    Harbour: 3 messages
+    tags       lamp
+    kind       snapshot
+    content    b3:BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
+    messages   3
+    chat       chats/Ann/Harbour.jsonl (328 bytes)
+    lorebook   worlds/Lore.json (125 bytes)
+
+    2 lorebook entries:
+         0  Lamp
+         1  Quay
+
+    It ends with:
+      #0 Ann: The harbour is dark.
+      #1 Wren: I light the lamp.
+      #2 Ann: Better.
+    ");
+    let checked = sandbox.stvc(&["check"]).exits(0).stdout;
+    assert!(
+        checked.starts_with("The store is sound: ") && checked.contains(", 3 snapshots"),
+        "{checked}"
+    );
+}
+
+#[test]
+fn bringing_it_back() {
+    let mut sandbox = story();
+    fs::remove_file(sandbox.path(CHAT)).unwrap();
+    let place =
+        |answer: &Answer| words(answer).replace(sandbox.library().to_str().unwrap(), "LIBRARY");
+    assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour"]).exits(0)), @"
+    restored       chats/Ann/Harbour.jsonl  411 bytes
+    already there  worlds/Lore.json  131 bytes
+    Restored and verified in LIBRARY: Ann / Harbour, 4 messages, taken just now.
+    note: chats/Ann/Harbour: SillyTavern writes back what it has in memory
+      if it is running, reload its page before you go on
+    ");
+    assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour"]).exits(0)), @"
+    already there  chats/Ann/Harbour.jsonl  411 bytes
+    already there  worlds/Lore.json  131 bytes
+    Nothing to do: the files are those of snapshot AAAAAAAAAA (Ann / Harbour, 4 messages, taken just now).
+    ");
+    assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour~1"]).exits(4)), @"
+    error: something else is there: chats/Ann/Harbour.jsonl, worlds/Lore.json
+    hint: `stvc restore AAAAAAAAAA --overwrite` stores what is there and then replaces it; `stvc restore AAAAAAAAAA --to DIR` writes the files elsewhere
+    ");
+    sandbox.append(CHAT, "{}");
+    sandbox.wait(60);
+    let place =
+        |answer: &Answer| words(answer).replace(sandbox.library().to_str().unwrap(), "LIBRARY");
+    assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(0)), @"
+    What was there is kept as snapshot AAAAAAAAAA.
+    replaced       chats/Ann/Harbour.jsonl  328 bytes
+    replaced       worlds/Lore.json  125 bytes
+    Restored and verified in LIBRARY: Ann / Harbour, 3 messages, taken 2 hours ago.
+    note: chats/Ann/Harbour: SillyTavern writes back what it has in memory
+      if it is running, reload its page before you go on
+    ");
+}
+
+#[test]
+fn checkpoints_and_tags() {
+    let mut sandbox = story();
+    assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
+    assert_snapshot!(words(&sandbox.stvc(&["snapshot", "Harbour", "--at", "1"]).exits(0)), @"
+    AAAAAAAAAA  Ann / Harbour  2 messages  Harbour @1
+    1 snapshot taken.
+    ");
+    sandbox.wait(1);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "0", "--tag", "at the quay 雨"]).exits(0);
+    sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
+    assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"
+    Harbour @1      AAAAAAAAAA Ann / Harbour  just now
+    at the quay 雨  BBBBBBBBBB Ann / Harbour  just now
+    lamp            CCCCCCCCCC Ann / Harbour  2 hours ago
+    ");
+    // The timeline itself has not moved.
+    let head = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
+    assert_eq!(head["messages"], 4);
+    assert_snapshot!(words(&sandbox.stvc(&["tag", "lamp", "Storm"]).exits(1)), @r#"
+    error: the tag "lamp" is already used for snapshot AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+    hint: choose another name, or first `stvc tag --delete lamp`
+    "#);
+    sandbox.stvc(&["snapshot", "Storm", "--tag", "lamp"]).exits(1);
+    assert_snapshot!(words(&sandbox.stvc(&["tag", "--delete", "lamp"]).exits(0)), @"deleted lamp  AAAAAAAAAA Ann / Harbour  2 hours ago");
+    sandbox.stvc(&["show", "lamp"]).exits(1);
+}
+
+#[test]
+fn the_same_checkpoint_again_is_no_new_one() {
+    let mut sandbox = story();
+    let first =
+        sandbox.json(&["snapshot", "Harbour", "--at", "1"]).exits(0).of_type("snapshot").remove(0);
+    sandbox.wait(60);
+    let second =
+        sandbox.json(&["snapshot", "Harbour", "--at", "1"]).exits(0).of_type("snapshot").remove(0);
+    assert_eq!((&second["id"], &second["unchanged"]), (&first["id"], &true.into()));
+    assert_eq!(sandbox.json(&["tag"]).exits(0).of_type("tag").len(), 1);
+}
+
+/// Each way to name the newest snapshot of one chat, and the one before it.
+#[test]
+fn ways_to_name_a_snapshot() {
+    let sandbox = story();
+    sandbox.stvc(&["tag", "the lamp: lit", "Harbour"]).exits(0);
+    let newest = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
+    let id = newest["id"].as_str().unwrap();
+    let content = format!("b3:{}", newest["content"].as_str().unwrap());
+    let file = sandbox.path(CHAT);
+    let names = [
+        id,
+        &id[..12],
+        &id[..12].to_uppercase(),
+        &content,
+        &content[..20],
+        "the lamp: lit",
+        "chats/Ann/Harbour",
+        CHAT,
+        "Ann/Harbour",
+        "Harbour",
+        "harb",
+        "ann/har",
+        file.to_str().unwrap(),
+    ];
+    for name in names {
+        let found = sandbox.json(&["show", name]).exits(0).of_type("snapshot").remove(0);
+        assert_eq!(found["id"], newest["id"], "{name}");
+        for back in [format!("{name}~1"), format!("{name}~")] {
+            let found = sandbox.json(&["show", &back]).exits(0).of_type("snapshot").remove(0);
+            assert_eq!(found["id"], newest["parents"][0], "{back}");
+        }
+    }
+    // From inside the folder a file is named as the shell would complete it.
+    let mut command = sandbox.command(&["show", "Harbour.jsonl"]);
+    let answer =
+        crate::common::answer(command.current_dir(sandbox.path("chats/Ann")).output().unwrap());
+    answer.exits(0);
+    for name in ["nothing", "b3:", "b3:00", &id[..3], "Harbour~2", "Harbour~x", ""] {
+        sandbox.stvc(&["show", name]).exits(1);
+    }
+}
+
+#[test]
+fn what_can_mean_several_is_listed() {
+    let sandbox = story();
+    assert_snapshot!(words(&sandbox.stvc(&["show", "a"]).exits(1)), @r#"
+    error: "a" can mean several
+      chats/Ann/Harbour
+      chats/Bo/Storm 雨
+    hint: type more of the name
+    "#);
+    // A whole name goes before a part of another.
+    sandbox.write("chats/Ann/Harbour two.jsonl", "{}\n{}");
+    sandbox.write("chats/Bo/Harbour.jsonl", "{}\n{}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let both = sandbox.stvc(&["restore", "Harbour"]).exits(1);
+    assert!(
+        both.stderr.contains("chats/Ann/Harbour\n") && both.stderr.contains("chats/Bo/Harbour\n"),
+        "{}",
+        both.stderr
+    );
+    let one = sandbox.json(&["show", "Ann/Harbour"]).exits(0).of_type("snapshot").remove(0);
+    assert_eq!(one["timeline"], "chats/Ann/Harbour");
+}
+
+#[test]
+fn the_demo_shows_the_whole_round_trip() {
+    let sandbox = Sandbox::empty();
+    let before = sandbox.files();
+    let answer = sandbox.stvc(&["demo"]).exits(0);
+    let typed: Vec<_> = answer.stdout.lines().filter(|line| line.starts_with("$ ")).collect();
+    assert_snapshot!(typed.join("\n"), @"
+    $ stvc snapshot
+    $ stvc status
+    $ stvc snapshot -m 'The bell rings'
+    $ stvc log --graph
+    $ stvc diff 'Tide Office~1' 'Tide Office'
+    $ stvc restore 'Tide Office'
+    $ stvc restore 'Tide Office~1' --overwrite
+    $ stvc check
+    ");
+    assert!(answer.stdout.contains("the restored files are the same to the byte"));
+    assert_eq!(answer.stderr, "");
+    // It leaves nothing behind: not here, not in the temporary folder, not in a store of the user's.
+    let mut command = sandbox.command(&["demo"]);
+    let temporary = tempfile::tempdir().unwrap();
+    let store = sandbox.folder().join("store");
+    command
+        .env("TMPDIR", temporary.path())
+        .env("STVC_STORE", &store)
+        .env("STVC_DATA", sandbox.library());
+    crate::common::answer(command.output().unwrap()).exits(0);
+    assert!(!store.exists() && !sandbox.store().exists());
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+    assert_eq!(sandbox.files(), before);
+}

@@ -1,0 +1,316 @@
+//! A process that is killed at any moment: the store stays sound, what was acknowledged comes back, the next command goes on.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::common::Sandbox;
+use crate::damage::{Stored, calm, chat, check, message};
+
+const CHATS: [&str; 4] =
+    ["chats/Mira/a.jsonl", "chats/Mira/b.jsonl", "chats/Mira/c.jsonl", "chats/Voss/d.jsonl"];
+
+/// A chat long enough that storing it takes a while.
+fn long_chat(name: &str) -> Vec<u8> {
+    chat(name, 150, None)
+}
+
+/// Git finds nothing wrong.
+#[track_caller]
+pub fn fsck(sandbox: &Sandbox) {
+    let words = sandbox.git(&["fsck", "--strict", "--full", "--no-progress"]);
+    let wrong: Vec<_> = words.lines().filter(|line| !line.starts_with("dangling ")).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[track_caller]
+pub fn sound(sandbox: &Sandbox) {
+    fsck(sandbox);
+    let (code, words) = check(sandbox);
+    assert_eq!(code, 0, "{words}");
+}
+
+/// Start a command, let it work that long, and kill it; whether it was still at work.
+fn kill_after(sandbox: &Sandbox, arguments: &[&str], delay: Duration) -> bool {
+    let mut command = sandbox.command(arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(delay);
+    child.kill().unwrap();
+    !child.wait().unwrap().success()
+}
+
+#[test]
+fn a_snapshot_killed_at_any_moment_leaves_a_sound_store() {
+    const KILLS: u32 = 40;
+    let mut killed = 0;
+    let mut sandbox = Sandbox::empty();
+    let mut whole = Duration::ZERO;
+    for kill in 0..KILLS {
+        // A new store now and then, so that making it is interrupted, too, and it does not grow without end.
+        let new = kill % 4 == 0;
+        if new {
+            sandbox = Sandbox::empty();
+        }
+        for path in CHATS {
+            sandbox.write(path, long_chat(&format!("{path} {kill}")));
+        }
+        if new {
+            // How long a whole one takes here and now; elsewhere, so that there is no store yet.
+            let elsewhere = sandbox.folder().join("elsewhere");
+            let begin = Instant::now();
+            sandbox.stvc(&["--store", elsewhere.to_str().unwrap(), "snapshot"]).exits(0);
+            whole = begin.elapsed();
+        }
+        killed +=
+            u32::from(kill_after(&sandbox, &["snapshot"], whole * (kill * 7 % KILLS) / KILLS));
+        if sandbox.store().exists() {
+            sound(&sandbox);
+        }
+        sandbox.wait(60);
+        if kill % 4 == 2 {
+            sandbox.stvc(&["snapshot"]).exits(0);
+            for path in CHATS {
+                Stored::take(&sandbox, path).must_come_back(&sandbox);
+            }
+            assert_eq!(temporary_packs(&sandbox), 0);
+        }
+    }
+    assert!(killed > KILLS / 4, "only {killed} were killed at work");
+}
+
+fn temporary_packs(sandbox: &Sandbox) -> usize {
+    let packs = fs::read_dir(sandbox.store().join("objects/pack")).unwrap();
+    packs
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("tmp_"))
+        .count()
+}
+
+#[test]
+fn a_restore_killed_at_any_moment_leaves_old_or_new_files() {
+    const KILLS: u32 = 24;
+    let path = "chats/Mira/a.jsonl";
+    let mut sandbox = Sandbox::empty();
+    let mut states = Vec::new();
+    for n in 0..2 {
+        sandbox.write(path, long_chat(&format!("state {n}")));
+        states.push(Stored::take(&sandbox, path));
+        sandbox.wait(60);
+    }
+    let restore =
+        |state: &Stored| ["restore".to_owned(), state.id.clone(), "--overwrite".to_owned()];
+    for kill in 0..KILLS {
+        let wanted = &states[kill as usize % 2];
+        let other = &states[(kill as usize + 1) % 2];
+        sandbox.write(path, &other.bytes);
+        let arguments = restore(wanted);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let begin = Instant::now();
+        sandbox.stvc(&arguments).exits(0);
+        let whole = begin.elapsed();
+        sandbox.write(path, &other.bytes);
+
+        kill_after(&sandbox, &arguments, whole * (kill * 7 % KILLS) / KILLS);
+        let now = sandbox.read(path);
+        assert!(now == wanted.bytes || now == other.bytes, "{} bytes", now.len());
+        let listed = calm(sandbox.json(&["status"])).exits(0);
+        assert_eq!(listed.of_type("timeline").len(), 1, "{}", listed.stdout);
+        for entry in fs::read_dir(sandbox.path("chats/Mira")).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(
+                name == "a.jsonl" || (name.starts_with(".stvc-") && name.ends_with(".tmp")),
+                "{name}"
+            );
+        }
+        sound(&sandbox);
+        sandbox.stvc(&arguments).exits(0);
+        assert_eq!(sandbox.read(path), wanted.bytes);
+    }
+}
+
+/// A store with two snapshots of one timeline.
+struct Two {
+    sandbox: Sandbox,
+    first: Stored,
+    second: Stored,
+}
+
+const A: &str = "chats/Mira/a.jsonl";
+
+impl Two {
+    fn new() -> Self {
+        let mut sandbox = Sandbox::empty();
+        sandbox.write(A, chat("a", 3, None));
+        let first = Stored::take(&sandbox, A);
+        sandbox.wait(60);
+        sandbox.append(A, &message("a", 3));
+        let second = Stored::take(&sandbox, A);
+        sandbox.wait(60);
+        Self { sandbox, first, second }
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.sandbox.store().join(path)
+    }
+
+    /// As if the last holder of the lock had been killed.
+    fn unclean(&self) {
+        let holder =
+            br#"{"pid":1073741823,"command":["stvc","snapshot"],"since":"2026-11-15T01:46:40Z"}"#;
+        fs::write(self.file("stvc/lock.json"), holder).unwrap();
+    }
+
+    /// Both snapshots are there, in this order, and so is everything that is added.
+    #[track_caller]
+    fn goes_on(&self) {
+        self.sandbox.append(A, &message("a", 4));
+        let third = Stored::take(&self.sandbox, A);
+        for stored in [&self.first, &self.second, &third] {
+            stored.must_come_back(&self.sandbox);
+        }
+        assert_eq!(self.sandbox.snapshot_ids(), [&*third.id, &*self.second.id, &*self.first.id]);
+        sound(&self.sandbox);
+        assert_eq!(temporary_packs(&self.sandbox), 0);
+    }
+
+    /// As if nothing but the objects had been written: the branch is where it was.
+    fn turn_branch_back(&self) {
+        fs::write(self.file("refs/heads/chats/Mira/a"), format!("{}\n", self.first.id)).unwrap();
+    }
+}
+
+#[test]
+fn a_logged_operation_is_finished_after_its_process_was_killed() {
+    let two = Two::new();
+    two.turn_branch_back();
+    two.unclean();
+    assert_eq!(two.sandbox.snapshot_ids(), [&*two.first.id]);
+    let answer = two.sandbox.json(&["snapshot"]).exits(0);
+    assert_eq!(answer.of_type("snapshot")[0]["id"], *two.second.id);
+    assert_eq!(answer.of_type("snapshot")[0]["unchanged"], true);
+    two.goes_on();
+}
+
+#[test]
+fn a_branch_that_somebody_moved_is_left_where_it_is() {
+    let two = Two::new();
+    two.turn_branch_back();
+    let taken = Stored::take(&two.sandbox, A);
+    assert_ne!(taken.id, two.second.id, "a clean end was taken for a crash");
+    assert_eq!(two.sandbox.snapshot_ids(), [&*taken.id, &*two.first.id]);
+    sound(&two.sandbox);
+}
+
+#[test]
+fn a_deletion_that_was_logged_is_finished() {
+    let two = Two::new();
+    two.sandbox.stvc(&["tag", "keep", &two.first.id]).exits(0);
+    two.sandbox.stvc(&["tag", "--delete", "keep"]).exits(0);
+    // Git's library removes the folder with the last ref in it.
+    fs::create_dir_all(two.file("refs/tags")).unwrap();
+    fs::write(two.file("refs/tags/keep"), format!("{}\n", two.first.id)).unwrap();
+    two.unclean();
+    two.goes_on();
+    assert!(two.sandbox.json(&["tag"]).exits(0).of_type("tag").is_empty());
+}
+
+#[test]
+fn locks_on_refs_that_a_killed_process_left_do_not_block() {
+    let two = Two::new();
+    two.turn_branch_back();
+    fs::write(two.file("refs/heads/chats/Mira/a.lock"), format!("{}\n", two.second.id)).unwrap();
+    two.unclean();
+    two.goes_on();
+}
+
+#[test]
+fn old_locks_on_refs_that_nobody_holds_do_not_block() {
+    for words in ["", "1234"] {
+        let two = Two::new();
+        let lock = two.file("refs/heads/chats/Mira/a.lock");
+        fs::write(&lock, words).unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(3600);
+        File::options().append(true).open(lock).unwrap().set_modified(long_ago).unwrap();
+        two.goes_on();
+    }
+}
+
+#[test]
+fn a_holder_of_the_lock_that_is_dead_does_not_block() {
+    for words in ["{", "\0\0\0", "{\"pid\":1}"] {
+        let two = Two::new();
+        fs::write(two.file("stvc/lock.json"), words).unwrap();
+        two.goes_on();
+        assert_eq!(fs::read(two.file("stvc/lock.json")).unwrap(), b"");
+    }
+}
+
+#[test]
+fn temporary_packs_are_cleared_away() {
+    let two = Two::new();
+    fs::write(two.file("objects/pack/tmp_pack_stvc_4711-0.tmp"), b"PACK\0\0").unwrap();
+    two.unclean();
+    sound(&two.sandbox);
+    two.goes_on();
+}
+
+#[test]
+fn a_torn_last_line_of_the_operation_log_costs_that_line_only() {
+    let two = Two::new();
+    let log = two.file("stvc/operations.jsonl");
+    let whole = fs::read(&log).unwrap();
+    for torn in [&b"{"[..], b"{\"number\":3,\"time\":\"20", b"\xff\xfe", b"\0\0\0\0"] {
+        fs::write(&log, [&whole, torn].concat()).unwrap();
+        two.unclean();
+        let (code, words) = check(&two.sandbox);
+        assert_eq!(code, 0, "{words}");
+        assert!(words.contains("operations.jsonl"), "{words}");
+        two.sandbox.stvc(&["tag", "keep", &two.first.id]).exits(0);
+        two.sandbox.stvc(&["tag", "--delete", "keep"]).exits(0);
+        let text = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
+        let numbers: Vec<_> = text.lines().filter_map(number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4], "{text}");
+    }
+    two.goes_on();
+}
+
+fn number(line: &str) -> Option<u64> {
+    serde_json::from_str::<serde_json::Value>(line).ok()?["number"].as_u64()
+}
+
+/// Killed between the two renames: the pack has its name, its index has not, nothing is logged, no ref has moved.
+// BUG: the check calls a pack without an index an error, though no snapshot needs it; and nothing ever clears it away.
+#[test]
+fn a_pack_without_its_index_does_not_block() {
+    let two = Two::new();
+    two.turn_branch_back();
+    let log = fs::read_to_string(two.file("stvc/operations.jsonl")).unwrap();
+    fs::write(two.file("stvc/operations.jsonl"), format!("{}\n", log.lines().next().unwrap()))
+        .unwrap();
+    fs::remove_file(index_of(&two.sandbox, &two.second.id)).unwrap();
+    two.unclean();
+    assert_eq!(two.sandbox.snapshot_ids(), [&*two.first.id]);
+    two.first.must_come_back(&two.sandbox);
+    let taken = Stored::take(&two.sandbox, A);
+    taken.must_come_back(&two.sandbox);
+    sound(&two.sandbox);
+}
+
+/// The index that lists an object, found by its bytes.
+fn index_of(sandbox: &Sandbox, id: &str) -> PathBuf {
+    let raw: Vec<u8> =
+        (0..20).map(|n| u8::from_str_radix(&id[2 * n..2 * n + 2], 16).unwrap()).collect();
+    let indices = crate::damage::files_of(&sandbox.store().join("objects/pack"), "idx");
+    let lists = |path: &Path| fs::read(path).unwrap().windows(20).any(|window| window == raw);
+    indices.into_iter().find(|path| lists(path)).unwrap()
+}
+
+#[test]
+fn a_store_that_was_half_made_does_not_block() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    fs::create_dir_all(sandbox.path(".stvc-new-4711.tmp/objects")).unwrap();
+    fs::create_dir(sandbox.store()).unwrap();
+    Stored::take(&sandbox, A).must_come_back(&sandbox);
+    sound(&sandbox);
+}

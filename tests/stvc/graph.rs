@@ -1,0 +1,184 @@
+//! How timelines branch, as `log --graph`, `timelines` and `timelines --tree` show it.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use crate::common::{Answer, Sandbox};
+
+/// The words of an answer, ids left out.
+pub fn words(answer: &Answer) -> String {
+    let is_id = |word: &&str| word.len() == 10 && word.bytes().all(|c| c.is_ascii_hexdigit());
+    let line = |line: &str| {
+        let words: Vec<_> =
+            line.split(' ').map(|word| Some(word).filter(is_id).map_or(word, |_| "ID")).collect();
+        words.join(" ") + "\n"
+    };
+    answer.stdout.lines().map(line).collect()
+}
+
+pub fn message(text: &str) -> String {
+    format!(r#"{{"name":"Mira","is_user":false,"is_system":false,"mes":"{text}","extra":{{}}}}"#)
+}
+
+/// A chat of Mira's with these messages.
+fn chat(sandbox: &Sandbox, name: &str, main_chat: Option<&str>, messages: &[&str]) {
+    let main = main_chat.map_or(String::new(), |name| format!(r#""main_chat":"{name}""#));
+    let lines = messages.iter().map(|text| message(text));
+    let lines: Vec<_> =
+        std::iter::once(format!(r#"{{"chat_metadata":{{{main}}}}}"#)).chain(lines).collect();
+    sandbox.write(&format!("chats/Mira/{name}.jsonl"), lines.join("\n"));
+}
+
+/// The story, a fork of it, a fork of that fork, and one that names the fork but leaves the story before it.
+fn forks() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    chat(&sandbox, "Story", None, &["a", "b", "c", "d"]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    chat(&sandbox, "Fork", Some("Story"), &["a", "b", "c", "x", "y"]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    chat(&sandbox, "Fork of the fork", Some("Fork"), &["a", "b", "c", "x", "z"]);
+    sandbox.stvc(&["snapshot", "Fork of the fork", "--tag", "dawn"]).exits(0);
+    sandbox.wait(60);
+    chat(&sandbox, "Early fork", Some("Fork"), &["a", "b"]);
+    chat(&sandbox, "Alone", None, &["Hello."]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox
+}
+
+#[test]
+fn forks_of_forks() {
+    let sandbox = forks();
+    assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
+    ◉  ID Mira / Alone  1 message, 1 minute ago
+       Mira: Hello.
+    ◉  ID Mira / Early fork  2 messages, 1 minute ago, forked after #1
+    │  Mira: b
+    │ ◉  ID Mira / Fork of the fork  5 messages, 2 minutes ago, forked after #3 [dawn]
+    ├─╯  Mira: z
+    ◉  ID Mira / Fork  5 messages, 3 minutes ago, forked after #2
+    │  Mira: y
+    ◉  ID Mira / Story  4 messages, 4 minutes ago
+       Mira: d
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
+    Mira / Alone   1 message
+    Mira / Story   4 messages
+    ├─ after #1  Early fork   2 messages, 0 of its own
+    └─ after #2  Fork   5 messages, 2 of its own
+       └─ after #3  Fork of the fork   5 messages, 1 of its own   [dawn]
+    ");
+}
+
+#[test]
+fn deleted_and_renamed_timelines_say_so() {
+    let mut sandbox = forks();
+    fs::remove_file(sandbox.path("chats/Mira/Fork.jsonl")).unwrap();
+    fs::rename(sandbox.path("chats/Mira/Story.jsonl"), sandbox.path("chats/Mira/The Tide.jsonl"))
+        .unwrap();
+    chat(&sandbox, "The Tide", None, &["a", "b", "c", "d", "e"]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"
+    ID Mira / The Tide  5 messages, 1 minute ago, was called Story
+        Mira: e
+    ID Mira / Alone  1 message, 2 minutes ago
+        Mira: Hello.
+    ID Mira / Early fork  2 messages, 2 minutes ago, forked after #1
+        Mira: b
+    ID Mira / Fork of the fork  5 messages, 3 minutes ago, forked after #3 [dawn]
+        Mira: z
+    ID Mira / Fork  5 messages, 4 minutes ago, forked after #2, deleted
+        Mira: y
+    ID Mira / Story  4 messages, 5 minutes ago
+        Mira: d
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
+    unchanged  Mira / Alone             1 msgs         1 snapshot    ID 2 minutes ago
+    unchanged  Mira / Early fork        2 msgs         1 snapshot    ID 2 minutes ago  forked after #1 of Fork
+    deleted    Mira / Fork              5 msgs         1 snapshot    ID 4 minutes ago  forked after #2 of The Tide
+    unchanged  Mira / Fork of the fork  5 msgs         1 snapshot    ID 3 minutes ago  forked after #3 of Fork  [dawn]
+    unchanged  Mira / The Tide          5 msgs         2 snapshots   ID 1 minute ago  was called Story
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
+    Mira / Alone   1 message
+    Mira / The Tide   5 messages   was called Story
+    ├─ after #1  Early fork   2 messages, 0 of its own
+    └─ after #2  Fork   5 messages, 2 of its own   (deleted)
+       └─ after #3  Fork of the fork   5 messages, 1 of its own   [dawn]
+    ");
+    let answer = sandbox.json(&["timelines", "--tree"]).exits(0);
+    let timelines = answer.of_type("timeline");
+    let of = |name: &str| timelines.iter().find(|line| line["timeline"] == name).unwrap();
+    assert_eq!(of("chats/Mira/The Tide")["renamed_from"], "chats/Mira/Story");
+    assert_eq!(of("chats/Mira/Fork of the fork")["tags"][0], "dawn");
+    // Its parent is known by the name that it has now.
+    assert_eq!(of("chats/Mira/Fork")["parent"], "chats/Mira/The Tide");
+
+    // Without a library nobody can tell what was deleted.
+    let store = sandbox.store();
+    let mut alone = sandbox.command(&["--store", store.to_str().unwrap(), "log"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    alone.current_dir(elsewhere.path());
+    let answer = crate::common::answer(alone.output().unwrap()).exits(0);
+    assert!(!answer.stdout.contains("deleted"), "{}", answer.stdout);
+}
+
+#[test]
+fn a_long_graph_is_folded() {
+    let mut sandbox = Sandbox::empty();
+    let texts: Vec<String> = (0..45).map(|n| format!("message {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for n in 1..=texts.len() {
+        chat(&sandbox, "Story", None, &texts[..n]);
+        let own_words = ["snapshot", "-m", "The bell rings"];
+        sandbox.stvc(if n == 30 { &own_words } else { &own_words[..1] }).exits(0);
+        sandbox.wait(60);
+        if n == 20 {
+            sandbox.stvc(&["tag", "twenty", "Story"]).exits(0);
+        }
+    }
+    chat(&sandbox, "Fork", Some("Story"), &[&texts[..10], &["Elsewhere."]].concat());
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let folded = sandbox.stvc(&["log", "--graph"]).exits(0);
+    assert_snapshot!(words(&folded), @"
+    ◉  ID Mira / Fork  11 messages, just now, forked after #9
+    │  Mira: Elsewhere.
+    ◉  ID Mira / Story  45 messages, 1 minute ago
+    │  Mira: message 44
+    ○  … 14 snapshots, 31 → 44 messages
+    ○  ID Mira / Story  30 messages, 16 minutes ago
+    │  The bell rings
+    ○  … 9 snapshots, 21 → 29 messages
+    ○  ID Mira / Story  20 messages, 26 minutes ago [twenty]
+    ○  … 19 snapshots, 1 → 19 messages
+    ");
+    let shown = |arguments: &[&str]| {
+        sandbox.stvc(arguments).exits(0).stdout.lines().filter(|line| line.contains("ago")).count()
+    };
+    assert_eq!(shown(&["log", "--graph", "--all"]), 45);
+    assert_eq!(shown(&["log", "--graph", "Story"]), 45);
+    assert_eq!(shown(&["log", "--graph", "-n", "42"]), 41);
+    assert_eq!(sandbox.json(&["log", "--graph"]).exits(0).of_type("snapshot").len(), 46);
+}
+
+#[test]
+fn forks_at_one_point_take_no_more_columns() {
+    let mut sandbox = Sandbox::empty();
+    chat(&sandbox, "Story", None, &["a", "b"]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for n in 0..12 {
+        sandbox.wait(60);
+        chat(&sandbox, &format!("Fork {n}"), Some("Story"), &["a", "b", &format!("x {n}")]);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+        chat(&sandbox, "Story", None, &["a", "b", &format!("edit {n}")]);
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    let graph = sandbox.stvc(&["log", "--graph"]).exits(0).stdout;
+    let widest = |line: &str| line.chars().position(|c| c == '◉' || c == '○').unwrap_or(0);
+    assert!(graph.lines().map(widest).max().unwrap() <= 4, "{graph}");
+}

@@ -1,0 +1,379 @@
+//! Stores and places that stvc must not touch, must not believe, or cannot write to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::bad_input::tame;
+use crate::common::{Sandbox, git};
+use crate::crash::sound;
+use crate::damage::{Stored, calm, chat, check};
+
+const A: &str = "chats/Mira/a.jsonl";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 4, None));
+    sandbox
+}
+
+/// Every file and folder below a folder; files with their bytes.
+fn tree(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(path) = open.pop() {
+        let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            found.insert(name, None);
+        } else {
+            found.insert(name, Some(fs::read(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// Run every command on a store that is none of ours: each fails with these words, and not a byte changes.
+#[track_caller]
+fn refused_and_untouched(sandbox: &Sandbox, store: &Path, words: &str) {
+    let before = tree(sandbox.folder());
+    for arguments in [
+        &["init"][..],
+        &["snapshot"],
+        &["snapshot", "--tag", "t"],
+        &["status"],
+        &["timelines"],
+        &["log"],
+        &["check"],
+        &["tag"],
+        &["tag", "t", "abcd"],
+        &["show", "abcd"],
+        &["diff", "abcd"],
+        &["restore", "abcd", "--overwrite"],
+    ] {
+        let all = [&["--store", store.to_str().unwrap()], arguments].concat();
+        let answer = calm(sandbox.stvc(&all)).exits(1);
+        assert!(answer.stderr.contains(words), "{arguments:?}: {}", answer.stderr);
+        assert!(
+            answer.stderr.contains(store.to_str().unwrap()),
+            "{arguments:?}: {}",
+            answer.stderr
+        );
+    }
+    let after = tree(sandbox.folder());
+    let changed: Vec<_> = after
+        .keys()
+        .chain(before.keys())
+        .filter(|key| after.get(*key) != before.get(*key))
+        .collect();
+    assert!(changed.is_empty(), "{changed:?}");
+}
+
+#[test]
+fn somebodys_repository_is_refused_and_untouched() {
+    let sandbox = library();
+    let theirs = sandbox.folder().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    git(&theirs, &["init", "-q"]);
+    refused_and_untouched(&sandbox, &theirs, "a git repository that stvc did not make");
+    fs::write(theirs.join("file"), "theirs").unwrap();
+    git(&theirs, &["add", "file"]);
+    let commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "theirs"];
+    git(&theirs, &commit);
+    refused_and_untouched(&sandbox, &theirs, "a git repository that stvc did not make");
+    let bare = sandbox.folder().join("bare.git");
+    git(&theirs, &["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    refused_and_untouched(&sandbox, &bare, "a git repository that stvc did not make");
+}
+
+#[test]
+fn a_file_or_a_folder_of_other_things_is_no_store() {
+    let sandbox = library();
+    let file = sandbox.folder().join("file");
+    fs::write(&file, "something").unwrap();
+    refused_and_untouched(&sandbox, &file, "is not empty and is no store");
+    let folder = sandbox.folder().join("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("letter"), "something").unwrap();
+    refused_and_untouched(&sandbox, &folder, "is not empty and is no store");
+}
+
+#[test]
+fn commands_that_need_a_store_say_that_there_is_none() {
+    let sandbox = library();
+    let before = tree(sandbox.folder());
+    for arguments in [
+        &["log"][..],
+        &["check"],
+        &["show", "abcd"],
+        &["restore", "abcd"],
+        &["tag"],
+        &["diff", "abcd"],
+    ] {
+        let answer = calm(sandbox.stvc(arguments)).exits(10);
+        assert!(answer.stderr.contains(".stvc"), "{arguments:?}: {}", answer.stderr);
+    }
+    assert_eq!(tree(sandbox.folder()), before);
+}
+
+#[test]
+fn a_store_of_a_newer_format_is_refused_and_untouched() {
+    let sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for number in ["2", "10", "99999999999999999999"] {
+        let words = format!("stvc store format {number}");
+        let sum = blake3::hash(words.as_bytes()).to_hex();
+        fs::write(sandbox.store().join("stvc/format"), format!("{words} {}\n", &sum[..8])).unwrap();
+        refused_and_untouched(&sandbox, &sandbox.store(), &format!("format {number}"));
+    }
+}
+
+/// A commit like the snapshot's, with its manifest edited; its id.
+fn forge(sandbox: &Sandbox, id: &str, edit: impl FnOnce(&mut Value)) -> String {
+    let mut manifest =
+        serde_json::from_str(&sandbox.git(&["cat-file", "blob", &format!("{id}:snapshot.json")]))
+            .unwrap();
+    edit(&mut manifest);
+    let blob = write_object(sandbox, "blob", manifest.to_string().as_bytes());
+    let listing = sandbox.git(&["ls-tree", id]);
+    let mut entries = Vec::new();
+    for line in listing.lines() {
+        let (what, name) = line.split_once('\t').unwrap();
+        let mut what = what.split(' ');
+        let (mode, object) = (what.next().unwrap(), what.next_back().unwrap());
+        let object = if name == "snapshot.json" { blob.as_str() } else { object };
+        entries.extend(tree_entry(mode, name, object));
+    }
+    forge_tree(sandbox, id, &entries)
+}
+
+/// A commit like the snapshot's over a tree of these bytes, and a branch that holds it; its id.
+fn forge_tree(sandbox: &Sandbox, id: &str, entries: &[u8]) -> String {
+    let tree = write_object(sandbox, "tree", entries);
+    let commit = sandbox.git(&["cat-file", "commit", id]);
+    let (_, rest) = commit.split_once('\n').unwrap();
+    let commit = write_object(sandbox, "commit", format!("tree {tree}\n{rest}").as_bytes());
+    sandbox.git(&["update-ref", "refs/heads/chats/Mira/forged", &commit]);
+    commit
+}
+
+fn tree_entry(mode: &str, name: &str, object: &str) -> Vec<u8> {
+    let raw = (0..20).map(|n| u8::from_str_radix(&object[2 * n..2 * n + 2], 16).unwrap());
+    let mode = mode.trim_start_matches('0');
+    format!("{mode} {name}\0").into_bytes().into_iter().chain(raw).collect()
+}
+
+fn write_object(sandbox: &Sandbox, kind: &str, bytes: &[u8]) -> String {
+    let file = sandbox.folder().join("object");
+    fs::write(&file, bytes).unwrap();
+    let arguments = ["hash-object", "-w", "--literally", "-t", kind, file.to_str().unwrap()];
+    let id = sandbox.git(&arguments).trim().to_owned();
+    fs::remove_file(file).unwrap();
+    id
+}
+
+/// Every way to bring a forged snapshot back fails with these words and writes nothing anywhere.
+#[track_caller]
+fn writes_nothing(sandbox: &Sandbox, forged: &str, words: &str) {
+    let before = tree(sandbox.folder());
+    let target = sandbox.folder().join("library/below/out");
+    for arguments in [
+        &["restore", forged][..],
+        &["restore", forged, "--overwrite"],
+        &["restore", forged, "--to", target.to_str().unwrap()],
+    ] {
+        let answer = calm(sandbox.stvc(arguments)).exits(1);
+        assert!(answer.stderr.contains(words), "{arguments:?}: {}", answer.stderr);
+        tame(&answer);
+    }
+    assert_eq!(
+        tree(sandbox.folder()).keys().collect::<Vec<_>>(),
+        before.keys().collect::<Vec<_>>()
+    );
+    for arguments in [&["show", forged][..], &["diff", forged], &["log"], &["status"]] {
+        tame(&calm(sandbox.stvc(arguments)));
+    }
+}
+
+#[test]
+fn a_manifest_of_a_newer_format_is_refused() {
+    let sandbox = library();
+    let stored = Stored::take(&sandbox, A);
+    let forged = forge(&sandbox, &stored.id, |manifest| manifest["format"] = 2.into());
+    fs::remove_file(sandbox.path(A)).unwrap();
+    writes_nothing(&sandbox, &forged, "format 2");
+    let (code, words) = check(&sandbox);
+    assert_eq!(code, 1);
+    assert!(words.contains(&forged) && words.contains("format 2"), "{words}");
+    stored.must_come_back(&sandbox);
+}
+
+#[test]
+fn a_manifest_cannot_lead_out_of_the_library() {
+    let sandbox = library();
+    let stored = Stored::take(&sandbox, A);
+    fs::remove_file(sandbox.path(A)).unwrap();
+    let absolute = sandbox.folder().join("absolute").to_str().unwrap().to_owned();
+    for path in [
+        "../../evil",
+        "../evil",
+        "chats/../../evil",
+        &absolute,
+        "",
+        ".",
+        "..",
+        "chats//evil",
+        "chats\\..\\evil",
+        "C:evil",
+        "C:/evil",
+        "nul\0l",
+    ] {
+        let forged =
+            forge(&sandbox, &stored.id, |manifest| manifest["files"][0]["path"] = path.into());
+        writes_nothing(&sandbox, &forged, "cannot name a file of the library");
+    }
+    stored.must_come_back(&sandbox);
+}
+
+/// Inside the library is not enough: a snapshot is a chat, its lorebook and its group, and may not write anything else.
+// BUG: any path inside the library is believed, the store's own files and SillyTavern's settings among them.
+#[test]
+fn a_manifest_cannot_name_what_is_no_chat() {
+    let sandbox = library();
+    let stored = Stored::take(&sandbox, A);
+    fs::remove_file(sandbox.path(A)).unwrap();
+    for path in [
+        ".stvc/hooks/post-update",
+        ".stvc/stvc/evil",
+        "secrets.json",
+        "chats/Mira/../evil.jsonl",
+        "worlds/evil.json",
+    ] {
+        let forged =
+            forge(&sandbox, &stored.id, |manifest| manifest["files"][0]["path"] = path.into());
+        calm(sandbox.stvc(&["restore", &forged]));
+        assert!(!sandbox.path(path).exists(), "{path} was written");
+    }
+}
+
+#[test]
+fn a_tree_with_dots_in_it_writes_nothing_outside() {
+    let sandbox = library();
+    let stored = Stored::take(&sandbox, A);
+    let id = &stored.id;
+    let object =
+        |path: &str| sandbox.git(&["rev-parse", &format!("{id}:{path}")]).trim().to_owned();
+    let (manifest, chat) = (object("snapshot.json"), object("chat"));
+    let evil = write_object(&sandbox, "blob", b"evil");
+    fs::remove_file(sandbox.path(A)).unwrap();
+    let dots = tree_entry("100644", "..", &evil);
+    let whole = [
+        &dots[..],
+        &tree_entry("40000", "chat", &chat),
+        &tree_entry("100644", "snapshot.json", &manifest),
+    ]
+    .concat();
+    let before = tree(sandbox.folder()).len();
+    // What the manifest does not name is never written, whatever it is called.
+    let forged = forge_tree(&sandbox, id, &whole);
+    calm(sandbox.stvc(&["restore", &forged])).exits(0);
+    assert_eq!(sandbox.read(A), stored.bytes);
+    fs::remove_file(sandbox.path(A)).unwrap();
+    // A tree as a message, a blob as a folder, a link.
+    for (mode, name, object) in [
+        ("40000", "chat", &evil),
+        ("100644", "chat", &evil),
+        ("120000", "chat", &chat),
+        ("160000", "chat", &chat),
+    ] {
+        let entries =
+            [tree_entry(mode, name, object), tree_entry("100644", "snapshot.json", &manifest)]
+                .concat();
+        let forged = forge_tree(&sandbox, id, &entries);
+        let answer = calm(sandbox.stvc(&["restore", &forged])).exits(1);
+        assert!(!answer.stderr.is_empty());
+        assert_eq!(check(&sandbox).0, 1);
+    }
+    assert!(!sandbox.path(A).exists());
+    let new: Vec<_> =
+        tree(sandbox.folder()).into_keys().filter(|key| !key.contains(".stvc")).collect();
+    assert!(new.len() < before && !new.iter().any(|key| key.contains("evil")), "{new:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_does_not_lead_a_restore_out_of_the_library() {
+    let sandbox = library();
+    let stored = Stored::take(&sandbox, A);
+    fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
+    let outside = sandbox.folder().join("outside");
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, sandbox.path("chats/Mira")).unwrap();
+    let answer = calm(sandbox.stvc(&["restore", &stored.id])).exits(1);
+    assert!(answer.stderr.contains("a.jsonl leads out of the library"), "{}", answer.stderr);
+    assert_eq!(fs::read_dir(outside).unwrap().count(), 0);
+}
+
+#[test]
+fn control_characters_of_a_foreign_store_do_not_reach_the_terminal() {
+    let sandbox = library();
+    let stored = Stored::take(&sandbox, A);
+    let evil = "\u{1b}[31m\u{7}\u{9b}2J\u{202e}\r";
+    let commit = sandbox.git(&["cat-file", "commit", &stored.id]);
+    let commit = commit
+        .replace("a: 4 messages", evil)
+        .replace("Last-Words: ", &format!("Last-Words: {evil}"));
+    let commit = commit.replace("Stvc-Kind: snapshot", &format!("Stvc-Kind: {evil}"));
+    let commit = commit.replace("chats/Mira/a", "chats/Mi%1B[31mra/a%07%C2%9B%0A");
+    let forged = write_object(&sandbox, "commit", commit.as_bytes());
+    sandbox.git(&["update-ref", "refs/heads/evil", &forged]);
+    sandbox.git(&["update-ref", "refs/tags/%1B]0;x%07", &forged]);
+    sandbox.append(
+        A,
+        &serde_json::json!({ "name": evil, "mes": evil, "extra": { evil: evil } }).to_string(),
+    );
+    for arguments in [
+        &["log"][..],
+        &["log", "--graph"],
+        &["timelines"],
+        &["status"],
+        &["tag"],
+        &["show", &forged],
+        &["diff", &stored.id],
+        &["restore", &forged, "--dry-run"],
+        &["snapshot"],
+        &["show", "chats/Mira/a"],
+        &["check"],
+    ] {
+        let answer = calm(sandbox.stvc(arguments));
+        tame(&answer);
+    }
+    let shown = sandbox.stvc(&["show", "chats/Mira/a"]).exits(0);
+    assert!(shown.stdout.contains("\\u{1b}"), "{}", shown.stdout);
+}
+
+/// A place where no folder can be made, for root neither.
+#[test]
+fn a_place_that_cannot_be_written_is_named_and_nothing_is_lost() {
+    let sandbox = library();
+    fs::write(sandbox.folder().join("file"), "something").unwrap();
+    let store = sandbox.folder().join("file/store");
+    let before = tree(sandbox.folder());
+    let answer = calm(sandbox.stvc(&["--store", store.to_str().unwrap(), "snapshot"])).exits(1);
+    assert!(answer.stderr.contains("file"), "{}", answer.stderr);
+    assert_eq!(tree(sandbox.folder()), before);
+
+    let stored = Stored::take(&sandbox, A);
+    fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
+    sandbox.write("chats/Mira", "a file where the folder was");
+    let answer = calm(sandbox.stvc(&["restore", &stored.id])).exits(1);
+    assert!(answer.stderr.contains("Mira"), "{}", answer.stderr);
+    assert_eq!(sandbox.read("chats/Mira"), b"a file where the folder was");
+    let target = sandbox.folder().join("file/out");
+    let answer =
+        calm(sandbox.stvc(&["restore", &stored.id, "--to", target.to_str().unwrap()])).exits(1);
+    assert!(answer.stderr.contains("file"), "{}", answer.stderr);
+    sound(&sandbox);
+}

@@ -1,0 +1,388 @@
+//! Random edits, snapshots and restores, held against a naive copy of the files.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::time::{Duration, UNIX_EPOCH};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use stvc::ops::snapshot::Taken;
+use stvc::ops::{self, restore, snapshot, tag};
+use stvc::progress::Silent;
+
+use crate::common::{Sandbox, assert_same, files};
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+const BOOK: &str = "worlds/Lore.json";
+const GROUP: &str = "groups/9.json";
+const TIMELINES: [&str; 4] =
+    ["chats/Ann/one", "chats/Ann/two", "chats/雪/三 🦊", "group chats/talk"];
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Append(String),
+    Change(Index, String),
+    Remove(Index),
+    Hide(Index),
+    Swipe(Index),
+    Delete,
+    Garbage(Vec<u8>),
+    Bind(bool),
+    /// Of the lorebook, not of the chat.
+    Entry(Index, String),
+    /// The same, for the whole file.
+    Book(Option<Vec<u8>>),
+    Group(u32),
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Edit(Index, Edit),
+    Snapshot,
+    SnapshotOne(Index),
+    At(Index, Index),
+    Tag(Index, u8),
+    Restore(Index),
+    RestoreTag(u8),
+    RestoreTo(Index),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let words = || "[a-z雪🦊\\\\\"\n]{0,12}".prop_map(|text| serde_json::to_string(&text).unwrap());
+    let garbage = prop_oneof![
+        vec(any::<u8>(), 0..80).prop_map(|bytes| [b"\xff".as_slice(), &bytes].concat()),
+        select(vec!["", "\n\n\n", "{torn", "[]\r\n", "\u{feff}{}\n{}"])
+            .prop_map(|text| text.as_bytes().to_vec()),
+    ];
+    let edit = prop_oneof![
+        6 => words().prop_map(Edit::Append),
+        3 => (any::<Index>(), words()).prop_map(|(at, text)| Edit::Change(at, text)),
+        2 => any::<Index>().prop_map(Edit::Remove),
+        2 => any::<Index>().prop_map(Edit::Hide),
+        2 => any::<Index>().prop_map(Edit::Swipe),
+        1 => Just(Edit::Delete),
+        1 => garbage.clone().prop_map(Edit::Garbage),
+        1 => any::<bool>().prop_map(Edit::Bind),
+        4 => (any::<Index>(), words()).prop_map(|(at, text)| Edit::Entry(at, text)),
+        1 => prop::option::of(garbage).prop_map(Edit::Book),
+        1 => any::<u32>().prop_map(Edit::Group),
+    ];
+    prop_oneof![
+        12 => (any::<Index>(), edit).prop_map(|(timeline, edit)| Step::Edit(timeline, edit)),
+        4 => Just(Step::Snapshot),
+        2 => any::<Index>().prop_map(Step::SnapshotOne),
+        2 => (any::<Index>(), any::<Index>()).prop_map(|(timeline, at)| Step::At(timeline, at)),
+        2 => (any::<Index>(), 0..4u8).prop_map(|(snapshot, name)| Step::Tag(snapshot, name)),
+        4 => any::<Index>().prop_map(Step::Restore),
+        1 => (0..4u8).prop_map(Step::RestoreTag),
+        2 => any::<Index>().prop_map(Step::RestoreTo),
+    ]
+}
+
+/// What a snapshot must hold.
+#[derive(Clone, Debug)]
+struct Taking {
+    id: String,
+    timeline: &'static str,
+    files: Files,
+}
+
+/// The program's library and store, and beside them what they should be.
+struct Model {
+    sandbox: Sandbox,
+    files: Files,
+    snapshots: Vec<Taking>,
+    heads: BTreeMap<&'static str, usize>,
+    tags: BTreeMap<String, usize>,
+    steps: u64,
+}
+
+impl Model {
+    fn new() -> Self {
+        let sandbox = Sandbox::empty();
+        let mut model = Self {
+            files: sandbox.files(),
+            sandbox,
+            snapshots: Vec::new(),
+            heads: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            steps: 0,
+        };
+        for timeline in TIMELINES {
+            let chat = [header(timeline != TIMELINES[2]), message("\"Hello\""), message("\"…\"")];
+            model.write(&file(timeline), Some(chat.join("\n").into_bytes()));
+        }
+        model.write(BOOK, Some(book(&["\"a\"".into(), "\"b\"".into()])));
+        model.write(GROUP, Some(br#"{"id":"9","chats":["talk"],"n":0}"#.to_vec()));
+        model
+    }
+
+    fn write(&mut self, path: &str, bytes: Option<Vec<u8>>) {
+        match bytes {
+            None => {
+                self.files.remove(path);
+                let _ = fs::remove_file(self.sandbox.path(path));
+            }
+            Some(bytes) => {
+                self.sandbox.write(path, &bytes);
+                // Long ago, but later than the last time: what is remembered of unchanged files is put to the test as well.
+                self.steps += 1;
+                let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + self.steps);
+                let file = File::options().append(true).open(self.sandbox.path(path)).unwrap();
+                file.set_modified(time).unwrap();
+                self.files.insert(path.into(), bytes);
+            }
+        }
+    }
+
+    fn take(&mut self, step: &Step) {
+        self.sandbox.wait(7);
+        let timeline = |index: &Index| *index.get(&TIMELINES);
+        match step {
+            Step::Edit(index, edit) => self.edit(timeline(index), edit),
+            Step::Snapshot => self.snapshot(&TIMELINES, Vec::new()),
+            Step::SnapshotOne(index) => {
+                let name = timeline(index);
+                if self.files.contains_key(&file(name)) {
+                    self.snapshot(&[name], vec![name.into()]);
+                }
+            }
+            Step::At(index, at) => self.checkpoint(timeline(index), at),
+            Step::Tag(_, _) | Step::Restore(_) | Step::RestoreTo(_)
+                if self.snapshots.is_empty() => {}
+            Step::Tag(index, name) => {
+                self.tag(index.index(self.snapshots.len()), format!("t {name}"))
+            }
+            Step::Restore(index) => {
+                let taking = index.get(&self.snapshots).clone();
+                self.restore(taking.id.clone(), &taking);
+            }
+            Step::RestoreTag(name) => {
+                let name = format!("t {name}");
+                if let Some(at) = self.tags.get(&name) {
+                    self.restore(name, &self.snapshots[*at].clone());
+                }
+            }
+            Step::RestoreTo(index) => self.restore_to(&index.get(&self.snapshots).clone()),
+        }
+        assert_same(&self.sandbox.files(), &self.files);
+    }
+
+    fn edit(&mut self, timeline: &str, edit: &Edit) {
+        let path = file(timeline);
+        match edit {
+            Edit::Entry(at, text) => {
+                let mut entries = vec!["\"a\"".to_owned(), "\"b\"".into(), "\"c\"".into()];
+                entries[at.index(3)] = text.clone();
+                return self.write(BOOK, Some(book(&entries)));
+            }
+            Edit::Book(bytes) => return self.write(BOOK, bytes.clone()),
+            Edit::Group(n) => {
+                let group = format!("{{\"id\":\"9\",\"chats\":[\"talk\"],\"n\":{n}}}");
+                return self.write(GROUP, Some(group.into_bytes()));
+            }
+            Edit::Delete => return self.write(&path, None),
+            Edit::Garbage(bytes) => return self.write(&path, Some(bytes.clone())),
+            _ => {}
+        }
+        let empty = header(true).into_bytes();
+        let bytes = self.files.get(&path).unwrap_or(&empty);
+        let mut lines: Vec<Vec<u8>> =
+            bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let last = lines.len();
+        let replace = |line: &mut Vec<u8>, from: &str, to: &str| {
+            *line = String::from_utf8_lossy(line).replace(from, to).into_bytes();
+        };
+        match edit {
+            Edit::Append(text) => lines.push(message(text).into_bytes()),
+            Edit::Bind(bound) => lines[0] = header(*bound).into_bytes(),
+            _ if last == 1 => {}
+            Edit::Change(at, text) => lines[1 + at.index(last - 1)] = message(text).into_bytes(),
+            Edit::Remove(at) => drop(lines.remove(1 + at.index(last - 1))),
+            Edit::Hide(at) => replace(
+                &mut lines[1 + at.index(last - 1)],
+                "\"is_system\":false",
+                "\"is_system\":true",
+            ),
+            Edit::Swipe(at) => {
+                replace(&mut lines[1 + at.index(last - 1)], "\"swipe_id\":0", "\"swipe_id\":1")
+            }
+            _ => unreachable!("done above"),
+        }
+        self.write(&path, Some(lines.join(&b'\n')));
+    }
+
+    /// The files of a timeline as they are now, if its chat is there.
+    fn now(&self, timeline: &str) -> Option<Files> {
+        let chat = self.files.get(&file(timeline))?;
+        let mut state = Files::from([(file(timeline), chat.clone())]);
+        let first = chat.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let others =
+            [(BOOK, first == header(true).as_bytes()), (GROUP, timeline.starts_with("group"))];
+        for (path, _) in others.iter().filter(|(_, belongs)| *belongs) {
+            state.extend(self.files.get(*path).map(|bytes| ((*path).to_owned(), bytes.clone())));
+        }
+        Some(state)
+    }
+
+    /// Whether a state is that of the newest snapshot; a group's file alone makes no new one.
+    fn is_newest(&self, timeline: &str, state: &Files) -> Option<usize> {
+        let head = *self.heads.get(timeline)?;
+        let but_group = |files: &Files| {
+            files
+                .iter()
+                .filter(|(path, _)| *path != GROUP)
+                .map(|(a, b)| (a.clone(), b.clone()))
+                .collect::<Files>()
+        };
+        (but_group(&self.snapshots[head].files) == but_group(state)).then_some(head)
+    }
+
+    fn record(&mut self, id: String, timeline: &'static str, files: Files) -> usize {
+        self.snapshots.push(Taking { id, timeline, files });
+        self.snapshots.len() - 1
+    }
+
+    fn snapshot(&mut self, timelines: &[&'static str], named: Vec<String>) {
+        let options = snapshot::Options { timelines: named, ..Default::default() };
+        let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let mut outcomes = report.timelines.iter();
+        for name in timelines {
+            let Some(state) = self.now(name) else { continue };
+            let outcome = outcomes.next().unwrap();
+            assert_eq!(outcome.timeline, *name);
+            match (&outcome.result, self.is_newest(name, &state)) {
+                (Taken::Unchanged(snapshot, _), Some(head)) => {
+                    assert_eq!(snapshot.id.to_string(), self.snapshots[head].id)
+                }
+                (Taken::New(snapshot, _), None) => {
+                    let at = self.record(snapshot.id.to_string(), name, state);
+                    self.heads.insert(name, at);
+                }
+                (_, newest) => panic!("{name}: the model has {newest:?}"),
+            }
+        }
+        assert!(outcomes.next().is_none());
+    }
+
+    fn checkpoint(&mut self, timeline: &'static str, at: &Index) {
+        let Some(mut state) = self.now(timeline) else { return };
+        let chat = state.get_mut(&file(timeline)).unwrap();
+        let lines: Vec<_> = chat.split(|byte| *byte == b'\n').collect();
+        // One too many, at times.
+        let at = at.index(lines.len());
+        let options = snapshot::Options {
+            timelines: vec![timeline.into()],
+            at: Some(at),
+            ..Default::default()
+        };
+        let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent);
+        if at + 1 >= lines.len() {
+            assert!(matches!(report, Err(ops::Error::Refused { .. })));
+            return;
+        }
+        *chat = lines[..at + 2].join(&b'\n');
+        match &report.unwrap().timelines[0].result {
+            Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) => {
+                assert_eq!(tags.len(), 1);
+                let at = self.record(snapshot.id.to_string(), timeline, state);
+                self.tags.insert(tags[0].clone(), at);
+            }
+            _ => panic!("no checkpoint was taken"),
+        }
+    }
+
+    fn tag(&mut self, snapshot: usize, name: String) {
+        let id = self.snapshots[snapshot].id.clone();
+        let free = self.tags.get(&name).is_none_or(|at| self.snapshots[*at].id == id);
+        let options = tag::Options::Add { name: name.clone(), snapshot: id };
+        let outcome = tag::tag(&self.sandbox.workspace(), &options);
+        assert_eq!(outcome.is_ok(), free, "{name}");
+        if free {
+            self.tags.insert(name, snapshot);
+        }
+    }
+
+    fn restore(&mut self, name: String, taking: &Taking) {
+        let timeline = taking.timeline;
+        let options = restore::Options { snapshot: name, overwrite: true, ..Default::default() };
+        let report = restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        assert_eq!(report.snapshot.id.to_string(), taking.id);
+        // The group lists the chat already, so its file stays as it is.
+        let back: Vec<_> = taking.files.iter().filter(|(path, _)| *path != GROUP).collect();
+        let in_the_way =
+            back.iter().any(|(path, bytes)| self.files.get(*path).is_some_and(|now| now != *bytes));
+        let state = self.now(timeline).filter(|_| in_the_way);
+        assert_eq!(report.safety.is_some(), state.is_some());
+        if let (Some(state), Some(safety)) = (state, report.safety) {
+            match self.is_newest(timeline, &state) {
+                Some(head) => assert_eq!(safety.id.to_string(), self.snapshots[head].id),
+                None => {
+                    let at = self.record(safety.id.to_string(), timeline, state);
+                    self.heads.insert(timeline, at);
+                }
+            }
+        }
+        for (path, bytes) in back {
+            self.files.insert(path.clone(), bytes.clone());
+        }
+    }
+
+    fn restore_to(&self, taking: &Taking) {
+        let to = tempfile::tempdir().unwrap();
+        let options = restore::Options {
+            snapshot: taking.id.clone(),
+            to: Some(to.path().into()),
+            ..Default::default()
+        };
+        restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        assert_same(&files(to.path()), &taking.files);
+    }
+}
+
+fn file(timeline: &str) -> String {
+    format!("{timeline}.jsonl")
+}
+
+fn header(bound: bool) -> String {
+    let book = if bound { r#","world_info":"Lore""# } else { "" };
+    format!(
+        r#"{{"chat_metadata":{{"integrity":"1"{book}}},"user_name":"unused","character_name":"unused"}}"#
+    )
+}
+
+fn message(text: &str) -> String {
+    format!(
+        r#"{{"name":"Ann","is_user":false,"is_system":false,"mes":{text},"swipe_id":0,"swipes":["",{text}],"extra":{{}}}}"#
+    )
+}
+
+fn book(entries: &[String]) -> Vec<u8> {
+    let entry = |(uid, content): (usize, &String)| {
+        format!("\n        \"{uid}\": {{ \"uid\": {uid}, \"content\": {content} }}")
+    };
+    let entries: Vec<_> = entries.iter().enumerate().map(entry).collect();
+    format!("{{\n    \"entries\": {{{}\n    }}\n}}", entries.join(",")).into_bytes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_store_agrees_with_a_naive_copy(steps in vec(step(), 10..45)) {
+        let mut model = Model::new();
+        for step in &steps {
+            model.take(step);
+        }
+        model.take(&Step::Snapshot);
+        // Nothing that was ever taken has changed or gone.
+        for taking in &model.snapshots {
+            model.restore_to(taking);
+        }
+        let report = ops::check::check(&model.sandbox.workspace(), &mut Silent).unwrap();
+        prop_assert!(report.is_sound(), "{:?}", report.findings);
+        model.sandbox.git(&["fsck", "--strict"]);
+    }
+}

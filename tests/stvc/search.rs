@@ -1,0 +1,213 @@
+//! `search`: everything that was ever said, each text once.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::common::Sandbox;
+use crate::graph::words;
+
+const CHAT: &str = "chats/Mira/Story.jsonl";
+
+fn message(text: &str, more: &str) -> String {
+    format!(r#"{{"name":"Mira","is_user":false,"mes":"{text}"{more}}}"#)
+}
+
+fn book(lamp: &str) -> String {
+    format!(
+        r#"{{"entries":{{"7":{{"uid":7,"comment":"Lamp","key":["lantern","light"],"keysecondary":["wick"],"content":"{lamp}"}}}}}}"#
+    )
+}
+
+fn header(more: &str) -> String {
+    format!(r#"{{"chat_metadata":{{"world_info":"Lore"{more}}}}}"#)
+}
+
+/// Something was deleted, something hidden, something swiped away; the lorebook changed; a fork is gone.
+fn story() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    let greeting = message(
+        "The Tide Office.",
+        r#","swipe_id":0,"swipes":["The Tide Office.","Sit down and wait for the ferry."]"#,
+    );
+    let secret = message("A SECRET Ferry leaves at dawn.", "");
+    let last = message("The lighthouse is dark.", "");
+    let write = |sandbox: &Sandbox, lines: &[&str]| sandbox.write(CHAT, lines.join("\n"));
+    sandbox.write("worlds/Lore.json", book("Whale oil from the ferry."));
+    write(&sandbox, &[&header(""), &greeting, &secret, &last]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let fork = header(r#","main_chat":"Story""#);
+    let lost = message("Only the fork knows the smuggler.", "");
+    sandbox.write(
+        "chats/Mira/Fork.jsonl",
+        [&fork, &greeting, &secret, &lost].map(|line| line.as_str()).join("\n"),
+    );
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::remove_file(sandbox.path("chats/Mira/Fork.jsonl")).unwrap();
+    sandbox.wait(60);
+    let hidden = message("The lighthouse is dark.", r#","is_system":true"#);
+    sandbox.write("worlds/Lore.json", book("Nothing but oil."));
+    write(&sandbox, &[&header(""), &greeting, &hidden]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox
+}
+
+fn matches(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
+    sandbox.json(&[&["search"], arguments].concat()).exits(0).of_type("match")
+}
+
+#[test]
+fn live_deleted_hidden_swiped_and_lorebook_text() {
+    let sandbox = story();
+    assert_snapshot!(words(&sandbox.stvc(&["search", "ferry"]).exits(0)), @"
+    ID Mira / Story  #0 Mira  1 minute ago, swipe 2 of 2, not shown
+        Sit down and wait for the ferry.
+    ID Mira / Fork  #1 Mira  2 minutes ago, deleted chat
+        A SECRET Ferry leaves at dawn.
+    ID Mira / Fork  lorebook entry 7 Lamp  2 minutes ago, deleted chat
+        …wick · Whale oil from the ferry.
+    3 matches.
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "lighthouse"]).exits(0)), @"
+    ID Mira / Story  #1 Mira  1 minute ago, hidden
+        The lighthouse is dark.
+    1 match.
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "SMUGGLER"]).exits(0)), @"
+    ID Mira / Fork  #2 Mira  2 minutes ago, deleted chat
+        Only the fork knows the smuggler.
+    1 match.
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "wick"]).exits(0)), @"
+    ID Mira / Story  lorebook entry 7 Lamp  1 minute ago
+        Lamp · lantern, light, wick · Nothing but oil.
+    ID Mira / Fork  lorebook entry 7 Lamp  2 minutes ago, deleted chat
+        Lamp · lantern, light, wick · Whale oil from the ferry.
+    2 matches.
+    ");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(0)), @"Nothing found in 3 snapshots.");
+}
+
+#[test]
+fn fields_of_a_match() {
+    let sandbox = story();
+    let one = |arguments: &[&str]| {
+        let mut found = matches(&sandbox, arguments);
+        assert_eq!(found.len(), 1, "{arguments:?}: {found:#?}");
+        let mut found = found.remove(0);
+        for id in ["snapshot", "time"] {
+            assert!(found[id].is_string());
+            found.as_object_mut().unwrap().remove(id);
+        }
+        found.to_string()
+    };
+    assert_snapshot!(one(&["secret"]), @r#"{"deleted":true,"hidden":false,"index":1,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"A SECRET Ferry leaves at dawn.","timeline":"chats/Mira/Fork","type":"match"}"#);
+    assert_snapshot!(one(&["sit down"]), @r#"{"deleted":false,"hidden":false,"index":0,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":1,"text":"Sit down and wait for the ferry.","timeline":"chats/Mira/Story","type":"match"}"#);
+    assert_snapshot!(one(&["lighthouse"]), @r#"{"deleted":false,"hidden":true,"index":1,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"The lighthouse is dark.","timeline":"chats/Mira/Story","type":"match"}"#);
+    assert_snapshot!(one(&["whale"]), @r#"{"deleted":true,"hidden":false,"live":false,"lorebook":"Lore","name":"Lamp","part":"lorebook","swipe":null,"text":"Lamp · lantern, light, wick · Whale oil from the ferry.","timeline":"chats/Mira/Fork","type":"match","uid":"7"}"#);
+    assert_snapshot!(one(&["smuggler"]), @r#"{"deleted":true,"hidden":false,"index":2,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"Only the fork knows the smuggler.","timeline":"chats/Mira/Fork","type":"match"}"#);
+}
+
+#[test]
+fn words_phrases_and_where_to_look() {
+    let sandbox = story();
+    assert_eq!(matches(&sandbox, &["dawn", "FERRY"]).len(), 1);
+    assert_eq!(matches(&sandbox, &["dawn ferry"]).len(), 1);
+    assert_eq!(matches(&sandbox, &["--phrase", "dawn ferry"]).len(), 0);
+    assert_eq!(matches(&sandbox, &["--phrase", "secret  ferry"]).len(), 1);
+    assert_eq!(matches(&sandbox, &["ferry", "lighthouse"]).len(), 0);
+    assert_eq!(matches(&sandbox, &["ferry", "--only", "lorebook"]).len(), 1);
+    assert_eq!(matches(&sandbox, &["ferry", "--only", "chat"]).len(), 2);
+    assert_eq!(matches(&sandbox, &["smuggler", "--in", "Story"]).len(), 0);
+    assert_eq!(matches(&sandbox, &["smuggler", "--in", "Fork"]).len(), 1);
+    let limited = sandbox.json(&["search", "-n", "1", "ferry"]).exits(0);
+    assert_eq!(limited.of_type("match").len(), 1);
+    assert_eq!(limited.of_type("summary")[0]["more"], true);
+    sandbox.stvc(&["search", "  "]).exits(2);
+    sandbox.stvc(&["search"]).exits(2);
+    sandbox.stvc(&["search", "x", "--in", "Nobody"]).exits(1);
+}
+
+#[test]
+fn each_text_is_read_once() {
+    let mut sandbox = Sandbox::empty();
+    let mut lines = vec![r#"{"chat_metadata":{}}"#.to_owned()];
+    for n in 0..12 {
+        lines.push(message(&format!("The tide, day {n}."), ""));
+        sandbox.write(CHAT, lines.join("\n"));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    let answer = sandbox.json(&["search", "tide"]).exits(0);
+    let found = answer.of_type("match");
+    assert_eq!(found.len(), 12);
+    let head = &sandbox.snapshot_ids()[0];
+    assert!(found.iter().all(|line| line["snapshot"] == head.as_str() && line["live"] == true));
+    let summary = &answer.of_type("summary")[0];
+    assert_eq!((&summary["snapshots"], &summary["texts"]), (&12.into(), &12.into()));
+
+    // Other bytes, the same words: not found again where they were before.
+    sandbox.write(CHAT, lines.join("\n").replace("is_user", "is_system\":true,\"is_user"));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.json(&["search", "tide"]).exits(0);
+    assert_eq!(answer.of_type("match").len(), 12);
+    assert!(answer.of_type("match").iter().all(|line| line["hidden"] == true));
+    assert_eq!(answer.of_type("summary")[0]["texts"], 24);
+}
+
+#[test]
+fn snapshots_that_were_undone_are_searched_too() {
+    let mut sandbox = story();
+    sandbox.append(CHAT, &message("A kraken.", ""));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.wait(60);
+    let found = matches(&sandbox, &["kraken"]);
+    assert_eq!((found.len(), &found[0]["live"]), (1, &false.into()));
+}
+
+#[test]
+fn what_is_no_message_is_searched_as_it_is() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(CHAT, "{\"chat_metadata\":{\"world_info\":\"Lore\"}}\n{\"mes\":\"a torn line");
+    sandbox.write("worlds/Lore.json", "no \u{1b}[31mJSON, torn");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_snapshot!(words(&sandbox.stvc(&["search", "torn"]).exits(0)), @r#"
+    ID Mira / Story  #0  just now
+        {"mes":"a torn line
+    ID Mira / Story  lorebook  just now
+        no \u{1b}[31mJSON, torn
+    2 matches.
+    "#);
+}
+
+#[test]
+fn a_missing_text_is_named_and_the_others_are_searched() {
+    let sandbox = story();
+    let pack = sandbox.store().join("objects/pack");
+    let aside = sandbox.folder().join("aside");
+    fs::rename(&pack, &aside).unwrap();
+    fs::create_dir(&pack).unwrap();
+    for file in fs::read_dir(&aside).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "pack") {
+            let mut unpack = std::process::Command::new("git");
+            unpack.arg("-C").arg(sandbox.store()).args(["unpack-objects", "-q"]);
+            assert!(unpack.stdin(fs::File::open(&file).unwrap()).status().unwrap().success());
+        }
+    }
+    let lost =
+        sandbox.git(&["rev-parse", "refs/heads/chats/Mira/Story:chat/messages/000/00001.json"]);
+    let lost = lost.trim();
+    let (folder, file) = lost.split_at(2);
+    fs::remove_file(sandbox.store().join("objects").join(folder).join(file)).unwrap();
+    let answer = sandbox.stvc(&["search", "ferry"]).exits(3);
+    assert!(answer.stdout.ends_with("3 matches.\n"), "{}", answer.stdout);
+    assert!(answer.stderr.contains(lost), "{}", answer.stderr);
+    // Its older version, not yet hidden, is there.
+    let answer = sandbox.json(&["search", "lighthouse"]).exits(3);
+    assert_eq!(answer.of_type("match")[0]["live"], false);
+    assert_eq!(answer.of_type("summary")[0]["ok"], false);
+}

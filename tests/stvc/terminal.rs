@@ -1,0 +1,108 @@
+//! What goes to a terminal: colours where they are wanted, no more words than wanted, and nothing that it would obey.
+
+use std::fs;
+
+use crate::commands::{CHAT, library, message, story};
+use crate::common::{Answer, Sandbox};
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let sandbox = story();
+    let with = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = sandbox.command(arguments);
+        command.envs(variable.map(|name| (name, "1")));
+        crate::common::answer(command.output().unwrap()).exits(0).stdout
+    };
+    let plain = with(&["log", "--graph"], None);
+    assert!(!plain.contains('\u{1b}'));
+    let coloured = with(&["--color", "always", "log", "--graph"], None);
+    assert!(coloured.contains("\u{1b}[33m"));
+    assert_eq!(with(&["--color", "never", "log", "--graph"], Some("CLICOLOR_FORCE")), plain);
+    assert_eq!(with(&["log", "--graph"], Some("NO_COLOR")), plain);
+    assert_eq!(with(&["--color", "always", "log", "--graph"], Some("NO_COLOR")), coloured);
+    // JSON has none, whatever was asked for.
+    assert_eq!(with(&["--color", "always", "--json", "log"], None), with(&["--json", "log"], None));
+}
+
+#[test]
+fn quiet_says_only_what_was_asked_for() {
+    let sandbox = library();
+    let quiet = |arguments: &[&str], code| {
+        let answer = sandbox.stvc(&[&["--quiet"], arguments].concat()).exits(code);
+        (answer.stdout, answer.stderr)
+    };
+    let nothing = (String::new(), String::new());
+    assert_eq!(quiet(&["snapshot"], 0), nothing);
+    assert_eq!(quiet(&["check"], 0), nothing);
+    fs::remove_file(sandbox.path(CHAT)).unwrap();
+    assert_eq!(quiet(&["restore", "Harbour"], 0), nothing);
+    assert_eq!(quiet(&["log"], 0).0, sandbox.stvc(&["log"]).stdout);
+    assert!(quiet(&["show", "nothing"], 1).1.starts_with("error: "));
+}
+
+#[test]
+fn nothing_in_a_file_or_a_name_reaches_the_terminal_alive() {
+    let sandbox = Sandbox::empty();
+    let evil = r"\u001b[2J\u001b]0;owned\u0007\u009b31m\r\u202e\u0000\b\u007f";
+    let raw = "\u{9b}31m\u{7f}\u{202e}";
+    // What a file system takes in a name, a chat can be called.
+    let name = if cfg!(target_os = "linux") { "evil\n\u{1b}[2J\u{7}\u{202e}" } else { "evil" };
+    let header =
+        format!(r#"{{"chat_metadata":{{"world_info":"Lore","note{evil}":"{evil}{raw}"}}}}"#);
+    let chat = format!("chats/{name}/{name}.jsonl");
+    sandbox.write(&chat, format!("{header}\n{}", message(evil, &format!("{evil}{raw}"))));
+    let book = |text: &str| {
+        format!(
+            r#"{{"entries":{{"{evil}":{{"uid":0,"comment":"{evil}{raw}","content":"{text}"}}}}}}"#
+        )
+    };
+    sandbox.write("worlds/Lore.json", book("one"));
+    sandbox.write("groups/x.json", "\u{1b}[2J");
+    let id = |answer: &Answer| answer.of_type("snapshot")[0]["id"].as_str().unwrap().to_owned();
+    let first = id(&sandbox.json(&["snapshot", "-m", "say \u{1b}[2J\u{9b}31m"]).exits(3));
+    sandbox.stvc(&["tag", "tag \u{1b}[2J\u{9b}", &first]).exits(0);
+    sandbox.write("worlds/Lore.json", book(evil));
+    sandbox.append(&chat, "\u{1b}[2J\u{9b} no JSON \u{7}");
+    let commands: [&[&str]; 13] = [
+        &["status"],
+        &["diff", &first],
+        &["snapshot"],
+        &["timelines"],
+        &["log"],
+        &["log", "--graph"],
+        &["show", &first],
+        &["tag"],
+        &["restore", &first],
+        &["restore", "\u{1b}[2J"],
+        &["restore", &first, "--overwrite"],
+        &["check"],
+        &["show", "evil"],
+    ];
+    for arguments in commands {
+        // With colours: otherwise all escapes are taken out on the way, ours and theirs.
+        let answer = sandbox.stvc(&[&["--color", "always"], arguments].concat());
+        let text = without_colours(&format!("{}{}", answer.stdout, answer.stderr));
+        assert!(!text.is_empty());
+        let alive =
+            |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!text.contains(alive), "{arguments:?}: {text:?}");
+        assert!(
+            !text.lines().any(|line| line.ends_with("evil")),
+            "{arguments:?}: a name broke a line"
+        );
+    }
+}
+
+/// The text without `ESC [ … m`, of which the test's files have none.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(part.len());
+        match part[end..].strip_prefix('m') {
+            Some(rest) => out.push_str(rest),
+            None => out.push_str(&format!("\u{1b}[{part}")),
+        }
+    }
+    out
+}
