@@ -1,5 +1,6 @@
 //! Work on many items with all cores, where it pays.
 
+use std::sync::OnceLock;
 use std::thread::{available_parallelism, scope};
 
 /// Apply `work` to stretches of `items`, one stretch a core; results in order. Fewer items than `least` are done here: a thread costs
@@ -9,7 +10,7 @@ pub fn in_parts<T: Sync, R: Send>(
     least: usize,
     work: impl Fn(&[T]) -> R + Sync,
 ) -> Vec<R> {
-    let cores = available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     if items.is_empty() {
         return Vec::new();
     }
@@ -25,4 +26,10 @@ pub fn in_parts<T: Sync, R: Send>(
         };
         workers.into_iter().map(join).collect()
     })
+}
+
+/// How many cores there are for us. Asked once: on Linux the answer is read from several files.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }

@@ -5,9 +5,8 @@ use super::args;
 use super::graph;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::timelines::was_called;
 use super::words::{
-    age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short,
+    age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short, was_called,
 };
 use crate::archive::Snapshot;
 use crate::ops::log::{Entry, Options};

@@ -6,12 +6,11 @@ use unicode_width::UnicodeWidthStr;
 use super::args;
 use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
-use super::tree;
-use super::words::{age, clean, count, cut, cut_middle, fork_point, name, pad, short};
+use super::tree::{self, notes};
+use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use crate::ops::timelines::{Change, Report, Timeline};
 use crate::ops::{self, Workspace};
 use crate::rules::Level;
-use crate::st::TimelineName;
 
 /// Every timeline.
 pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
@@ -46,6 +45,9 @@ pub fn status(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let unchanged = of(Change::Unchanged);
     match (takeable, report.timelines.len()) {
         (_, 0) => out.say("There are no chats here yet."),
+        (0, _) if of(Change::Deleted) > 0 => out.say(format!(
+            "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore NAME`."
+        )),
         (0, _) => out.say(format!(
             "Nothing changed since the last snapshots; {}.",
             count(unchanged as u64, "timeline")
@@ -98,26 +100,13 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
     }
 }
 
-/// What it was called, and its tags.
-pub fn notes(timeline: &Timeline) -> Vec<String> {
-    let former = timeline.renamed_from.as_ref().map(|former| was_called(former, 40));
-    let mut tags: Vec<_> =
-        timeline.tags.iter().take(TAGS).map(|tag| format!("[{}]", cut(&clean(tag), 30))).collect();
-    if timeline.tags.len() > TAGS {
-        tags.push(format!("and {} more tags", timeline.tags.len() - TAGS));
-    }
-    former.into_iter().chain(tags.into_iter().map(|tag| paint(LOOK.tag, tag))).collect()
-}
-
-/// So many tags stand beside a timeline's name.
-const TAGS: usize = 3;
-
 fn messages(timeline: &Timeline) -> String {
     let before = timeline.head.as_ref().map(|head| head.messages);
     match before {
         Some(before) if timeline.change == Change::Changed && before != timeline.messages => {
             format!("{before} → {} msgs", timeline.messages)
         }
+        _ if timeline.messages == 1 => "1 msg".into(),
         _ => format!("{} msgs", timeline.messages),
     }
 }
@@ -141,9 +130,4 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
     });
     out.summary(command, !unreadable, counts);
     if unreadable { super::PARTLY } else { super::DONE }
-}
-
-/// `was called X`, the name at most `room` wide.
-pub fn was_called(former: &TimelineName, room: usize) -> String {
-    format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))
 }

@@ -3,9 +3,8 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::output::{LOOK, paint};
-use super::timelines::notes;
-use super::words::{clean, count, cut_middle, name};
-use crate::ops::timelines::Change;
+use super::words::{clean, count, cut, cut_middle, name, was_called};
+use crate::ops::timelines::{Change, Timeline};
 use crate::ops::tree::Branch;
 
 /// `├─ after #12  Before the ferry   13 messages, 0 of its own   (deleted)`.
@@ -55,3 +54,17 @@ pub fn line(branch: &Branch<'_>, columns: usize) -> String {
 
 /// A name is never cut below this, however deep it stands.
 const SHORTEST: usize = 16;
+
+/// So many tags stand beside a timeline's name.
+const TAGS: usize = 3;
+
+/// What it was called, and its tags.
+pub fn notes(timeline: &Timeline) -> Vec<String> {
+    let former = timeline.renamed_from.as_ref().map(|former| was_called(former, 40));
+    let mut tags: Vec<_> =
+        timeline.tags.iter().take(TAGS).map(|tag| format!("[{}]", cut(&clean(tag), 30))).collect();
+    if timeline.tags.len() > TAGS {
+        tags.push(format!("and {} more tags", timeline.tags.len() - TAGS));
+    }
+    former.into_iter().chain(tags.into_iter().map(|tag| paint(LOOK.tag, tag))).collect()
+}

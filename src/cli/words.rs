@@ -169,6 +169,11 @@ pub fn fork_point(shared: u64) -> String {
     }
 }
 
+/// `was called X`, the name at most `room` wide.
+pub fn was_called(former: &TimelineName, room: usize) -> String {
+    format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))
+}
+
 /// A word for the shell: quoted where it must be.
 pub fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@~+,=".contains(c);

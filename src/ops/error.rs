@@ -32,7 +32,7 @@ pub enum Error {
         name: String,
     },
     /// The history is shorter.
-    #[error("{name:?} has only {steps} earlier snapshots")]
+    #[error("{name:?} does not go back that far: there are only {steps} snapshots before it")]
     NotSoFarBack {
         /// What was asked for.
         name: String,

@@ -1,10 +1,10 @@
 //! The new objects and ref moves of one command, made durable together at its end.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::cache;
-use super::lineage::Origin;
+use super::lineage::{Identities, Origin};
 use super::{Result, Workspace, resolve};
 use crate::archive::lineage::Identity;
 use crate::archive::{
@@ -13,8 +13,8 @@ use crate::archive::{
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
 use crate::store::{
-    Effect, FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, Reader, RefChange, RefName,
-    Store, commit,
+    Effect, FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, RefChange, RefName, Store,
+    commit,
 };
 
 /// What a new snapshot follows.
@@ -137,14 +137,13 @@ impl<'a> Session<'a> {
     pub(super) fn closest(&self, state: &State<'_>, head: &Snapshot) -> Result<Follows> {
         let reader = self.store.reader();
         let wanted: Vec<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
-        let mut known = HashMap::new();
+        let mut identities = Identities::new(self.store.reader());
         let mut best: Option<((bool, usize), Snapshot)> = None;
         let mut next = Some(head.clone());
         while let Some(snapshot) = next {
             if let Ok(tree) = Tree::open(&reader, snapshot.tree) {
-                let same = |(id, wanted): &(&ObjectId, &Identity)| {
-                    identity(&reader, **id, &mut known) == Some(**wanted)
-                };
+                let same =
+                    |(id, wanted): &(&ObjectId, &Identity)| identities.of(**id) == Some(**wanted);
                 let shared = tree.messages().iter().zip(&wanted).take_while(same).count();
                 let rank = (shared == tree.messages().len(), shared);
                 if best.as_ref().is_none_or(|(best, _)| rank > *best) {
@@ -173,19 +172,16 @@ impl<'a> Session<'a> {
     fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> bool {
         let reader = self.store.reader();
         let Some(first) = state.chat.messages.first() else { return false };
-        let mut known = HashMap::new();
+        let mut identities = Identities::new(self.store.reader());
         // Nearly every save begins as the last one did, and then no other message need be read.
         let begins_alike = archive::first_message(&reader, head.tree)
-            .is_none_or(|id| identity(&reader, id, &mut known) == Some(Identity::of(first)));
+            .is_none_or(|id| identities.of(id) == Some(Identity::of(first)));
         if begins_alike {
             return false;
         }
         let Ok(tree) = Tree::open(&reader, head.tree) else { return false };
         let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
-        !tree
-            .messages()
-            .iter()
-            .any(|id| identity(&reader, *id, &mut known).is_some_and(|id| now.contains(&id)))
+        !tree.messages().iter().any(|id| identities.of(*id).is_some_and(|id| now.contains(&id)))
     }
 
     /// Let a branch or tag name a snapshot.
@@ -207,17 +203,4 @@ impl<'a> Session<'a> {
         }
         Ok((objects, bytes))
     }
-}
-
-fn identity(
-    reader: &Reader,
-    id: ObjectId,
-    known: &mut HashMap<ObjectId, Identity>,
-) -> Option<Identity> {
-    if let Some(identity) = known.get(&id) {
-        return Some(*identity);
-    }
-    let identity = Identity::of(&reader.blob(id).ok()?);
-    known.insert(id, identity);
-    Some(identity)
 }

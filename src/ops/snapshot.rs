@@ -117,6 +117,7 @@ pub fn snapshot(
         cache: Some(Cache::load(&store)),
         lineage: None,
         report,
+        mend: store.is_marked_damaged(),
     };
     run.take(&names, monitor)?;
     if let Some(tag) = &tag {
@@ -216,6 +217,8 @@ struct Run<'a> {
     cache: Option<Cache>,
     lineage: Option<Lineage>,
     report: Report,
+    /// The last check found damage: write again what cannot be read.
+    mend: bool,
 }
 
 impl Run<'_> {
@@ -239,8 +242,8 @@ impl Run<'_> {
     /// A timeline that has a branch, or one of which a checkpoint is taken.
     fn take_known(&mut self, name: &TimelineName) -> Result<Taken> {
         // A checkpoint at a message needs the files, changed or not; and so does a store that has to be mended.
-        let mend = self.store.is_marked_damaged();
-        let cache = if self.options.at.is_some() || mend { &mut None } else { &mut self.cache };
+        let cache =
+            if self.options.at.is_some() || self.mend { &mut None } else { &mut self.cache };
         let look = survey::look(Some(self.store), self.library, &self.scan.groups, name, cache)?;
         let Some(captured) = look.captured else {
             let head = look.head.ok_or_else(|| Error::NoSuchTimeline { name: name.to_string() })?;
@@ -254,7 +257,7 @@ impl Run<'_> {
                 if look.astray {
                     self.session.move_ref(branch(name), head.id)?;
                 }
-                if mend {
+                if self.mend {
                     // Only what cannot be read is written: the same objects, so the snapshot is whole again.
                     let state = State::of(&captured);
                     let reader = self.store.reader();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Result;
 use super::lineage::{Lineage, Newcomer, Origin};
 use super::session::Session;
-use crate::archive::{Snapshot, SnapshotId, branch, moved};
+use crate::archive::{SnapshotId, branch, moved};
 use crate::st::TimelineName;
 use crate::store::{Kind as ObjectKind, NewCommit, ObjectId, RefName, Store, commit};
 
@@ -148,6 +148,3 @@ fn move_refs(
     }
     Ok(())
 }
-
-/// The snapshots of a timeline, oldest first, and what it was forked from.
-pub(super) type Own = (Vec<Snapshot>, Option<Snapshot>);

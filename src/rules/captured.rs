@@ -14,7 +14,7 @@ pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) ->
 }
 
 /// Every message.
-pub const ALL: &[Range<usize>] = &[0..usize::MAX];
+pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
 
 fn chat_findings(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) -> Vec<Finding> {
     let path = captured.chat.path.as_str();

@@ -10,7 +10,7 @@ use super::{Error, Lock, ObjectId, Result, Store};
 use crate::durable;
 
 /// Fold when there are more packs than this.
-const MANY: usize = 32;
+const MANY: usize = 20;
 /// Packs this large are left alone, for `gc`.
 const LARGE: u64 = 64 << 20;
 

@@ -120,15 +120,13 @@ fn what_changed() {
     --- AAAAAAAAAA Ann / Harbour (3 messages, 2 hours ago)
     +++ the files now
     Messages
-      ~ #2  Ann: Better.
-            Ann: Much better.
+      ~ #2  Ann: [-Better-]{+Much better+}.
       + #3  Wren: And now?
     Lorebook
-      ~ entry 0  Lamp: Oil.
-                 Lamp: Whale oil.
+      ~ UID 0  Lamp
+          content: [-Oil-]{+Whale oil+}.
     Metadata
-      ~ integrity  1
-                   2
+      ~ integrity  [-1-]{+2+}
     ");
 }
 

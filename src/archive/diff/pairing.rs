@@ -24,7 +24,7 @@ impl Bag {
             .take(WORDS)
             .map(|word| {
                 let mut hasher = DefaultHasher::new();
-                word.hash(&mut hasher);
+                word.to_lowercase().hash(&mut hasher);
                 hasher.finish()
             })
             .collect();
@@ -55,6 +55,8 @@ struct Candidate<'a> {
     index: usize,
     /// An edit leaves it as it is.
     stamp: Option<Stamp>,
+    /// None if it is no message at all.
+    speaker: Option<String>,
     text: String,
     bag: Bag,
     /// The texts of its swipes.
@@ -75,7 +77,8 @@ impl<'a> Candidate<'a> {
             Some(message) => message.text,
             None => String::from_utf8_lossy(line).into_owned(),
         };
-        Self { index, stamp, bag: Bag::of(&text), text, swipes, line }
+        let speaker = message.map(|message| message.name().unwrap_or_default());
+        Self { index, stamp, speaker, bag: Bag::of(&text), text, swipes, line }
     }
 
     fn likeness(&self, other: &Candidate<'_>) -> f32 {
@@ -105,8 +108,19 @@ pub(super) fn edits(old: &[(usize, &[u8])], new: &[(usize, &[u8])]) -> Vec<(usiz
     let (done_old, done_new): (HashSet<_>, HashSet<_>) = pairs.iter().copied().unzip();
     old.retain(|one| !done_old.contains(&one.index));
     new.retain(|one| !done_new.contains(&one.index));
-    pairs.extend(by_text(&old, &new));
+    let alike = by_text(&old, &new);
+    if alike.is_empty() {
+        pairs.extend(by_place(&old, &new));
+    }
+    pairs.extend(alike);
     pairs
+}
+
+/// One message for one message of the same speaker: without a date, its place is all that names a message.
+fn by_place(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Option<(usize, usize)> {
+    let ([old], [new]) = (old, new) else { return None };
+    let dateless = |one: &Candidate<'_>| one.stamp.is_none().then(|| one.speaker.clone()).flatten();
+    (dateless(old)? == dateless(new)?).then_some((old.index, new.index))
 }
 
 /// The same date and speaker, where no other message of the stretch has them: imported chats give all messages one date.
@@ -190,6 +204,15 @@ mod tests {
             r#"{"name":"A","send_date":"1","mes":"q"}"#,
         ];
         assert_eq!(pairs(&same, &new), []);
+    }
+
+    #[test]
+    fn without_a_date_the_place_names_a_message() {
+        let (yes, no) = (r#"{"name":"A","mes":"yes"}"#, r#"{"name":"A","mes":"no"}"#);
+        assert_eq!(pairs(&[yes], &[no]), [(0, 0)]);
+        assert_eq!(pairs(&[yes], &[no, no]), []);
+        assert_eq!(pairs(&[yes], &[r#"{"name":"B","mes":"no"}"#]), []);
+        assert_eq!(pairs(&["torn"], &["else"]), []);
     }
 
     #[test]

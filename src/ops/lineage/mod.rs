@@ -1,0 +1,257 @@
+//! Finding where a chat that was never seen comes from: the stored snapshot, or the other new chat, with the longest common
+//! beginning; or the timeline that it is under a new name.
+//!
+//! Messages are compared by what they say (`archive::lineage`). What is known of stored snapshots lies in `stvc/lineage.json`: for each
+//! the hash of its beginning at every twentieth message, so that a thousand timelines are held against a new chat without
+//! reading their messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any time.
+
+mod identities;
+mod index;
+mod newcomer;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::Result;
+use crate::archive::lineage::Chain;
+use crate::archive::{History, Snapshot, SnapshotId, Tree};
+use crate::st::TimelineName;
+use crate::store::{ObjectId, Store};
+use index::{Index, Record, SAMPLE, samples_shared};
+
+pub(super) use identities::Identities;
+pub(super) use newcomer::{Newcomer, order, without_blank_end};
+
+/// The snapshots of a timeline, oldest first, and what it was forked from.
+pub(super) type Own = (Vec<Snapshot>, Option<Snapshot>);
+
+/// Where a new chat comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// From nowhere: it is the first of its kind.
+    None,
+    /// It shares its first messages with this snapshot.
+    Fork { id: SnapshotId, tree: ObjectId, shared: usize },
+    /// It is this timeline under another name.
+    Renamed { from: Box<Snapshot> },
+}
+
+/// All that a new chat can come from.
+pub(super) struct Lineage {
+    index: Index,
+    history: History,
+    /// Timelines whose file is gone and that no renamed chat has claimed yet.
+    vanished: BTreeMap<TimelineName, SnapshotId>,
+    /// Folders of characters that are still there.
+    folders: HashSet<String>,
+    /// Chats taken by this very command; their objects are not readable yet.
+    taken: Vec<Taken>,
+    identities: Identities,
+    path: PathBuf,
+}
+
+struct Taken {
+    id: SnapshotId,
+    tree: ObjectId,
+    timeline: TimelineName,
+    main_chat: Option<String>,
+    chain: Chain,
+    seconds: i64,
+}
+
+/// How well a candidate fits; the greatest wins.
+type Rank = (usize, u8, i64, usize);
+
+impl Lineage {
+    /// Load what is known and bring it up to date. `here` are the timelines whose files are there.
+    pub(super) fn load(store: &Store, here: &[TimelineName]) -> Result<Self> {
+        let path = store.private_dir().join("lineage.json");
+        let history = History::load(store)?;
+        let present: HashSet<_> = here.iter().collect();
+        let vanished = history.heads().filter(|(name, _)| !present.contains(name));
+        let vanished = vanished.map(|(name, head)| (name.clone(), head.id)).collect();
+        let mut index = Index::load(&path);
+        let mut identities = Identities::new(store.reader());
+        index.update(&history, &mut identities);
+        let folders = here.iter().filter_map(|name| name.folder()).map(str::to_owned).collect();
+        Ok(Self { index, history, vanished, folders, taken: Vec::new(), identities, path })
+    }
+
+    /// Where this chat comes from.
+    pub(super) fn origin(&mut self, newcomer: &Newcomer) -> Origin {
+        if let Some(from) = self.renamed(newcomer) {
+            self.vanished.remove(&from.timeline);
+            return Origin::Renamed { from: Box::new(from) };
+        }
+        self.fork(newcomer)
+    }
+
+    /// The snapshot that this chat was forked from.
+    pub(super) fn fork(&mut self, newcomer: &Newcomer) -> Origin {
+        let parent = newcomer.parent_name();
+        let tier = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
+            if Some(timeline) == parent.as_ref() {
+                3
+            } else if former {
+                2
+            } else {
+                // One that names the same parent is a sibling.
+                u8::from(main_chat.is_none() || main_chat != newcomer.main_chat.as_deref())
+            }
+        };
+        let mut best: Option<(Rank, SnapshotId, ObjectId)> = None;
+        let mut offer = |rank: Rank, id, tree| {
+            if rank.0 > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+                best = Some((rank, id, tree));
+            }
+        };
+        for (order, taken) in self.taken.iter().enumerate() {
+            let shared = newcomer.chain.shared_with(&taken.chain);
+            let tier = tier(&taken.timeline, false, taken.main_chat.as_deref());
+            // Of chats taken at one moment, the one that could be an origin first is the older.
+            offer((shared, tier, taken.seconds, usize::MAX - order), taken.id, taken.tree);
+        }
+        for snapshot in self.closest_stored(&newcomer.chain) {
+            let shared = self.shared(&newcomer.chain, &snapshot);
+            let former = parent.as_ref().is_some_and(|parent| self.was_called(&snapshot, parent));
+            let tier = tier(&snapshot.timeline, former, snapshot.main_chat.as_deref());
+            offer((shared, tier, snapshot.time.seconds, 0), snapshot.id, snapshot.tree);
+        }
+        // A greeting alone makes no fork, unless the chat says that it is one: new chats of one character begin alike.
+        let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
+        match best {
+            Some(((shared, ..), id, tree)) if shared >= least => Origin::Fork { id, tree, shared },
+            _ => Origin::None,
+        }
+    }
+
+    /// All that is stored.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The snapshots of a timeline, oldest first, and what it was forked from.
+    pub(super) fn own(&self, timeline: &TimelineName) -> Option<Own> {
+        let (mut own, origin) = self.history.own(self.history.head(timeline)?);
+        own.reverse();
+        Some((own.into_iter().cloned().collect(), origin.cloned()))
+    }
+
+    /// How many first messages `chain` shares with the states of each of these timelines at most. Only those that come close are
+    /// compared exactly; the others count as what their samples tell.
+    pub(super) fn shared_with_timelines(
+        &mut self,
+        chain: &Chain,
+        timelines: &[TimelineName],
+    ) -> Vec<usize> {
+        let wanted: HashMap<_, _> =
+            timelines.iter().enumerate().map(|(n, name)| (name, n)).collect();
+        let mut best: Vec<(usize, Vec<Snapshot>)> = vec![(0, Vec::new()); timelines.len()];
+        for (snapshot, record) in self.index.iter(&self.history) {
+            let Some(n) = wanted.get(&snapshot.timeline) else { continue };
+            let samples = samples_shared(chain, record);
+            let (most, closest) = &mut best[*n];
+            if samples > *most {
+                closest.clear();
+                *most = samples;
+            }
+            if samples == *most {
+                closest.push(snapshot.clone());
+            }
+        }
+        let most = best.iter().map(|(samples, _)| *samples).max().unwrap_or(0);
+        best.into_iter()
+            .map(|(samples, snapshots)| match samples == most {
+                true => {
+                    snapshots.iter().map(|snapshot| self.shared(chain, snapshot)).max().unwrap_or(0)
+                }
+                false => samples * SAMPLE,
+            })
+            .collect()
+    }
+
+    /// Let later ones come from this one, too.
+    pub(super) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
+        self.index.insert(snapshot.id, Record::of(&newcomer.chain));
+        self.taken.push(Taken {
+            id: snapshot.id,
+            tree: snapshot.tree,
+            timeline: newcomer.name,
+            main_chat: newcomer.main_chat,
+            chain: newcomer.chain,
+            seconds: snapshot.time.seconds,
+        });
+    }
+
+    /// Keep what was learnt.
+    pub(super) fn save(self) {
+        self.index.save(&self.path);
+    }
+
+    /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the same folder or in one that is
+    /// gone as well. A fork says whose it is; a renamed chat says what it said before.
+    fn renamed(&mut self, newcomer: &Newcomer) -> Option<Snapshot> {
+        let mut found: Option<Snapshot> = None;
+        for id in self.vanished.values().copied().collect::<Vec<_>>() {
+            let Some(head) = self.history.get(id).cloned() else { continue };
+            let moved = head.timeline.folder().is_some_and(|folder| !self.folders.contains(folder));
+            let nearby = head.timeline.folder() == newcomer.name.folder() || moved;
+            let length = self.index.get(id).map_or(0, |record| record.messages);
+            if head.timeline.is_group() != newcomer.name.is_group()
+                || !nearby
+                || head.main_chat != newcomer.main_chat
+                || length == 0
+                || length > newcomer.chain.len()
+            {
+                continue;
+            }
+            // New chats of one character may begin with the same greeting in the same minute.
+            let alone = length == 1 && newcomer.chain.len() > 1;
+            let longer = found.as_ref().is_none_or(|other| other.messages < head.messages);
+            if !alone && longer && self.shared(&newcomer.chain, &head) == length {
+                found = Some(head);
+            }
+        }
+        found
+    }
+
+    fn was_called(&self, snapshot: &Snapshot, name: &TimelineName) -> bool {
+        let former = |snapshot: &Snapshot| snapshot.renamed_from.as_ref() == Some(name);
+        self.history.ancestry(snapshot).take_while(|other| other.fork_at.is_none()).any(former)
+    }
+
+    /// The stored snapshots that share the most sampled beginnings with `chain`.
+    fn closest_stored(&self, chain: &Chain) -> Vec<Snapshot> {
+        let mut most = 0;
+        let mut closest = Vec::new();
+        for (snapshot, record) in self.index.iter(&self.history) {
+            let samples = samples_shared(chain, record);
+            if samples > most {
+                closest.clear();
+                most = samples;
+            }
+            if samples == most {
+                closest.push(snapshot.clone());
+            }
+        }
+        closest
+    }
+
+    /// How many first messages `chain` shares with a stored snapshot, exactly.
+    pub(super) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> usize {
+        let Some(record) = self.index.get(snapshot.id) else { return 0 };
+        let samples = samples_shared(chain, record);
+        let Ok(tree) = Tree::open(&self.identities.reader, snapshot.tree) else { return 0 };
+        let mut length = samples * SAMPLE;
+        let Some(mut link) = chain.at(length) else { return 0 };
+        for message in tree.messages().iter().take(record.messages).skip(length) {
+            let Some(identity) = self.identities.of(*message) else { break };
+            link = link.then(identity);
+            if chain.at(length + 1) != Some(link) {
+                break;
+            }
+            length += 1;
+        }
+        length
+    }
+}
