@@ -4,6 +4,7 @@
 //! stamp, read them all, look at all the stamps again. Only if none moved did the bytes stand side by side at one moment
 //! (the one between the last read and the first second look).
 
+use super::read_file;
 use super::{Chat, Error, Groups, Library, LibraryPath, Result, TimelineName};
 use super::{bound_lorebook, lorebook_path};
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,7 @@ pub struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        read_file::read_file(path)
     }
 
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
@@ -204,7 +205,15 @@ impl Attempt<'_> {
                 Ok(Read::Steady(Some(CapturedFile { path: path.clone(), bytes, stamp })))
             }
             Ok(_) => Ok(Read::Moved(path.clone())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Read::Moved(path.clone())),
+            // Gone, or cut shorter, since it was stamped.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
+                ) =>
+            {
+                Ok(Read::Moved(path.clone()))
+            }
             Err(source) => Err(Error::Io { path: full, source }),
         }
     }

@@ -15,6 +15,7 @@ mod library;
 mod lorebook;
 mod metadata;
 mod name;
+mod read_file;
 mod sanitize;
 mod send_date;
 #[cfg(test)]

@@ -332,7 +332,6 @@ fn typed_names_do_not_leave_the_library() {
 }
 
 /// Whoever asks for one chat is not told that it failed because of another.
-// BUG: whatever could not be read anywhere in the library is counted as a failed timeline of this command.
 #[test]
 fn an_odd_file_does_not_fail_the_snapshot_of_another_chat() {
     let sandbox = library();

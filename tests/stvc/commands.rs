@@ -90,7 +90,7 @@ fn before_the_first_snapshot() {
     let sandbox = library();
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
     new        Ann / Harbour  3 msgs         no snapshot yet
-    new        Bo / Storm 雨  1 msgs         no snapshot yet
+    new        Bo / Storm 雨  1 msg          no snapshot yet
     Nothing is stored yet. `stvc snapshot` takes the first snapshots.
     ");
     let log = words(&sandbox.stvc(&["log"]).exits(10));
@@ -135,7 +135,7 @@ fn the_history() {
     let sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
     unchanged  Ann / Harbour  4 msgs         2 snapshots   AAAAAAAAAA just now
-    unchanged  Bo / Storm 雨  1 msgs         1 snapshot    BBBBBBBBBB 2 hours ago
+    unchanged  Bo / Storm 雨  1 msg          1 snapshot    BBBBBBBBBB 2 hours ago
     ");
     sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
     assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"

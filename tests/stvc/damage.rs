@@ -289,7 +289,6 @@ fn a_new_snapshot_after_a_pack_is_gone_comes_back() {
 }
 
 /// What `check` advises about a damaged newest snapshot: take a new one while the files are there.
-// BUG: objects that the index lists are taken for stored, so the new snapshot points at the damaged bytes.
 #[test]
 fn a_new_snapshot_after_a_pack_is_damaged_comes_back() {
     goes_on_after("pack", |length| Harm::CutTo(length / 2));
@@ -298,7 +297,6 @@ fn a_new_snapshot_after_a_pack_is_damaged_comes_back() {
 }
 
 /// Damage to what the newest snapshot shares with the next one must not keep the next one from being taken.
-// BUG: as above.
 #[test]
 fn a_chat_that_went_on_is_stored_whatever_was_damaged() {
     let three = Three::new();

@@ -79,7 +79,6 @@ fn the_configuration_is_checked_and_not_needed() {
     }
 }
 
-// BUG: lines are looked for by their words alone, whatever section they stand in; values that git cannot read are not seen.
 #[test]
 fn every_flipped_byte_of_the_configuration_is_named_or_harmless() {
     let three = Three::new();
@@ -98,7 +97,6 @@ fn the_format_file_is_checked_and_written_anew() {
     }
 }
 
-// BUG: one branch that cannot be read makes every `snapshot` fail, of other timelines, too.
 #[test]
 fn a_ref_cut_short_or_flipped_is_named_and_stops_nobody() {
     for file in ["refs/heads/chats/Mira/b", "refs/tags/keep"] {
@@ -108,7 +106,6 @@ fn a_ref_cut_short_or_flipped_is_named_and_stops_nobody() {
     }
 }
 
-// BUG: nothing holds the refs against the operation log.
 #[test]
 fn a_deleted_ref_is_missed() {
     for file in ["refs/heads/chats/Mira/b", "refs/tags/keep"] {
@@ -122,7 +119,6 @@ fn a_deleted_ref_is_missed() {
     }
 }
 
-// BUG: as for a deleted ref.
 #[test]
 fn damaged_packed_refs_are_named() {
     for harm in [Harm::Deleted, Harm::CutTo(0), Harm::CutTo(150), Harm::Flipped(120)] {
@@ -137,7 +133,6 @@ fn damaged_packed_refs_are_named() {
     }
 }
 
-// BUG: no snapshot can be named, by its id neither, while `packed-refs` cannot be read; nor can one be taken.
 #[test]
 fn damaged_packed_refs_stop_nobody() {
     for harm in
@@ -150,7 +145,6 @@ fn damaged_packed_refs_stop_nobody() {
     }
 }
 
-// BUG: a ref with rubbish after its id is believed, though git does not; a name that changed in `packed-refs` is not missed.
 #[test]
 fn every_flipped_byte_of_a_ref_is_named_or_harmless() {
     let three = Three::new();
@@ -172,7 +166,6 @@ fn a_damaged_operation_log_is_named_and_costs_only_undo() {
 }
 
 /// The store was made by this program, so the log was there once.
-// BUG: a log that is gone is taken for one that never was.
 #[test]
 fn a_deleted_operation_log_is_missed() {
     let file = "stvc/operations.jsonl";
@@ -218,7 +211,6 @@ fn states(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// The newest snapshot's commit is lost: what came before it in the timeline must stay within reach, also after git's own gc.
-// BUG: the new snapshot has no parent, and no ref leads to the earlier ones any more.
 #[test]
 fn earlier_snapshots_outlive_a_lost_newest_one() {
     let three = Three::new();

@@ -97,7 +97,7 @@ fn deleted_and_renamed_timelines_say_so() {
         Mira: d
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
-    unchanged  Mira / Alone             1 msgs         1 snapshot    ID 2 minutes ago
+    unchanged  Mira / Alone             1 msg          1 snapshot    ID 2 minutes ago
     unchanged  Mira / Early fork        2 msgs         1 snapshot    ID 2 minutes ago  forked after #1 of Fork
     deleted    Mira / Fork              5 msgs         1 snapshot    ID 4 minutes ago  forked after #2 of The Tide
     unchanged  Mira / Fork of the fork  5 msgs         1 snapshot    ID 3 minutes ago  forked after #3 of Fork  [dawn]

@@ -238,7 +238,6 @@ fn a_manifest_cannot_lead_out_of_the_library() {
 }
 
 /// Inside the library is not enough: a snapshot is a chat, its lorebook and its group, and may not write anything else.
-// BUG: any path inside the library is believed, the store's own files and SillyTavern's settings among them.
 #[test]
 fn a_manifest_cannot_name_what_is_no_chat() {
     let sandbox = library();
