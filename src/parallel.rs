@@ -19,17 +19,29 @@ pub fn in_parts<T: Sync, R: Send>(
     }
     let work = &work;
     scope(|scope| {
-        let parts = items.chunks(items.len().div_ceil(cores));
+        let mut parts = items.chunks(items.len().div_ceil(cores));
+        // The first part is done here, while the others are.
+        let here = parts.next();
         let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
         let join = |worker: std::thread::ScopedJoinHandle<'_, R>| {
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        workers.into_iter().map(join).collect()
+        let first = here.map(work);
+        first.into_iter().chain(workers.into_iter().map(join)).collect()
+    })
+}
+
+/// Do two things at the same time.
+pub fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Send) -> (A, B) {
+    scope(|scope| {
+        let there = scope.spawn(there);
+        let here = here();
+        (here, there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
 /// How many cores there are for us. Asked once: on Linux the answer is read from several files.
-fn cores() -> usize {
+pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }

@@ -2,6 +2,7 @@
 
 use super::Blake3;
 use super::manifest::{FileRecord, Manifest, Role};
+use crate::parallel::both;
 use crate::st::{Captured, Chat, LibraryPath, TimelineName};
 
 /// One file's path and bytes.
@@ -28,8 +29,8 @@ pub struct State<'a> {
     pub timeline: &'a TimelineName,
     /// The chat, split.
     pub chat: Chat<'a>,
-    /// The chat's bytes.
-    pub chat_bytes: &'a [u8],
+    /// The hash of the bytes of each folder of messages.
+    pub(super) folders: Vec<Blake3>,
     /// The lorebook, if the chat has one and its file is there.
     pub book: Option<BookState<'a>>,
     /// The group's file, for group chats.
@@ -54,21 +55,20 @@ impl<'a> State<'a> {
         let chat = Chat::split(bytes, timeline.is_group());
         let files = vec![record(Role::Chat, None, path, bytes)];
         let manifest = Manifest::new(timeline, files, chat.message_count() as u64, None);
-        Self { timeline, chat, chat_bytes: bytes, book: None, group: None, manifest }
+        let folders = folder_hashes(&chat, bytes);
+        Self { timeline, chat, folders, book: None, group: None, manifest }
     }
 
     fn build(captured: &'a Captured, chat_bytes: &'a [u8], cut_at: Option<u64>) -> Self {
-        // A long chat is hashed while it is split.
-        let split = || Chat::split(chat_bytes, captured.name.is_group());
-        let (chat, hash) = if chat_bytes.len() < 1 << 20 {
-            (split(), Blake3::of(chat_bytes))
-        } else {
-            std::thread::scope(|scope| {
-                let hash = scope.spawn(|| Blake3::of(chat_bytes));
-                let chat = split();
-                (chat, hash.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
+        // The whole is hashed while it is split and its folders are.
+        let parts = || {
+            let chat = Chat::split(chat_bytes, captured.name.is_group());
+            let folders = folder_hashes(&chat, chat_bytes);
+            (chat, folders)
         };
+        let whole = || Blake3::of(chat_bytes);
+        let ((chat, folders), hash) =
+            if chat_bytes.len() < LONG { (parts(), whole()) } else { both(parts, whole) };
         let book = captured.lorebook.as_ref().and_then(|book| {
             let file = book.file.as_ref()?;
             Some(BookState {
@@ -92,8 +92,26 @@ impl<'a> State<'a> {
         );
         files.extend(group.map(|group| record(Role::Group, None, group.path, group.bytes)));
         let manifest = Manifest::new(&captured.name, files, chat.message_count() as u64, cut_at);
-        Self { timeline: &captured.name, chat, chat_bytes, book, group, manifest }
+        Self { timeline: &captured.name, chat, folders, book, group, manifest }
     }
+}
+
+/// Shorter chats are not worth a second thread.
+const LONG: usize = 1 << 20;
+
+/// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
+pub(super) const PER_FOLDER: usize = 100;
+
+/// The hash of each folder's bytes as they stand in the file: its messages, with a line feed between.
+fn folder_hashes(chat: &Chat<'_>, bytes: &[u8]) -> Vec<Blake3> {
+    let mut begin = chat.header.map_or(0, |header| header.len() + 1);
+    let hash = |messages: &[&[u8]]| {
+        let end = begin + messages.iter().map(|line| line.len() + 1).sum::<usize>() - 1;
+        let hash = Blake3::of(&bytes[begin..end]);
+        begin = end + 1;
+        hash
+    };
+    chat.messages.chunks(PER_FOLDER).map(hash).collect()
 }
 
 fn record(role: Role, name: Option<&str>, path: &LibraryPath, bytes: &[u8]) -> FileRecord {

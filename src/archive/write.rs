@@ -4,14 +4,11 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::known::{Folders, Previous};
+use super::state::PER_FOLDER;
 use super::{Blake3, Result, State};
-use crate::parallel::in_parts;
 use crate::st::cut;
 use crate::store::names::tree_segment;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
-
-/// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
-pub(super) const PER_FOLDER: usize = 100;
 
 /// A state that is in the pack now.
 pub struct Written {
@@ -118,28 +115,17 @@ fn add_chat(
     Ok(Written { tree: add_tree(pack, &chat)?, folders, fresh })
 }
 
-/// The folders of a chat with the hashes of their bytes, on all cores.
+/// The folders of a chat with the hashes of their bytes.
 fn folders_of<'m>(state: &'m State<'_>) -> Vec<Folder<'m>> {
-    let mut begin = state.chat.header.map_or(0, |header| header.len() + 1);
-    let chunks = state.chat.messages.chunks(PER_FOLDER).enumerate().map(|(n, messages)| {
-        // Messages stand one after the other in the file, with a line feed between.
-        let end = begin + messages.iter().map(|line| line.len() + 1).sum::<usize>() - 1;
-        let bytes = &state.chat_bytes[begin..end];
-        begin = end + 1;
-        (n, messages, bytes)
-    });
-    let chunks: Vec<_> = chunks.collect();
-    let folder = |(n, messages, bytes): &(usize, &'m [&'m [u8]], &[u8])| Folder {
-        name: message_folder(*n),
+    let folders = state.chat.messages.chunks(PER_FOLDER).zip(&state.folders).enumerate();
+    let folder = |(n, (messages, hash)): (usize, (&'m [&'m [u8]], &Blake3))| Folder {
+        name: message_folder(n),
         first: n * PER_FOLDER,
         messages,
-        hash: Blake3::of(bytes),
+        hash: *hash,
         tree: None,
     };
-    in_parts(&chunks, 8, |part| part.iter().map(folder).collect::<Vec<_>>())
-        .into_iter()
-        .flatten()
-        .collect()
+    folders.map(folder).collect()
 }
 
 fn add_tree(pack: &mut PackWriter, entries: &[TreeEntry]) -> Result<ObjectId> {

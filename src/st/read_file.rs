@@ -4,7 +4,9 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::thread::{available_parallelism, scope};
+use std::thread::scope;
+
+use crate::parallel::cores;
 
 /// Files shorter than this are read in one go.
 const LONG: u64 = 4 << 20;
@@ -13,7 +15,7 @@ const LONG: u64 = 4 << 20;
 pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let cores = available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     if length < LONG || cores == 1 {
         drop(file);
         return fs::read(path);
@@ -23,14 +25,14 @@ pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let part = length.div_ceil(cores);
     let file = &file;
     scope(|scope| {
-        let readers: Vec<_> = bytes
-            .chunks_mut(part)
-            .enumerate()
-            .map(|(n, buffer)| scope.spawn(move || read_exact_at(file, buffer, (n * part) as u64)))
-            .collect();
+        let mut parts = bytes.chunks_mut(part).enumerate();
+        let here = parts.next();
+        let read = |(n, buffer): (usize, &mut [u8])| read_exact_at(file, buffer, (n * part) as u64);
+        let readers: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
         let join = |reader: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
+        here.map_or(Ok(()), read)?;
         readers.into_iter().try_for_each(join)
     })?;
     Ok(bytes)
