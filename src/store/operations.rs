@@ -85,7 +85,10 @@ impl Store {
         let command = lock.command().to_owned();
         let operation = Operation { number, time, command, refs, undoes, files };
         self.append(&operation)?;
-        self.move_refs(&operation.refs)?;
+        if let Err(error) = self.move_refs(&operation.refs) {
+            self.take_back(&operation)?;
+            return Err(error);
+        }
         // The first branch ever becomes the one that plain `git log` and `git clone` show.
         let head_is_there = match self.head()? {
             Some(head) => self.ref_target(&head)?.is_some(),
@@ -98,6 +101,29 @@ impl Store {
             self.point_head_at(&branch.name)?;
         }
         Ok(())
+    }
+
+    /// Log that refs did not move after all, so that nobody finishes or undoes what was refused.
+    fn take_back(&self, failed: &Operation) -> Result<()> {
+        let mut refs = Vec::new();
+        for change in &failed.refs {
+            let now = self.ref_target(&change.name)?;
+            if now != change.after {
+                refs.push(RefChange {
+                    name: change.name.clone(),
+                    before: change.after,
+                    after: now,
+                });
+            }
+        }
+        let undoes = Some(failed.number);
+        self.append(&Operation {
+            number: failed.number + 1,
+            undoes,
+            refs,
+            files: Vec::new(),
+            ..failed.clone()
+        })
     }
 
     /// Every operation that can be read, oldest first, and how many lines cannot.

@@ -313,3 +313,24 @@ fn a_store_that_was_half_made_does_not_block() {
     Stored::take(&sandbox, A).must_come_back(&sandbox);
     sound(&sandbox);
 }
+
+/// Another program holds a ref: the command fails, and the log says so, so that nobody finishes it later.
+#[test]
+fn an_operation_that_was_refused_is_not_finished_later() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    let first = Stored::take(&sandbox, A);
+    sandbox.append(A, &message("a", 9));
+    let branch = sandbox.store().join("refs/heads/chats/Mira/a");
+    let lock = branch.with_extension("lock");
+    fs::write(&lock, "").unwrap();
+    sandbox.stvc(&["snapshot"]).exits(1);
+    fs::remove_file(&lock).unwrap();
+    fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
+    sandbox.stvc(&["tag", "keep", &first.id]).exits(0);
+    assert_eq!(fs::read_to_string(&branch).unwrap().trim(), first.id);
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_ne!(fs::read_to_string(&branch).unwrap().trim(), first.id);
+    sound(&sandbox);
+}
