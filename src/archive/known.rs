@@ -75,9 +75,9 @@ impl Previous {
         }
     }
 
-    /// Whether this is one of its folders.
-    pub(super) fn has_folder(&self, tree: ObjectId) -> bool {
-        self.folders.values().any(|folder| *folder == tree)
+    /// The folder of that name.
+    pub(super) fn folder(&self, name: &str) -> Option<ObjectId> {
+        self.folders.get(name).copied()
     }
 
     /// The messages in the folder of that name.

@@ -82,8 +82,10 @@ fn add_chat(
     let mut list = folders_of(state);
     if !pack.distrusts_store() {
         for folder in &mut list {
-            // What is known must also be in the snapshot before: that is where it is sure to be durable.
-            folder.tree = known.get(folder.hash).filter(|tree| previous.has_folder(*tree));
+            // Believed only in its own place: a tree has its messages' numbers in it, and the same bytes may stand elsewhere
+            // under others. And in the snapshot before it is sure to be durable.
+            let before = previous.folder(&folder.name);
+            folder.tree = known.get(folder.hash).filter(|tree| before == Some(*tree));
         }
     }
     let unknown = list.iter().filter(|folder| folder.tree.is_none());

@@ -8,21 +8,17 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let report = ops::check::check(workspace, &mut out.progress())?;
     out.findings(&report.findings);
     let sound = report.is_sound();
-    let what = format!(
-        "{}, {}",
-        count(report.objects, "object"),
-        count(report.snapshots as u64, "snapshot")
-    );
+    let snapshots = count(report.snapshots as u64, "snapshot");
+    let objects = count(report.objects, "object");
     if sound {
-        out.say(format!("The store is sound: {what}, every one read, rebuilt and compared."));
-    } else if report.damaged == 0 {
         out.say(format!(
-            "The store is damaged, but every snapshot that could be found can be restored: {what}."
+            "The store is sound: {objects}, {snapshots}, every one read, rebuilt and compared."
         ));
+    } else if report.damaged == 0 {
+        out.say(format!("The store is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
     } else {
-        let whole = report.snapshots - report.damaged;
         out.say(format!(
-            "The store is damaged: {} of {what} cannot be restored, {whole} can.",
+            "The store is damaged: {} of {snapshots} cannot be restored ({objects} read).",
             report.damaged
         ));
     }

@@ -129,6 +129,9 @@ fn store_hint(error: &store::Error) -> Option<String> {
         store::Error::Foreign { .. } | store::Error::NotEmpty { .. } => {
             "choose another place with `--store DIR`. Nothing was changed".into()
         }
+        store::Error::RefLocked { .. } => {
+            "wait for git to finish; a lock that nobody holds is removed by itself after a minute. Nothing was changed".into()
+        }
         store::Error::Locked { .. } => "wait for it to finish, then try again".into(),
         store::Error::Missing { .. } | store::Error::Damaged { .. } => {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,8 @@ use crate::archive::{Blake3, Folders, SnapshotId};
 use crate::st::{Captured, CapturedFile, Groups, Stamp, TimelineName};
 use crate::store::Store;
 
-const QUIET_NS: i64 = 2_000_000_000;
+/// More than two seconds: some file systems count in steps of two.
+const QUIET_NS: i64 = 2_500_000_000;
 const VERSION: u32 = 1;
 
 /// The cache, loaded; a missing or unreadable one is empty.
@@ -94,7 +94,7 @@ impl Cache {
         });
         let known = Known {
             head: head.to_string(),
-            seen_ns: now_ns(),
+            seen_ns: captured.seen_ns,
             chat: captured.chat.stamp,
             lorebook,
             group: captured.group.as_ref().map(stamped),
@@ -116,11 +116,6 @@ impl Cache {
             let _ = fs::rename(&temp, &self.path);
         }
     }
-}
-
-fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// What is known of the folders of a timeline's newest snapshot. A file each, read only when its timeline changed.

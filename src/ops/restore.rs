@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{Blake3, Contents, Kind, Role, Snapshot, SnapshotId, State, Tree};
-use crate::durable::Existing;
+use crate::archive::{
+    self, Blake3, Contents, Kind, Manifest, Role, Snapshot, SnapshotId, State, Tree, branch,
+};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
-use crate::st::{self, Captured, LibraryPath};
+use crate::st::{self, LibraryPath};
 use crate::store::names::tree_segment;
 use crate::store::{
     FileChange, Kept, Kind as ObjectKind, NewCommit, RefName, Store, TreeEntry, commit, tree,
@@ -117,7 +118,7 @@ fn restore_to(
     let mut files = Vec::new();
     for file in contents.files.iter().filter(|file| wanted(options, file.role)) {
         if !options.dry_run {
-            st::write(&root, &file.path, &file.bytes, Existing::Keep)?;
+            st::write(&root, &file.path, &file.bytes, None)?;
         }
         files.push(FileAction {
             path: file.path.clone(),
@@ -168,7 +169,7 @@ fn restore_in_place(
 ) -> Result<Report> {
     let library = workspace.library()?;
     let root = library.root().to_owned();
-    // The lock first: what is looked at now must still be there when it is overwritten.
+    // No other stvc may work on it meanwhile. SillyTavern may: a file that it saves in between is not overwritten, see `st::write`.
     let lock = if options.dry_run { None } else { Some(workspace.lock(store)?) };
     let mut findings = Vec::new();
     let mut plan = Vec::new();
@@ -205,8 +206,7 @@ fn restore_in_place(
             keep_former_bytes(workspace, &snapshot, &plan, safety.as_ref(), &mut session)?;
         session.finish(lock, changes)?;
         for file in plan.iter().filter(|file| !file.is_there()) {
-            let existing = if file.now.is_some() { Existing::Replace } else { Existing::Keep };
-            st::write(&root, &file.path, &file.new, existing)?;
+            st::write(&root, &file.path, &file.new, file.now.as_deref())?;
         }
     }
     if plan.iter().any(|file| !file.is_there()) && !options.dry_run {
@@ -282,28 +282,28 @@ fn take_safety(
     library: &st::Library,
     snapshot: &Snapshot,
     session: &mut Session<'_>,
-) -> Result<Option<(Snapshot, Captured)>> {
+) -> Result<Option<(Snapshot, Manifest)>> {
     if !snapshot.timeline.file().under(library.root()).exists() {
         return Ok(None);
     }
     let groups = library.scan()?.groups;
     let look = survey::look(Some(store), library, &groups, &snapshot.timeline, &mut None)?;
-    let Some(captured) = look.captured else {
-        return Ok(None);
-    };
-    let taken = match (look.head, look.unchanged) {
-        (Some(head), true) => head,
-        (head, _) => {
-            session
-                .take(
-                    &State::of(&captured),
-                    Kind::SAFETY,
-                    head.map(Follows::previous).unwrap_or_default(),
-                )?
-                .0
+    let Some(captured) = look.captured else { return Ok(None) };
+    match (look.head, look.unchanged) {
+        (Some(head), true) => {
+            if look.astray {
+                session.move_ref(branch(&snapshot.timeline), head.id)?;
+            }
+            let manifest = archive::read_manifest(&store.reader(), head.tree)?;
+            Ok(Some((head, manifest)))
         }
-    };
-    Ok(Some((taken, captured)))
+        (head, _) => {
+            let state = State::of(&captured);
+            let follows = head.map(Follows::previous).unwrap_or_default();
+            let (taken, _) = session.take(&state, Kind::SAFETY, follows)?;
+            Ok(Some((taken, state.manifest)))
+        }
+    }
 }
 
 /// Say for every file that changes where its former bytes are; those that the safety snapshot does not hold are kept as they are.
@@ -311,7 +311,7 @@ fn keep_former_bytes(
     workspace: &Workspace,
     snapshot: &Snapshot,
     plan: &[Planned<'_>],
-    safety: Option<&(Snapshot, Captured)>,
+    safety: Option<&(Snapshot, Manifest)>,
     session: &mut Session<'_>,
 ) -> Result<Vec<FileChange>> {
     let mut kept = Vec::new();
@@ -320,7 +320,7 @@ fn keep_former_bytes(
         let before = match &file.now {
             None => None,
             Some(now) => {
-                Some(match safety.filter(|(_, captured)| holds(captured, &file.path, now)) {
+                Some(match safety.filter(|(_, manifest)| holds(manifest, &file.path, now)) {
                     Some((safety, _)) => Kept::Snapshot(safety.id.to_string()),
                     None => {
                         let blob = session.pack.add(ObjectKind::Blob, now)?;
@@ -361,10 +361,10 @@ fn keep_former_bytes(
     Ok(changes)
 }
 
-fn holds(captured: &Captured, path: &LibraryPath, bytes: &[u8]) -> bool {
-    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
-    let mut files = [Some(&captured.chat), book, captured.group.as_ref()].into_iter().flatten();
-    files.any(|file| file.path == *path && file.bytes == bytes)
+/// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)
+fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
+    let file = manifest.files.iter().find(|file| file.path == path.as_str());
+    file.is_some_and(|file| file.bytes == bytes.len() as u64 && file.blake3 == Blake3::of(bytes))
 }
 
 fn wanted(options: &Options, role: Role) -> bool {

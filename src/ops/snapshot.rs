@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::lineage::{Lineage, Newcomer, Origin, order};
 use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, branch, history};
+use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier, branch, history};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Chat, Disk, Library, Scan, TimelineName};
@@ -257,17 +257,9 @@ impl Run<'_> {
                 if look.astray {
                     self.session.move_ref(branch(name), head.id)?;
                 }
-                if self.mend {
-                    // Only what cannot be read is written: the same objects, so the snapshot is whole again.
-                    let state = State::of(&captured);
-                    let reader = self.store.reader();
-                    archive::write(
-                        &state,
-                        &mut self.session.pack,
-                        &reader,
-                        None,
-                        &Folders::default(),
-                    )?;
+                let state = State::of(&captured);
+                if self.mend && !self.mends(&state, &head)? {
+                    return self.store_state(&captured, &state, Follows::previous(head));
                 }
                 Ok(Taken::Unchanged(Box::new(head), Vec::new()))
             }
@@ -279,6 +271,18 @@ impl Run<'_> {
                 self.store_state(&captured, &state, follows)
             }
         }
+    }
+
+    /// Whether a snapshot that may be damaged is whole again once its objects are written anew. Only what cannot be read is
+    /// written.
+    fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+        let reader = self.store.reader();
+        if Verifier::new(self.store.reader()).verify(head.tree).is_ok() {
+            return Ok(true);
+        }
+        let written =
+            archive::write(state, &mut self.session.pack, &reader, None, &Folders::default())?;
+        Ok(written.tree == head.tree)
     }
 
     /// Chats that were never seen. All are read before the first is taken, because any may come from any other.

@@ -3,7 +3,7 @@
 //! Nothing is guessed: a ref or file that changed since stops it before anything moves. What the operation made stays in the store,
 //! kept by a ref, so that the undoing can itself be undone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use super::operations::{self, Entry};
 use super::restore::{Action, FileAction};
 use super::{Error, Result, Workspace};
 use crate::archive::{Blake3, Contents, History, Snapshot, SnapshotId, Tree};
-use crate::durable::Existing;
 use crate::st::{self, LibraryPath};
 use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
 
@@ -81,10 +80,9 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         for file in &plan {
             match (&file.now, &file.new) {
                 (now, Some(new)) if now.as_ref() != Some(new) => {
-                    let existing = if now.is_some() { Existing::Replace } else { Existing::Keep };
-                    st::write(&root, &file.path, new, existing)?;
+                    st::write(&root, &file.path, new, now.as_deref())?;
                 }
-                (Some(_), None) => st::remove(&root, &file.path)?,
+                (Some(now), None) => st::remove(&root, &file.path, now)?,
                 _ => {}
             }
         }
@@ -116,11 +114,9 @@ fn unreachable_after(store: &Store, refs: &[RefChange]) -> Result<Vec<ObjectId>>
             open.extend(parents.into_iter().flatten());
         }
     }
-    Ok(refs
-        .iter()
-        .filter_map(|change| change.before)
-        .filter(|id| !reachable.contains(id))
-        .collect())
+    // A branch and a tag may have named the same one.
+    let lost: BTreeSet<_> = refs.iter().filter_map(|change| change.before).collect();
+    Ok(lost.into_iter().filter(|id| !reachable.contains(id)).collect())
 }
 
 fn choose(store: &Store, number: Option<u64>) -> Result<Operation> {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Pauses before the second and later attempts. A save takes a few milliseconds; a slow disk gets more time.
 const PAUSES_MS: [u64; 4] = [10, 40, 80, 160];
@@ -84,6 +84,8 @@ pub struct Captured {
     pub lorebook: Option<CapturedBook>,
     /// The file of the group that the chat belongs to.
     pub group: Option<CapturedFile>,
+    /// When its files were about to be stamped, in nanoseconds since 1970.
+    pub seen_ns: i64,
 }
 
 /// One file.
@@ -119,7 +121,7 @@ pub fn capture(
     let attempt = Attempt { root: library.root(), files };
     let mut pauses = PAUSES_MS.into_iter();
     loop {
-        let changed = match attempt.capture(groups, name)? {
+        let changed = match attempt.capture(groups, name, now_ns())? {
             Read::Steady(captured) => return Ok(captured),
             Read::Moved(path) => path,
         };
@@ -145,7 +147,12 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn capture(&self, groups: &Groups, name: &TimelineName) -> Result<Read<Captured>> {
+    fn capture(
+        &self,
+        groups: &Groups,
+        name: &TimelineName,
+        seen_ns: i64,
+    ) -> Result<Read<Captured>> {
         let chat = match self.read(&name.file())? {
             Read::Steady(Some(chat)) => chat,
             Read::Steady(None) => {
@@ -191,7 +198,7 @@ impl Attempt<'_> {
                 return Ok(Read::Moved(path.clone()));
             }
         }
-        Ok(Read::Steady(Captured { name: name.clone(), chat, lorebook, group }))
+        Ok(Read::Steady(Captured { name: name.clone(), chat, lorebook, group, seen_ns }))
     }
 
     /// A file with the stamp it had before it was read; none if it is missing.
@@ -226,4 +233,9 @@ impl Attempt<'_> {
             Err(source) => Err(Error::Io { path: full, source }),
         }
     }
+}
+
+fn now_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }

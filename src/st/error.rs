@@ -66,6 +66,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Somebody saved or removed the file while it was to be replaced.
+    #[error("{} was saved or removed by another program just now; it was left as it is", path.display())]
+    SavedMeanwhile {
+        /// The file.
+        path: PathBuf,
+    },
     /// A symbolic link in the path leads out of the library.
     #[error("{} leads out of the library", path.display())]
     LeadsOutside {

@@ -3,13 +3,14 @@
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
 use super::{Error, LibraryPath, Result};
-use crate::durable::{self, Existing};
+use crate::durable::{self, Existing, Temp};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Write a file of the library at `root`, which must exist; folders below it are made.
-pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], existing: Existing) -> Result<()> {
+/// Write a file of the library at `root`, which must exist; folders below it are made. `former` is what the file holds, if it is there: a
+/// file that somebody saved since it was looked at is not overwritten.
+pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], former: Option<&[u8]>) -> Result<()> {
     if cfg!(windows) {
         check_for_windows(path)?;
     }
@@ -17,14 +18,37 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], existing: Existing) 
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
     durable::create_dir_all(dir).map_err(Error::io(dir))?;
-    durable::write(&full, bytes, existing).map_err(|source| match source.kind() {
+    let mut temp = Temp::beside(&full).map_err(Error::io(&full))?;
+    io::Write::write_all(temp.file(), bytes).map_err(Error::io(&full))?;
+    temp.file().sync_all().map_err(Error::io(&full))?;
+    let existing = match former {
+        None => Existing::Keep,
+        Some(former) => {
+            // As late as can be: only the rename comes after.
+            unchanged(&full, former)?;
+            Existing::Replace
+        }
+    };
+    temp.finish(&full, existing).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Error::AlreadyThere { path: full.clone() },
         _ => Error::Io { path: full.clone(), source },
     })?;
+    durable::sync_dir(dir).map_err(Error::io(dir))?;
     if holds(&full, bytes).map_err(Error::io(&full))? {
         Ok(())
     } else {
         Err(Error::WrittenDiffers { path: full })
+    }
+}
+
+fn unchanged(full: &Path, former: &[u8]) -> Result<()> {
+    match holds(full, former) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::SavedMeanwhile { path: full.to_path_buf() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::SavedMeanwhile { path: full.to_path_buf() })
+        }
+        Err(source) => Err(Error::Io { path: full.to_path_buf(), source }),
     }
 }
 
@@ -43,11 +67,12 @@ fn holds(path: &Path, mut bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Remove a file of the library, durably. The caller has made sure that its bytes are in the store.
-pub fn remove(root: &Path, path: &LibraryPath) -> Result<()> {
+/// Remove a file of the library that holds `former`, durably. The caller has made sure that these bytes are in the store.
+pub fn remove(root: &Path, path: &LibraryPath, former: &[u8]) -> Result<()> {
     let full = path.under(root);
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
+    unchanged(&full, former)?;
     fs::remove_file(&full).map_err(Error::io(&full))?;
     durable::sync_dir(dir).map_err(Error::io(dir))
 }

@@ -27,6 +27,8 @@ pub enum Error {
     Damaged { id: ObjectId, why: String },
     #[error("the ref {name} was moved by somebody else meanwhile")]
     RefMoved { name: String },
+    #[error("another program holds {}", path.display())]
+    RefLocked { path: PathBuf },
     #[error("{name} is no name that git accepts for a ref")]
     BadRefName { name: String },
     #[error("{what}: {why}")]

@@ -51,14 +51,40 @@ impl Store {
         let Some(new_index) = writer.finish()? else {
             return Ok(0);
         };
+        forget_multi_pack_index(&dir)?;
         for index in folded.iter().filter(|index| ***index != new_index) {
             // The index first: a pack without one is nothing to git, an index without its pack is an error.
-            for path in [index.to_path_buf(), index.with_extension("pack")] {
-                fs::remove_file(&path).map_err(Error::io(&path))?;
+            for extension in ["idx", "pack", "rev", "bitmap", "mtimes"] {
+                remove(&index.with_extension(extension))?;
             }
         }
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         Ok(folded.len())
+    }
+}
+
+/// Git may have made an index over all packs. It names packs that are about to go, and git makes it anew when it wants it.
+fn forget_multi_pack_index(dir: &Path) -> Result<()> {
+    let mut found = false;
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
+        let name = entry.file_name();
+        if name == "multi-pack-index.d" {
+            fs::remove_dir_all(entry.path()).map_err(Error::io(entry.path()))?;
+            found = true;
+        } else if name.to_string_lossy().starts_with("multi-pack-index") {
+            remove(&entry.path())?;
+            found = true;
+        }
+    }
+    if found { durable::sync_dir(dir).map_err(Error::io(dir)) } else { Ok(()) }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), source: error })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -74,7 +100,7 @@ fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
         let bytes =
             fs::metadata(index.with_extension("pack")).map_or(u64::MAX, |found| found.len());
         // Someone asked for a `.keep` pack to stay.
-        let kept = index.with_extension("keep").exists();
+        let kept = ["keep", "promisor"].iter().any(|mark| index.with_extension(mark).exists());
         if index.extension().is_some_and(|extension| extension == "idx") && bytes < LARGE && !kept {
             packs.push(SmallPack { index, bytes });
         }

@@ -86,7 +86,7 @@ impl Store {
         let operation = Operation { number, time, command, refs, undoes, files };
         self.append(&operation)?;
         if let Err(error) = self.move_refs(&operation.refs) {
-            self.take_back(&operation)?;
+            let _ = self.take_back(&operation);
             return Err(error);
         }
         // The first branch ever becomes the one that plain `git log` and `git clone` show.
@@ -116,7 +116,8 @@ impl Store {
                 });
             }
         }
-        let undoes = Some(failed.number);
+        // One that was done in part stands: what moved is there, and `undo` will say what is not as it was.
+        let undoes = (refs.len() == failed.refs.len()).then_some(failed.number);
         self.append(&Operation {
             number: failed.number + 1,
             undoes,

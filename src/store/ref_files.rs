@@ -33,29 +33,29 @@ impl Store {
     pub fn refs(&self, prefix: &str) -> Result<RefList> {
         let mut found: BTreeMap<RefName, ObjectId> = BTreeMap::new();
         let mut broken = Vec::new();
-        let packed = self.packed_refs()?;
-        let (packed, bad_lines) = (&packed.0, packed.1);
-        if bad_lines > 0 {
-            broken.push(format!("packed-refs: {bad_lines} of its lines cannot be read"));
-        }
-        let wanted = packed.iter().filter(|(name, _)| name.as_str().starts_with(prefix));
-        found.extend(wanted.map(|(name, id)| (name.clone(), *id)));
-        let dir = self.git_dir.join(prefix.trim_end_matches('/'));
         let mut names = Vec::new();
-        list_below(&dir, prefix.trim_end_matches('/'), &mut names)?;
+        let root = prefix.trim_end_matches('/');
+        list_below(&self.git_dir.join(root), root, &mut names)?;
+        let mut damaged = Vec::new();
         for name in names {
             match (self.loose_ref(&name)?, RefName::try_from(name.clone())) {
-                (Loose::Id(id), Ok(name)) => {
-                    found.insert(name, id);
-                }
+                (Loose::Id(id), Ok(name)) => drop(found.insert(name, id)),
                 (Loose::Missing, _) => {}
-                (_, name_or_error) => {
-                    // A loose file counts before a packed line, also when it is damaged; but that line is all there is now.
-                    let known = name_or_error.is_ok_and(|name| found.contains_key(&name));
-                    let more = if known { "; an older value is in packed-refs" } else { "" };
-                    broken.push(format!("{name}: it holds no object id{more}"));
-                }
+                _ => damaged.push(name),
             }
+        }
+        // Only now the packed ones: git packs a ref first and then removes its file, so in this order none is missed.
+        let packed = self.packed_refs()?;
+        if packed.1 > 0 {
+            broken.push(format!("packed-refs: {} of its lines cannot be read", packed.1));
+        }
+        for (name, id) in packed.0.iter().filter(|(name, _)| name.as_str().starts_with(prefix)) {
+            found.entry(name.clone()).or_insert(*id);
+        }
+        for name in damaged {
+            let older = found.keys().any(|known| known.as_str() == name);
+            let more = if older { "; an older value is in packed-refs" } else { "" };
+            broken.push(format!("{name}: it holds no object id{more}"));
         }
         Ok(RefList { refs: found.into_iter().collect(), broken })
     }

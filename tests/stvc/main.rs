@@ -13,6 +13,7 @@ mod damaged_files;
 mod diff;
 mod diff_apply;
 mod docs;
+mod folders;
 mod format;
 mod full_disk;
 mod git_agrees;

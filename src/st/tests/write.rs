@@ -1,5 +1,4 @@
 use super::put;
-use crate::durable::Existing;
 use crate::st::{Error, LibraryPath, write};
 use std::fs;
 
@@ -11,12 +10,14 @@ fn path(text: &str) -> LibraryPath {
 fn files_are_made_kept_and_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let chat = path("chats/New/猫.jsonl");
-    write(dir.path(), &chat, b"a\0\xff", Existing::Keep).unwrap();
+    write(dir.path(), &chat, b"a\0\xff", None).unwrap();
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"a\0\xff");
-    let kept = write(dir.path(), &chat, b"b", Existing::Keep);
+    let kept = write(dir.path(), &chat, b"b", None);
     assert!(matches!(kept, Err(Error::AlreadyThere { path }) if path == chat.under(dir.path())));
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"a\0\xff");
-    write(dir.path(), &chat, b"b", Existing::Replace).unwrap();
+    write(dir.path(), &chat, b"b", Some(b"a\0\xff")).unwrap();
+    let meanwhile = write(dir.path(), &chat, b"c", Some(b"a\0\xff"));
+    assert!(matches!(meanwhile, Err(Error::SavedMeanwhile { .. })), "{meanwhile:?}");
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"b");
     // No temporary file stays behind.
     assert_eq!(fs::read_dir(dir.path().join("chats/New")).unwrap().count(), 1);
@@ -27,10 +28,10 @@ fn a_file_where_a_folder_must_be_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "chats", b"");
     assert!(matches!(
-        write(dir.path(), &path("chats/A/c.jsonl"), b"", Existing::Keep),
+        write(dir.path(), &path("chats/A/c.jsonl"), b"", None),
         Err(Error::Io { .. })
     ));
-    assert!(write(&dir.path().join("none"), &path("x"), b"", Existing::Keep).is_err());
+    assert!(write(&dir.path().join("none"), &path("x"), b"", None).is_err());
 }
 
 #[cfg(unix)]
@@ -42,10 +43,10 @@ fn links_do_not_lead_out() {
     symlink(outside.path(), dir.path().join("chats")).unwrap();
     symlink(outside.path().join("none"), dir.path().join("worlds")).unwrap();
     for out in ["chats/c.jsonl", "chats/A/c.jsonl"] {
-        let written = write(dir.path(), &path(out), b"", Existing::Replace);
+        let written = write(dir.path(), &path(out), b"", Some(b""));
         assert!(matches!(written, Err(Error::LeadsOutside { .. })), "{written:?}");
     }
-    assert!(write(dir.path(), &path("worlds/w.json"), b"", Existing::Replace).is_err());
+    assert!(write(dir.path(), &path("worlds/w.json"), b"", Some(b"")).is_err());
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 
     // A link within the library is as good as a folder; a link in the file's place is replaced, not followed.
@@ -53,7 +54,7 @@ fn links_do_not_lead_out() {
     symlink("real", dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
     symlink(outside.path().join("f"), dir.path().join("real/g.json")).unwrap();
-    write(dir.path(), &path("groups/g.json"), b"new", Existing::Replace).unwrap();
+    write(dir.path(), &path("groups/g.json"), b"new", Some(b"")).unwrap();
     assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
 }
