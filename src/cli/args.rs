@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+/// The heading over the options that every command has.
+const FOR_ALL: &str = "Options for all commands";
+
 /// Snapshots of SillyTavern chats and their lorebooks, kept in a git repository and brought back byte for byte.
 ///
 /// Run it inside your SillyTavern folder, or say where that is with --data.
@@ -11,27 +14,27 @@ use clap::{Parser, Subcommand, ValueEnum};
 #[command(name = "stvc", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
     /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
-    #[arg(long, global = true, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
 
     /// Which user's chats, where there are several users
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
     /// Where the snapshots are kept; <user's folder>/.stvc if not given
-    #[arg(long, global = true, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
     /// Print JSON, one object a line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = FOR_ALL)]
     pub json: bool,
 
     /// Print only what was asked for, and errors
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = FOR_ALL)]
     pub quiet: bool,
 
     /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 
     #[command(subcommand)]
@@ -267,7 +270,7 @@ pub enum Only {
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Tag {
-    /// The name; without it, all names are listed
+    /// The name; alone, it is shown what it names, and without it all names are listed
     #[arg(value_name = "NAME", required_if_eq("delete", "true"))]
     pub name: Option<String>,
 

@@ -76,11 +76,16 @@ fn exit_code(error: &Error) -> u8 {
 
 fn hint(error: &Error) -> Option<String> {
     Some(match error {
-        Error::InTheWay { snapshot, .. } => {
-            let id = short(snapshot);
+        Error::InTheWay { snapshot, only, chat_is_free, .. } => {
+            let part = only.map_or(String::new(), |only| format!(" --only {}", only.as_str()));
+            let restore = format!("stvc restore {}{part}", short(snapshot));
+            let chat = match (only, chat_is_free) {
+                (None, true) => format!("`{restore} --only chat` leaves the lorebook as it is now; "),
+                _ => String::new(),
+            };
             format!(
-                "`stvc restore {id} --overwrite` stores what is there and then replaces it; \
-                 `stvc restore {id} --to DIR` writes the files elsewhere"
+                "{chat}`{restore} --overwrite` stores what is there and then replaces it; \
+                 `{restore} --to DIR` writes the files elsewhere"
             )
         }
         Error::Refused { finding } => return finding.remedy.clone(),
@@ -94,7 +99,7 @@ fn hint(error: &Error) -> Option<String> {
         Error::ChangedSince { .. } => {
             "undo what came later first, or bring an older state back with `stvc restore`. Nothing was changed".into()
         }
-        Error::NoSuchTag { .. } => "`stvc tag` lists the tags".into(),
+        Error::NoSuchTag { .. } => "`stvc tag` lists the tags, `stvc tag NAME SNAPSHOT` makes one".into(),
         Error::TagExists { name, .. } => {
             format!("choose another name, or first `stvc tag --delete {}`", shell(name))
         }
@@ -104,6 +109,12 @@ fn hint(error: &Error) -> Option<String> {
         Error::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
         Error::St(st::Error::NoLibraryFound { .. } | st::Error::NotALibrary { .. }) => {
             "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
+        }
+        Error::St(st::Error::SavedMeanwhile { .. }) => {
+            "SillyTavern may have saved it; look at it, then try again. Files before it may be restored already: `stvc undo` takes that back".into()
+        }
+        Error::St(st::Error::Io { path, .. }) if !path.exists() => {
+            "name your SillyTavern folder: `stvc --data /path/to/SillyTavern …`".into()
         }
         Error::St(st::Error::SeveralUsers { .. }) => "choose one with `--user NAME`".into(),
         Error::St(st::Error::ChangedWhileReading { .. }) => {

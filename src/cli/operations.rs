@@ -54,9 +54,10 @@ pub fn command_line(operation: &Operation) -> String {
 pub fn effect(operation: &Operation) -> String {
     let branch = |name: &str| name.starts_with("refs/heads/");
     let tag = |name: &str| name.starts_with("refs/tags/");
-    let of = |kind: &dyn Fn(&str) -> bool, gone: bool| {
+    let of = |kind: &dyn Fn(&str) -> bool, was: bool, is: bool| {
         let refs = operation.refs.iter().filter(|change| kind(change.name.as_str()));
-        refs.filter(|change| change.after.is_none() == gone).count() as u64
+        refs.filter(|change| change.before.is_some() == was && change.after.is_some() == is).count()
+            as u64
     };
     let mut parts = Vec::new();
     let mut part = |n: u64, verb: &str, what: &str| {
@@ -64,10 +65,12 @@ pub fn effect(operation: &Operation) -> String {
             parts.push(format!("{verb} {}", count(n, what)));
         }
     };
-    part(of(&branch, false), "moved", "timeline");
-    part(of(&branch, true), "removed", "timeline");
-    part(of(&tag, false), "set", "tag");
-    part(of(&tag, true), "removed", "tag");
+    part(of(&branch, false, true), "began", "timeline");
+    part(of(&branch, true, true), "went on with", "timeline");
+    part(of(&branch, true, false), "ended", "timeline");
+    part(of(&tag, false, true), "set", "tag");
+    part(of(&tag, true, true), "moved", "tag");
+    part(of(&tag, true, false), "removed", "tag");
     let deleted = operation.files.iter().filter(|file| file.after.is_none()).count() as u64;
     part(operation.files.len() as u64 - deleted, "wrote", "file");
     part(deleted, "removed", "file");

@@ -27,6 +27,9 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
             paint(LOOK.id, short(safety.id))
         ));
     }
+    if report.kept {
+        out.say("What was there is kept; `stvc undo` brings it back.");
+    }
     for file in &report.files {
         out.object(&FileLine::from(file));
         let (style, verb) = match (file.action, report.dry_run) {

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::args;
 use super::json::{PlanLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, cut_middle, name, pad, short, size};
+use super::words::{clean, count, cut_middle, fork_point, name, pad, short, size, was_called};
 use crate::ops::snapshot::{Options, Report, Taken};
 use crate::ops::{self, Workspace};
 use unicode_width::UnicodeWidthStr;
@@ -30,7 +30,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::
     let unchanged = report.timelines.len() - taken - failed;
     let counts = json!({
         "taken": taken, "unchanged": unchanged, "failed": failed, "dry_run": args.dry_run,
-        "objects": report.objects, "bytes": report.bytes, "created_store": report.created_store,
+        "objects": report.objects, "bytes": report.bytes, "created_store": report.created_store, "deleted": report.deleted,
     });
     out.summary("snapshot", failed == 0, counts);
     Ok(match (failed, taken + unchanged) {
@@ -53,12 +53,15 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 taken += 1;
+                let mut facts = vec![count(snapshot.messages, "message")];
+                facts.extend(snapshot.fork_at.map(fork_point));
+                facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, 40)));
                 let tags: String =
                     tags.iter().map(|tag| format!("  {}", paint(LOOK.tag, clean(tag)))).collect();
                 out.say(format!(
                     "{}  {label}  {}{tags}",
                     paint(LOOK.id, short(snapshot.id)),
-                    count(snapshot.messages, "message")
+                    facts.join(", ")
                 ));
                 out.object(&SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(false));
             }
@@ -102,14 +105,24 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             }
         }
     }
-    let rest = if unchanged > 0 { format!(", {unchanged} unchanged") } else { String::new() };
+    let mut rest = String::new();
+    if unchanged > 0 && taken > 0 {
+        rest.push_str(&format!(", {unchanged} unchanged"));
+    }
+    if report.deleted > 0 {
+        rest.push_str(&format!(", {} deleted (`stvc timelines` shows them)", report.deleted));
+    }
+    let tagged = report.timelines.iter().any(|outcome| !tags_of(&outcome.result).is_empty());
     let verb = if dry_run { "would be taken" } else { "taken" };
     let what = count(taken, "snapshot");
     let written =
         if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
     match (taken, report.timelines.len()) {
-        (_, 0) => out.say("There are no chats here yet."),
-        (0, _) if report.failed() == 0 => out.say(format!("Nothing changed{rest}.")),
+        (_, 0) if report.deleted == 0 => out.say("There are no chats here yet."),
+        (0, _) if report.failed() == 0 && tagged => {}
+        (0, _) if report.failed() == 0 => {
+            out.say(format!("Nothing changed in {}{rest}.", count(unchanged, "timeline")));
+        }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),
     }
 }

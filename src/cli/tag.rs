@@ -14,13 +14,8 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Resul
         (Some(name), Some(snapshot), false) => {
             Options::Add { name: name.clone(), snapshot: snapshot.clone() }
         }
-        (Some(name), None, false) => {
-            return Err(ops::Error::BadTag {
-                name: name.clone(),
-                why: "say which snapshot it names",
-            });
-        }
-        (None, ..) => Options::List,
+        (name, None, false) => Options::List { name: name.clone() },
+        (None, ..) => Options::List { name: None },
     };
     let tags = ops::tag::tag(workspace, &options)?;
     let width = tags.iter().map(|tag| clean(&tag.name).width()).max().unwrap_or(0).min(50);

@@ -91,6 +91,8 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     };
     match store.format()? {
         Format::Known => {}
+        // A clone has none of stvc's own files until something is written to it.
+        Format::Missing if !store.private_dir().exists() => {}
         Format::Missing => {
             warn("stvc/format", "it is missing".into(), "the next snapshot writes it anew")
         }

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use crate::archive::Role;
 use crate::rules::Finding;
 use crate::{archive, st, store};
 
@@ -66,6 +67,10 @@ pub enum Error {
         paths: Vec<String>,
         /// The snapshot, to name it in a hint.
         snapshot: String,
+        /// The part that was asked for.
+        only: Option<Role>,
+        /// Whether the chat alone could be restored.
+        chat_is_free: bool,
     },
     /// The folder for a restore is not empty.
     #[error("{} is not empty", path.display())]

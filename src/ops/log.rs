@@ -1,6 +1,6 @@
 //! The snapshots, newest first.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{History, Snapshot, SnapshotId};
@@ -43,14 +43,19 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let history = History::load(&store)?;
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
-        let names: BTreeSet<_> = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-        let name = resolve::timeline(text, workspace.library().ok().as_ref(), &names)?;
-        let mut wanted: HashSet<_> = snapshots
-            .iter()
-            .filter(|snapshot| snapshot.timeline == name)
-            .map(|snapshot| snapshot.id)
-            .collect();
-        if let Some(head) = history.head(&name) {
+        let library = workspace.library().ok();
+        let (name, head) = match resolve::stored(text, &history, library.as_ref()) {
+            Ok(head) => (head.timeline.clone(), Some(head)),
+            // A checkpoint may be all there is of a timeline.
+            Err(Error::NoSuchTimeline { .. }) => {
+                let names = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+                (resolve::timeline(text, library.as_ref(), &names)?, None)
+            }
+            Err(error) => return Err(error),
+        };
+        let own = snapshots.iter().filter(|snapshot| snapshot.timeline == name);
+        let mut wanted: HashSet<_> = own.map(|snapshot| snapshot.id).collect();
+        if let Some(head) = head {
             wanted.extend(history.ancestry(head).map(|snapshot| snapshot.id));
         }
         snapshots.retain(|snapshot| wanted.contains(&snapshot.id));

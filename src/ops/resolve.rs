@@ -15,7 +15,13 @@ pub fn timeline(
     library: Option<&Library>,
     candidates: &BTreeSet<TimelineName>,
 ) -> Result<TimelineName> {
-    let bare = text.strip_suffix(".jsonl").unwrap_or(text);
+    // As the listings print it: `Character / Chat`, `group / Chat`.
+    let typed = match text.split_once(" / ") {
+        Some(("group", chat)) => format!("group chats/{chat}"),
+        Some((folder, chat)) => format!("{folder}/{chat}"),
+        None => text.to_owned(),
+    };
+    let bare = typed.strip_suffix(".jsonl").unwrap_or(&typed);
     let as_file = library.and_then(|library| relative_to(Path::new(bare), library.root()));
     let is_exact =
         |name: &&TimelineName| name.as_str() == bare || as_file.as_deref() == Some(name.as_str());
@@ -41,6 +47,28 @@ pub fn timeline(
         }
     }
     Err(Error::NoSuchTimeline { name: text.into() })
+}
+
+/// The stored timeline that `text` names, by its name now or by one that it had before it was renamed: its newest snapshot.
+pub fn stored<'h>(
+    text: &str,
+    history: &'h History,
+    library: Option<&Library>,
+) -> Result<&'h Snapshot> {
+    let now = history.heads().map(|(name, _)| name.clone()).collect();
+    let name = match timeline(text, library, &now) {
+        Err(Error::NoSuchTimeline { .. }) => {
+            let ever = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+            timeline(text, library, &ever)?
+        }
+        other => other?,
+    };
+    let had =
+        |head: &Snapshot| history.own(head).0.iter().any(|snapshot| snapshot.timeline == name);
+    let head = history
+        .head(&name)
+        .or_else(|| history.heads().map(|(_, head)| head).find(|head| had(head)));
+    head.ok_or_else(|| Error::NoSuchTimeline { name: text.into() })
 }
 
 /// The snapshot that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its newest);
@@ -99,7 +127,11 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
             .into_iter()
             .find(|head| head.timeline == name)
             .ok_or_else(|| Error::NoSuchSnapshot { name: text.into() }),
-        Err(Error::NoSuchTimeline { .. }) => Err(Error::NoSuchSnapshot { name: text.into() }),
+        // Perhaps it was called that once.
+        Err(Error::NoSuchTimeline { .. }) => match stored(text, &History::load(store)?, library) {
+            Err(Error::NoSuchTimeline { name }) => Err(Error::NoSuchSnapshot { name }),
+            other => other.cloned(),
+        },
         Err(error) => Err(error),
     }
 }

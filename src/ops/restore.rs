@@ -71,6 +71,8 @@ pub struct Report {
     pub files: Vec<FileAction>,
     /// The snapshot that was taken of what was there.
     pub safety: Option<Snapshot>,
+    /// Whether former bytes are kept outside any snapshot.
+    pub kept: bool,
     /// What was noticed.
     pub findings: Vec<Finding>,
     /// Whether it was only a plan.
@@ -133,6 +135,7 @@ fn restore_to(
         root,
         files,
         safety: None,
+        kept: false,
         findings: Vec::new(),
         dry_run: options.dry_run,
     })
@@ -194,9 +197,17 @@ fn restore_in_place(
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
         let paths = in_the_way.iter().map(|file| file.path.to_string()).collect();
-        return Err(Error::InTheWay { paths, snapshot: snapshot.id.to_string() });
+        let chat_is_free = in_the_way.iter().all(|file| file.path != snapshot.timeline.file());
+        let only = options.only;
+        return Err(Error::InTheWay {
+            paths,
+            snapshot: snapshot.id.to_string(),
+            only,
+            chat_is_free,
+        });
     }
     let mut safety = None;
+    let mut kept = false;
     if let Some(lock) = &lock {
         let mut session = Session::new(workspace, store, Some("before a restore"));
         if !in_the_way.is_empty() {
@@ -204,6 +215,7 @@ fn restore_in_place(
         }
         let changes =
             keep_former_bytes(workspace, &snapshot, &plan, safety.as_ref(), &mut session)?;
+        kept = changes.iter().any(|change| matches!(change.before, Some(Kept::Blob(_))));
         session.finish(lock, changes)?;
         for file in plan.iter().filter(|file| !file.is_there()) {
             st::write(&root, &file.path, &file.new, file.now.as_deref())?;
@@ -229,7 +241,7 @@ fn restore_in_place(
     });
     let files = files.collect();
     let safety = safety.map(|(snapshot, _)| snapshot);
-    Ok(Report { snapshot, root, files, safety, findings, dry_run: options.dry_run })
+    Ok(Report { snapshot, root, files, safety, kept, findings, dry_run: options.dry_run })
 }
 
 /// A group is not turned back: the chat is listed in it, and a chat without a header gets its metadata back there.

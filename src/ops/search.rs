@@ -108,7 +108,12 @@ pub fn search(
     if let Some(text) = &options.timeline {
         let names: BTreeSet<_> =
             snapshots.iter().map(|snapshot| owners.of_snapshot(snapshot).clone()).collect();
-        let name = resolve::timeline(text, library.as_ref(), &names)?;
+        let name = match resolve::timeline(text, library.as_ref(), &names) {
+            Err(Error::NoSuchTimeline { .. }) => {
+                resolve::stored(text, &history, library.as_ref())?.timeline.clone()
+            }
+            other => other?,
+        };
         snapshots.retain(|snapshot| *owners.of_snapshot(snapshot) == name);
         if snapshots.is_empty() {
             return Err(Error::NoSuchTimeline { name: text.clone() });

@@ -3,7 +3,7 @@
 //! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A timeline that cannot be read
 //! does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::cache::Cache;
 use super::lineage::{Lineage, Newcomer, Origin, order};
@@ -37,6 +37,8 @@ pub struct Report {
     pub timelines: Vec<Outcome>,
     /// What was noticed about them.
     pub findings: Vec<Finding>,
+    /// How many timelines have snapshots but no file any more; counted when no chat was named.
+    pub deleted: usize,
     /// Whether the store was made for it.
     pub created_store: bool,
     /// How many objects were written.
@@ -430,6 +432,11 @@ impl Run<'_> {
     fn finish(self, lock: &Lock<'_>) -> Result<Report> {
         let mut report = self.report;
         (report.objects, report.bytes) = self.session.finish(lock, Vec::new())?;
+        if self.options.timelines.is_empty() {
+            let here: HashSet<_> = self.scan.timelines.iter().map(branch).collect();
+            let stored = self.store.refs("refs/heads/")?.refs;
+            report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
+        }
         if report.objects > 0
             && let Err(error) = self.store.fold_packs(lock)
         {

@@ -7,8 +7,11 @@ use crate::store::{Effect, RefChange, RefName, Store};
 /// What to do.
 #[derive(Clone, Debug)]
 pub enum Options {
-    /// List them.
-    List,
+    /// List them, or the one of that name.
+    List {
+        /// Only this one.
+        name: Option<String>,
+    },
     /// Give a snapshot a name.
     Add {
         /// The name.
@@ -35,12 +38,19 @@ pub struct Tag {
 pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
     let store = workspace.open_store()?;
     match options {
-        Options::List => {
+        Options::List { name: wanted } => {
             let history = History::load(&store)?;
             let tag = |(name, id): (&str, SnapshotId)| {
                 Some(Tag { name: name.to_owned(), snapshot: history.get(id)?.clone() })
             };
-            Ok(history.tags().filter_map(tag).collect())
+            let tags: Vec<_> = history.tags().filter_map(tag).collect();
+            match wanted {
+                None => Ok(tags),
+                Some(wanted) => {
+                    let found = tags.into_iter().find(|tag| tag.name == *wanted);
+                    Ok(vec![found.ok_or_else(|| Error::NoSuchTag { name: wanted.clone() })?])
+                }
+            }
         }
         Options::Add { name, snapshot } => {
             let snapshot = resolve::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;

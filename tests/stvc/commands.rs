@@ -103,7 +103,7 @@ fn before_the_first_snapshot() {
     BBBBBBBBBB  Bo / Storm 雨  1 message
     2 snapshots taken.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"Nothing changed, 2 unchanged.");
+    assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"Nothing changed in 2 timelines.");
     assert_snapshot!(words(&Sandbox::empty().stvc(&["snapshot"]).exits(0)), @"There are no chats here yet.");
 }
 

@@ -299,3 +299,20 @@ fn a_snapshot_is_one_pack_and_many_stay_few() {
     let expected = Sandbox::of_fixture("1.19.0").files();
     assert_eq!(names, expected.into_keys().collect());
 }
+
+/// `git maintenance` writes an index over all packs; folding must not leave it naming packs that are gone.
+#[test]
+fn packs_are_folded_under_a_multi_pack_index() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+    for n in 0..30 {
+        sandbox.append(chat, &format!(r#"{{"name":"Wren","mes":"line {n}"}}"#));
+        sandbox.stvc(&["snapshot", "Tide Office"]).exits(0);
+        if n % 7 == 3 {
+            sandbox.git(&["multi-pack-index", "write"]);
+        }
+    }
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+    assert_eq!(sandbox.snapshot_ids().len(), 30);
+}

@@ -139,3 +139,38 @@ fn operations_tell_what_was_done() {
     sandbox.stvc(&["undo", "--dry-run"]).exits(0);
     assert_eq!(sandbox.json(&["operations"]).exits(0).of_type("operation").len(), 3);
 }
+
+#[test]
+fn a_tag_and_a_timeline_that_name_the_same_snapshot_are_undone_together() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
+    let before = refs(&sandbox);
+    sandbox.stvc(&["snapshot", "Tide Office", "--tag", "foo"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(refs(&sandbox), before);
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn what_a_group_learnt_before_a_restore_is_there_after_its_undoing() {
+    let sandbox = Sandbox::of_fixture("1.12.6");
+    let group = "groups/1794702122839.json";
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let text = String::from_utf8(sandbox.read(group)).unwrap();
+    sandbox.write(group, text.replacen(r#""a": "1""#, r#""a": "2""#, 1));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let text = String::from_utf8(sandbox.read(group)).unwrap();
+    let joined =
+        text.replace("\"Old Kestrel.png\"", "\"Old Kestrel.png\",\n        \"Somebody new.png\"");
+    assert_ne!(joined, text);
+    sandbox.write(group, &joined);
+    sandbox.stvc(&["restore", "2024-09-28@01h02m36s~1", "--overwrite"]).exits(0);
+    let restored = String::from_utf8(sandbox.read(group)).unwrap();
+    assert!(
+        restored.contains("Somebody new.png") && restored.contains(r#""a": "1""#),
+        "{restored}"
+    );
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(sandbox.read(group), joined.into_bytes());
+}

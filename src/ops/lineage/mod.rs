@@ -42,6 +42,8 @@ pub(super) struct Lineage {
     history: History,
     /// Timelines whose file is gone and that no renamed chat has claimed yet.
     vanished: BTreeMap<TimelineName, SnapshotId>,
+    /// Every timeline that is there or stored.
+    living: HashSet<TimelineName>,
     /// Folders of characters that are still there.
     folders: HashSet<String>,
     /// Chats taken by this very command; their objects are not readable yet.
@@ -73,8 +75,10 @@ impl Lineage {
         let mut index = Index::load(&path);
         let mut identities = Identities::new(store.reader());
         index.update(&history, &mut identities);
+        let stored = history.heads().map(|(name, _)| name.clone());
+        let living = here.iter().cloned().chain(stored).collect();
         let folders = here.iter().filter_map(|name| name.folder()).map(str::to_owned).collect();
-        Ok(Self { index, history, vanished, folders, taken: Vec::new(), identities, path })
+        Ok(Self { index, history, vanished, living, folders, taken: Vec::new(), identities, path })
     }
 
     /// Where this chat comes from.
@@ -99,6 +103,15 @@ impl Lineage {
                 u8::from(main_chat.is_none() || main_chat != newcomer.main_chat.as_deref())
             }
         };
+        // A chat that names a living parent does not come from one whose own parent is dead, unless it is that parent: such a one
+        // is more likely to have come from it.
+        let names_living = parent.as_ref().is_some_and(|parent| self.living.contains(parent));
+        let is_possible = |timeline: &TimelineName, main_chat: Option<&str>| {
+            let dead = main_chat.is_some_and(|main_chat| {
+                newcomer::named(timeline, main_chat).is_none_or(|name| !self.living.contains(&name))
+            });
+            !(names_living && dead) || parent.as_ref() == Some(timeline)
+        };
         let mut best: Option<(Rank, SnapshotId, ObjectId)> = None;
         let mut offer = |rank: Rank, id, tree| {
             if rank.0 > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
@@ -106,12 +119,20 @@ impl Lineage {
             }
         };
         for (order, taken) in self.taken.iter().enumerate() {
+            if !is_possible(&taken.timeline, taken.main_chat.as_deref()) {
+                continue;
+            }
             let shared = newcomer.chain.shared_with(&taken.chain);
             let tier = tier(&taken.timeline, false, taken.main_chat.as_deref());
             // Of chats taken at one moment, the one that could be an origin first is the older.
             offer((shared, tier, taken.seconds, usize::MAX - order), taken.id, taken.tree);
         }
-        for snapshot in self.closest_stored(&newcomer.chain) {
+        let stored = self.closest_stored(&newcomer.chain);
+        let stored: Vec<_> = stored
+            .into_iter()
+            .filter(|stored| is_possible(&stored.timeline, stored.main_chat.as_deref()))
+            .collect();
+        for snapshot in stored {
             let shared = self.shared(&newcomer.chain, &snapshot);
             let former = parent.as_ref().is_some_and(|parent| self.was_called(&snapshot, parent));
             let tier = tier(&snapshot.timeline, former, snapshot.main_chat.as_deref());

@@ -45,11 +45,16 @@ impl Newcomer {
 
     /// The timeline that `main_chat` names.
     pub(super) fn parent_name(&self) -> Option<TimelineName> {
-        let chat = st::chat_name(self.main_chat.as_deref()?)?;
-        match self.name.folder() {
-            Some(folder) => TimelineName::solo(folder, &chat).ok(),
-            None => TimelineName::group(&chat).ok(),
-        }
+        named(&self.name, self.main_chat.as_deref()?)
+    }
+}
+
+/// The timeline that a chat means by this `main_chat`: one in its own folder.
+pub(super) fn named(chat: &TimelineName, main_chat: &str) -> Option<TimelineName> {
+    let parent = st::chat_name(main_chat)?;
+    match chat.folder() {
+        Some(folder) => TimelineName::solo(folder, &parent).ok(),
+        None => TimelineName::group(&parent).ok(),
     }
 }
 
@@ -62,9 +67,9 @@ pub(in crate::ops) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&
 
 /// In which order new chats are taken: whoever may be another's origin comes first.
 ///
-/// First those that do not say they were forked, then those whose names lead to one of these, then those whose names are dead: these may
-/// come from any, but no other comes from them. Among equals the one whose own part was written earlier: a fork is made of what
-/// was there. And none before the one it names.
+/// First those that do not say they were forked. Then always those that name one which is placed; if there are none, the first of those whose
+/// names are dead: these may come from any, but nobody who names a living chat comes from them. Among equals the one whose own part was
+/// written earlier: a fork is made of what was there.
 pub(in crate::ops) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
     let by_name: HashMap<_, _> =
         newcomers.iter().enumerate().map(|(n, newcomer)| (&newcomer.name, n)).collect();
@@ -75,45 +80,29 @@ pub(in crate::ops) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
         let shared = roots.iter().map(|root| newcomer.chain.shared_with(&root.chain)).max();
         newcomer.sent[shared.unwrap_or(0).min(newcomer.sent.len())..].to_vec()
     };
-    // Where the names lead: to itself, to one that names nobody, or nowhere.
-    let class = |n: usize| {
-        let mut line = vec![n];
-        while let Some(next) =
-            line.last().and_then(|last| parent[*last]).filter(|next| !line.contains(next))
-        {
-            line.push(next);
-        }
-        let top = line.last().is_none_or(|top| newcomers[*top].main_chat.is_none());
-        if newcomers[n].main_chat.is_none() {
-            0
-        } else if top {
-            1
-        } else {
-            2
-        }
-    };
     let key = |n: usize| {
-        let own = if class(n) == 0 { Vec::new() } else { own_part(&newcomers[n]) };
-        (class(n), own, newcomers[n].name.clone())
+        let newcomer = &newcomers[n];
+        let own = if newcomer.main_chat.is_some() { own_part(newcomer) } else { Vec::new() };
+        (newcomer.main_chat.is_some(), own, newcomer.name.clone())
     };
-    let mut wanted: Vec<_> = (0..newcomers.len()).collect();
-    wanted.sort_by_cached_key(|n| key(*n));
+    let mut waiting: Vec<_> = (0..newcomers.len()).collect();
+    waiting.sort_by_cached_key(|n| key(*n));
     let mut order = Vec::with_capacity(newcomers.len());
     let mut placed = vec![false; newcomers.len()];
-    for n in wanted {
-        // The line of those it comes from, as far as they are not placed; names can go round in a circle after renames.
-        let mut line = vec![n];
-        while let Some(next) = line.last().and_then(|last| parent[*last])
-            && !placed[next]
-            && !line.contains(&next)
-        {
-            line.push(next);
-        }
-        for n in line.into_iter().rev() {
-            if !std::mem::replace(&mut placed[n], true) {
-                order.push(n);
-            }
-        }
+    while !waiting.is_empty() {
+        let is_next = |n: &usize| {
+            newcomers[*n].main_chat.is_none() || parent[*n].is_some_and(|parent| placed[parent])
+        };
+        let is_dead = |n: &usize| parent[*n].is_none();
+        // One that others name has forks for certain, and so rather comes first.
+        let is_named = |n: &usize| is_dead(n) && parent.contains(&Some(*n));
+        // Names can go round in a circle after renames: then the first in line begins.
+        let first = |is: &dyn Fn(&usize) -> bool| waiting.iter().position(is);
+        let next =
+            first(&is_next).or_else(|| first(&is_named)).or_else(|| first(&is_dead)).unwrap_or(0);
+        let n = waiting.remove(next);
+        placed[n] = true;
+        order.push(n);
     }
     order
 }

