@@ -29,6 +29,7 @@ pub fn draw(
         .filter_map(|(at, row)| Some((row.first()?.snapshot.id, at)))
         .collect();
     let mut renderer = GraphRowRenderer::new().output().with_min_row_height(1).build_box_drawing();
+    let mut reserved = HashSet::new();
     for (at, parents) in in_drawing_order(rows, &named) {
         let row = &rows[at];
         let parents = parents.map(|parent| match parent {
@@ -41,9 +42,34 @@ pub fn draw(
         } else {
             "○".into()
         };
+        // One that has a place already goes on in it.
+        let begins = row.iter().any(|entry| entry.is_head) && !reserved.contains(&at);
+        if let Some(origin) = begins.then(|| origin_that_ends(rows, &named, at)).flatten() {
+            // It comes below its forks; without a place of its own the first of them would seem to be where the others begin.
+            renderer.reserve(origin);
+            reserved.insert(origin);
+        }
         let width = renderer.width(Some(&at), Some(&parents)) as usize;
         let drawn = renderer.next_row(at, parents, glyph, words(row, width));
         drawn.lines().for_each(|text| line(text.trim_end()));
+    }
+}
+
+/// The row that the branch of row `at` forked from, if that is the newest of its timeline.
+fn origin_that_ends(
+    rows: &[Row<'_>],
+    named: &HashMap<SnapshotId, usize>,
+    at: usize,
+) -> Option<usize> {
+    let timeline = |row: usize| rows[row].last().map(|entry| &entry.snapshot.timeline);
+    let mut row = at;
+    loop {
+        let oldest = &rows[row].last()?.snapshot;
+        let parent = *named.get(oldest.parents.first()?)?;
+        if timeline(parent) != timeline(at) {
+            return rows[parent].iter().any(|entry| entry.is_head).then_some(parent);
+        }
+        row = parent;
     }
 }
 

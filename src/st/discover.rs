@@ -37,10 +37,14 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
     for dir in from.ancestors() {
         // Beside somebody else's user directory, the one asked for may lie.
         let holder = dir == from || dir.ends_with("data") || without_user.is_some();
-        match at(dir, user, Proof::Found { holder }) {
+        let proof = Proof::Found { holder };
+        match at(dir, user, proof) {
             Ok(Some(root)) => return Ok(root),
             Ok(None) => {}
-            Err(error @ Error::NoSuchUser { .. }) => without_user = Some(error),
+            Err(error @ Error::NoSuchUser { .. }) if is_user(dir, proof) => {
+                without_user = Some(error)
+            }
+            // Here the users are, and this one is not among them.
             Err(error) => return Err(error),
         }
     }
@@ -52,7 +56,11 @@ fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
     if is_user(dir, proof) {
         return match user {
             Some(user) if dir.file_name().is_none_or(|name| name != user) => {
-                Err(Error::NoSuchUser { path: dir.to_path_buf(), user: user.to_owned() })
+                Err(Error::NoSuchUser {
+                    path: dir.to_path_buf(),
+                    user: user.to_owned(),
+                    users: Vec::new(),
+                })
             }
             _ => Ok(Some(dir.to_path_buf())),
         };
@@ -78,9 +86,13 @@ fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathB
         return Ok(None);
     }
     let chosen = match (user, users.as_slice()) {
-        (Some(user), users) => users.iter().find(|name| *name == user).ok_or_else(|| {
-            Error::NoSuchUser { path: holder.to_path_buf(), user: user.to_owned() }
-        })?,
+        (Some(user), users) => {
+            users.iter().find(|name| *name == user).ok_or_else(|| Error::NoSuchUser {
+                path: holder.to_path_buf(),
+                user: user.to_owned(),
+                users: users.to_vec(),
+            })?
+        }
         (None, [only]) => only,
         (None, several) => match several.iter().find(|name| *name == DEFAULT_USER) {
             Some(default) => default,

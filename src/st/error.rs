@@ -39,12 +39,14 @@ pub enum Error {
         users: Vec<String>,
     },
     /// The chosen user has no directory.
-    #[error("{} holds no user {user:?}", path.display())]
+    #[error("{} holds no user {user:?}{}", path.display(), there_is(users))]
     NoSuchUser {
         /// The folder where their directory should be.
         path: PathBuf,
         /// The chosen name.
         user: String,
+        /// Those that are there.
+        users: Vec<String>,
     },
     /// A name that cannot stand for a file of the library.
     #[error("{name:?} cannot name a file of the library: {why}")]
@@ -92,4 +94,8 @@ impl Error {
         let path = path.to_path_buf();
         move |source| Self::Io { path, source }
     }
+}
+
+fn there_is(users: &[String]) -> String {
+    if users.is_empty() { String::new() } else { format!("; there is {}", users.join(", ")) }
 }

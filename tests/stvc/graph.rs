@@ -55,8 +55,8 @@ fn forks_of_forks() {
     assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
     ◉  ID Mira / Alone  1 message, 1 minute ago
        Mira: Hello.
-    ◉  ID Mira / Early fork  2 messages, 1 minute ago, forked after #1
-    │  Mira: b
+      ◉  ID Mira / Early fork  2 messages, 1 minute ago, forked after #1
+    ╭─╯  Mira: b
     │ ◉  ID Mira / Fork of the fork  5 messages, 2 minutes ago, forked after #3 [dawn]
     ├─╯  Mira: z
     ◉  ID Mira / Fork  5 messages, 3 minutes ago, forked after #2
@@ -145,8 +145,8 @@ fn a_long_graph_is_folded() {
     sandbox.stvc(&["snapshot"]).exits(0);
     let folded = sandbox.stvc(&["log", "--graph"]).exits(0);
     assert_snapshot!(words(&folded), @"
-    ◉  ID Mira / Fork  11 messages, just now, forked after #9
-    │  Mira: Elsewhere.
+      ◉  ID Mira / Fork  11 messages, just now, forked after #9
+    ╭─╯  Mira: Elsewhere.
     ◉  ID Mira / Story  45 messages, 1 minute ago
     │  Mira: message 44
     ○  … 14 snapshots, 31 → 44 messages

@@ -117,6 +117,9 @@ impl Said {
     fn of(line: &[u8]) -> Self {
         match st::text_of(line) {
             Some(message) => Self { name: message.name, text: message.text },
+            None if line.trim_ascii().is_empty() => {
+                Self { name: String::new(), text: "(a blank line)".into() }
+            }
             None => Self { name: String::new(), text: String::from_utf8_lossy(line).into_owned() },
         }
     }
