@@ -207,7 +207,7 @@ fn plan(
 }
 
 /// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
-const KEPT_BYTES: usize = 32 << 20;
+const KEPT_BYTES: usize = 16 << 20;
 
 /// One command in the making.
 struct Run<'a> {
@@ -294,12 +294,14 @@ impl Run<'_> {
         }
         let mut lineage = Lineage::load(self.store, &self.scan.timelines)?;
         let mut newcomers = Vec::new();
+        let mut stamps = Vec::new();
         let mut kept = Vec::new();
         let mut room = KEPT_BYTES;
         for name in names {
             match self.capture(name) {
                 Ok(captured) => {
                     newcomers.push(Newcomer::of(&captured));
+                    stamps.push(captured.chat.stamp);
                     let bytes = captured.chat.bytes.len();
                     let fits = names.len() == 1 || bytes <= room;
                     room = room.saturating_sub(bytes);
@@ -316,9 +318,11 @@ impl Run<'_> {
             let result = match kept[position].take() {
                 Some(captured) => self.take_newcomer(newcomer, &captured, &mut lineage),
                 None => match self.capture(&name) {
-                    // It may have changed since it was read first.
                     Ok(captured) => {
-                        self.take_newcomer(Newcomer::of(&captured), &captured, &mut lineage)
+                        // It may have changed since it was read first.
+                        let same = captured.chat.stamp == stamps[position];
+                        let newcomer = if same { newcomer } else { Newcomer::of(&captured) };
+                        self.take_newcomer(newcomer, &captured, &mut lineage)
                     }
                     Err(error) => Err(error),
                 },

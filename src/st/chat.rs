@@ -209,8 +209,9 @@ pub fn text_of(line: &[u8]) -> Option<MessageText> {
 pub fn broken_lines(chat: &Chat, among: Range<usize>) -> Vec<usize> {
     let end = among.end.min(chat.messages.len());
     let broken = |line: &[u8]| {
-        let line = String::from_utf8_lossy(line);
-        !Raw::parse_str(&line).is_some_and(|value| value.truthy())
+        // Nearly every line is UTF-8, and then it is read where it stands.
+        let read = |value: Option<Raw>| value.is_some_and(|value| value.truthy());
+        !read(Raw::parse(line)) && !read(Raw::parse_str(&String::from_utf8_lossy(line)))
     };
     (among.start.min(end)..end)
         .filter(|index| !is_blank(chat.messages[*index]) && broken(chat.messages[*index]))
