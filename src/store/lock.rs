@@ -56,7 +56,7 @@ impl Store {
             }
         }
         let holder_path = self.holder_path();
-        if fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0) {
+        if self.is_at_work() {
             self.clear_temporary_files()?;
             self.finish_last_operation()?;
         }
@@ -67,6 +67,11 @@ impl Store {
         // Not synced: after a power cut a missing name costs nothing, since refs and log agree or the log is ahead.
         fs::write(&holder_path, words).map_err(Error::io(holder_path))?;
         Ok(Lock { store: self, command: command.to_owned(), file })
+    }
+
+    /// Whether a command is writing, or was killed while it did. The next one to write finishes what it began.
+    pub fn is_at_work(&self) -> bool {
+        fs::metadata(self.holder_path()).is_ok_and(|found| found.len() > 0)
     }
 
     fn holder_path(&self) -> PathBuf {

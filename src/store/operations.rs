@@ -3,7 +3,7 @@
 //! It is written **before** the refs move, so it is also the promise that whoever finds them half moved can keep:
 //! every object it names is in the store and synced by then.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -165,25 +165,25 @@ impl Store {
         logged.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The refs that should be there by the log, and are not: name and last target.
+    /// The refs that should be there by the log, and are not: name and last target. What the last operation was about to move when it
+    /// was interrupted, or is just moving, is not missing: see [`Store::is_at_work`].
     pub fn missing_refs(&self) -> Result<Vec<(RefName, ObjectId)>> {
-        let (operations, _) = self.operations()?;
+        let at_work = self.is_at_work();
+        let (mut operations, _) = self.operations()?;
+        let unfinished = if at_work { operations.pop() } else { None };
+        let moving: HashSet<_> =
+            unfinished.into_iter().flat_map(|last| last.refs).map(|change| change.name).collect();
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for change in operations.into_iter().flat_map(|operation| operation.refs) {
             last.insert(change.name, change.after);
         }
         let mut missing = Vec::new();
-        for (name, id) in last {
+        for (name, id) in last.into_iter().filter(|(name, _)| !moving.contains(name)) {
             if let (Some(id), None) = (id, self.ref_target(&name)?) {
                 missing.push((name, id));
             }
         }
         Ok(missing)
-    }
-
-    /// Whether the log is there at all.
-    pub fn has_operation_log(&self) -> bool {
-        self.operations_path().exists()
     }
 
     /// Finish what a killed process began: its last operation is logged, its objects are synced, its refs are perhaps not moved.

@@ -334,3 +334,19 @@ fn an_operation_that_was_refused_is_not_finished_later() {
     assert_ne!(fs::read_to_string(&branch).unwrap().trim(), first.id);
     sound(&sandbox);
 }
+
+/// Killed between the log and the refs: nothing is damaged, and nothing is said to be.
+#[test]
+fn a_command_that_was_interrupted_before_its_refs_moved_is_no_damage() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    let stored = Stored::take(&sandbox, A);
+    let branch = sandbox.store().join("refs/heads/chats/Mira/a");
+    fs::remove_file(&branch).unwrap();
+    assert_eq!(check(&sandbox).0, 1, "gone without a reason");
+    fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
+    sound(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_eq!(fs::read_to_string(&branch).unwrap().trim(), stored.id);
+    sound(&sandbox);
+}
