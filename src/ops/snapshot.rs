@@ -178,7 +178,8 @@ fn plan(
     mut report: Report,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    let mut cache = store.map(Cache::load);
+    // A checkpoint at a message needs the files, changed or not.
+    let mut cache = store.filter(|_| options.at.is_none()).map(Cache::load);
     monitor.begin("looking at timelines", Some(names.len() as u64));
     for name in names {
         let result = match survey::look(store, library, &scan.groups, name, &mut cache) {
@@ -194,10 +195,7 @@ fn plan(
                     };
                     Taken::WouldBeNew(messages, head.map(|head| head.messages))
                 }
-                (_, head, None) => Taken::WouldBeNew(
-                    options.at.map_or(0, |at| at as u64 + 1),
-                    head.map(|h| h.messages),
-                ),
+                (_, _, None) => Taken::Failed("its files were not read".into()),
             },
         };
         report.timelines.push(Outcome { timeline: name.to_string(), result });

@@ -232,6 +232,7 @@ fn checkpoints_and_tags() {
     1 snapshot taken.
     ");
     sandbox.wait(1);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "99", "--dry-run"]).exits(4);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "0", "--tag", "at the quay 雨"]).exits(0);
     sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
     assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"

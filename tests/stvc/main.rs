@@ -12,6 +12,7 @@ mod damage;
 mod damaged_files;
 mod diff;
 mod diff_apply;
+mod diff_forms;
 mod docs;
 mod folders;
 mod format;

@@ -1,0 +1,122 @@
+//! The ways to ask for a diff: two timelines from where they part, one over time, how much, one part only.
+
+use serde_json::json;
+
+use crate::diff::{lore, said, stored, talk, without_ids, write, write_as, write_book, write_with};
+
+#[test]
+fn two_timelines_are_told_from_where_they_part() {
+    let mut messages = talk(10);
+    let sandbox = stored(&messages);
+    let mut fork = messages[..8].to_vec();
+    fork.push(said(700, "Wren", "Then we go by land."));
+    fork.push(said(701, "Mira", "By land, in this rain?"));
+    fork[3]["is_system"] = true.into();
+    write_as(&sandbox, "chats/Mira/Tide... - Branch #1.jsonl", json!({"main_chat": "Tide"}), &fork);
+    messages.push(said(702, "Mira", "The ferry it is."));
+    write(&sandbox, &messages);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.stvc(&["diff", "Mira/Tide...Branch #1"]).exits(0);
+    insta::assert_snapshot!(without_ids(&answer.stdout), @r#"
+    --- ID Mira / Tide (11 messages, just now)
+    +++ ID Mira / Tide... - Branch #1 (10 messages, just now)
+    They part after #7: the first 8 messages are in both.
+    In both, but not the same
+      ~ #3  hidden  Wren: Line 3, spoken at the chart room.
+    Only in Mira / Tide
+      - #8   Mira: Line 8, spoken at the chart room.
+      - #9   Wren: Line 9, spoken at the quay.
+      - #10  Mira: The ferry it is.
+    Only in Mira / Tide... - Branch #1
+      + #8  Wren: Then we go by land.
+      + #9  Mira: By land, in this rain?
+    Metadata
+      + main_chat  Tide
+    "#);
+    // A name with dots is a name first.
+    let own = sandbox.stvc(&["diff", "Tide... - Branch #1"]).exits(0);
+    assert!(own.stdout.ends_with("No difference.\n"), "{}", own.stdout);
+    let both = sandbox.json(&["diff", "Tide... - Branch #1...chats/Mira/Tide"]).exits(0);
+    assert_eq!(both.of_type("comparison")[0]["shared"], 8);
+    let wrong = sandbox.stvc(&["diff", "Mira/Tide...Nobody"]).exits(1);
+    assert!(wrong.stderr.contains("\"Nobody\""), "{}", wrong.stderr);
+}
+
+#[test]
+fn one_timeline_is_told_over_time() {
+    let mut messages = talk(3);
+    let mut sandbox = stored(&messages);
+    sandbox.wait(3600);
+    messages.push(said(3, "Wren", "I am listening."));
+    write(&sandbox, &messages);
+    sandbox.stvc(&["snapshot", "-m", "Wren listens"]).exits(0);
+    sandbox.wait(3600);
+    messages[0]["mes"] = "Line 0, spoken at the old bell tower.".into();
+    write(&sandbox, &messages);
+    let mut book = lore();
+    book["entries"]["1"]["order"] = 3.into();
+    write_book(&sandbox, &book);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.stvc(&["diff", "--history", "Tide"]).exits(0);
+    insta::assert_snapshot!(without_ids(&answer.stdout), @r#"
+    ID Mira / Tide  4 messages, just now
+    Messages
+      ~ #0  Mira: Line 0, spoken at the {+old +}bell tower.
+    Lorebook
+      ~ 1 entry  only the order changed  Ferry
+
+    ID Mira / Tide  4 messages, 1 hour ago  Wren listens
+    Messages
+      + #3  Wren: I am listening.
+
+    ID Mira / Tide  3 messages, 2 hours ago
+      the first snapshot
+    "#);
+    let answer = sandbox.stvc(&["diff", "--history", "Tide", "--stat"]).exits(0);
+    insta::assert_snapshot!(without_ids(&answer.stdout), @r#"
+    ID 4 messages, just now  messages: 1 edited; lorebook: 1 reordered
+    ID 4 messages, 1 hour ago  messages: 1 added
+    ID 3 messages, 2 hours ago  the first snapshot
+    "#);
+    let limited = sandbox.json(&["diff", "--history", "Tide", "-n", "2"]).exits(0);
+    assert_eq!(limited.of_type("comparison").len(), 2);
+    let chat_only =
+        sandbox.json(&["diff", "--history", "Tide", "-n", "1", "--only", "chat"]).exits(0);
+    assert!(chat_only.of_type("change").iter().all(|change| change["part"] == "message"));
+    sandbox.stvc(&["diff", "Tide", "-n", "2"]).exits(2);
+}
+
+#[test]
+fn how_much_and_only_one_part() {
+    let mut messages = talk(6);
+    let sandbox = stored(&messages);
+    messages.remove(1);
+    messages.push(said(60, "Wren", "Good night."));
+    messages[0]["is_system"] = true.into();
+    write_with(&sandbox, json!({"tainted": true}), &messages);
+    let mut book = lore();
+    book["entries"]["1"]["order"] = 3.into();
+    write_book(&sandbox, &book);
+    let answer = sandbox.stvc(&["diff", "Tide", "--stat"]).exits(0);
+    insta::assert_snapshot!(without_ids(&answer.stdout), @r#"
+    --- ID Mira / Tide (6 messages, just now)
+    +++ the files now
+    Messages  1 added, 1 removed, 1 hidden
+    Lorebook  1 reordered
+    Metadata  1 added
+    "#);
+    let parts = |only: &str| -> Vec<String> {
+        let answer = sandbox.json(&["diff", "Tide", "--exit-code", "--only", only]).exits(1);
+        let parts = answer.of_type("change");
+        parts.iter().map(|line| line["part"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(parts("chat"), ["message"; 3]);
+    assert_eq!(parts("lorebook"), ["lorebook"]);
+    assert_eq!(parts("metadata"), ["metadata"]);
+    let stat = sandbox.json(&["diff", "Tide", "--stat"]).exits(0);
+    assert!(stat.of_type("change").is_empty());
+    assert_eq!(
+        stat.of_type("comparison")[0]["counts"],
+        json!({"message": {"added": 1, "removed": 1, "hidden": 1}, "lorebook": {"order": 1}, "metadata": {"added": 1}})
+    );
+}
