@@ -30,11 +30,9 @@ pub(super) fn head(store: &Store, name: &TimelineName) -> Result<(Option<Snapsho
     {
         return Ok((Some(head), false));
     }
-    let known = store.last_known(&branch);
-    if !matches!(known.first(), Some(Some(_))) {
-        return Ok((None, false));
-    }
-    let readable = known.iter().flatten().find_map(|id| resolve::read(store, SnapshotId(*id)).ok());
+    // Back to where it was not there: what had the name before that was another timeline, or was taken back.
+    let mut known = store.last_known(&branch).iter().map_while(|id| *id);
+    let readable = known.find_map(|id| resolve::read(store, SnapshotId(id)).ok());
     let found = readable.is_some();
     Ok((readable, found))
 }
