@@ -1,7 +1,7 @@
 //! The one thing a restore does to a group's file: list a chat in it, and for chats of SillyTavern 1.12 put the chat's metadata
 //! there. All other bytes stay as they are.
 
-use super::json::Raw;
+use super::json::{Edits, Raw};
 use super::metadata::is_called;
 use super::{Chat, TimelineName, metadata, replace};
 
@@ -36,19 +36,10 @@ pub fn set_group_metadata(group: &[u8], name: &TimelineName, value: &[u8]) -> Op
     }
 }
 
-/// Put `item` at the end of an array or object, with the spacing that its last item has.
 fn insert_last(text: &[u8], container: Raw<'_>, item: &str) -> Vec<u8> {
-    let span = container.span_in(text);
-    let inside = &text[span.start + 1..span.end - 1];
-    let content_end =
-        inside.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
-    let lead: &[u8] = {
-        let begin = inside.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-        &inside[..begin]
-    };
-    let at = span.start + 1 + content_end;
-    let comma: &[u8] = if content_end > 0 { b"," } else { b"" };
-    [&text[..at], comma, lead, item.as_bytes(), &text[at..]].concat()
+    let mut edits = Edits::new(text);
+    edits.insert_last(container, item);
+    edits.apply()
 }
 
 #[cfg(test)]

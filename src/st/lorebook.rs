@@ -5,7 +5,7 @@
 //! kept whole: a file that is no JSON object, has no or several `entries`, or repeats a key among them.
 
 use super::json::{Key, Raw};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A lorebook with its entries cut out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn fill_cut(cut: &Cut) -> Result<Vec<u8>, FillError> {
     if cut.entries.is_empty() {
         return Ok(cut.book.clone());
     }
-    let entries: std::collections::HashMap<_, _> =
+    let entries: HashMap<_, _> =
         cut.entries.iter().map(|(key, value)| (key.as_bytes(), *value)).collect();
     fill(&cut.book, |key| entries.get(key))
 }
@@ -122,6 +122,23 @@ fn last_key(text: &[u8]) -> Option<Key> {
 fn trim_end(text: &[u8]) -> &[u8] {
     let kept = text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     &text[..kept.map_or(0, |last| last + 1)]
+}
+
+/// The entries of a lorebook as JavaScript reads them, in the order of the file: of a repeated key the last counts. Empty if it is no lorebook.
+pub fn entries(book: &[u8]) -> Vec<(Key, Raw<'_>)> {
+    let entries = Raw::parse(book).and_then(|book| book.get("entries")?.members());
+    let mut found: Vec<(Key, Raw<'_>)> = Vec::new();
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    for member in entries.unwrap_or_default() {
+        match places.get(&member.key) {
+            Some(place) => found[*place].1 = member.value,
+            None => {
+                places.insert(member.key.clone(), found.len());
+                found.push((member.key, member.value));
+            }
+        }
+    }
+    found
 }
 
 /// An entry's title or memo.

@@ -3,6 +3,7 @@
 //! This layer knows no git. It never re-serialises what it reads: every value is a slice of the file's own
 //! bytes, so whatever SillyTavern, an extension or an editor wrote comes back as it was.
 
+pub mod auto_recap;
 mod backups;
 mod capture;
 mod chat;
@@ -28,9 +29,9 @@ pub use chat::{Chat, Message, MessageText, broken_lines, text_of};
 pub use error::{Error, Result};
 pub use group_edit::{list_in_group, set_group_metadata};
 pub use groups::Groups;
-pub use json::{Key, Member, Raw, replace};
+pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
 pub use library::{Library, Scan};
-pub use lorebook::{Cut, FillError, cut, entry_comment, entry_uid, fill, fill_cut};
+pub use lorebook::{Cut, FillError, cut, entries, entry_comment, entry_uid, fill, fill_cut};
 pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use sanitize::sanitize;

@@ -4,9 +4,11 @@
 //! cuts a text in the middle of an emoji, and numbers would pass through `f64`. Its `RawValue` checks the grammar, without
 //! recursion, and leaves the text alone.
 
+mod edit;
 mod key;
 mod scan;
 
+pub use edit::{Edits, item_spans, member_spans};
 pub use key::Key;
 pub(super) use scan::for_members;
 use serde_json::value::RawValue;

@@ -1,0 +1,19 @@
+//! What the extension ST-Auto-Recap keeps in chats and lorebooks: running recaps, scenes, a queue of work, registries.
+//!
+//! Only what is really on disk counts. Everything is loose about types there, so nothing here fails: what is not there or of
+//! another type reads as none, and the rules say so.
+
+mod names;
+mod queue;
+mod recap;
+mod registry;
+mod scene;
+
+pub use names::{book_segment, fork_book_name, is_fork_book};
+pub use queue::{Activity, Operation, QUEUE, QueueEntry, queue_activity, queues};
+pub use recap::{
+    CachedItem, CombinedRecap, RecapVersion, RunningRecap, attached_lorebook, checkpoint_state,
+    combined_recap, lorebook_map, registry_cache, running_recap,
+};
+pub use registry::{REGISTRY_PREFIX, Registry, RegistryItem, registries};
+pub use scene::{Scene, scene, scene_breaks};

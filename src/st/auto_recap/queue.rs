@@ -1,0 +1,119 @@
+//! The queue of pending work, which ST-Auto-Recap keeps as an entry of the lorebook.
+//!
+//! Copies of it stand in messages (`extra.inactiveLorebookEntries`), stale ones; they are never read as the queue.
+
+use super::super::json::Raw;
+use super::super::lorebook::{entries, entry_comment};
+
+/// The title of the entry that holds the queue.
+pub const QUEUE: &str = "__operation_queue";
+
+/// A lorebook entry that holds a queue.
+#[derive(Clone, Debug)]
+pub struct QueueEntry<'a> {
+    /// Its key in the book.
+    pub key: String,
+    /// The entry.
+    pub entry: Raw<'a>,
+    /// What is to be done; none if it cannot be read.
+    pub operations: Option<Vec<Operation>>,
+}
+
+/// One piece of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Its id.
+    pub id: String,
+    /// What is to be done.
+    pub kind: String,
+    /// `pending`, `in_progress`, `retrying`, `completed`, `failed`, `cancelled`.
+    pub status: String,
+    /// The messages that it is about.
+    pub messages: Vec<i64>,
+}
+
+/// How many operations are not done yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Waiting.
+    pub pending: u64,
+    /// Being done.
+    pub in_progress: u64,
+    /// Failed, and to be tried again. (The extension's own gate forgets these.)
+    pub retrying: u64,
+}
+
+impl Activity {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.pending + self.in_progress + self.retrying
+    }
+}
+
+/// The queues of a lorebook. There should be one at most.
+pub fn queues(book: &[u8]) -> Vec<QueueEntry<'_>> {
+    // Most lorebooks have none, and looking for a word is cheap.
+    if memchr::memmem::find(book, QUEUE.as_bytes()).is_none() {
+        return Vec::new();
+    }
+    let is_queue = |entry: &Raw<'_>| entry_comment(*entry).as_deref() == Some(QUEUE);
+    entries(book)
+        .into_iter()
+        .filter(|(_, entry)| is_queue(entry))
+        .map(|(key, entry)| QueueEntry {
+            key: key.to_string_lossy(),
+            entry,
+            operations: operations(entry),
+        })
+        .collect()
+}
+
+/// What is going on in all queues of a lorebook.
+pub fn queue_activity(book: &[u8]) -> Activity {
+    let mut activity = Activity::default();
+    for operation in queues(book).iter().filter_map(|queue| queue.operations.as_ref()).flatten() {
+        match operation.status.as_str() {
+            "pending" => activity.pending += 1,
+            "in_progress" => activity.in_progress += 1,
+            "retrying" => activity.retrying += 1,
+            _ => {}
+        }
+    }
+    activity
+}
+
+fn operations(entry: Raw<'_>) -> Option<Vec<Operation>> {
+    let content = entry.get("content").map(|content| content.string()).unwrap_or_default()?;
+    if content.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    let queue = Raw::parse_str(&content)?.get("queue")?.items()?;
+    Some(queue.into_iter().map(operation).collect())
+}
+
+/// Read one operation.
+fn operation(raw: Raw<'_>) -> Operation {
+    let text = |key: &str| raw.get(key).and_then(|value| value.string()).unwrap_or_default();
+    Operation {
+        id: text("id"),
+        kind: text("type"),
+        status: text("status"),
+        messages: message_references(raw),
+    }
+}
+
+/// The messages that an operation is about, by all the names that the extension has for them.
+pub(super) fn message_references(operation: Raw<'_>) -> Vec<i64> {
+    const PLACES: [(&str, &[&str]); 2] = [
+        ("params", &["index", "startIndex", "endIndex", "messageIndex"]),
+        ("metadata", &["message_index", "scene_index", "start_index", "end_index"]),
+    ];
+    let mut found = Vec::new();
+    for (place, keys) in PLACES {
+        let Some(place) = operation.get(place) else { continue };
+        found.extend(keys.iter().filter_map(|key| place.get(key)?.integer()));
+    }
+    let list = operation.path(&["params", "indexes"]).and_then(|list| list.items());
+    found.extend(list.unwrap_or_default().iter().filter_map(Raw::integer));
+    found
+}

@@ -1,0 +1,146 @@
+//! The parts of a chat's metadata that belong to ST-Auto-Recap.
+
+use super::super::json::{Member, Raw};
+
+/// The running recap: the story so far, in versions.
+#[derive(Clone, Debug)]
+pub struct RunningRecap<'a> {
+    /// The whole object.
+    pub raw: Raw<'a>,
+    /// The chat that it says it belongs to.
+    pub chat_id: Option<String>,
+    /// The version in use; none if it is not there or no whole number.
+    pub current_version: Option<i64>,
+    /// The versions; none if that is no list.
+    pub versions: Option<Vec<RecapVersion<'a>>>,
+}
+
+/// One version of the running recap.
+#[derive(Clone, Copy, Debug)]
+pub struct RecapVersion<'a> {
+    /// The whole object.
+    pub raw: Raw<'a>,
+    /// Its number, from 0; gaps are legal.
+    pub version: Option<i64>,
+    /// How many scenes are in it.
+    pub scene_count: Option<i64>,
+    /// The message that ends the last scene in it.
+    pub new_scene_index: Option<i64>,
+}
+
+impl<'a> RunningRecap<'a> {
+    /// Whether there is any version. (`current_version` 0 with one version is a recap; an empty list is none.)
+    pub fn exists(&self) -> bool {
+        self.versions.as_ref().is_some_and(|versions| !versions.is_empty())
+    }
+
+    /// The version of that number.
+    pub fn version(&self, number: i64) -> Option<&RecapVersion<'a>> {
+        self.versions.as_ref()?.iter().find(|version| version.version == Some(number))
+    }
+
+    /// The version in use.
+    pub fn current(&self) -> Option<&RecapVersion<'a>> {
+        self.version(self.current_version?)
+    }
+
+    /// The numbers of all versions that have one.
+    pub fn numbers(&self) -> Vec<i64> {
+        self.versions.iter().flatten().filter_map(|version| version.version).collect()
+    }
+}
+
+/// The running recap of a chat.
+pub fn running_recap(metadata: Raw<'_>) -> Option<RunningRecap<'_>> {
+    let raw = metadata.get("auto_recap_running_scene_recaps").filter(Raw::is_object)?;
+    let version = |raw: Raw<'_>| -> Option<i64> { raw.integer() };
+    let versions = raw.get("versions").and_then(|list| list.items()).map(|items| {
+        items
+            .into_iter()
+            .map(|raw| RecapVersion {
+                raw,
+                version: raw.get("version").and_then(version),
+                scene_count: raw.get("scene_count").and_then(version),
+                new_scene_index: raw.get("new_scene_index").and_then(version),
+            })
+            .collect()
+    });
+    Some(RunningRecap {
+        raw,
+        chat_id: raw.get("chat_id").and_then(|id| id.string()),
+        current_version: raw.get("current_version").and_then(version),
+        versions,
+    })
+}
+
+/// The combined recap. No released extension writes it; it is checked where it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CombinedRecap {
+    /// Its text.
+    pub content: String,
+    /// How many messages are in it.
+    pub message_count: Option<i64>,
+    /// When it was made, in milliseconds since 1970.
+    pub timestamp: Option<i64>,
+}
+
+/// The combined recap of a chat.
+pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
+    let raw = metadata.path(&["auto_recap", "combined_recap"]).filter(Raw::is_object)?;
+    Some(CombinedRecap {
+        content: raw.get("content").and_then(|text| text.string()).unwrap_or_default(),
+        message_count: raw.get("message_count").and_then(|count| count.integer()),
+        timestamp: raw.get("timestamp").and_then(|time| time.integer()),
+    })
+}
+
+/// What the extension itself noted of a checkpoint when it made it, if it did.
+pub fn checkpoint_state(metadata: Raw<'_>) -> Option<Raw<'_>> {
+    metadata.get("auto_recap_checkpoint_state").filter(Raw::is_object)
+}
+
+/// The lorebook that the extension believes to be the chat's.
+pub fn attached_lorebook(metadata: Raw<'_>) -> Option<String> {
+    metadata.path(&["auto_lorebooks", "lorebookName"])?.string().filter(|name| !name.is_empty())
+}
+
+/// One entry of the registry that the extension keeps in the chat's metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedItem {
+    /// The entry's UID, as text.
+    pub uid: String,
+    /// What kind of thing it is.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The registry that is cached in the chat's metadata, in its order.
+pub fn registry_cache(metadata: Raw<'_>) -> Vec<CachedItem> {
+    let index = metadata.path(&["auto_lorebooks", "registry", "index"]);
+    let members = index.and_then(|index| index.members()).unwrap_or_default();
+    let text = |item: Raw<'_>, key: &str| item.get(key).and_then(|value| value.string());
+    members
+        .into_iter()
+        .map(|member| CachedItem {
+            uid: member.key.to_string_lossy(),
+            kind: text(member.value, "type").unwrap_or_default(),
+            name: text(member.value, "name")
+                .or_else(|| text(member.value, "comment"))
+                .unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The map from checkpoints to their lorebooks that one of the extension's plans speaks of: chat name, lorebook name.
+pub fn lorebook_map(metadata: Raw<'_>) -> Vec<(String, String)> {
+    let places: [&[&str]; 4] = [
+        &["auto_recap", "checkpoint_lorebook_map"],
+        &["auto_recap", "checkpoint_lorebook_mappings"],
+        &["checkpoint_lorebook_map"],
+        &["checkpoint_lorebook_mappings"],
+    ];
+    let maps = places.iter().filter_map(|path| metadata.path(path)?.members());
+    let pair = |member: Member<'_>| Some((member.key.to_string_lossy(), member.value.string()?));
+    maps.flatten().filter_map(pair).collect()
+}

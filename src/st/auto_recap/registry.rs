@@ -1,0 +1,98 @@
+//! Registries: lorebook entries that list other entries by their UID.
+//!
+//! Three notations are about: `- UID=7 | name: …` (since November 2025), `- uid: 7 | name: …` (before), and JSON `{"items":[{"uid":7}]}` (only in
+//! plans, and so perhaps in somebody's book). Values may hold `|` and line breaks, so of each line only the UID and the name are read.
+
+use super::super::json::Raw;
+use super::super::lorebook::{entries, entry_comment};
+
+/// How the titles of registries begin; the type follows.
+pub const REGISTRY_PREFIX: &str = "_registry_";
+
+/// A registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registry {
+    /// Its key in the book.
+    pub key: String,
+    /// What it lists: `character`, `location`, …
+    pub kind: String,
+    /// What is listed, or why it cannot be read.
+    pub items: Result<Vec<RegistryItem>, &'static str>,
+}
+
+/// One line of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryItem {
+    /// The UID of the entry, as text.
+    pub uid: String,
+    /// What it is called; may be empty.
+    pub name: String,
+}
+
+/// The registries of a lorebook, in its order.
+pub fn registries(book: &[u8]) -> Vec<Registry> {
+    if memchr::memmem::find(book, REGISTRY_PREFIX.as_bytes()).is_none() {
+        return Vec::new();
+    }
+    entries(book)
+        .into_iter()
+        .filter_map(|(key, entry)| {
+            let title = entry_comment(entry)?;
+            let kind = title.strip_prefix(REGISTRY_PREFIX)?;
+            Some(Registry {
+                key: key.to_string_lossy(),
+                kind: kind.to_owned(),
+                items: items(entry.get("content")),
+            })
+        })
+        .collect()
+}
+
+fn items(content: Option<Raw<'_>>) -> Result<Vec<RegistryItem>, &'static str> {
+    let Some(content) = content else { return Ok(Vec::new()) };
+    let text = content.string().ok_or("its content is no text")?;
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Ok(Vec::new());
+    }
+    if trimmed.starts_with('{') {
+        return json_items(trimmed);
+    }
+    let items: Vec<_> = text.lines().filter_map(line_item).collect();
+    if items.is_empty() && !trimmed.starts_with("[Registry") {
+        return Err("it has neither the head of a registry nor any line of one");
+    }
+    Ok(items)
+}
+
+fn line_item(line: &str) -> Option<RegistryItem> {
+    let rest = line.trim_start().strip_prefix('-')?.trim_start();
+    let (word, rest) = rest.split_at_checked(3)?;
+    if !word.eq_ignore_ascii_case("uid") {
+        return None;
+    }
+    let rest = rest.trim_start().strip_prefix(['=', ':'])?.trim_start();
+    let (uid, rest) = rest.split_once('|').unwrap_or((rest, ""));
+    let uid = uid.trim();
+    if uid.is_empty() {
+        return None;
+    }
+    let name = rest.split('|').find_map(|part| part.trim_start().strip_prefix("name:"));
+    Some(RegistryItem { uid: uid.to_owned(), name: name.unwrap_or_default().trim().to_owned() })
+}
+
+fn json_items(text: &str) -> Result<Vec<RegistryItem>, &'static str> {
+    let root = Raw::parse_str(text).ok_or("it begins like JSON and is none")?;
+    let list = match root.get("items") {
+        None => return Ok(Vec::new()),
+        Some(list) => list.items().ok_or("its items are no list")?,
+    };
+    let text = |value: Raw<'_>| value.string().unwrap_or_else(|| value.as_str().to_owned());
+    let item = |item: Raw<'_>| {
+        // As `item.id || item.uid` has it.
+        let id = item.get("id").filter(Raw::truthy).or_else(|| item.get("uid"))?;
+        let name = item.get("name").or_else(|| item.get("comment"));
+        Some(RegistryItem { uid: text(id), name: name.map(text).unwrap_or_default() })
+    };
+    Ok(list.into_iter().filter_map(item).collect())
+}

@@ -1,0 +1,133 @@
+//! Changing single values of a JSON text and no other byte.
+
+use std::ops::Range;
+
+use super::Raw;
+
+/// Changes to one text, made all at once: every value is named by where it stands in the text as it was.
+pub struct Edits<'a> {
+    text: &'a [u8],
+    edits: Vec<(Range<usize>, Vec<u8>)>,
+}
+
+impl<'a> Edits<'a> {
+    /// No changes yet.
+    pub fn new(text: &'a [u8]) -> Self {
+        Self { text, edits: Vec::new() }
+    }
+
+    /// Put `new`, which must be JSON, in the place of a value of the text.
+    pub fn replace(&mut self, value: Raw<'_>, new: impl Into<Vec<u8>>) {
+        self.edits.push((value.span_in(self.text), new.into()));
+    }
+
+    /// Set the member `key` of an object: its value if it is there, else a new last member.
+    pub fn set(&mut self, object: Raw<'_>, key: &str, new: &str) {
+        match object.get(key) {
+            Some(value) => self.replace(value, new),
+            None => {
+                let key = serde_json::to_string(key).unwrap_or_default();
+                self.insert_last(object, &format!("{key}:{new}"));
+            }
+        }
+    }
+
+    /// Put `item` at the end of an array or object, with the spacing that its first item has.
+    pub fn insert_last(&mut self, container: Raw<'_>, item: &str) {
+        let span = container.span_in(self.text);
+        let inside = &self.text[span.start + 1..span.end - 1];
+        let content_end =
+            inside.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
+        let begin = inside.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+        let at = span.start + 1 + content_end;
+        let follows = content_end > 0 || self.edits.iter().any(|(span, _)| *span == (at..at));
+        let comma: &[u8] = if follows { b"," } else { b"" };
+        self.edits.push((at..at, [comma, &inside[..begin], item.as_bytes()].concat()));
+    }
+
+    /// Keep only those items of an array, or members of an object, that `keep` says. `items` are all of them, each from the beginning of its
+    /// value (or key) to the end of its value.
+    pub fn retain(&mut self, items: &[Range<usize>], keep: impl Fn(usize) -> bool) {
+        let kept: Vec<_> = (0..items.len()).filter(|n| keep(*n)).collect();
+        let (Some(first), Some(last)) = (items.first(), items.last()) else { return };
+        if kept.len() == items.len() {
+            return;
+        }
+        // The space and comma before each kept item but the first stay with it.
+        let mut text = Vec::new();
+        for (place, n) in kept.iter().enumerate() {
+            let begin = if place == 0 { items[*n].start } else { items[n - 1].end };
+            text.extend_from_slice(&self.text[begin..items[*n].end]);
+        }
+        self.edits.push((first.start..last.end, text));
+    }
+
+    /// The text with all changes.
+    pub fn apply(mut self) -> Vec<u8> {
+        self.edits.sort_by_key(|(span, _)| (span.start, span.end));
+        let mut out = Vec::with_capacity(self.text.len());
+        let mut copied = 0;
+        for (span, new) in &self.edits {
+            // Two changes of one place cannot both be made: the first stands.
+            if span.start < copied {
+                continue;
+            }
+            out.extend_from_slice(&self.text[copied..span.start]);
+            out.extend_from_slice(new);
+            copied = span.end;
+        }
+        out.extend_from_slice(&self.text[copied..]);
+        out
+    }
+}
+
+/// Where the items of an array stand in `text`.
+pub fn item_spans(array: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
+    array.items().unwrap_or_default().iter().map(|item| item.span_in(text)).collect()
+}
+
+/// Where the members of an object stand in `text`, keys included.
+pub fn member_spans(object: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
+    let start = |raw_key: &[u8]| raw_key.as_ptr().addr() - text.as_ptr().addr();
+    let members = object.members().unwrap_or_default();
+    members.iter().map(|member| start(member.raw_key)..member.value.span_in(text).end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_change_and_nothing_else_does() {
+        let text = br#"{ "a" : 1 , "b": { "c": [1, 2 ,3], "d":{}}, "a":2}"#;
+        let root = Raw::parse(text).unwrap();
+        let mut edits = Edits::new(text);
+        edits.set(root, "a", "9");
+        let b = root.get("b").unwrap();
+        edits.set(b.get("d").unwrap(), "x", "true");
+        edits.set(b.get("d").unwrap(), "y", "0");
+        let list = b.get("c").unwrap();
+        edits.retain(&item_spans(list, text), |n| n != 0);
+        assert_eq!(
+            String::from_utf8(edits.apply()).unwrap(),
+            r#"{ "a" : 1 , "b": { "c": [2 ,3], "d":{"x":true,"y":0}}, "a":9}"#
+        );
+    }
+
+    #[test]
+    fn members_go_with_their_keys_and_commas() {
+        let text = br#"{"a":1, "b":2, "c":3}"#;
+        let root = Raw::parse(text).unwrap();
+        let spans = member_spans(root, text);
+        let without = |gone: &[usize]| {
+            let mut edits = Edits::new(text);
+            edits.retain(&spans, |n| !gone.contains(&n));
+            String::from_utf8(edits.apply()).unwrap()
+        };
+        assert_eq!(without(&[0]), r#"{"b":2, "c":3}"#);
+        assert_eq!(without(&[1]), r#"{"a":1, "c":3}"#);
+        assert_eq!(without(&[2]), r#"{"a":1, "b":2}"#);
+        assert_eq!(without(&[0, 1, 2]), "{}");
+        assert_eq!(without(&[]), r#"{"a":1, "b":2, "c":3}"#);
+    }
+}
