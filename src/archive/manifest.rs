@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blake3, ContentId, Error, Result};
+use super::{Blake3, CheckpointState, ContentId, Error, Result};
 use crate::st::{LibraryPath, TimelineName};
 use crate::store::ObjectId;
 
@@ -88,6 +88,9 @@ pub struct Manifest {
     /// Set when the chat was cut after this message (`snapshot --at`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
+    /// The state of ST-Auto-Recap, where it is in use; and of every checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointState>,
 }
 
 impl Manifest {
@@ -106,6 +109,7 @@ impl Manifest {
             content,
             messages,
             cut_at,
+            checkpoint: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a snapshot is: the manifest, the tree it is stored as, the commit that names it, and how two of them differ.
 //! Values in, values out: nothing here touches the library's files or moves a ref.
 
+mod checkpoint;
 mod content;
 pub mod diff;
 mod error;
@@ -10,11 +11,13 @@ mod known;
 pub mod lineage;
 mod manifest;
 mod materialise;
+pub mod reconstruct;
 mod snapshot;
 mod state;
 mod verify;
 mod write;
 
+pub use checkpoint::{CheckpointState, uses_auto_recap};
 pub use content::{Blake3, ContentId};
 pub use error::{Error, Result};
 pub use fresh::{Fresh, FreshPlace, FreshTexts};
@@ -23,6 +26,6 @@ pub use known::Folders;
 pub use manifest::{FileRecord, Manifest, Role};
 pub use materialise::{Contents, MaterialFile, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{Kind, NewSnapshot, Snapshot, SnapshotId, branch, moved, with_fork};
-pub use state::{BookState, FileState, State};
+pub use state::{BookState, FileState, Parts, State};
 pub use verify::Verifier;
 pub use write::{Written, write, write_chat};

@@ -28,6 +28,8 @@ impl Kind {
     pub const CHECKPOINT: Kind = Kind(Cow::Borrowed("checkpoint"));
     /// Taken in from a backup.
     pub const IMPORT: Kind = Kind(Cow::Borrowed("import"));
+    /// Put together from what messages carry.
+    pub const RECONSTRUCTED: Kind = Kind(Cow::Borrowed("reconstructed"));
     /// What was on disk before a restore overwrote it.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 

@@ -1,9 +1,11 @@
 //! The state of a timeline that is to be stored: borrowed bytes and where they lie.
 
 use super::Blake3;
+use super::checkpoint::{CheckpointState, uses_auto_recap};
 use super::manifest::{FileRecord, Manifest, Role};
+use super::materialise::{Contents, MaterialFile};
 use crate::parallel::both;
-use crate::st::{Captured, Chat, LibraryPath, TimelineName};
+use crate::st::{self, Captured, Chat, LibraryPath, TimelineName};
 
 /// One file's path and bytes.
 #[derive(Clone, Copy)]
@@ -42,47 +44,59 @@ pub struct State<'a> {
 impl<'a> State<'a> {
     /// The state that was captured.
     pub fn of(captured: &'a Captured) -> Self {
-        Self::build(captured, &captured.chat.bytes, None)
+        let parts = Parts::of(captured, &captured.chat.bytes);
+        Self::build(parts, None, Notes::IfInUse)
     }
 
-    /// The state that was captured with the chat cut after message `last`; `joined` must be that chat joined.
+    /// The state that was captured as a checkpoint at message `last`; `joined` must be the chat up to it, joined.
     pub fn cut(captured: &'a Captured, last: usize, joined: &'a [u8]) -> Self {
-        Self::build(captured, joined, Some(last as u64))
+        // Nothing is cut off at the last message, and then it is what was there.
+        let cut_at = (joined.len() < captured.chat.bytes.len()).then_some(last as u64);
+        Self::build(Parts::of(captured, joined), cut_at, Notes::Always)
+    }
+
+    /// A state that was put together; `cut_at` as in the manifest.
+    pub fn made(parts: Parts<'a>, cut_at: Option<u64>) -> Self {
+        Self::build(parts, cut_at, Notes::Always)
     }
 
     /// A chat's bytes alone, as a backup has them: what its lorebook was like is not known.
-    pub fn chat_only(timeline: &'a TimelineName, path: &LibraryPath, bytes: &'a [u8]) -> Self {
-        let chat = Chat::split(bytes, timeline.is_group());
-        let files = vec![record(Role::Chat, None, path, bytes)];
-        let manifest = Manifest::new(timeline, files, chat.message_count() as u64, None);
-        let folders = folder_hashes(&chat, bytes);
-        Self { timeline, chat, folders, book: None, group: None, manifest }
+    pub fn chat_only(timeline: &'a TimelineName, path: &'a LibraryPath, bytes: &'a [u8]) -> Self {
+        let chat = FileState { path, bytes };
+        Self::build(Parts { timeline, chat, book: None, group: None }, None, Notes::Never)
     }
 
-    fn build(captured: &'a Captured, chat_bytes: &'a [u8], cut_at: Option<u64>) -> Self {
+    /// The files, as they would be rebuilt.
+    pub fn contents(&self) -> Contents {
+        let chat = self.manifest.file(Role::Chat).map(|_| (self.timeline.file(), self.chat.join()));
+        let book = self.book.map(|book| (book.file.path.clone(), book.file.bytes.to_vec()));
+        let group = self.group.map(|group| (group.path.clone(), group.bytes.to_vec()));
+        let parts = [(Role::Chat, chat), (Role::Lorebook, book), (Role::Group, group)];
+        let file = |(role, part): (Role, Option<(LibraryPath, Vec<u8>)>)| {
+            let (path, bytes) = part?;
+            let blake3 = self.manifest.file(role)?.blake3;
+            Some(MaterialFile { role, path, bytes, blake3 })
+        };
+        let files = parts.into_iter().filter_map(file).collect();
+        Contents { manifest: self.manifest.clone(), files }
+    }
+
+    fn build(parts: Parts<'a>, cut_at: Option<u64>, notes: Notes) -> Self {
+        let Parts { timeline, chat: FileState { path, bytes }, book, group } = parts;
         // The whole is hashed while it is split and its folders are.
-        let parts = || {
-            let chat = Chat::split(chat_bytes, captured.name.is_group());
-            let folders = folder_hashes(&chat, chat_bytes);
+        let split = || {
+            let chat = Chat::split(bytes, timeline.is_group());
+            let folders = folder_hashes(&chat, bytes);
             (chat, folders)
         };
-        let whole = || Blake3::of(chat_bytes);
+        let whole = || Blake3::of(bytes);
         let ((chat, folders), hash) =
-            if chat_bytes.len() < LONG { (parts(), whole()) } else { both(parts, whole) };
-        let book = captured.lorebook.as_ref().and_then(|book| {
-            let file = book.file.as_ref()?;
-            Some(BookState {
-                name: &book.name,
-                file: FileState { path: &file.path, bytes: &file.bytes },
-            })
-        });
-        let group =
-            captured.group.as_ref().map(|file| FileState { path: &file.path, bytes: &file.bytes });
+            if bytes.len() < LONG { (split(), whole()) } else { both(split, whole) };
         let mut files = vec![FileRecord {
             role: Role::Chat,
             name: None,
-            path: captured.chat.path.as_str().to_owned(),
-            bytes: chat_bytes.len() as u64,
+            path: path.as_str().to_owned(),
+            bytes: bytes.len() as u64,
             blake3: hash,
         }];
         files.extend(
@@ -91,9 +105,56 @@ impl<'a> State<'a> {
             }),
         );
         files.extend(group.map(|group| record(Role::Group, None, group.path, group.bytes)));
-        let manifest = Manifest::new(&captured.name, files, chat.message_count() as u64, cut_at);
-        Self { timeline: &captured.name, chat, folders, book, group, manifest }
+        let mut manifest = Manifest::new(timeline, files, chat.message_count() as u64, cut_at);
+        if notes != Notes::Never {
+            let metadata = st::metadata(&chat, timeline, group.map(|group| group.bytes));
+            let book = book.map(|book| book.file.bytes);
+            if notes == Notes::Always || uses_auto_recap(&chat, metadata, book) {
+                manifest.checkpoint = Some(CheckpointState::of(timeline, &chat, metadata, book));
+            }
+        }
+        Self { timeline, chat, folders, book, group, manifest }
     }
+}
+
+/// The files of a state.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    /// Whose they are.
+    pub timeline: &'a TimelineName,
+    /// The chat.
+    pub chat: FileState<'a>,
+    /// The lorebook bound to it.
+    pub book: Option<BookState<'a>>,
+    /// The group's file.
+    pub group: Option<FileState<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(captured: &'a Captured, chat: &'a [u8]) -> Self {
+        let book = captured.lorebook.as_ref().and_then(|book| {
+            let file = book.file.as_ref()?;
+            Some(BookState {
+                name: &book.name,
+                file: FileState { path: &file.path, bytes: &file.bytes },
+            })
+        });
+        let group = captured.group.as_ref();
+        Self {
+            timeline: &captured.name,
+            chat: FileState { path: &captured.chat.path, bytes: chat },
+            book,
+            group: group.map(|file| FileState { path: &file.path, bytes: &file.bytes }),
+        }
+    }
+}
+
+/// Whether the manifest tells the state of ST-Auto-Recap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notes {
+    Never,
+    IfInUse,
+    Always,
 }
 
 /// Shorter chats are not worth a second thread.

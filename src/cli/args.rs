@@ -1,8 +1,11 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::ops;
 
 /// The heading over the options that every command has.
 const FOR_ALL: &str = "Options for all commands";
@@ -70,8 +73,12 @@ pub enum Command {
     Search(Search),
     /// Bring a snapshot's files back
     Restore(Restore),
+    /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
+    Reconstruct(Reconstruct),
     /// Check that the store is sound: read every object, rebuild every snapshot
     Check,
+    /// Check that your chats and lorebooks are sound, one by one and together, and repair what can be repaired
+    Doctor(Doctor),
     /// Give a snapshot a name, or list the names
     Tag(Tag),
     /// Take in SillyTavern's own backups as snapshots of the chats they are of
@@ -97,7 +104,9 @@ impl Command {
             Command::Diff(_) => "diff",
             Command::Search(_) => "search",
             Command::Restore(_) => "restore",
+            Command::Reconstruct(_) => "reconstruct",
             Command::Check => "check",
+            Command::Doctor(_) => "doctor",
             Command::Tag(_) => "tag",
             Command::Import(_) => "import",
             Command::Undo(_) => "undo",
@@ -120,6 +129,14 @@ pub struct Snapshot {
     #[arg(long, value_name = "N")]
     pub at: Option<usize>,
 
+    /// A checkpoint at every message that ends a scene (ST-Auto-Recap) and has none yet, each under a name
+    #[arg(long, conflicts_with_all = ["at", "tag"])]
+    pub scenes: bool,
+
+    /// With --scenes: what they are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in
+    #[arg(long = "name", value_name = "TEMPLATE", requires = "scenes", default_value = ops::snapshot::TEMPLATE)]
+    pub template: String,
+
     /// Say what it is, in your own words
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,
@@ -128,9 +145,35 @@ pub struct Snapshot {
     #[arg(long, value_name = "NAME")]
     pub tag: Option<String>,
 
+    /// Refuse where the scene, its recap or its lorebook entry is not finished, instead of warning
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Wait for the lorebook's queue to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
+    pub wait: Option<Wait>,
+
+    /// Take it though work is pending in the lorebook's queue; the snapshot says so
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+}
+
+/// How long to wait; none: as long as it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait(pub Option<Duration>);
+
+fn seconds(text: &str) -> Result<Wait, String> {
+    if text.is_empty() {
+        return Ok(Wait(None));
+    }
+    let seconds = text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n).ok());
+    seconds
+        .map(|limit| Wait(Some(limit)))
+        .ok_or_else(|| "a number of seconds is expected; name the chat before --wait".to_owned())
 }
 
 #[derive(Debug, clap::Args)]
@@ -244,6 +287,14 @@ pub struct Restore {
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: String,
 
+    /// As a chat of its own under this name, with a lorebook of its own: no other timeline is touched
+    #[arg(long = "as", value_name = "NAME", conflicts_with_all = ["to", "overwrite", "only"])]
+    pub name: Option<String>,
+
+    /// As it was at message N: messages 0 to N, with the recap and the lorebook of then
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
     /// Into this new or empty folder; SillyTavern's files are not touched
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
@@ -256,10 +307,42 @@ pub struct Restore {
     #[arg(long, conflicts_with = "to")]
     pub overwrite: bool,
 
+    /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
+    #[arg(long)]
+    pub clear_queue: bool,
+
+    /// Drop the work in the queue that is about messages which this state does not have
+    #[arg(long, conflicts_with = "clear_queue")]
+    pub trim_queue: bool,
+
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RECONSTRUCT_HELP)]
+pub struct Reconstruct {
+    /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(value_name = "TIMELINE")]
+    pub timeline: String,
+
+    /// The state at message N
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub at: Option<usize>,
+
+    /// The state at the end of every scene; so it is without --at, too
+    #[arg(long)]
+    pub all: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const RECONSTRUCT_HELP: &str = "ST-Auto-Recap notes the whole lorebook on each message that ends a scene. From that, the state of then is put together: messages 0 to N, the running recap \
+                                without later versions, the lorebook with its UIDs and an empty queue. Such a snapshot says that it is reconstructed. What the note does not hold comes \
+                                from the nearest snapshot's lorebook or today's, where the same entry stands, else it is SillyTavern's default; --json tells which, for every entry.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Only {
@@ -281,6 +364,44 @@ pub struct Tag {
     /// Take the name away
     #[arg(long, short)]
     pub delete: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = DOCTOR_HELP)]
+pub struct Doctor {
+    /// Only these chats; the whole library if not given
+    #[arg(value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Repair: each repair is shown and asked for, and `stvc undo` takes all of it back
+    #[arg(long)]
+    pub fix: bool,
+
+    /// Repair all of it without asking
+    #[arg(long, short, requires = "fix")]
+    pub yes: bool,
+
+    /// What to do about missing lorebooks; if not given, those that the store has are brought back
+    #[arg(long, value_name = "HOW")]
+    pub repair: Option<Repair>,
+
+    /// Also remove lorebooks that nothing uses and that no chat left behind: you may keep them for later
+    #[arg(long)]
+    pub orphans: bool,
+}
+
+const DOCTOR_HELP: &str = "Repairs: a fork that shares its lorebook with the chat it comes from gets a copy of its own; a missing lorebook is brought back; a lorebook \
+                           that a deleted chat left behind is removed; the running recap of a renamed chat is told the chat's new name. \
+                           Exits with 1 if an error is left, with 0 if there are only warnings and notes.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Repair {
+    /// Make an empty one
+    Empty,
+    /// Copy the one of the chat that it was forked from
+    Clone,
+    /// Let the chat go without
+    Detach,
 }
 
 #[derive(Debug, clap::Args)]

@@ -34,8 +34,10 @@ pub fn run(out: &mut Out) -> ops::Result<u8> {
     fs::remove_file(&chat).map_err(at(&chat))?;
     demo.step(&["restore", "Tide Office"]);
     demo.expect(&chat, &after);
-    demo.tell("And back to how it was before the bell. What is there now is kept first.");
-    demo.step(&["restore", "Tide Office~1", "--overwrite"]);
+    demo.tell("What if the bell never rang? A timeline of its own, with a lorebook of its own:");
+    demo.step(&["restore", "Tide Office~1", "--as", "The bell never rang"]);
+    demo.tell("And the chat itself back to before the bell. What is there now is kept first.");
+    demo.step(&["restore", "Tide Office~1", "--overwrite", "--only", "chat"]);
     demo.expect(&chat, &before);
     demo.step(&["check"]);
 

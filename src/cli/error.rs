@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::REFUSED;
 use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, shell, short};
@@ -9,7 +10,6 @@ use crate::ops::Error;
 use crate::{archive, st, store};
 
 const USAGE: u8 = 2;
-const REFUSED: u8 = 4;
 const NO_STORE: u8 = 10;
 const LOCKED: u8 = 11;
 
@@ -22,6 +22,9 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         _ => Vec::new(),
     };
     if out.is_json() {
+        if let Error::Refused { findings } = error {
+            out.findings(findings);
+        }
         let message = error.to_string();
         out.object(&ErrorLine { kind_of_line: "error", message, hint, candidates, exit });
         out.summary(command, false, serde_json::json!({}));
@@ -61,10 +64,11 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Refused { .. }
+        | Error::NameTaken { .. }
         | Error::InTheWay { .. }
         | Error::NotEmpty { .. }
         | Error::ChangedSince { .. } => REFUSED,
-        Error::NeedsOneTimeline { .. } | Error::BadTag { .. } => USAGE,
+        Error::NeedsOneTimeline { .. } | Error::BadTag { .. } | Error::BadChatName { .. } => USAGE,
         Error::Store(error) | Error::Archive(archive::Error::Store(error)) => match error {
             store::Error::NoStore { .. } => NO_STORE,
             store::Error::Locked { .. } => LOCKED,
@@ -88,7 +92,12 @@ fn hint(error: &Error) -> Option<String> {
                  `{restore} --to DIR` writes the files elsewhere"
             )
         }
-        Error::Refused { finding } => return finding.remedy.clone(),
+        Error::Refused { findings } => {
+            let remedies: Vec<_> =
+                findings.iter().filter_map(|finding| finding.remedy.as_deref()).collect();
+            return Some(remedies.join("; ")).filter(|remedies| !remedies.is_empty());
+        }
+        Error::NameTaken { .. } => "choose another name. Nothing was changed".into(),
         Error::Ambiguous { .. } => "type more of the name".into(),
         Error::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
         Error::NoSuchSnapshot { .. } => {

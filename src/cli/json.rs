@@ -3,10 +3,14 @@
 use serde::Serialize;
 
 use super::words::rfc3339;
-use crate::archive::{FileRecord, Snapshot};
+use crate::archive::reconstruct::EntryOrigin;
+use crate::archive::{CheckpointState, FileRecord, Snapshot};
+use crate::ops::files::{Action, FileAction};
+use crate::ops::doctor::Repair;
 use crate::ops::import::{Entry, Outcome};
-use crate::ops::restore::{Action, FileAction};
+use crate::ops::restore;
 use crate::ops::search::{self, Match};
+use crate::ops::time_true::{BookSource, Origin};
 use crate::ops::timelines::Timeline;
 use crate::rules::Finding;
 use crate::store::Operation;
@@ -145,6 +149,116 @@ impl<'a> From<&'a FileAction> for FileLine<'a> {
     }
 }
 
+/// What was restored.
+#[derive(Serialize)]
+pub struct RestoredLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    snapshot: String,
+    timeline: &'a str,
+    /// The new timeline of `--as`.
+    fork: Option<String>,
+    name: &'a str,
+    taken: String,
+    messages: u64,
+    running_recap_version: Option<i64>,
+    running_recap_scene_count: Option<i64>,
+    combined_recap_message_count: Option<i64>,
+    state: Option<&'a CheckpointState>,
+    reconstructed: Option<OriginLine>,
+}
+
+/// Where a state that was put together comes from.
+#[derive(Serialize)]
+pub struct OriginLine {
+    message: usize,
+    scene_message: Option<usize>,
+    scene: Option<String>,
+    versions_before: usize,
+    versions_after: usize,
+    current_version: Option<i64>,
+    cache_dropped: usize,
+    entries: usize,
+}
+
+impl From<&Origin> for OriginLine {
+    fn from(origin: &Origin) -> Self {
+        let scene = origin.scene.as_ref();
+        Self {
+            message: origin.message,
+            scene_message: scene.map(|(message, _)| *message),
+            scene: scene.and_then(|(_, name)| name.clone()),
+            versions_before: origin.trimmed.versions_before,
+            versions_after: origin.trimmed.versions_after,
+            current_version: origin.trimmed.current_version,
+            cache_dropped: origin.trimmed.cache_dropped,
+            entries: origin.entries.len(),
+        }
+    }
+}
+
+impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
+    fn from(report: &'a restore::Report) -> Self {
+        let snapshot = &report.snapshot;
+        let made = report.origin.as_ref();
+        // What was put together has other recaps than the snapshot it was cut from.
+        let state = report.state.as_ref().filter(|_| made.is_none());
+        let scene = state.and_then(|state| state.scene_break_name.as_deref());
+        let name = report.tags.first().map(String::as_str).or(scene);
+        Self {
+            kind_of_line: "restored",
+            snapshot: snapshot.id.to_string(),
+            timeline: report.fork.as_ref().unwrap_or(snapshot).timeline.as_str(),
+            fork: report.fork.as_ref().map(|fork| fork.id.to_string()),
+            name: name.unwrap_or(snapshot.timeline.chat()),
+            taken: rfc3339(snapshot.time),
+            messages: made.map_or(snapshot.messages, |made| made.message as u64 + 1),
+            running_recap_version: match made {
+                Some(made) => made.trimmed.current_version,
+                None => state.and_then(|state| state.running_recap_version),
+            },
+            running_recap_scene_count: state.and_then(|state| state.running_recap_scene_count),
+            combined_recap_message_count: state
+                .and_then(|state| state.combined_recap_message_count),
+            state,
+            reconstructed: made.map(OriginLine::from),
+        }
+    }
+}
+
+/// Where one entry of a lorebook that was put together comes from.
+#[derive(Serialize)]
+pub struct EntryLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    uid: &'a str,
+    title: &'a str,
+    /// The message whose note it is from.
+    noted_at: Option<usize>,
+    /// A snapshot's id, or `here`; null: found in no book.
+    filled_from: Option<String>,
+    filled: &'a [String],
+    defaults: &'a [String],
+}
+
+impl<'a> EntryLine<'a> {
+    pub fn new(entry: &'a EntryOrigin, origin: &Origin) -> Self {
+        let filled_from = entry.filled_from.and_then(|n| origin.books.get(n));
+        Self {
+            kind_of_line: "entry",
+            uid: &entry.uid,
+            title: &entry.title,
+            noted_at: origin.scene.as_ref().map(|(message, _)| *message),
+            filled_from: filled_from.map(|source| match source {
+                BookSource::Snapshot(id) => id.to_string(),
+                BookSource::Here => "here".into(),
+            }),
+            filled: &entry.filled,
+            defaults: &entry.defaults,
+        }
+    }
+}
+
 /// A text that was found. Messages have an `index`, lorebook entries a `uid`.
 #[derive(Serialize)]
 pub struct MatchLine<'a> {
@@ -217,6 +331,31 @@ impl<'a> From<&'a Finding> for FindingLine<'a> {
             subject: &finding.subject,
             message: &finding.message,
             remedy: finding.remedy.as_deref(),
+        }
+    }
+}
+
+/// Something that can be repaired, or was.
+#[derive(Serialize)]
+pub struct RepairLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    code: &'static str,
+    subject: &'a str,
+    what: &'a str,
+    files: Vec<&'a str>,
+    done: bool,
+}
+
+impl<'a> RepairLine<'a> {
+    pub fn new(repair: &'a Repair, done: bool) -> Self {
+        Self {
+            kind_of_line: "repair",
+            code: repair.code,
+            subject: &repair.subject,
+            what: &repair.what,
+            files: repair.files.iter().map(|path| path.as_str()).collect(),
+            done,
         }
     }
 }

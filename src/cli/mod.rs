@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod demo;
 mod diff;
+mod doctor;
 mod error;
 mod graph;
 mod import;
@@ -13,6 +14,7 @@ mod log;
 mod operations;
 mod output;
 mod progress;
+mod reconstruct;
 mod reference;
 mod restore;
 mod sample;
@@ -46,6 +48,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DONE: u8 = 0;
 /// It failed.
 const FAILED: u8 = 1;
+/// A rule refused it; nothing was changed.
+const REFUSED: u8 = 4;
 /// Some was done and some was not.
 const PARTLY: u8 = 3;
 
@@ -84,7 +88,9 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Diff(args) => diff::run(args, workspace, out),
         Command::Search(args) => search::run(args, workspace, out),
         Command::Restore(args) => restore::run(args, workspace, out),
+        Command::Reconstruct(args) => reconstruct::run(args, workspace, out),
         Command::Check => check::run(workspace, out),
+        Command::Doctor(args) => doctor::run(args, workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
         Command::Import(args) => import::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),

@@ -1,22 +1,31 @@
 use serde_json::json;
 
 use super::args::{self, Only};
-use super::json::{FileLine, SnapshotLine};
+use super::json::{EntryLine, FileLine, RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, name, short, size};
+use super::words::{age, clean, count, date, name, short, size};
 use crate::archive::Role;
-use crate::ops::restore::{Action, Options};
+use crate::ops::files::Action;
+use crate::ops::restore::{Options, QueueChange, Report};
+use crate::ops::time_true::{BookSource, Origin};
 use crate::ops::{self, Workspace};
 
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let options = Options {
         snapshot: args.snapshot.clone(),
+        name: args.name.clone(),
+        at: args.at,
         to: args.to.clone(),
         only: args.only.map(|only| match only {
             Only::Chat => Role::Chat,
             Only::Lorebook => Role::Lorebook,
         }),
         overwrite: args.overwrite,
+        queue: match (args.clear_queue, args.trim_queue) {
+            (true, _) => QueueChange::Clear,
+            (_, true) => QueueChange::Trim,
+            _ => QueueChange::Keep,
+        },
         dry_run: args.dry_run,
     };
     let report = ops::restore::restore(workspace, &options, &mut out.progress())?;
@@ -30,6 +39,27 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
     if report.kept {
         out.say("What was there is kept; `stvc undo` brings it back.");
     }
+    files(&report, out);
+    let written = report.files.iter().filter(|file| file.action == Action::Write).count();
+    told(&report, written, workspace, out);
+    if let Some(origin) = &report.origin {
+        made(origin, out);
+    }
+    state(&report, workspace, out);
+    if let Some(fork) = &report.fork {
+        out.object(&SnapshotLine::new(fork, &[]));
+    }
+    out.object(&RestoredLine::from(&report));
+    out.findings(&report.findings);
+    let counts = json!({
+        "written": written, "kept": report.files.len() - written, "dropped_operations": report.dropped_operations,
+        "dry_run": report.dry_run,
+    });
+    out.summary("restore", true, counts);
+    Ok(super::DONE)
+}
+
+fn files(report: &Report, out: &mut Out) {
     for file in &report.files {
         out.object(&FileLine::from(file));
         let (style, verb) = match (file.action, report.dry_run) {
@@ -47,12 +77,15 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
             size(file.bytes)
         ));
     }
-    let written = report.files.iter().filter(|file| file.action == Action::Write).count();
+}
+
+fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
     let snapshot = &report.snapshot;
+    let messages = report.origin.as_ref().map_or(snapshot.messages, |made| made.message as u64 + 1);
     let what = format!(
         "{}, {}, taken {}",
         name(&snapshot.timeline),
-        count(snapshot.messages, "message"),
+        count(messages, "message"),
         age(snapshot.time, workspace.now)
     );
     match (written, report.dry_run) {
@@ -66,8 +99,91 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
             clean(&report.root.display().to_string())
         )),
     }
-    out.findings(&report.findings);
-    let counts = json!({ "written": written, "kept": report.files.len() - written, "dry_run": report.dry_run });
-    out.summary("restore", true, counts);
-    Ok(super::DONE)
+    if let Some(fork) = &report.fork {
+        let book = fork.lorebook.as_deref().map_or_else(
+            || "it has no lorebook".to_owned(),
+            |book| format!("its lorebook is {}", paint(LOOK.name, clean(book))),
+        );
+        out.say(format!(
+            "It is a timeline of its own now, {}, snapshot {}; {book}.",
+            paint(LOOK.name, name(&fork.timeline)),
+            paint(LOOK.id, short(fork.id))
+        ));
+    }
+    if report.dropped_operations > 0 {
+        let verb = if report.dry_run { "would be dropped" } else { "dropped" };
+        let dropped = count(report.dropped_operations as u64, "operation");
+        out.say(format!("{dropped} {verb} from the lorebook's queue."));
+    }
+}
+
+/// What a writer who uses ST-Auto-Recap wants to know of the state.
+fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
+    // What was put together is told where it comes from, and has other recaps.
+    let Some(state) = report.state.as_ref().filter(|_| report.origin.is_none()) else { return };
+    let snapshot = &report.snapshot;
+    let called = report.tags.first().cloned().or_else(|| state.scene_break_name.clone());
+    let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
+    let recap = match state.running_recap_version {
+        Some(version) => {
+            let scenes = state.running_recap_scene_count.and_then(|n| u64::try_from(n).ok());
+            let scenes = scenes.map(|n| format!(" ({})", count(n, "scene"))).unwrap_or_default();
+            format!("v{version}{scenes}")
+        }
+        None => "none".into(),
+    };
+    out.say(format!("Checkpoint:     {}", clean(&called)));
+    out.say(format!("Running recap:  {recap}"));
+    if let Some(n) = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok()) {
+        out.say(format!("Combined recap: {}", count(n, "message")));
+    }
+    let taken = format!("{} ({})", date(snapshot.time), age(snapshot.time, workspace.now));
+    out.say(format!("Taken:          {taken}"));
+    if !state.queue_was_empty {
+        let active = count(state.active_operations, "operation");
+        out.say(format!("Queue:          {active} waited in it when this was taken"));
+    }
+}
+
+/// Where the parts of a state that was put together come from.
+pub fn made(origin: &Origin, out: &mut Out) {
+    let trimmed = &origin.trimmed;
+    if trimmed.versions_before > trimmed.versions_after {
+        let current =
+            trimmed.current_version.map_or_else(String::new, |n| format!(", v{n} in use"));
+        out.say(format!(
+            "Running recap: {} of {} versions had been written then{current}.",
+            trimmed.versions_after, trimmed.versions_before
+        ));
+    }
+    let Some((message, scene)) = &origin.scene else {
+        out.say("The chat had no lorebook.");
+        return;
+    };
+    let scene = scene.as_ref().map(|name| format!(" ({})", clean(name))).unwrap_or_default();
+    out.say(format!(
+        "Lorebook as noted at message {message}{scene}: {}, with an empty queue.",
+        count(origin.entries.len() as u64, "entry")
+    ));
+    for (n, book) in origin.books.iter().enumerate() {
+        let from = origin.entries.iter().filter(|entry| entry.filled_from == Some(n)).count();
+        let what = match book {
+            BookSource::Snapshot(id) => format!("snapshot {}", paint(LOOK.id, short(id))),
+            BookSource::Here => "the lorebook beside it".into(),
+        };
+        if from > 0 {
+            let entries = count(from as u64, "entry");
+            out.say(format!("  {entries}: what the note does not hold is from {what}"));
+        }
+    }
+    let alone = origin.entries.iter().filter(|entry| entry.filled_from.is_none()).count();
+    if alone > 0 {
+        let entries = count(alone as u64, "entry");
+        out.say(format!(
+            "  {entries}: found in no book; what the note does not hold is SillyTavern's default"
+        ));
+    }
+    for entry in &origin.entries {
+        out.object(&EntryLine::new(entry, origin));
+    }
 }

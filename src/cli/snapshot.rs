@@ -12,6 +12,11 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::
     let options = Options {
         timelines: args.timelines.clone(),
         at: args.at,
+        scenes: args.scenes,
+        template: args.scenes.then(|| args.template.clone()),
+        strict: args.strict,
+        wait: args.wait.map(|args::Wait(limit)| limit),
+        allow_active_queue: args.allow_active_queue,
         message: args.message.clone(),
         tag: args.tag.clone(),
         dry_run: args.dry_run,
@@ -26,16 +31,17 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::
         .iter()
         .filter(|outcome| matches!(outcome.result, Taken::New(..) | Taken::WouldBeNew(..)));
     let taken = taken.count();
-    let failed = report.failed();
-    let unchanged = report.timelines.len() - taken - failed;
+    let (failed, refused) = (report.failed(), report.refused());
+    let unchanged = report.timelines.len() - taken - failed - refused;
     let counts = json!({
-        "taken": taken, "unchanged": unchanged, "failed": failed, "dry_run": args.dry_run,
+        "taken": taken, "unchanged": unchanged, "failed": failed, "refused": refused, "dry_run": args.dry_run,
         "objects": report.objects, "bytes": report.bytes, "created_store": report.created_store, "deleted": report.deleted,
     });
-    out.summary("snapshot", failed == 0, counts);
-    Ok(match (failed, taken + unchanged) {
-        (0, _) => super::DONE,
-        (_, 0) => super::FAILED,
+    out.summary("snapshot", failed + refused == 0, counts);
+    Ok(match (failed, refused, taken + unchanged) {
+        (0, 0, _) => super::DONE,
+        (0, _, 0) => super::REFUSED,
+        (_, _, 0) => super::FAILED,
         _ => super::PARTLY,
     })
 }
@@ -90,6 +96,12 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                 }
                 out.object(&SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(true));
             }
+            Taken::Refused(why) => {
+                for finding in why {
+                    out.object(&json!({ "type": "failed", "timeline": outcome.timeline, "message": finding.message }));
+                }
+                out.findings(why);
+            }
             Taken::Failed(why) => {
                 if !out.is_json() {
                     out.error_line(&format!(
@@ -119,8 +131,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
     match (taken, report.timelines.len()) {
         (_, 0) if report.deleted == 0 => out.say("There are no chats here yet."),
-        (0, _) if report.failed() == 0 && tagged => {}
-        (0, _) if report.failed() == 0 => {
+        (0, _) if report.failed() + report.refused() == 0 && tagged => {}
+        (0, _) if report.failed() + report.refused() == 0 => {
             out.say(format!("Nothing changed in {}{rest}.", count(unchanged, "timeline")));
         }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),

@@ -10,7 +10,7 @@ use super::tree::{self, notes};
 use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use crate::ops::timelines::{Change, Report, Timeline};
 use crate::ops::{self, Workspace};
-use crate::rules::Level;
+use crate::rules::Finding;
 
 /// Every timeline.
 pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
@@ -111,19 +111,20 @@ fn messages(timeline: &Timeline) -> String {
     }
 }
 
+/// Whether a timeline could not be looked at. What is wrong inside of it is no failure of the command.
+fn is_unreadable(finding: &Finding) -> bool {
+    finding.code == "unreadable"
+}
+
 fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
     let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
     if command == "timelines" {
         // The listing is the answer; only what keeps a timeline from being read belongs here.
-        let errors: Vec<_> = report
-            .findings
-            .iter()
-            .filter(|finding| finding.level == Level::Error)
-            .cloned()
-            .collect();
-        out.findings(&errors);
+        let unread: Vec<_> =
+            report.findings.iter().filter(|finding| is_unreadable(finding)).cloned().collect();
+        out.findings(&unread);
     }
-    let unreadable = report.findings.iter().any(|finding| finding.level == Level::Error);
+    let unreadable = report.findings.iter().any(is_unreadable);
     let counts = json!({
         "timelines": report.timelines.len(), "new": of(Change::New), "changed": of(Change::Changed),
         "unchanged": of(Change::Unchanged), "deleted": of(Change::Deleted),

@@ -5,7 +5,7 @@ use super::json::{FileLine, OperationLine};
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, size};
-use crate::ops::restore::Action;
+use crate::ops::files::Action;
 use crate::ops::undo::Options;
 use crate::ops::{self, Workspace};
 

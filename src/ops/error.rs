@@ -55,10 +55,24 @@ pub enum Error {
         option: &'static str,
     },
     /// A rule forbids it; nothing was changed.
-    #[error("{}", finding.message)]
+    #[error("{}", findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "))]
     Refused {
         /// Which and why.
-        finding: Finding,
+        findings: Vec<Finding>,
+    },
+    /// The name for a restored chat is taken.
+    #[error("{path} is there already")]
+    NameTaken {
+        /// The file.
+        path: String,
+    },
+    /// The name for a restored chat is none.
+    #[error("{name:?} cannot be a chat's name: {why}")]
+    BadChatName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
     },
     /// A restore would overwrite files that hold something else.
     #[error("something else is there: {}", paths.join(", "))]
@@ -133,4 +147,11 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+}
+
+impl Error {
+    /// A rule forbids it.
+    pub(super) fn refused(finding: Finding) -> Self {
+        Self::Refused { findings: vec![finding] }
+    }
 }

@@ -100,7 +100,7 @@ pub fn import(
         return Ok(report);
     }
     if !options.dry_run {
-        let now = snapshot::snapshot(workspace, &snapshot::Options::default(), monitor)?;
+        let now = snapshot::snapshot(workspace, &snapshot::Options::as_it_is(), monitor)?;
         report.taken_first =
             now.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count();
     }
@@ -137,7 +137,7 @@ fn plan_without_store(
     let folder = tempfile::tempdir()
         .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
     let elsewhere = Workspace { store: Some(folder.path().join("store")), ..workspace.clone() };
-    snapshot::snapshot(&elsewhere, &snapshot::Options::default(), monitor)?;
+    snapshot::snapshot(&elsewhere, &snapshot::Options::as_it_is(), monitor)?;
     import(&elsewhere, options, monitor)
 }
 
@@ -240,7 +240,8 @@ impl<'a> Sorting<'a> {
         let candidate = &mut self.candidates[index];
         candidate.load_chats(lineage, &self.reader);
         let name = candidate.name.clone();
-        let state = State::chat_only(&name, &name.file(), &bytes);
+        let path = name.file();
+        let state = State::chat_only(&name, &path, &bytes);
         if !candidate.chats.insert(archive::write_chat(&state, &mut session.pack, &self.reader)?) {
             entry.outcome = Outcome::Known(name);
             return Ok(entry);

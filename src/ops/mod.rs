@@ -3,10 +3,13 @@
 //! Every verb is `fn verb(&Workspace, &Options, &mut dyn Monitor) -> Result<Report>`; a report is data, and the front end
 //! finds the words. What is wrong with the user's data is a finding in the report; an error is "could not do it".
 
+mod book_name;
 mod cache;
 pub mod check;
 pub mod diff;
+pub mod doctor;
 mod error;
+pub mod files;
 pub mod import;
 pub mod init;
 mod lineage;
@@ -14,6 +17,7 @@ pub mod log;
 mod needle;
 pub mod operations;
 mod owners;
+pub mod reconstruct;
 mod resolve;
 pub mod restore;
 pub mod search;
@@ -22,6 +26,7 @@ pub mod show;
 pub mod snapshot;
 mod survey;
 pub mod tag;
+pub mod time_true;
 pub mod timelines;
 pub mod tree;
 pub mod undo;

@@ -32,6 +32,16 @@ impl Follows {
         Self { parent: Some(head.id), tree: Some(head.tree), ..Self::default() }
     }
 
+    /// The snapshot that a timeline of its own begins with.
+    pub(super) fn fork(from: &Snapshot, shared: u64) -> Self {
+        Self {
+            parent: Some(from.id),
+            tree: Some(from.tree),
+            fork_at: Some(shared),
+            renamed_from: None,
+        }
+    }
+
     /// Where a new chat comes from.
     pub(super) fn origin(origin: Origin) -> Self {
         match origin {
@@ -182,6 +192,11 @@ impl<'a> Session<'a> {
         let Ok(tree) = Tree::open(&reader, head.tree) else { return false };
         let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
         !tree.messages().iter().any(|id| identities.of(*id).is_some_and(|id| now.contains(&id)))
+    }
+
+    /// Where this command leads a ref, if it does.
+    pub(super) fn moves_to(&self, name: &RefName) -> Option<ObjectId> {
+        self.moves.get(name)?.after
     }
 
     /// Let a branch or tag name a snapshot.

@@ -2,7 +2,7 @@
 
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{History, Snapshot, SnapshotId};
-use crate::store::{Effect, RefChange, RefName, Store};
+use crate::store::{Effect, ObjectId, RefChange, RefName, Store};
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -107,12 +107,22 @@ pub(super) fn free(store: &Store, name: &str) -> Result<RefName> {
 pub(super) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) -> Result<RefName> {
     let chat: String = snapshot.timeline.chat().chars().take(60).collect();
     let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
+    free_like(store, |_| None, &name, snapshot.id)
+}
+
+/// A tag of that name for `snapshot`, numbered if another one has it. `moving` tells where the command itself leads a ref.
+pub(super) fn free_like(
+    store: &Store,
+    moving: impl Fn(&RefName) -> Option<ObjectId>,
+    name: &str,
+    snapshot: SnapshotId,
+) -> Result<RefName> {
     let mut number = 1;
     loop {
-        let numbered = if number == 1 { name.clone() } else { format!("{name} ({number})") };
+        let numbered = if number == 1 { name.to_owned() } else { format!("{name} ({number})") };
         let tag = tag_ref(&numbered)?;
-        match store.ref_target(&tag)? {
-            Some(id) if id != snapshot.id.0 => number += 1,
+        match moving(&tag).or(store.ref_target(&tag)?) {
+            Some(id) if id != snapshot.0 => number += 1,
             _ => return Ok(tag),
         }
     }

@@ -3,15 +3,15 @@
 //! Nothing is guessed: a ref or file that changed since stops it before anything moves. What the operation made stays in the store,
 //! kept by a ref, so that the undoing can itself be undone.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::path::Path;
 
+use super::files::{self, FileAction, FilePlan};
 use super::operations::{self, Entry};
-use super::restore::{Action, FileAction};
 use super::{Error, Result, Workspace};
-use crate::archive::{Blake3, Contents, History, Snapshot, SnapshotId, Tree};
-use crate::st::{self, LibraryPath};
+use crate::archive::{Contents, History, Snapshot, SnapshotId, Tree};
+use crate::st::LibraryPath;
 use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
 
 /// What to take back.
@@ -33,13 +33,6 @@ pub struct Report {
     pub files: Vec<FileAction>,
     /// Whether it was only a plan.
     pub dry_run: bool,
-}
-
-/// One file as it shall be; `None`: not there.
-struct Planned {
-    path: LibraryPath,
-    now: Option<Vec<u8>>,
-    new: Option<Vec<u8>>,
 }
 
 /// Take an operation back.
@@ -77,17 +70,9 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
             effect.refs.push(RefChange { name, before, after: Some(lost) });
         }
         store.transact(lock, workspace.timestamp(), effect)?;
-        for file in &plan {
-            match (&file.now, &file.new) {
-                (now, Some(new)) if now.as_ref() != Some(new) => {
-                    st::write(&root, &file.path, new, now.as_deref())?;
-                }
-                (Some(now), None) => st::remove(&root, &file.path, now)?,
-                _ => {}
-            }
-        }
+        files::write(&root, &plan)?;
     }
-    let files = plan.iter().map(action).collect();
+    let files = plan.iter().map(FilePlan::action).collect();
     Ok(Report { operation, refs, files, dry_run: options.dry_run })
 }
 
@@ -135,17 +120,12 @@ fn choose(store: &Store, number: Option<u64>) -> Result<Operation> {
     }
 }
 
-fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<Planned>> {
+fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<FilePlan<'static>>> {
     let mut snapshots = HashMap::new();
     let mut plan = Vec::new();
     for change in &operation.files {
         let path = LibraryPath::parse(&change.path)?;
-        let full = path.under(root);
-        let now = match fs::read(&full) {
-            Ok(bytes) => Some(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(source) => return Err(st::Error::Io { path: full, source }.into()),
-        };
+        let now = files::read(root, &path)?;
         let written = bytes_of(store, change.after.as_ref(), &path, &mut snapshots)?;
         let new = bytes_of(store, change.before.as_ref(), &path, &mut snapshots)?;
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
@@ -155,7 +135,7 @@ fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<P
                 what: change.path.clone(),
             });
         }
-        plan.push(Planned { path, now, new });
+        plan.push(FilePlan { path, now, new: new.map(Cow::Owned), stored_in: None });
     }
     Ok(plan)
 }
@@ -197,19 +177,4 @@ fn reversed(files: &[FileChange]) -> Vec<FileChange> {
         after: change.before.clone(),
     };
     files.iter().map(reverse).collect()
-}
-
-fn action(file: &Planned) -> FileAction {
-    let bytes = file.new.as_ref().or(file.now.as_ref()).map_or(&[][..], Vec::as_slice);
-    FileAction {
-        path: file.path.clone(),
-        action: match (&file.now, &file.new) {
-            (now, new) if now == new => Action::Keep,
-            (_, Some(_)) => Action::Write,
-            (_, None) => Action::Delete,
-        },
-        bytes: bytes.len() as u64,
-        blake3: Blake3::of(bytes),
-        replaces: file.now.is_some() && file.new.is_some() && file.now != file.new,
-    }
 }

@@ -1,96 +1,104 @@
-//! What is odd about a timeline's files as they were read. None of it keeps them from being stored: bytes are bytes.
+//! What is odd about a timeline's own files, as they were read or as they were stored. None of it keeps them from being stored: bytes are bytes.
 
 use std::ops::Range;
 
-use super::{Finding, Level};
-use crate::st::{Captured, Chat, Raw, broken_lines, cut};
+use super::{Finding, chat, lorebook, queue, recap, registry, scenes};
+use crate::archive::{Contents, Role};
+use crate::st::{self, Captured, Chat, Raw, TimelineName};
 
 /// All findings about `captured`, whose chat is `chat`. Of its messages only those in `fresh` are looked at: a save changes few, and what was found before was
 /// said before.
 pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) -> Vec<Finding> {
-    let mut findings = chat_findings(captured, chat, fresh);
-    findings.extend(lorebook_findings(captured));
-    findings
+    let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
+    findings(&Parts {
+        timeline: &captured.name,
+        chat,
+        chat_path: captured.chat.path.as_str(),
+        metadata: st::metadata(chat, &captured.name, group),
+        lorebook: captured.lorebook.as_ref().map(|book| Bound {
+            name: &book.name,
+            file: book.file.as_ref().map(|file| (file.path.as_str(), file.bytes.as_slice())),
+        }),
+        fresh,
+    })
+}
+
+/// The same about a snapshot that was rebuilt.
+pub fn stored(
+    timeline: &TimelineName,
+    contents: &Contents,
+    fresh: &[Range<usize>],
+) -> Vec<Finding> {
+    let chat = contents.chat();
+    let group = contents.bytes(Role::Group);
+    let file = contents.files.iter().find(|file| file.role == Role::Lorebook);
+    let name = contents.manifest.file(Role::Lorebook).and_then(|record| record.name.clone());
+    let name = name.or_else(|| st::bound_lorebook(&chat, timeline, group));
+    findings(&Parts {
+        timeline,
+        chat: &chat,
+        chat_path: timeline.file().as_str(),
+        metadata: st::metadata(&chat, timeline, group),
+        lorebook: name.as_deref().map(|name| Bound {
+            name,
+            file: file.map(|file| (file.path.as_str(), file.bytes.as_slice())),
+        }),
+        fresh,
+    })
 }
 
 /// Every message.
 pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
 
-fn chat_findings(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) -> Vec<Finding> {
-    let path = captured.chat.path.as_str();
-    let mut findings = Vec::new();
-    let warn = |code, message: String| Finding::new(code, Level::Warning, path, message);
-    if captured.chat.bytes.is_empty() {
-        findings.push(
-            warn("chat-empty", "the chat file is empty".into())
-                .remedy(format!("an earlier state may be in the store: stvc log {path:?}")),
-        );
-        return findings;
-    }
-    if captured.chat.bytes.starts_with(b"\xef\xbb\xbf") {
-        findings.push(
-            warn("chat-bom", "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it".into())
-                .remedy("save the file as UTF-8 without a byte order mark"),
-        );
-    } else if let Some(header) = chat.header
-        && Raw::parse(header).is_none_or(|header| !header.is_object())
-    {
-        findings.push(
-            warn(
-                "chat-header-broken",
-                "line 1, the header, cannot be read; SillyTavern loses the chat's metadata".into(),
-            )
-            .remedy("mend line 1, or restore an earlier snapshot"),
-        );
-    }
-    let first_line = if chat.header.is_some() { 2 } else { 1 };
-    let broken: Vec<_> = fresh.iter().flat_map(|range| broken_lines(chat, range.clone())).collect();
-    if !broken.is_empty() {
-        let lines: Vec<_> =
-            broken.iter().take(5).map(|index| (index + first_line).to_string()).collect();
-        let more = broken.len().saturating_sub(lines.len());
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        findings.push(
-            warn(
-                "chat-line-broken",
-                format!(
-                    "line {}{more} cannot be read; SillyTavern drops such lines silently",
-                    lines.join(", ")
-                ),
-            )
-            .remedy("mend the line in a text editor, or restore an earlier snapshot"),
-        );
-    }
-    findings
+/// What the rules look at.
+pub(super) struct Parts<'a> {
+    pub timeline: &'a TimelineName,
+    pub chat: &'a Chat<'a>,
+    pub chat_path: &'a str,
+    pub metadata: Option<Raw<'a>>,
+    pub lorebook: Option<Bound<'a>>,
+    /// The messages to look at.
+    pub fresh: &'a [Range<usize>],
 }
 
-fn lorebook_findings(captured: &Captured) -> Option<Finding> {
-    let book = captured.lorebook.as_ref()?;
-    let subject = captured.name.as_str();
-    let Some(file) = &book.file else {
-        let message =
-            format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", book.name);
-        return Some(Finding::new("lorebook-missing", Level::Warning, subject, message).remedy(
-            "restore it from a snapshot that has it, or choose another lorebook for the chat",
-        ));
-    };
-    let root = Raw::parse(&file.bytes);
-    let entries = root.and_then(|root| root.get("entries")).filter(Raw::is_object);
-    let whole = cut(&file.bytes).entries.is_empty();
-    match entries {
-        Some(entries) if whole && entries.members().is_some_and(|members| !members.is_empty()) => {
-            let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
-            Some(Finding::new("lorebook-key-repeated", Level::Warning, file.path.as_str(), message))
-        }
-        Some(_) => None,
-        None => Some(
-            Finding::new(
-                "lorebook-broken",
-                Level::Warning,
-                file.path.as_str(),
-                "it is not a readable lorebook; it is stored as one piece",
-            )
-            .remedy("mend the file, or restore an earlier snapshot"),
-        ),
+/// The lorebook that is bound to the chat.
+pub(super) struct Bound<'a> {
+    pub name: &'a str,
+    /// Path and bytes; none if it is missing.
+    pub file: Option<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Parts<'a> {
+    /// The line of the message that SillyTavern gives that number: it skips blank lines. The place among the lines, and the line.
+    pub fn message(&self, number: i64) -> Option<(usize, &'a [u8])> {
+        let lines = self.chat.messages.iter().copied().enumerate();
+        let mut lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+        lines.nth(usize::try_from(number).ok()?)
     }
+
+    /// Whether there is no such message because the chat is shorter.
+    pub fn is_past_end(&self, number: i64) -> bool {
+        // Nearly always there are no blank lines, and then no line need be looked at.
+        number >= 0 && number >= self.chat.message_count() as i64
+    }
+
+    /// Whether a line is to be looked at.
+    pub fn is_fresh(&self, place: usize) -> bool {
+        self.fresh.iter().any(|range| range.contains(&place))
+    }
+}
+
+fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+    let mut findings = chat::findings(parts);
+    findings.extend(scenes::findings(parts));
+    findings.extend(recap::findings(parts));
+    findings.extend(lorebook::names(parts));
+    let (book, found) = lorebook::read(parts);
+    findings.extend(found);
+    if let Some(book) = &book {
+        findings.extend(lorebook::findings(book));
+        findings.extend(registry::findings(parts, book));
+        findings.extend(queue::findings(parts, book));
+    }
+    findings
 }

@@ -1,5 +1,9 @@
 //! One result of a rule.
 
+use std::fmt::Display;
+
+use super::catalogue;
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -38,13 +42,18 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without a remedy.
+    /// A finding without a remedy. Its code and level stand in [`catalogue`](super::CATALOGUE).
     pub fn new(
         code: &'static str,
         level: Level,
         subject: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
+        debug_assert!(
+            catalogue::knows(code, level),
+            "{code} ({}) is missing in src/rules/catalogue.rs",
+            level.as_str()
+        );
         Self { code, level, subject: subject.into(), message: message.into(), remedy: None }
     }
 
@@ -53,4 +62,44 @@ impl Finding {
         self.remedy = Some(remedy.into());
         self
     }
+}
+
+/// How many characters of a user's text stand in a message.
+const BRIEF: usize = 80;
+
+/// The beginning of a text that may be very long.
+pub(super) fn brief(text: &str) -> String {
+    match text.char_indices().nth(BRIEF) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The first few of a list, and how many more there are.
+pub(super) fn listed<T: Display>(items: &[T]) -> String {
+    let shown: Vec<_> = items.iter().take(5).map(T::to_string).collect();
+    format!("{}{}", shown.join(", "), more(items.len(), shown.len()))
+}
+
+/// ` and 3 more`, if there are more than are shown.
+pub(super) fn more(all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        rest => format!(" and {rest} more"),
+    }
+}
+
+/// How many findings of one kind are told one by one.
+const FEW: usize = 20;
+
+/// A list that would fill screens, cut short; its last finding says so.
+pub(super) fn few(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let rest = findings.len().saturating_sub(FEW);
+    if rest > 0 {
+        findings.truncate(FEW);
+        if let Some(last) = findings.last_mut() {
+            last.message.push_str(&format!("; and {rest} more such findings"));
+        }
+    }
+    findings
 }

@@ -2,8 +2,22 @@
 
 mod alarms;
 mod captured;
+mod catalogue;
+mod chat;
+mod checkpoint;
 mod finding;
+mod library;
+mod lorebook;
+mod queue;
+mod recap;
+mod registry;
+mod restored;
+mod scenes;
 
 pub use alarms::{Passage, alarm};
-pub use captured::{ALL, captured};
+pub use captured::{ALL, captured, stored};
+pub use catalogue::{CATALOGUE, Rule, findings_page, rules};
+pub use checkpoint::{Point, queue_active, readiness, recap_from_future, strictly};
 pub use finding::{Finding, Level};
+pub use library::{BoundBook, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
+pub use restored::restored;

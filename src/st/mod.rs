@@ -6,21 +6,26 @@
 pub mod auto_recap;
 mod backups;
 mod capture;
+mod card;
 mod chat;
 mod discover;
 mod error;
 mod group_edit;
 mod groups;
+mod isolate;
 pub mod json;
 mod library;
 mod lorebook;
 mod metadata;
 mod name;
 mod read_file;
+mod references;
 mod sanitize;
 mod send_date;
 #[cfg(test)]
 mod tests;
+mod timed_effects;
+mod users;
 mod write;
 
 pub use backups::{Backup, list_backups};
@@ -29,11 +34,18 @@ pub use chat::{Chat, Message, MessageText, broken_lines, text_of};
 pub use error::{Error, Result};
 pub use group_edit::{list_in_group, set_group_metadata};
 pub use groups::Groups;
+pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
 pub use library::{Library, Scan};
-pub use lorebook::{Cut, FillError, cut, entries, entry_comment, entry_uid, fill, fill_cut};
+pub use lorebook::{
+    Cut, EntryFields, FillError, cut, entries, entry_comment, entry_fields, entry_uid, fill,
+    fill_cut, uid_text,
+};
 pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
+pub use references::{Reference, References, User};
 pub use sanitize::sanitize;
 pub use send_date::send_time;
+pub use timed_effects::{Renamed, effect_hash, rename_effects};
+pub use users::{lorebook_of, users_of_lorebook};
 pub use write::{remove, write};

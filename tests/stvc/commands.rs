@@ -342,7 +342,8 @@ fn the_demo_shows_the_whole_round_trip() {
     $ stvc log --graph
     $ stvc diff 'Tide Office~1' 'Tide Office'
     $ stvc restore 'Tide Office'
-    $ stvc restore 'Tide Office~1' --overwrite
+    $ stvc restore 'Tide Office~1' --as 'The bell never rang'
+    $ stvc restore 'Tide Office~1' --overwrite --only chat
     $ stvc check
     ");
     assert!(answer.stdout.contains("the restored files are the same to the byte"));

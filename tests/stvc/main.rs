@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+mod recap_library;
 
 mod bad_input;
 mod commands;
@@ -14,6 +15,7 @@ mod diff;
 mod diff_apply;
 mod diff_forms;
 mod docs;
+mod findings;
 mod folders;
 mod format;
 mod full_disk;

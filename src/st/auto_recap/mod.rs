@@ -5,15 +5,17 @@
 
 mod names;
 mod queue;
+mod queue_edit;
 mod recap;
 mod registry;
 mod scene;
 
-pub use names::{book_segment, fork_book_name, is_fork_book};
-pub use queue::{Activity, Operation, QUEUE, QueueEntry, queue_activity, queues};
+pub use names::{book_segment, fork_book_name, is_book_of, is_fork_book};
+pub use queue::{Activity, Operation, QUEUE, QueueEntry, queue_activity, queue_operations, queues};
+pub use queue_edit::{clear_queue, trim_queue};
 pub use recap::{
     CachedItem, CombinedRecap, RecapVersion, RunningRecap, attached_lorebook, checkpoint_state,
     combined_recap, lorebook_map, registry_cache, running_recap,
 };
-pub use registry::{REGISTRY_PREFIX, Registry, RegistryItem, registries};
+pub use registry::{REGISTRY_PREFIX, Registry, RegistryItem, registries, registry_items};
 pub use scene::{Scene, scene, scene_breaks};

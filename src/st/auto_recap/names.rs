@@ -35,6 +35,19 @@ pub fn fork_book_name(book: &str, known: &[&str], chat: &str) -> Option<String> 
     })
 }
 
+/// Whether a lorebook that is called by the extension's template is called after `chat`; none if it is not called so.
+pub fn is_book_of(book: &str, chat: &str) -> Option<bool> {
+    let rest = book.strip_prefix(PREFIX)?;
+    // A character that no file name may have is a space in one name and missing in the other.
+    let packed = |name: &str| name.split_whitespace().collect::<String>();
+    let chat = packed(&book_segment(chat));
+    Some(
+        [rest, without_number(rest)]
+            .iter()
+            .any(|rest| packed(&book_segment(rest)).ends_with(&chat)),
+    )
+}
+
 /// Whether a lorebook is called as those that the extension, or a plan of it, makes for chats and their forks.
 pub fn is_fork_book(name: &str) -> bool {
     name.starts_with(PREFIX) || name.contains("_checkpoint_")

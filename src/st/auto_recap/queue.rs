@@ -43,6 +43,13 @@ pub struct Activity {
     pub retrying: u64,
 }
 
+impl Operation {
+    /// Whether it is still to be done.
+    pub fn is_active(&self) -> bool {
+        matches!(self.status.as_str(), "pending" | "in_progress" | "retrying")
+    }
+}
+
 impl Activity {
     /// All of them.
     pub fn total(&self) -> u64 {
@@ -63,7 +70,7 @@ pub fn queues(book: &[u8]) -> Vec<QueueEntry<'_>> {
         .map(|(key, entry)| QueueEntry {
             key: key.to_string_lossy(),
             entry,
-            operations: operations(entry),
+            operations: queue_operations(entry.get("content")),
         })
         .collect()
 }
@@ -82,13 +89,16 @@ pub fn queue_activity(book: &[u8]) -> Activity {
     activity
 }
 
-fn operations(entry: Raw<'_>) -> Option<Vec<Operation>> {
-    let content = entry.get("content").map(|content| content.string()).unwrap_or_default()?;
+/// The operations in the content of a queue's entry; none if it cannot be read. The extension takes what is not there for empty.
+pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
+    let Some(content) = content.filter(Raw::truthy) else { return Some(Vec::new()) };
+    let content = content.string()?;
     if content.trim().is_empty() {
         return Some(Vec::new());
     }
-    let queue = Raw::parse_str(&content)?.get("queue")?.items()?;
-    Some(queue.into_iter().map(operation).collect())
+    let root = Raw::parse_str(&content).filter(Raw::is_object)?;
+    let Some(queue) = root.get("queue").filter(Raw::truthy) else { return Some(Vec::new()) };
+    Some(queue.items()?.into_iter().map(operation).collect())
 }
 
 /// Read one operation.

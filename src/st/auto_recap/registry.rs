@@ -42,13 +42,14 @@ pub fn registries(book: &[u8]) -> Vec<Registry> {
             Some(Registry {
                 key: key.to_string_lossy(),
                 kind: kind.to_owned(),
-                items: items(entry.get("content")),
+                items: registry_items(entry.get("content")),
             })
         })
         .collect()
 }
 
-fn items(content: Option<Raw<'_>>) -> Result<Vec<RegistryItem>, &'static str> {
+/// What the content of a registry's entry lists, or why it cannot be read.
+pub fn registry_items(content: Option<Raw<'_>>) -> Result<Vec<RegistryItem>, &'static str> {
     let Some(content) = content else { return Ok(Vec::new()) };
     let text = content.string().ok_or("its content is no text")?;
     let trimmed = text.trim();
@@ -59,7 +60,8 @@ fn items(content: Option<Raw<'_>>) -> Result<Vec<RegistryItem>, &'static str> {
         return json_items(trimmed);
     }
     let items: Vec<_> = text.lines().filter_map(line_item).collect();
-    if items.is_empty() && !trimmed.starts_with("[Registry") {
+    let head = trimmed.get(..9).is_some_and(|head| head.eq_ignore_ascii_case("[Registry"));
+    if items.is_empty() && !head {
         return Err("it has neither the head of a registry nor any line of one");
     }
     Ok(items)

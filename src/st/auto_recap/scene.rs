@@ -1,7 +1,7 @@
 //! Scenes: what ST-Auto-Recap notes on the message that ends one.
 
 use super::super::chat::{Chat, Message};
-use super::super::json::Raw;
+use super::super::json::{Key, Raw};
 
 /// What a message carries of the extension.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +43,15 @@ impl<'a> Scene<'a> {
 
     /// The scene's recap, which is a text that holds JSON, or plain words in old chats.
     pub fn recap(&self) -> Option<String> {
-        let text = |key: &str| self.raw.get(key)?.string();
-        let found = text("scene_recap_memory").filter(|text| !text.trim().is_empty());
-        found.or_else(|| text("scene_break_recap").filter(|text| !text.trim().is_empty()))
+        self.recap_text().map(Key::into_string_lossy)
+    }
+
+    fn recap_text(&self) -> Option<Key> {
+        let text = |key: &str| {
+            let text = Key::decode(self.raw.get(key)?.as_bytes())?;
+            (!text.as_bytes().trim_ascii().is_empty()).then_some(text)
+        };
+        text("scene_recap_memory").or_else(|| text("scene_break_recap"))
     }
 
     /// The recap's versions; none if that is no list.
@@ -65,6 +71,11 @@ impl<'a> Scene<'a> {
     /// The hash that the extension keeps of the recap.
     pub fn hash(&self) -> Option<String> {
         self.raw.get("scene_recap_hash")?.string()
+    }
+
+    /// The hash that the recap has: the extension's own, of the text as JavaScript sees it.
+    pub fn recap_hash(&self) -> Option<String> {
+        self.recap_text().map(|text| hash(&text.units()))
     }
 
     /// What is noted about the version in use.
@@ -94,4 +105,28 @@ impl<'a> Scene<'a> {
     pub fn timestamp(&self) -> Option<i64> {
         self.metadata()?.get("timestamp")?.integer()
     }
+}
+
+/// `h * 31 + unit` in 32 bits over the trimmed text; its absolute value in base 36.
+fn hash(units: &[u16]) -> String {
+    let begin = units.iter().position(|unit| !is_space(*unit)).unwrap_or(units.len());
+    let end = units.iter().rposition(|unit| !is_space(*unit)).map_or(begin, |last| last + 1);
+    let step = |hash: i32, unit: &u16| hash.wrapping_mul(31).wrapping_add(i32::from(*unit));
+    let mut rest = units[begin..end].iter().fold(0, step).unsigned_abs();
+    let mut digits = Vec::new();
+    loop {
+        digits.extend(char::from_digit(rest % 36, 36));
+        rest /= 36;
+        if rest == 0 {
+            return digits.iter().rev().collect();
+        }
+    }
+}
+
+/// What JavaScript's `trim` takes away.
+fn is_space(unit: u16) -> bool {
+    matches!(
+        unit,
+        0x09..=0x0D | 0x20 | 0xA0 | 0x1680 | 0x2000..=0x200A | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000 | 0xFEFF
+    )
 }

@@ -38,6 +38,32 @@ impl Key {
         self.clone().into_string_lossy()
     }
 
+    /// The UTF-16 units, as JavaScript counts them.
+    pub fn units(&self) -> Vec<u16> {
+        if let Ok(text) = str::from_utf8(&self.0) {
+            return text.encode_utf16().collect();
+        }
+        let mut units = Vec::with_capacity(self.0.len());
+        let mut rest = self.0.as_slice();
+        while let Some((lead, _)) = rest.split_first() {
+            let (length, first) = match lead {
+                0x00..=0x7F => (1, u32::from(*lead)),
+                0x80..=0xDF => (2, u32::from(lead & 0x1F)),
+                0xE0..=0xEF => (3, u32::from(lead & 0x0F)),
+                0xF0..=0xFF => (4, u32::from(lead & 0x07)),
+            };
+            let (this, after) = rest.split_at(length.min(rest.len()));
+            let c = this[1..].iter().fold(first, |c, byte| c << 6 | u32::from(byte & 0x3F));
+            match char::from_u32(c) {
+                Some(c) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
+                // A surrogate is its own unit.
+                None => units.push(c as u16),
+            }
+            rest = after;
+        }
+        units
+    }
+
     /// [`to_string_lossy`](Self::to_string_lossy) without a copy.
     pub fn into_string_lossy(self) -> String {
         String::from_utf8(self.0).unwrap_or_else(|error| {

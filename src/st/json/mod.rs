@@ -7,12 +7,15 @@
 mod edit;
 mod key;
 mod scan;
+mod stringify;
 
 pub use edit::{Edits, item_spans, member_spans};
 pub use key::Key;
 pub(super) use scan::for_members;
 use serde_json::value::RawValue;
 use std::ops::Range;
+pub use stringify::stringify;
+pub(super) use stringify::{quote, stringify_members};
 
 /// One JSON value as it stands in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

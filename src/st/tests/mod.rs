@@ -7,7 +7,9 @@ mod json;
 mod lorebook;
 mod metadata;
 mod names;
+mod references;
 mod scan;
+mod timed_effects;
 mod write;
 
 use std::fs;

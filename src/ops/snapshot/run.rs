@@ -1,228 +1,58 @@
-//! Take snapshots: of every timeline that changed, or of the named ones.
-//!
-//! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A timeline that cannot be read
-//! does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
+//! One command's snapshots in the making.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
-use super::cache::Cache;
-use super::lineage::{Lineage, Newcomer, Origin, order};
-use super::session::{Follows, Session};
-use super::{Error, Result, Workspace, resolve, survey};
-use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier, branch, history};
+use super::{Options, Outcome, Report, Taken, cut, gate};
+use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier, branch};
+use crate::ops::cache::Cache;
+use crate::ops::lineage::{Lineage, Newcomer, Origin, order};
+use crate::ops::session::{Follows, Session};
+use crate::ops::{Error, Result, Workspace, resolve, survey};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
-use crate::st::{self, Captured, Chat, Disk, Library, Scan, TimelineName};
+use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
 use crate::store::{Lock, RefName, Store};
-
-/// What to take.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Timelines by name; none: every one that changed.
-    pub timelines: Vec<String>,
-    /// Cut after this message.
-    pub at: Option<usize>,
-    /// The user's words for it.
-    pub message: Option<String>,
-    /// A tag for it.
-    pub tag: Option<String>,
-    /// Only say what would be done.
-    pub dry_run: bool,
-}
-
-/// What was taken.
-#[derive(Default)]
-pub struct Report {
-    /// The timelines that were looked at, in order.
-    pub timelines: Vec<Outcome>,
-    /// What was noticed about them.
-    pub findings: Vec<Finding>,
-    /// How many timelines have snapshots but no file any more; counted when no chat was named.
-    pub deleted: usize,
-    /// Whether the store was made for it.
-    pub created_store: bool,
-    /// How many objects were written.
-    pub objects: usize,
-    /// How many bytes they take.
-    pub bytes: u64,
-}
-
-impl Report {
-    /// How many timelines could not be taken.
-    pub fn failed(&self) -> usize {
-        self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Failed(_))).count()
-    }
-}
-
-/// What became of one timeline.
-pub struct Outcome {
-    /// Which.
-    pub timeline: String,
-    /// What.
-    pub result: Taken,
-}
-
-/// What became of a timeline.
-pub enum Taken {
-    /// A new snapshot, and its tags.
-    New(Box<Snapshot>, Vec<String>),
-    /// A new snapshot that a dry run did not write: its message count, and how many the newest one has.
-    WouldBeNew(u64, Option<u64>),
-    /// The newest snapshot already is this state.
-    Unchanged(Box<Snapshot>, Vec<String>),
-    /// It could not be read.
-    Failed(String),
-}
-
-/// Take snapshots.
-pub fn snapshot(
-    workspace: &Workspace,
-    options: &Options,
-    monitor: &mut dyn Monitor,
-) -> Result<Report> {
-    let library = workspace.library()?;
-    let scan = library.scan()?;
-    let existing = workspace.find_store()?;
-    let names = select(options, &library, &scan, existing.as_ref())?;
-    if options.at.is_some() && names.len() != 1 {
-        return Err(Error::NeedsOneTimeline { option: "--at" });
-    }
-    if options.tag.is_some() && names.len() != 1 {
-        return Err(Error::NeedsOneTimeline { option: "--tag" });
-    }
-    // Whoever asks for one chat is not told of another.
-    let findings = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };
-    let mut report = Report { findings, ..Report::default() };
-    for finding in &report.findings {
-        let failed = Taken::Failed(finding.message.clone());
-        report.timelines.push(Outcome { timeline: finding.subject.clone(), result: failed });
-    }
-    if options.dry_run {
-        return plan(existing.as_ref(), &library, &scan, &names, options, report, monitor);
-    }
-    report.created_store = existing.is_none();
-    let store = match existing {
-        Some(store) => store,
-        None => Store::create(&workspace.store_path()?)?,
-    };
-    let lock = workspace.lock(&store)?;
-    let tag = match &options.tag {
-        Some(name) => Some(super::tag::free(&store, name)?),
-        None => None,
-    };
-    let mut run = Run {
-        store: &store,
-        library: &library,
-        scan: &scan,
-        options,
-        session: Session::new(workspace, &store, options.message.as_deref()),
-        cache: Some(Cache::load(&store)),
-        lineage: None,
-        report,
-        mend: store.is_marked_damaged(),
-    };
-    run.take(&names, monitor)?;
-    if let Some(tag) = &tag {
-        run.tag(|_| Ok(tag.clone()))?;
-    } else if options.at.is_some() {
-        run.tag(|snapshot| super::tag::free_for(&store, snapshot, options.at))?;
-    }
-    run.finish(&lock)
-}
-
-fn select(
-    options: &Options,
-    library: &Library,
-    scan: &Scan,
-    store: Option<&Store>,
-) -> Result<Vec<TimelineName>> {
-    if options.timelines.is_empty() {
-        return Ok(scan.timelines.clone());
-    }
-    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
-    let mut names = Vec::new();
-    for text in &options.timelines {
-        let name = match resolve::timeline(text, Some(library), &here) {
-            // Perhaps it is stored but its file is gone: then say that.
-            Err(Error::NoSuchTimeline { name }) => match store {
-                Some(store) => {
-                    let stored =
-                        history::heads(store)?.into_iter().map(|head| head.timeline).collect();
-                    resolve::timeline(&name, Some(library), &stored)?
-                }
-                None => return Err(Error::NoSuchTimeline { name }),
-            },
-            other => other?,
-        };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    Ok(names)
-}
-
-fn unreadable(scan: &Scan) -> Vec<Finding> {
-    let finding = |(subject, why): &(String, String)| {
-        Finding::new("unreadable", Level::Error, subject, why)
-            .remedy("check its name and permissions; it was not stored")
-    };
-    scan.unreadable.iter().map(finding).collect()
-}
-
-fn plan(
-    store: Option<&Store>,
-    library: &Library,
-    scan: &Scan,
-    names: &[TimelineName],
-    options: &Options,
-    mut report: Report,
-    monitor: &mut dyn Monitor,
-) -> Result<Report> {
-    // A checkpoint at a message needs the files, changed or not.
-    let mut cache = store.filter(|_| options.at.is_none()).map(Cache::load);
-    monitor.begin("looking at timelines", Some(names.len() as u64));
-    for name in names {
-        let result = match survey::look(store, library, &scan.groups, name, &mut cache) {
-            Err(error) => Taken::Failed(error.to_string()),
-            Ok(look) => match (look.unchanged && options.at.is_none(), look.head, look.captured) {
-                (true, Some(head), _) => Taken::Unchanged(Box::new(head), Vec::new()),
-                (_, head, Some(captured)) => {
-                    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-                    report.findings.extend(rules::captured(&captured, &chat, rules::ALL));
-                    let messages = match options.at {
-                        Some(at) => cut(&captured, at)?.1,
-                        None => chat.message_count() as u64,
-                    };
-                    Taken::WouldBeNew(messages, head.map(|head| head.messages))
-                }
-                (_, _, None) => Taken::Failed("its files were not read".into()),
-            },
-        };
-        report.timelines.push(Outcome { timeline: name.to_string(), result });
-        monitor.advance(1);
-    }
-    Ok(report)
-}
 
 /// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
 const KEPT_BYTES: usize = 16 << 20;
 
 /// One command in the making.
-struct Run<'a> {
-    store: &'a Store,
+pub(super) struct Run<'a> {
+    pub(super) store: &'a Store,
     library: &'a Library,
     scan: &'a Scan,
-    options: &'a Options,
-    session: Session<'a>,
+    pub(super) options: &'a Options,
+    pub(super) session: Session<'a>,
     cache: Option<Cache>,
     lineage: Option<Lineage>,
-    report: Report,
+    pub(super) report: Report,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
 }
 
-impl Run<'_> {
-    fn take(&mut self, names: &[TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        workspace: &'a Workspace,
+        store: &'a Store,
+        library: &'a Library,
+        scan: &'a Scan,
+        options: &'a Options,
+        report: Report,
+    ) -> Self {
+        Self {
+            store,
+            library,
+            scan,
+            options,
+            session: Session::new(workspace, store, options.message.as_deref()),
+            cache: Some(Cache::load(store)),
+            lineage: None,
+            report,
+            mend: store.is_marked_damaged(),
+        }
+    }
+
+    pub(super) fn take(&mut self, names: &[TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
         monitor.begin("taking snapshots", Some(names.len() as u64));
         let mut new = Vec::new();
         for name in names {
@@ -264,6 +94,9 @@ impl Run<'_> {
                 Ok(Taken::Unchanged(Box::new(head), Vec::new()))
             }
             head => {
+                if let Some(refused) = self.refused(&captured, None) {
+                    return Ok(refused);
+                }
                 let state = State::of(&captured);
                 let alarm = head.as_ref().and_then(|head| self.session.alarm(&state, head));
                 self.report.findings.extend(alarm);
@@ -338,6 +171,9 @@ impl Run<'_> {
         captured: &Captured,
         lineage: &mut Lineage,
     ) -> Result<Taken> {
+        if let Some(refused) = self.refused(captured, None) {
+            return Ok(refused);
+        }
         let follows = Follows::origin(lineage.origin(&newcomer));
         let taken = self.store_state(captured, &State::of(captured), follows)?;
         if let Taken::New(snapshot, _) = &taken {
@@ -361,15 +197,33 @@ impl Run<'_> {
         Ok(Taken::New(Box::new(snapshot), Vec::new()))
     }
 
+    /// Whether a rule forbids it. What the rules only warn of is said.
+    fn refused(&mut self, captured: &Captured, at: Option<usize>) -> Option<Taken> {
+        let verdict = gate::judge(self.options, captured, at);
+        if !verdict.refused.is_empty() {
+            return Some(Taken::Refused(verdict.refused));
+        }
+        self.report.findings.extend(verdict.warnings);
+        None
+    }
+
     /// The state up to a message. Its branch stays where it is; the caller gives it a tag.
-    fn checkpoint(
+    pub(super) fn checkpoint(
         &mut self,
         captured: &Captured,
         at: usize,
         head: Option<&Snapshot>,
     ) -> Result<Taken> {
         let (joined, _) = cut(captured, at)?;
-        let state = State::cut(captured, at, &joined);
+        let said = self.report.findings.len();
+        if let Some(refused) = self.refused(captured, Some(at)) {
+            return Ok(refused);
+        }
+        let mut state = State::cut(captured, at, &joined);
+        if let Some(noted) = &mut state.manifest.checkpoint {
+            let warned = self.report.findings[said..].iter().map(|finding| finding.code.to_owned());
+            noted.warnings = warned.collect();
+        }
         let follows = match head {
             Some(head) => self.session.closest(&state, head)?,
             None => {
@@ -400,13 +254,13 @@ impl Run<'_> {
         Ok(tagged.into_iter().find(same).or_else(|| follows.same_as(state, self.store)))
     }
 
-    fn capture(&self, name: &TimelineName) -> Result<Captured> {
+    pub(super) fn capture(&self, name: &TimelineName) -> Result<Captured> {
         Ok(st::capture(self.library, &self.scan.groups, name, &Disk)?)
     }
 
     /// Note what became of a timeline. A timeline that cannot be read is one that failed; a store that cannot be written and a rule
     /// that refuses stop the command.
-    fn record(&mut self, name: &TimelineName, result: Result<Taken>) -> Result<()> {
+    pub(super) fn record(&mut self, name: &TimelineName, result: Result<Taken>) -> Result<()> {
         let result = match result {
             Ok(taken) => taken,
             Err(Error::St(error)) => Taken::Failed(error.to_string()),
@@ -417,7 +271,7 @@ impl Run<'_> {
     }
 
     /// Tag every snapshot of this command.
-    fn tag(&mut self, name: impl Fn(&Snapshot) -> Result<RefName>) -> Result<()> {
+    pub(super) fn tag(&mut self, name: impl Fn(&Snapshot) -> Result<RefName>) -> Result<()> {
         for outcome in &mut self.report.timelines {
             if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =
                 &mut outcome.result
@@ -431,7 +285,7 @@ impl Run<'_> {
     }
 
     /// Make it durable, then tidy up.
-    fn finish(self, lock: &Lock<'_>) -> Result<Report> {
+    pub(super) fn finish(self, lock: &Lock<'_>) -> Result<Report> {
         let mut report = self.report;
         (report.objects, report.bytes) = self.session.finish(lock, Vec::new())?;
         if self.options.timelines.is_empty() {
@@ -454,23 +308,4 @@ impl Run<'_> {
         }
         Ok(report)
     }
-}
-
-/// The chat cut after message `at`, joined, and how many messages that is.
-fn cut(captured: &Captured, at: usize) -> Result<(Vec<u8>, u64)> {
-    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-    if at >= chat.messages.len() {
-        let last = chat.messages.len().checked_sub(1);
-        let last =
-            last.map_or("it has no messages".into(), |last| format!("its last one is {last}"));
-        let finding = Finding::new(
-            "message-not-found",
-            Level::Error,
-            captured.name.as_str(),
-            format!("Message not found: {} has no message {at}; {last}", captured.name),
-        );
-        return Err(Error::Refused { finding });
-    }
-    let cut = chat.upto(at);
-    Ok((cut.join(), cut.message_count() as u64))
 }

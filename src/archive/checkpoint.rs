@@ -1,0 +1,129 @@
+//! What a snapshot says of the state of ST-Auto-Recap in it, so that a restore can be held against it.
+//!
+//! The names of the fields are those of the extension's own plans. Two of these are not here: when it was taken is the commit's date (the manifest is pure
+//! content), and no file says which version of the extension wrote it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Blake3;
+use crate::st::auto_recap::{
+    QUEUE, REGISTRY_PREFIX, combined_recap, queue_activity, running_recap, scene,
+};
+use crate::st::{Chat, Raw, TimelineName, lorebook_name};
+
+/// The version of these fields.
+const VERSION: u64 = 2;
+
+/// The state of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointState {
+    /// The version of these fields.
+    pub version: u64,
+    /// The last message.
+    pub message_id: Option<u64>,
+    /// The chat's name.
+    pub chat_id: String,
+    /// Whether no work was pending in the lorebook's queue.
+    pub queue_was_empty: bool,
+    /// How many operations were pending, in progress or to be tried again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub active_operations: u64,
+    /// Whether the last message ends a scene.
+    pub has_scene_break: bool,
+    /// Whether that scene has a recap.
+    pub has_scene_recap: bool,
+    /// Whether there is a running recap.
+    pub has_running_recap: bool,
+    /// The lorebook bound to the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_lorebook_name: Option<String>,
+    /// The version of the running recap in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_recap_version: Option<i64>,
+    /// How many scenes are in that version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_recap_scene_count: Option<i64>,
+    /// All its versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running_recap_versions: Vec<i64>,
+    /// How many messages are in the combined recap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combined_recap_message_count: Option<i64>,
+    /// When the combined recap was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combined_recap_timestamp: Option<i64>,
+    /// The hash of the combined recap's text, which stands in the chat's header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combined_recap_content: Option<Blake3>,
+    /// The name of the scene that ends here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scene_break_name: Option<String>,
+    /// The hash of that scene's recap, which stands in the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scene_recap: Option<Blake3>,
+    /// The codes of what was warned of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl CheckpointState {
+    /// Read it off a state.
+    pub fn of(
+        timeline: &TimelineName,
+        chat: &Chat<'_>,
+        metadata: Option<Raw<'_>>,
+        book: Option<&[u8]>,
+    ) -> Self {
+        let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
+        let scene = last.and_then(|last| scene(chat.messages[last]));
+        let scene_break = scene.filter(|scene| scene.is_break());
+        let recap = metadata.and_then(running_recap);
+        let combined = metadata.and_then(combined_recap);
+        let active = book.map(queue_activity).unwrap_or_default().total();
+        let hash = |text: String| Blake3::of(text.as_bytes());
+        Self {
+            version: VERSION,
+            message_id: last.map(|last| last as u64),
+            chat_id: timeline.chat().to_owned(),
+            queue_was_empty: active == 0,
+            active_operations: active,
+            has_scene_break: scene_break.is_some(),
+            has_scene_recap: scene.is_some_and(|scene| scene.recap().is_some()),
+            has_running_recap: recap.as_ref().is_some_and(|recap| recap.exists()),
+            original_lorebook_name: metadata.and_then(lorebook_name),
+            running_recap_version: recap
+                .as_ref()
+                .filter(|recap| recap.exists())
+                .and_then(|recap| recap.current_version),
+            running_recap_scene_count: recap
+                .as_ref()
+                .and_then(|recap| recap.current()?.scene_count),
+            running_recap_versions: recap.map(|recap| recap.numbers()).unwrap_or_default(),
+            combined_recap_message_count: combined
+                .as_ref()
+                .and_then(|combined| combined.message_count),
+            combined_recap_timestamp: combined.as_ref().and_then(|combined| combined.timestamp),
+            combined_recap_content: combined.map(|combined| hash(combined.content)),
+            scene_break_name: scene_break.and_then(|scene| scene.name()),
+            scene_recap: scene.and_then(|scene| scene.recap()).map(hash),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Whether the extension has left anything in a chat or its lorebook. Looks at words, not at values: it runs on every save.
+pub fn uses_auto_recap(chat: &Chat<'_>, metadata: Option<Raw<'_>>, book: Option<&[u8]>) -> bool {
+    let has = |text: &[u8], word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    let in_metadata = metadata.is_some_and(|metadata| {
+        ["\"auto_recap", "\"auto_lorebooks\"", "\"autoLorebooks\""]
+            .iter()
+            .any(|word| has(metadata.as_bytes(), word))
+    });
+    in_metadata
+        || book.is_some_and(|book| has(book, QUEUE) || has(book, REGISTRY_PREFIX))
+        || chat.messages.last().is_some_and(|line| scene(line).is_some())
+}

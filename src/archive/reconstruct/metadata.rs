@@ -1,0 +1,94 @@
+//! A chat's metadata as of an earlier message: what came later is taken out of the running recap and of the cached registry.
+
+use std::collections::HashSet;
+
+use crate::st::auto_recap::running_recap;
+use crate::st::{Edits, Raw, item_spans, member_spans};
+
+/// What was taken out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// How many versions of the running recap there were.
+    pub versions_before: usize,
+    /// How many are left.
+    pub versions_after: usize,
+    /// The version in use then.
+    pub current_version: Option<i64>,
+    /// How many entries of the cached registry named an entry that did not exist then.
+    pub cache_dropped: usize,
+}
+
+/// `text` (a header line or a group's file, in which `metadata` stands) as of message `last`. `uids` are the entries that the lorebook had then, if
+/// that is known.
+///
+/// A version existed then if the last scene in it had ended. Which scene that is, old versions do not tell: such are left.
+pub fn trim_metadata(
+    text: &[u8],
+    metadata: Raw<'_>,
+    last: usize,
+    uids: Option<&HashSet<String>>,
+) -> (Vec<u8>, Trimmed) {
+    let mut edits = Edits::new(text);
+    let mut trimmed = Trimmed::default();
+    if let Some(recap) = running_recap(metadata)
+        && let (Some(versions), Some(list)) = (&recap.versions, recap.raw.get("versions"))
+    {
+        let existed = |index: Option<i64>| index.is_none_or(|index| index <= last as i64);
+        let kept: Vec<_> =
+            versions.iter().map(|version| existed(version.new_scene_index)).collect();
+        trimmed.versions_before = versions.len();
+        trimmed.versions_after = kept.iter().filter(|kept| **kept).count();
+        trimmed.current_version = recap.current_version;
+        if trimmed.versions_after < trimmed.versions_before {
+            edits.retain(&item_spans(list, text), |n| kept[n]);
+            let numbers = versions.iter().zip(&kept).filter(|(_, kept)| **kept);
+            let numbers: Vec<_> = numbers.filter_map(|(version, _)| version.version).collect();
+            let current = recap.current_version.filter(|number| numbers.contains(number));
+            let current = current.or_else(|| numbers.iter().max().copied()).unwrap_or(0);
+            trimmed.current_version = (trimmed.versions_after > 0).then_some(current);
+            edits.set(recap.raw, "current_version", &current.to_string());
+        }
+    }
+    if let (Some(uids), Some(index)) =
+        (uids, metadata.path(&["auto_lorebooks", "registry", "index"]))
+    {
+        let members = index.members().unwrap_or_default();
+        let kept: Vec<_> =
+            members.iter().map(|member| uids.contains(&member.key.to_string_lossy())).collect();
+        trimmed.cache_dropped = kept.iter().filter(|kept| !**kept).count();
+        edits.retain(&member_spans(index, text), |n| kept[n]);
+    }
+    (edits.apply(), trimmed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = r#"{"chat_metadata":{"x":1,"auto_recap_running_scene_recaps":{"chat_id":"c","current_version":2,"versions":[{"version":0,"new_scene_index":4},{"version":1,"new_scene_index":9}, {"version":2,"new_scene_index":14}]},"auto_lorebooks":{"registry":{"index":{"7":{"uid":7},"9":{"uid":9}}}}},"user_name":"unused"}"#;
+
+    fn at(last: usize) -> (String, Trimmed) {
+        let metadata = Raw::parse_str(HEADER).unwrap().get("chat_metadata").unwrap();
+        let uids = HashSet::from(["7".to_owned()]);
+        let (text, trimmed) = trim_metadata(HEADER.as_bytes(), metadata, last, Some(&uids));
+        (String::from_utf8(text).unwrap(), trimmed)
+    }
+
+    #[test]
+    fn req_49_only_versions_that_existed_then_are_left() {
+        let (text, trimmed) = at(9);
+        assert!(text.contains(
+            r#""current_version":1,"versions":[{"version":0,"new_scene_index":4},{"version":1,"new_scene_index":9}]}"#
+        ));
+        assert!(text.contains(r#""index":{"7":{"uid":7}}"#));
+        assert_eq!((trimmed.versions_before, trimmed.versions_after), (3, 2));
+        assert_eq!(trimmed.current_version, Some(1));
+        assert_eq!(trimmed.cache_dropped, 1);
+
+        let (text, trimmed) = at(3);
+        assert!(text.contains(r#""current_version":0,"versions":[]}"#));
+        assert_eq!(trimmed.current_version, None);
+        let (text, _) = at(99);
+        assert_eq!(text, HEADER.replace(r#","9":{"uid":9}"#, ""));
+    }
+}

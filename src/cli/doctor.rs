@@ -1,0 +1,188 @@
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use serde_json::json;
+
+use super::args;
+use super::json::{FileLine, FindingLine, RepairLine};
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, size};
+use crate::ops::doctor::{self, Fixed, Missing, Options, Repair};
+use crate::ops::files::Action;
+use crate::ops::{self, Workspace};
+use crate::rules::{Finding, Level};
+
+pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options {
+        timelines: args.timelines.clone(),
+        missing: args.repair.map(|repair| match repair {
+            args::Repair::Empty => Missing::Empty,
+            args::Repair::Clone => Missing::Clone,
+            args::Repair::Detach => Missing::Detach,
+        }),
+        orphans: args.orphans,
+    };
+    let report = doctor::doctor(workspace, &options, &mut out.progress())?;
+    list(&report.findings, out);
+    let of = |level| report.findings.iter().filter(|finding| finding.level == level).count() as u64;
+    let (errors, warnings, infos) = (of(Level::Error), of(Level::Warning), of(Level::Info));
+    let looked_at = format!(
+        "{} and {}",
+        count(report.timelines as u64, "timeline"),
+        count(report.lorebooks as u64, "lorebook")
+    );
+    let counted = [(errors, "error"), (warnings, "warning"), (infos, "note")];
+    let counted: Vec<_> =
+        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| count(*n, word)).collect();
+    out.say(match counted.as_slice() {
+        [] => format!("All is sound: {looked_at}."),
+        counted => format!("{} in {looked_at}.", counted.join(", ")),
+    });
+
+    let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
+    let chosen: Vec<&Repair> = match (args.fix, args.yes) {
+        (true, true) => report.repairs.iter().collect(),
+        (true, false) if asks => {
+            choose(&report.repairs, &mut io::stdin().lock(), &mut io::stderr())
+        }
+        _ => Vec::new(),
+    };
+    let fixed = doctor::fix(workspace, &chosen, &mut out.progress())?;
+    let done: Vec<_> = chosen
+        .iter()
+        .zip(&fixed.done)
+        .filter(|(_, done)| **done)
+        .map(|(chosen, _)| *chosen)
+        .collect();
+    let is_done = |repair: &Repair| done.iter().any(|done| std::ptr::eq(*done, repair));
+    for repair in &report.repairs {
+        let done = is_done(repair);
+        out.object(&RepairLine::new(repair, done));
+        let line = match done {
+            true => format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what)),
+            false => format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what)),
+        };
+        // Who was asked about it has read it.
+        if done || !(args.fix && asks) {
+            out.say(line);
+        }
+    }
+    show_files(&fixed, out);
+    advise(args, asks, report.repairs.len(), done.len(), out);
+    out.findings(&fixed.findings);
+
+    let ok = report.left(&done).iter().all(|finding| finding.level < Level::Error);
+    let counts = json!({
+        "timelines": report.timelines,
+        "lorebooks": report.lorebooks,
+        "errors": errors,
+        "warnings": warnings,
+        "infos": infos,
+        "repairs": report.repairs.len(),
+        "fixed": done.len(),
+    });
+    out.summary("doctor", ok, counts);
+    Ok(if ok { super::DONE } else { super::FAILED })
+}
+
+/// The findings, which are what was asked for. What to do is said once for those that follow each other.
+fn list(findings: &[Finding], out: &mut Out) {
+    for (n, finding) in findings.iter().enumerate() {
+        out.object(&FindingLine::from(finding));
+        let (style, word) = match finding.level {
+            Level::Error => (LOOK.bad, "error"),
+            Level::Warning => (LOOK.warn, "warning"),
+            Level::Info => (LOOK.dim, "note"),
+        };
+        let (subject, message) = (clean(&finding.subject), clean(&finding.message));
+        out.line(format!("{}: {subject}: {message}", paint(style, word)));
+        let next = findings.get(n + 1);
+        let goes_on =
+            next.is_some_and(|next| (next.code, &next.remedy) == (finding.code, &finding.remedy));
+        if let (Some(remedy), false) = (&finding.remedy, goes_on) {
+            out.line(format!("  {}", paint(LOOK.dim, clean(remedy))));
+        }
+    }
+}
+
+fn show_files(fixed: &Fixed, out: &mut Out) {
+    for file in &fixed.files {
+        out.object(&FileLine::from(file));
+        let word = match file.action {
+            Action::Keep => "already there",
+            Action::Write if file.replaces => "changed",
+            Action::Write => "written",
+            Action::Delete => "removed",
+        };
+        out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
+    }
+}
+
+fn advise(args: &args::Doctor, asks: bool, repairs: usize, done: usize, out: &mut Out) {
+    if done > 0 {
+        out.say("What was there is kept; `stvc undo` takes all of it back.");
+    } else if repairs > 0 && !args.fix {
+        out.say("`stvc doctor --fix` does that, after asking; nothing has been changed.");
+    } else if repairs > 0 && !asks && !args.yes {
+        out.say("Nothing has been changed: there is nobody to ask. Add --yes to do all of it.");
+    } else if args.fix {
+        out.say(if repairs == 0 {
+            "There is nothing to repair."
+        } else {
+            "Nothing has been changed."
+        });
+    }
+}
+
+/// Ask for each repair. `a` is yes to it and to all that follow; the end of the input is no.
+fn choose<'r>(
+    repairs: &'r [Repair],
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+) -> Vec<&'r Repair> {
+    let mut chosen = Vec::new();
+    let mut all = false;
+    for (n, repair) in repairs.iter().enumerate() {
+        if !all {
+            let files: Vec<_> = repair.files.iter().map(|path| clean(path.as_str())).collect();
+            let what = clean(&repair.what);
+            let question = format!(
+                "({} of {}) would {what}\n  files: {}\n  do it? [y/N, a: all] ",
+                n + 1,
+                repairs.len(),
+                files.join(", ")
+            );
+            let mut answer = String::new();
+            let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());
+            if asked.and_then(|()| input.read_line(&mut answer)).is_err() {
+                break;
+            }
+            match answer.trim().to_lowercase().as_str() {
+                "a" | "all" => all = true,
+                "y" | "yes" => {}
+                _ => continue,
+            }
+        }
+        chosen.push(repair);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_repair_is_asked_for() {
+        let repairs = ["a", "b", "c", "d"].map(Repair::example);
+        let chosen = |answers: &str| -> String {
+            let mut asked = Vec::new();
+            let chosen = choose(&repairs, &mut answers.as_bytes(), &mut asked);
+            assert!(String::from_utf8(asked).unwrap().starts_with("(1 of 4) would a\n"));
+            chosen.iter().map(|repair| repair.what.as_str()).collect()
+        };
+        assert_eq!(chosen("y\nn\nYES\n\n"), "ac");
+        assert_eq!(chosen("\na\n"), "bcd");
+        assert_eq!(chosen(""), "");
+        assert_eq!(chosen("maybe\nq\n"), "");
+    }
+}

@@ -1,0 +1,105 @@
+use serde_json::json;
+
+use super::args;
+use super::json::{EntryLine, SnapshotLine};
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, date, name, short};
+use crate::ops::reconstruct::{Found, Options, Outcome};
+use crate::ops::time_true::Origin;
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
+    let report = ops::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
+    if report.taken_first {
+        out.say("The chat as it is now was snapshotted first.");
+    }
+    let (mut made, mut known, mut lost, mut of_parent) = (0, 0, 0, 0);
+    for outcome in &report.outcomes {
+        match &outcome.result {
+            Found::Made(snapshot, origin) => {
+                made += 1;
+                tell(outcome, snapshot.as_deref(), origin, out);
+            }
+            Found::Known(snapshot) => {
+                known += 1;
+                out.object(&SnapshotLine::new(snapshot, &[]).unchanged(true));
+                out.say(format!(
+                    "{}  {}  is there already",
+                    paint(LOOK.id, short(snapshot.id)),
+                    place(outcome)
+                ));
+            }
+            Found::Lost(findings) => {
+                lost += 1;
+                out.findings(findings);
+            }
+            Found::OfParent(parent) => {
+                of_parent += 1;
+                out.say(format!(
+                    "{:10}  {}  is of before the fork: see {}",
+                    "",
+                    place(outcome),
+                    name(parent)
+                ));
+            }
+        }
+    }
+    out.findings(&report.findings);
+    let verb = if report.dry_run { "would be reconstructed" } else { "reconstructed" };
+    match report.outcomes.len() {
+        0 => out.say(format!(
+            "No message of {} ends a scene, so there is nothing to reconstruct from.",
+            name(&report.timeline)
+        )),
+        _ => out.say(format!(
+            "{} of {} {verb}{}.",
+            count(made, "state"),
+            name(&report.timeline),
+            if known > 0 { format!(", {known} known already") } else { String::new() }
+        )),
+    }
+    let counts = json!({
+        "reconstructed": made, "known": known, "lost": lost, "of_parent": of_parent, "taken_first": report.taken_first,
+        "rewritten": report.rewritten, "dry_run": report.dry_run,
+    });
+    out.summary("reconstruct", lost == 0, counts);
+    Ok(match (lost, made + known) {
+        (0, _) => super::DONE,
+        (_, 0) => super::REFUSED,
+        _ => super::PARTLY,
+    })
+}
+
+fn tell(
+    outcome: &Outcome,
+    snapshot: Option<&crate::archive::Snapshot>,
+    origin: &Origin,
+    out: &mut Out,
+) {
+    let entries = match &origin.scene {
+        Some(_) => count(origin.entries.len() as u64, "lorebook entry"),
+        None => "no lorebook".into(),
+    };
+    match snapshot {
+        Some(snapshot) => {
+            out.object(&SnapshotLine::new(snapshot, &[]).unchanged(false));
+            out.say(format!(
+                "{}  {}  {}, {entries}, {}",
+                paint(LOOK.id, short(snapshot.id)),
+                place(outcome),
+                count(snapshot.messages, "message"),
+                date(snapshot.time)
+            ));
+        }
+        None => out.say(format!("would make  {}  {entries}", place(outcome))),
+    }
+    for entry in &origin.entries {
+        out.object(&EntryLine::new(entry, origin));
+    }
+}
+
+fn place(outcome: &Outcome) -> String {
+    let scene = outcome.scene.as_ref().map(|name| format!(" {}", clean(name)));
+    format!("#{}{}", outcome.message, scene.unwrap_or_default())
+}

@@ -1,0 +1,170 @@
+//! The files under their own names.
+
+use std::borrow::Cow;
+
+use super::material::Material;
+use super::{Options, Report, reload, wanted};
+use crate::archive::{self, Kind, Manifest, Role, Snapshot, State, branch};
+use crate::ops::files::{self, FilePlan};
+use crate::ops::session::{Follows, Session};
+use crate::ops::{Error, Result, Workspace, survey};
+use crate::rules::{Finding, Level};
+use crate::st::{self, LibraryPath};
+use crate::store::{Kept, Store};
+
+/// A file of the plan, and whether what is there may be changed without `overwrite`: a chat listed in its group's file takes nothing away.
+struct Planned<'c> {
+    file: FilePlan<'c>,
+    harmless: bool,
+}
+
+pub(super) fn restore(
+    workspace: &Workspace,
+    store: &Store,
+    material: &Material,
+    options: &Options,
+    report: &mut Report,
+) -> Result<()> {
+    let library = workspace.library()?;
+    let root = library.root().to_owned();
+    // No other stvc may work on it meanwhile. SillyTavern may: a file that it saves in between is not overwritten, see `st::write`.
+    let lock = if options.dry_run { None } else { Some(workspace.lock(store)?) };
+    let mut plan = Vec::new();
+    for file in material.contents.files.iter().filter(|file| wanted(options, file.role)) {
+        let now = files::read(&root, &file.path)?;
+        plan.push(match (file.role, now) {
+            (Role::Group, Some(now)) => plan_group(material, &file.path, now, &mut report.findings),
+            (_, now) => Planned {
+                file: FilePlan {
+                    path: file.path.clone(),
+                    now,
+                    new: Some(Cow::Borrowed(&file.bytes)),
+                    stored_in: material.stored_in(file),
+                },
+                harmless: false,
+            },
+        });
+    }
+    let in_the_way: Vec<_> =
+        plan.iter().filter(|planned| planned.file.replaces() && !planned.harmless).collect();
+    if !in_the_way.is_empty() && !options.overwrite {
+        let chat = material.timeline.file();
+        return Err(Error::InTheWay {
+            paths: in_the_way.iter().map(|planned| planned.file.path.to_string()).collect(),
+            snapshot: material.id.to_string(),
+            only: options.only,
+            chat_is_free: in_the_way.iter().all(|planned| planned.file.path != chat),
+        });
+    }
+    let book = material.path(Role::Lorebook);
+    if let Some(book) = in_the_way.iter().find(|planned| Some(&planned.file.path) == book) {
+        report.findings.extend(shared_book(&library, material, &book.file.path)?);
+    }
+    let anything_in_the_way = !in_the_way.is_empty();
+    let plan: Vec<_> = plan.into_iter().map(|planned| planned.file).collect();
+    if let Some(lock) = &lock {
+        let mut session = Session::new(workspace, store, Some("before a restore"));
+        let mut safety = None;
+        if anything_in_the_way {
+            safety = take_safety(store, &library, material, &mut session)?;
+        }
+        let why = format!("Files as they were before {} was restored", material.id);
+        let changes = files::keep(workspace, &plan, safety.as_ref(), &mut session, why)?;
+        report.kept = changes.iter().any(|change| matches!(change.before, Some(Kept::Blob(_))));
+        session.finish(lock, changes)?;
+        files::write(&root, &plan)?;
+        report.safety = safety.map(|(snapshot, _)| snapshot);
+    }
+    report.files = plan.iter().map(FilePlan::action).collect();
+    report.root = root;
+    reload(report);
+    Ok(())
+}
+
+/// A group is not turned back: the chat is listed in it, and a chat without a header gets its metadata back there.
+fn plan_group<'c>(
+    material: &Material,
+    path: &LibraryPath,
+    now: Vec<u8>,
+    findings: &mut Vec<Finding>,
+) -> Planned<'c> {
+    let name = &material.timeline;
+    let chat = material.contents.chat();
+    let mut new = st::list_in_group(&now, name);
+    let mut harmless = true;
+    if chat.header.is_none()
+        && let Some(stored) = st::metadata(&chat, name, material.contents.bytes(Role::Group))
+    {
+        let current = st::metadata(&chat, name, Some(&now)).map(|raw| raw.as_bytes().to_vec());
+        if current.as_deref() != Some(stored.as_bytes()) {
+            harmless = current.is_none();
+            new = new.and_then(|group| st::set_group_metadata(&group, name, stored.as_bytes()));
+        }
+    }
+    if new.is_none() {
+        findings.push(not_edited(path));
+    }
+    let new = new.unwrap_or_else(|| now.clone());
+    let file = FilePlan {
+        path: path.clone(),
+        now: Some(now),
+        new: Some(Cow::Owned(new)),
+        stored_in: None,
+    };
+    Planned { file, harmless }
+}
+
+/// The group's file cannot be edited.
+pub(super) fn not_edited(path: &LibraryPath) -> Finding {
+    let what = "the group's file cannot be read, so the chat could not be listed in it; SillyTavern will not show it";
+    Finding::new("group-not-edited", Level::Warning, path.as_str(), what)
+        .remedy("mend the group's file, then restore again")
+}
+
+/// Other chats that use the book which is replaced: their book turns back with it.
+fn shared_book(
+    library: &st::Library,
+    material: &Material,
+    book: &LibraryPath,
+) -> Result<Option<Finding>> {
+    let mut users = st::users_of_lorebook(library, book)?;
+    users.retain(|user| *user != material.timeline);
+    if users.is_empty() {
+        return Ok(None);
+    }
+    let list = users.iter().map(|user| user.as_str()).collect::<Vec<_>>().join(", ");
+    let message = format!("this lorebook is also used by {list}: what they know goes back with it");
+    let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
+    Ok(Some(Finding::new("lorebook-shared", Level::Warning, book.as_str(), message).remedy(remedy)))
+}
+
+/// Snapshot what is on disk for this timeline, unless its newest snapshot has it already.
+fn take_safety(
+    store: &Store,
+    library: &st::Library,
+    material: &Material,
+    session: &mut Session<'_>,
+) -> Result<Option<(Snapshot, Manifest)>> {
+    let timeline = &material.timeline;
+    if !timeline.file().under(library.root()).exists() {
+        return Ok(None);
+    }
+    let groups = library.scan()?.groups;
+    let look = survey::look(Some(store), library, &groups, timeline, &mut None)?;
+    let Some(captured) = look.captured else { return Ok(None) };
+    match (look.head, look.unchanged) {
+        (Some(head), true) => {
+            if look.astray {
+                session.move_ref(branch(timeline), head.id)?;
+            }
+            let manifest = archive::read_manifest(&store.reader(), head.tree)?;
+            Ok(Some((head, manifest)))
+        }
+        (head, _) => {
+            let state = State::of(&captured);
+            let follows = head.map(Follows::previous).unwrap_or_default();
+            let (taken, _) = session.take(&state, Kind::SAFETY, follows)?;
+            Ok(Some((taken, state.manifest)))
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Bring a snapshot's files back: under their own names, into another folder, or as a timeline of its own.
+//!
+//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way; with
+//! `overwrite`, store what is there first; log the operation; write each file, read it back and compare. Nothing is written before all
+//! of it has been rebuilt.
+
+mod elsewhere;
+mod fork;
+mod in_place;
+mod material;
+
+use std::path::PathBuf;
+
+use super::files::FileAction;
+use super::time_true::{Base, Origin, Past, Then};
+use super::{Error, Result, Workspace, resolve};
+use crate::archive::{CheckpointState, History, Role, Snapshot, Tree};
+use crate::progress::Monitor;
+use crate::rules::{self, Finding};
+use material::Material;
+
+/// What to bring back, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The snapshot.
+    pub snapshot: String,
+    /// As a timeline of its own under this name.
+    pub name: Option<String>,
+    /// As it was at this message.
+    pub at: Option<usize>,
+    /// Into this empty folder instead of the library.
+    pub to: Option<PathBuf>,
+    /// Only this file.
+    pub only: Option<Role>,
+    /// Also where something else is; that is stored first.
+    pub overwrite: bool,
+    /// What to do with the queue in the lorebook.
+    pub queue: QueueChange,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What to do with the work that waits in the lorebook's queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueChange {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// All of it is dropped.
+    Clear,
+    /// What is about later messages is dropped.
+    Trim,
+}
+
+/// What was done.
+pub struct Report {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// What it says of the state of ST-Auto-Recap.
+    pub state: Option<CheckpointState>,
+    /// Where the files are.
+    pub root: PathBuf,
+    /// The files.
+    pub files: Vec<FileAction>,
+    /// The snapshot that was taken of what was there.
+    pub safety: Option<Snapshot>,
+    /// The first snapshot of the new timeline.
+    pub fork: Option<Snapshot>,
+    /// Where the parts come from, if they were put together.
+    pub origin: Option<Origin>,
+    /// How many operations were dropped from the queue.
+    pub dropped_operations: usize,
+    /// Whether former bytes are kept outside any snapshot.
+    pub kept: bool,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// Bring a snapshot back.
+pub fn restore(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let library = workspace.library().ok();
+    let mut snapshot = resolve::snapshot(&options.snapshot, &store, library.as_ref())?;
+    monitor.begin("rebuilding files", None);
+    let reader = store.reader();
+    let rebuild = |snapshot: &Snapshot| Tree::open(&reader, snapshot.tree)?.materialise(&reader);
+    let mut contents = rebuild(&snapshot)?;
+    let history = History::load(&store)?;
+    let mut origin = None;
+    let mut findings = Vec::new();
+    let mut made = None;
+    if let Some(at) = options.at {
+        let past = Past::of(&store, &history, &snapshot.timeline, Some(&snapshot));
+        let base = Base {
+            timeline: &snapshot.timeline,
+            chat: contents.bytes(Role::Chat).unwrap_or_default(),
+            book: contents.bytes(Role::Lorebook),
+            group: contents.bytes(Role::Group),
+        };
+        match past.at(base, at, options.only != Some(Role::Chat))? {
+            Then::Snapshot(found) => {
+                contents = rebuild(&found)?;
+                snapshot = *found;
+            }
+            Then::Made(state) => made = Some(state),
+        }
+    }
+    let state = contents.manifest.checkpoint.clone();
+    let mut material = Material::of(&snapshot, contents)?;
+    match made {
+        Some(made) => {
+            origin = Some(made.origin.clone());
+            findings.extend(made.findings.clone());
+            material.become_made(*made);
+        }
+        None => findings.extend(rules::restored(&material.contents)),
+    }
+    if let Some(part) = options.only
+        && material.contents.bytes(part).is_none()
+    {
+        return Err(Error::NoSuchPart { snapshot: snapshot.id.to_string(), part: part.as_str() });
+    }
+    let dropped_operations = material.change_queue(options.queue);
+    // A timeline of its own is looked at under its new name.
+    if options.name.is_none() || options.to.is_some() {
+        findings.extend(rules::stored(&snapshot.timeline, &material.contents, rules::ALL));
+    }
+    let mut report = Report {
+        tags: history.tags_of(snapshot.id),
+        state,
+        root: PathBuf::new(),
+        files: Vec::new(),
+        safety: None,
+        fork: None,
+        origin,
+        dropped_operations,
+        kept: false,
+        findings,
+        dry_run: options.dry_run,
+        snapshot,
+    };
+    match (&options.to, &options.name) {
+        (Some(dir), _) => elsewhere::restore(dir, &material, options, &mut report)?,
+        (None, Some(name)) => {
+            fork::restore(workspace, &store, &history, &material, name, &mut report)?
+        }
+        (None, None) => in_place::restore(workspace, &store, &material, options, &mut report)?,
+    }
+    Ok(report)
+}
+
+/// Whether a file of this role is to be written.
+fn wanted(options: &Options, role: Role) -> bool {
+    match options.only {
+        None => true,
+        // A chat that its group does not list would not open.
+        Some(Role::Chat) => role != Role::Lorebook,
+        Some(only) => role == only,
+    }
+}
+
+/// SillyTavern writes back what it has in memory.
+fn reload(report: &mut Report) {
+    use super::files::Action;
+    let written = report.files.iter().any(|file| file.action != Action::Keep);
+    if written && !report.dry_run {
+        let subject = report.fork.as_ref().unwrap_or(&report.snapshot).timeline.to_string();
+        let what = "SillyTavern writes back what it has in memory";
+        report.findings.push(
+            Finding::new("reload-sillytavern", rules::Level::Info, subject, what).remedy(
+                "if it is running, reload its page before you go on",
+            ),
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Who may pass: no state is taken in the middle of the extension's work, unless the user says so.
+
+use std::time::{Duration, Instant};
+
+use super::Options;
+use crate::archive::uses_auto_recap;
+use crate::progress::Monitor;
+use crate::rules::{self, Finding, Level, Point};
+use crate::st::auto_recap::{queue_activity, scene_breaks};
+use crate::st::{self, Captured, Chat, Library, Scan, TimelineName};
+
+/// How often the queue is looked at while waiting for it.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What the rules say of a state.
+#[derive(Default)]
+pub(super) struct Verdict {
+    /// Reasons not to take it.
+    pub refused: Vec<Finding>,
+    /// What is said when it is taken.
+    pub warnings: Vec<Finding>,
+}
+
+/// Judge a state; `at` is the message of a checkpoint.
+pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -> Verdict {
+    let name = &captured.name;
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
+    let book = book.map(|file| file.bytes.as_slice());
+    let mut verdict = Verdict::default();
+    match rules::queue_active(name, book) {
+        Some(active) if options.allow_active_queue => verdict.warnings.push(Finding {
+            level: Level::Warning,
+            message: active.message.replace("Cannot create checkpoint", "Taken all the same"),
+            remedy: Some("its lorebook may lack what the queue was about to write".into()),
+            ..active
+        }),
+        active => verdict.refused.extend(active),
+    }
+    if at.is_none() && !options.strict {
+        return verdict;
+    }
+    let chat = Chat::split(&captured.chat.bytes, name.is_group());
+    let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
+    let metadata = st::metadata(&chat, name, group);
+    let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
+    let Some(message) = at.or(last) else { return verdict };
+    let point = Point { timeline: name, chat: &chat, metadata, book, message };
+    if options.strict {
+        verdict.refused.extend(rules::strictly(rules::readiness(&point)));
+    } else if uses_auto_recap(&chat, metadata, book) || !scene_breaks(&chat).is_empty() {
+        // Whoever does not use the extension is not told of its scenes.
+        verdict.warnings.extend(rules::readiness(&point));
+    }
+    if at.is_some() {
+        verdict.warnings.extend(rules::recap_from_future(&point));
+    }
+    verdict
+}
+
+/// Wait until no work is pending in the lorebooks of these timelines, or until the time is up. How long it took.
+pub(super) fn wait(
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    limit: Option<Duration>,
+    monitor: &mut dyn Monitor,
+) -> Duration {
+    let began = Instant::now();
+    let is_busy = |name: &TimelineName| {
+        let book = st::lorebook_of(library, &scan.groups, name);
+        let bytes = book.and_then(|book| std::fs::read(book.under(library.root())).ok());
+        bytes.is_some_and(|bytes| queue_activity(&bytes).total() > 0)
+    };
+    let mut busy: Vec<_> = names.iter().filter(|name| is_busy(name)).collect();
+    if !busy.is_empty() {
+        monitor.begin("waiting for the queue to finish", None);
+    }
+    while !busy.is_empty() {
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        if left == Some(Duration::ZERO) {
+            break;
+        }
+        std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
+        busy.retain(|name| is_busy(name));
+    }
+    began.elapsed()
+}

@@ -1,0 +1,77 @@
+//! What would be taken, without taking it.
+
+use super::run::Run;
+use super::{Options, Outcome, Report, Taken, cut, gate};
+use crate::ops::cache::Cache;
+use crate::ops::{Result, Workspace, survey};
+use crate::progress::{Monitor, Silent};
+use crate::rules;
+use crate::st::{self, Chat, Library, Scan, TimelineName};
+use crate::store::Store;
+
+pub(super) fn plan(
+    store: Option<&Store>,
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    options: &Options,
+    mut report: Report,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    // A checkpoint at a message needs the files, changed or not.
+    let mut cache = store.filter(|_| options.at.is_none()).map(Cache::load);
+    monitor.begin("looking at timelines", Some(names.len() as u64));
+    for name in names {
+        let result = match survey::look(store, library, &scan.groups, name, &mut cache) {
+            Err(error) => Taken::Failed(error.to_string()),
+            Ok(look) => match (look.unchanged && options.at.is_none(), look.head, look.captured) {
+                (true, Some(head), _) => Taken::Unchanged(Box::new(head), Vec::new()),
+                (_, head, Some(captured)) => {
+                    let verdict = gate::judge(options, &captured, options.at);
+                    report.findings.extend(verdict.warnings);
+                    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+                    report.findings.extend(rules::captured(&captured, &chat, rules::ALL));
+                    let messages = match options.at {
+                        Some(at) => cut(&captured, at)?.1,
+                        None => chat.message_count() as u64,
+                    };
+                    match verdict.refused.is_empty() {
+                        true => Taken::WouldBeNew(messages, head.map(|head| head.messages)),
+                        false => Taken::Refused(verdict.refused),
+                    }
+                }
+                (_, _, None) => Taken::Failed("its files were not read".into()),
+            },
+        };
+        report.timelines.push(Outcome { timeline: name.to_string(), result });
+        monitor.advance(1);
+    }
+    Ok(report)
+}
+
+/// The checkpoints of scenes that would be taken: they are made, and then not kept.
+pub(super) fn plan_scenes(
+    workspace: &Workspace,
+    existing: Option<Store>,
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    options: &Options,
+    report: Report,
+) -> Result<Report> {
+    let folder = tempfile::tempdir()
+        .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
+    let store = match existing {
+        Some(store) => store,
+        None => Store::create(&folder.path().join("store"))?,
+    };
+    let mut run = Run::new(workspace, &store, library, scan, options, report);
+    run.take_scenes(names, &mut Silent)?;
+    let mut report = run.report;
+    for outcome in &mut report.timelines {
+        if let Taken::New(snapshot, _) = &outcome.result {
+            outcome.result = Taken::WouldBeNew(snapshot.messages, None);
+        }
+    }
+    Ok(report)
+}

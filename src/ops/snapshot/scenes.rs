@@ -1,0 +1,172 @@
+//! `--scenes`: a checkpoint at the end of every scene.
+
+use super::run::Run;
+use super::{Outcome, Taken};
+use crate::archive::lineage::Identity;
+use crate::archive::{Kind, Snapshot, SnapshotId, Tree};
+use crate::ops::lineage::Identities;
+use crate::ops::{Result, resolve, tag};
+use crate::progress::Monitor;
+use crate::rules::{Finding, Level};
+use crate::st::auto_recap::scene_breaks;
+use crate::st::{Chat, TimelineName};
+
+/// What checkpoints of scenes are called unless the user says otherwise.
+pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
+
+/// A scene that ends at a message.
+struct End {
+    message: usize,
+    /// Counted from 1.
+    number: usize,
+    name: Option<String>,
+}
+
+impl Run<'_> {
+    /// A checkpoint at every scene break of these timelines that has none yet.
+    pub(super) fn take_scenes(
+        &mut self,
+        names: &[TimelineName],
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        monitor.begin("taking checkpoints", Some(names.len() as u64));
+        for name in names {
+            match self.scenes_of(name) {
+                Ok(()) => {}
+                Err(error) => self.record(name, Err(error))?,
+            }
+            monitor.advance(1);
+        }
+        Ok(())
+    }
+
+    fn scenes_of(&mut self, name: &TimelineName) -> Result<()> {
+        let captured = self.capture(name)?;
+        let chat = Chat::split(&captured.chat.bytes, name.is_group());
+        let ends: Vec<_> = scene_breaks(&chat)
+            .into_iter()
+            .enumerate()
+            .map(|(n, (message, scene))| End { message, number: n + 1, name: scene.name() })
+            .collect();
+        if ends.is_empty() && !self.options.timelines.is_empty() {
+            let message = "no message of it ends a scene, so there is no checkpoint to take";
+            self.report.findings.push(Finding::new(
+                "scenes-none",
+                Level::Info,
+                name.as_str(),
+                message,
+            ));
+        }
+        let known = self.checkpoints_of(name)?;
+        for end in ends {
+            let upto = &chat.messages[..=end.message];
+            if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto) {
+                let result = Taken::Unchanged(Box::new(snapshot), tags);
+                self.report.timelines.push(Outcome { timeline: name.to_string(), result });
+                continue;
+            }
+            let head = crate::ops::survey::head(self.store, name)?.0;
+            let mut result = self.checkpoint(&captured, end.message, head.as_ref());
+            if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
+                let wanted = self.called(name, &end);
+                let taken = |tag: &_| self.session.moves_to(tag);
+                let tag = tag::free_like(self.store, taken, &wanted, snapshot.id)?;
+                tags.extend(tag.tag_name());
+                let id = snapshot.id;
+                self.session.move_ref(tag, id)?;
+            }
+            // The queue is the same for every scene: said once is enough.
+            let stop = matches!(&result, Ok(Taken::Refused(why)) if why.iter().any(|why| why.code == "queue-active"));
+            self.record(name, result)?;
+            if stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tagged checkpoints of a timeline.
+    fn checkpoints_of(&self, name: &TimelineName) -> Result<Vec<(Snapshot, String)>> {
+        let tags = self.store.refs("refs/tags/")?.refs;
+        let read = |(tag, id): (crate::store::RefName, _)| {
+            let snapshot = resolve::read(self.store, SnapshotId(id)).ok()?;
+            let is_one = snapshot.timeline == *name && snapshot.kind == Kind::CHECKPOINT;
+            is_one.then_some((snapshot, tag.tag_name()?))
+        };
+        Ok(tags.into_iter().filter_map(read).collect())
+    }
+
+    /// A checkpoint that ends with the same message. What the lorebook was then, it has; today's would be another time's.
+    fn known_checkpoint(
+        &self,
+        known: &[(Snapshot, String)],
+        upto: &[&[u8]],
+    ) -> Option<(Snapshot, Vec<String>)> {
+        let last = Identity::of(upto.last()?);
+        let reader = self.store.reader();
+        let mut identities = Identities::new(self.store.reader());
+        let mut ends_so = |snapshot: &Snapshot| {
+            let tree = Tree::open(&reader, snapshot.tree).ok()?;
+            let id = tree
+                .messages()
+                .get(upto.len() - 1)
+                .filter(|_| tree.messages().len() == upto.len())?;
+            identities.of(*id)
+        };
+        let (snapshot, tag) = known.iter().find(|(snapshot, _)| ends_so(snapshot) == Some(last))?;
+        Some((snapshot.clone(), vec![tag.clone()]))
+    }
+
+    fn called(&self, timeline: &TimelineName, end: &End) -> String {
+        let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
+        let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
+        fill(
+            template,
+            &[
+                ("scene_number", &end.number.to_string()),
+                ("scene_name", scene.trim()),
+                ("chat", timeline.chat()),
+                ("character", timeline.folder().unwrap_or("group")),
+                ("message", &end.message.to_string()),
+            ],
+        )
+    }
+}
+
+/// A template with its `{words}` filled in, in one pass: what is filled in is never read as a template again.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let known = after.split_once('}').and_then(|(word, after)| {
+            let (_, value) = values.iter().find(|(name, _)| *name == word)?;
+            Some((value, after))
+        });
+        match known {
+            Some((value, after)) => {
+                out.push_str(value);
+                rest = after;
+            }
+            None => {
+                out.push('{');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    // A tag is a short name.
+    out.chars().take(100).collect::<String>().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn req_42_templates() {
+        let values = [("scene_number", "3"), ("scene_name", "The {chat} duel"), ("chat", "Main")];
+        assert_eq!(fill(TEMPLATE, &values), "Scene 3 - The {chat} duel");
+        assert_eq!(fill("{chat}: {scene_number} {unknown} {", &values), "Main: 3 {unknown} {");
+    }
+}

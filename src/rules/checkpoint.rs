@@ -1,0 +1,132 @@
+//! May a checkpoint be taken here? The rules of ST-Auto-Recap's own plans, in their words.
+
+use super::{Finding, Level};
+use crate::st::auto_recap::{queue_activity, running_recap, scene};
+use crate::st::{Chat, Raw, TimelineName};
+
+/// The state that a checkpoint is taken of.
+#[derive(Clone, Copy)]
+pub struct Point<'a> {
+    /// Whose.
+    pub timeline: &'a TimelineName,
+    /// Its chat; not cut.
+    pub chat: &'a Chat<'a>,
+    /// Its metadata.
+    pub metadata: Option<Raw<'a>>,
+    /// Its lorebook.
+    pub book: Option<&'a [u8]>,
+    /// The message.
+    pub message: usize,
+}
+
+/// Work that waits in the lorebook's queue. It stands for what is not in the chat and the lorebook yet, so a state taken now would be half of one.
+pub fn queue_active(timeline: &TimelineName, book: Option<&[u8]>) -> Option<Finding> {
+    let activity = queue_activity(book?);
+    let total = activity.total();
+    if total == 0 {
+        return None;
+    }
+    let retrying = match activity.retrying {
+        0 => String::new(),
+        n => format!(", {n} retrying"),
+    };
+    let message = format!(
+        "Cannot create checkpoint: {total} operations in queue. Please wait for queue to finish. Queue is not empty ({} pending, {} in progress{retrying})",
+        activity.pending, activity.in_progress
+    );
+    Some(Finding::new("queue-active", Level::Error, timeline.as_str(), message).remedy(
+        "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+    ))
+}
+
+/// What is not ready at this message. Warnings, unless the user is strict.
+pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
+    let at = point.message;
+    let mut findings = Vec::new();
+    let mut warn = |code, words: &str, remedy: &str| {
+        let message = format!("{words} (message {at})");
+        let finding = Finding::new(code, Level::Warning, point.timeline.as_str(), message);
+        findings.push(finding.remedy(remedy));
+    };
+    let scene = point.chat.messages.get(at).and_then(|line| scene(line));
+    let is_break = scene.is_some_and(|scene| scene.is_break());
+    if !is_break {
+        warn(
+            "scene-break-missing",
+            "Message does not have a scene break",
+            "mark the end of the scene there first, or choose a message that ends one",
+        );
+    }
+    if scene.is_none_or(|scene| scene.recap().is_none()) {
+        warn(
+            "scene-recap-missing",
+            "No scene recap at this message",
+            "let the extension write the scene's recap first",
+        );
+    }
+    let has_entries = |scene: &crate::st::auto_recap::Scene<'_>| {
+        scene.activated_entries() > 0 && !scene.all_entries().is_empty()
+    };
+    if is_break && !scene.as_ref().is_some_and(has_entries) {
+        warn(
+            "scene-lorebook-missing",
+            "Scene break does not have a completed lorebook entry",
+            "let the extension finish the scene's lorebook entries first",
+        );
+    }
+    let recap = point.metadata.and_then(running_recap).filter(|recap| recap.exists());
+    if recap.is_none() {
+        warn(
+            "running-recap-missing",
+            "No running scene recap available",
+            "let the extension write the running recap first",
+        );
+    }
+    let included = recap.as_ref().and_then(|recap| {
+        let current = recap.current()?;
+        Some(at as i64 <= current.new_scene_index.unwrap_or(0))
+    });
+    if included != Some(true) {
+        warn(
+            "scene-not-in-recap",
+            "Scene has not been included in the running recap yet",
+            "let the extension combine the scene with the running recap first",
+        );
+    }
+    findings
+}
+
+/// Versions of the running recap that tell of messages after `message`: a cut state knows its future.
+pub fn recap_from_future(point: &Point<'_>) -> Option<Finding> {
+    let recap = point.metadata.and_then(running_recap)?;
+    let later = |index: Option<i64>| index.is_some_and(|index| index > point.message as i64);
+    let versions = recap.versions.as_ref()?;
+    let numbers: Vec<_> = versions
+        .iter()
+        .filter(|version| later(version.new_scene_index))
+        .map(|version| version.version.map_or_else(|| "?".into(), |number| format!("v{number}")))
+        .collect();
+    if numbers.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "the running recap has versions that tell of what comes after message {}: {}",
+        point.message,
+        numbers.join(", ")
+    );
+    let remedy = "`stvc restore … --at N` and `stvc reconstruct` take them out; this checkpoint keeps what is on disk";
+    Some(
+        Finding::new("recap-from-future", Level::Warning, point.timeline.as_str(), message)
+            .remedy(remedy),
+    )
+}
+
+/// The same as reasons to refuse.
+pub fn strictly(findings: Vec<Finding>) -> Vec<Finding> {
+    let refuse = |finding: Finding| Finding {
+        level: Level::Error,
+        message: format!("Cannot create checkpoint: {}", finding.message),
+        ..finding
+    };
+    findings.into_iter().map(refuse).collect()
+}

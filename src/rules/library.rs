@@ -1,0 +1,383 @@
+//! What is odd about a library as a whole: lorebooks that several chats share, that are missing or that nothing uses, and names that lead nowhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Finding, Level};
+use crate::st::{LibraryPath, TimelineName, chat_name};
+
+/// A library in so far as its chats and lorebooks depend on each other.
+#[derive(Clone, Debug, Default)]
+pub struct LibraryFacts {
+    /// The timelines whose files could be read, by name.
+    pub timelines: Vec<TimelineFacts>,
+    /// Every chat that is there.
+    pub here: BTreeSet<TimelineName>,
+    /// Every timeline that is stored and whose file is gone.
+    pub deleted: BTreeSet<TimelineName>,
+    /// The lorebooks that nothing uses, as far as could be read.
+    pub unused: Vec<UnusedBook>,
+    /// What could not be read, and why: it may use any lorebook.
+    pub unknown: Vec<(String, String)>,
+}
+
+/// One timeline.
+#[derive(Clone, Debug)]
+pub struct TimelineFacts {
+    /// Its name.
+    pub name: TimelineName,
+    /// The file of its group, for a group chat that belongs to one.
+    pub group: Option<LibraryPath>,
+    /// Its lorebook.
+    pub book: Option<BoundBook>,
+    /// The chat that it says it was forked from, as typed.
+    pub main_chat: Option<String>,
+    /// The timeline that it was forked from by what was said in it, under its present name, as the store knows.
+    pub origin: Option<TimelineName>,
+    /// The links to checkpoints in its messages: number of the message, name as typed.
+    pub links: Vec<(usize, String)>,
+    /// What the extension's settings were.
+    pub settings_hash: Option<String>,
+    /// The chat that its running recap says it belongs to.
+    pub recap_of: Option<String>,
+    /// The file that its metadata stands in: the chat's own or its group's; none if it cannot be read, and so not be changed either.
+    pub metadata_in: Option<LibraryPath>,
+}
+
+/// The lorebook that a chat is bound to.
+#[derive(Clone, Debug)]
+pub struct BoundBook {
+    /// Its name, as the chat has it.
+    pub name: String,
+    /// Its file; none if the name gives no file name.
+    pub path: Option<LibraryPath>,
+    /// Whether the file is there.
+    pub exists: bool,
+    /// If it is missing: a snapshot that has it, as it can be typed.
+    pub stored: Option<String>,
+}
+
+/// A lorebook that nothing uses.
+#[derive(Clone, Debug)]
+pub struct UnusedBook {
+    /// Its file.
+    pub path: LibraryPath,
+    /// The chat that used it once, and whether that is gone.
+    pub once: Option<(String, bool)>,
+    /// Whether it is clearly what a chat left behind, and not a book that a writer keeps for later.
+    pub leftover: bool,
+}
+
+/// A lorebook of several timelines.
+#[derive(Clone, Debug)]
+pub struct SharedBook<'f> {
+    /// Its file.
+    pub path: &'f LibraryPath,
+    /// Who uses it, by name.
+    pub users: Vec<&'f TimelineFacts>,
+    /// The forks among them that should have one of their own: the chat they come from, or another fork of it, keeps this one.
+    pub forks: Vec<&'f TimelineFacts>,
+}
+
+impl LibraryFacts {
+    /// The chat beside `chat` that it means by `id`, if it is there. Names are found as they were typed, with the file's ending or without.
+    pub fn chat_called(&self, chat: &TimelineName, id: &str) -> Option<TimelineName> {
+        let bare = id.strip_suffix(".jsonl").unwrap_or(id);
+        [id, bare].iter().find_map(|id| beside(chat, id).filter(|name| self.here.contains(name)))
+    }
+
+    /// The timeline that this one was forked from, if it is there: by its own word, else by what was said in it.
+    pub fn parent(&self, timeline: &TimelineFacts) -> Option<TimelineName> {
+        let named = timeline.main_chat.as_deref();
+        let named = named.and_then(|id| self.chat_called(&timeline.name, id));
+        let said = || timeline.origin.clone().filter(|origin| self.here.contains(origin));
+        named.or_else(said).filter(|parent| *parent != timeline.name)
+    }
+
+    /// The timeline of that name.
+    pub fn timeline(&self, name: &TimelineName) -> Option<&TimelineFacts> {
+        self.timelines.iter().find(|timeline| timeline.name == *name)
+    }
+
+    /// The lorebooks that are there and that several timelines use.
+    pub fn shared(&self) -> Vec<SharedBook<'_>> {
+        let mut users: BTreeMap<&LibraryPath, Vec<&TimelineFacts>> = BTreeMap::new();
+        for timeline in &self.timelines {
+            let book = timeline.book.as_ref().filter(|book| book.exists);
+            if let Some(path) = book.and_then(|book| book.path.as_ref()) {
+                users.entry(path).or_default().push(timeline);
+            }
+        }
+        users.retain(|_, users| users.len() > 1);
+        let shared = |(path, users): (_, Vec<_>)| {
+            let forks = self.forks_among(&users);
+            SharedBook { path, users, forks }
+        };
+        users.into_iter().map(shared).collect()
+    }
+
+    /// Who of these should have a lorebook of its own: whose parent is among them, and all but the first of those that have the same parent.
+    fn forks_among<'f>(&self, users: &[&'f TimelineFacts]) -> Vec<&'f TimelineFacts> {
+        let is_fork = |user: &TimelineFacts| user.main_chat.is_some() || user.origin.is_some();
+        let place = |user: &'f TimelineFacts| (user.name.folder(), &user.group);
+        let mut firsts = BTreeSet::new();
+        let mut forks: Vec<&TimelineFacts> = Vec::new();
+        for user in users.iter().copied().filter(|user| is_fork(user)) {
+            let parent = self.parent(user);
+            let with_parent = match &parent {
+                Some(parent) => users.iter().any(|other| other.name == *parent),
+                // Its parent is gone, or has another name now: then it is a chat of the same character or group that is no fork itself.
+                None => users.iter().any(|other| !is_fork(other) && place(other) == place(user)),
+            };
+            let said = || beside(&user.name, user.main_chat.as_deref()?);
+            let family = parent.or_else(said).or_else(|| user.origin.clone());
+            if with_parent || !firsts.insert(family) {
+                forks.push(user);
+            }
+        }
+        // After renames two can name each other. One keeps the book.
+        if forks.len() == users.len() {
+            forks.remove(0);
+        }
+        forks
+    }
+}
+
+/// The timeline that lies beside `chat` and that SillyTavern calls `id`.
+fn beside(chat: &TimelineName, id: &str) -> Option<TimelineName> {
+    let name = chat_name(id)?;
+    match chat.folder() {
+        Some(folder) => TimelineName::solo(folder, &name).ok(),
+        None => TimelineName::group(&name).ok(),
+    }
+}
+
+/// All findings about a library as a whole.
+pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
+    let mut findings: Vec<_> = facts.shared().iter().map(shared).collect();
+    for timeline in &facts.timelines {
+        findings.extend(missing(timeline));
+        findings.extend(dangling_links(facts, timeline));
+        findings.extend(missing_parent(facts, timeline));
+        findings.extend(other_settings(facts, timeline));
+    }
+    findings.extend(facts.unused.iter().map(|book| orphan(book, facts.unknown.is_empty())));
+    findings.extend(facts.unknown.iter().map(|(subject, why)| {
+        let message = format!("{why}, so which lorebooks it uses is not known");
+        Finding::new("references-unknown", Level::Warning, subject, message)
+            .remedy("mend or remove it; until then no lorebook is removed as unused")
+    }));
+    findings
+}
+
+fn shared(book: &SharedBook<'_>) -> Finding {
+    let names: Vec<_> = book.users.iter().map(|user| user.name.as_str()).collect();
+    let message = format!(
+        "{} chats use it, and what changes in one changes in all: {}",
+        names.len(),
+        names.join(", ")
+    );
+    let remedy = match book.forks.iter().filter(|fork| fork.metadata_in.is_some()).count() {
+        0 => "if they should not share it, choose another lorebook for one of them in SillyTavern",
+        _ => "`stvc doctor --fix` gives each fork a copy of its own",
+    };
+    Finding::new("lorebook-shared", Level::Warning, book.path.as_str(), message).remedy(remedy)
+}
+
+fn missing(timeline: &TimelineFacts) -> Option<Finding> {
+    let book = timeline.book.as_ref().filter(|book| !book.exists)?;
+    let message =
+        format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", book.name);
+    let remedy = match &book.stored {
+        Some(snapshot) => {
+            format!("`stvc doctor --fix` brings it back from snapshot {snapshot}")
+        }
+        None => "no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the \
+                 parent's, `--repair detach` lets the chat go without"
+            .to_owned(),
+    };
+    let subject = timeline.name.as_str();
+    Some(Finding::new("lorebook-missing", Level::Error, subject, message).remedy(remedy))
+}
+
+/// How many of several are named in a message.
+const NAMED: usize = 5;
+
+fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Finding> {
+    let name = &timeline.name;
+    let is_dangling = |link: &&(usize, String)| facts.chat_called(name, &link.1).is_none();
+    let dangling: Vec<_> = timeline.links.iter().filter(is_dangling).collect();
+    if dangling.is_empty() {
+        return None;
+    }
+    let shown = dangling.iter().take(NAMED).map(|(n, link)| format!("message {n} to {link:?}"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = match dangling.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "links to checkpoints that do not exist: {shown}{more}; SillyTavern would begin a new chat there"
+    );
+    let stored = dangling.iter().find_map(|(_, link)| stored(facts, name, link));
+    let remedy = match stored {
+        Some(gone) => restores(&gone),
+        None => "remove the link in SillyTavern, or leave it alone".into(),
+    };
+    let finding = Finding::new("checkpoint-link-dangling", Level::Warning, name.as_str(), message);
+    Some(finding.remedy(remedy))
+}
+
+fn missing_parent(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Finding> {
+    let main_chat = timeline.main_chat.as_deref()?;
+    let name = &timeline.name;
+    if facts.chat_called(name, main_chat).is_some() {
+        return None;
+    }
+    let mut message = format!("the chat that it was forked from, {main_chat:?}, does not exist");
+    let remedy = match facts.parent(timeline) {
+        Some(parent) => {
+            message.push_str(&format!(" under that name; by what was said it comes from {parent}"));
+            "SillyTavern does not follow renames: \"Back to parent chat\" does not work in it"
+                .into()
+        }
+        None => match stored(facts, name, main_chat) {
+            Some(gone) => restores(&gone),
+            None => {
+                "\"Back to parent chat\" does not work in it; nothing else depends on it".into()
+            }
+        },
+    };
+    Some(Finding::new("parent-missing", Level::Warning, name.as_str(), message).remedy(remedy))
+}
+
+/// The deleted timeline that is called so, if the store has it.
+fn stored(facts: &LibraryFacts, chat: &TimelineName, id: &str) -> Option<TimelineName> {
+    let bare = id.strip_suffix(".jsonl").unwrap_or(id);
+    [id, bare].iter().find_map(|id| beside(chat, id).filter(|name| facts.deleted.contains(name)))
+}
+
+fn restores(timeline: &TimelineName) -> String {
+    format!("`stvc restore {:?}` brings it back", timeline.as_str())
+}
+
+fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Finding> {
+    let parent = facts.timeline(&facts.parent(timeline)?)?;
+    if timeline.settings_hash.as_ref()? == parent.settings_hash.as_ref()? {
+        return None;
+    }
+    let message =
+        format!("Auto-Recap's settings are not those of {}, which it was forked from", parent.name);
+    Some(Finding::new("settings-hash-differs", Level::Info, timeline.name.as_str(), message))
+}
+
+fn orphan(book: &UnusedBook, certain: bool) -> Finding {
+    let once = match &book.once {
+        Some((chat, true)) => format!("; it was the lorebook of {chat}, which is gone"),
+        Some((chat, false)) => format!("; it was once the lorebook of {chat}"),
+        None => String::new(),
+    };
+    let (who, remedy) = match (certain, book.leftover) {
+        (false, _) => (
+            "nothing that could be read uses it",
+            "it is kept, because something could not be read",
+        ),
+        (true, true) => (
+            "no chat, group, character, persona or setting uses it",
+            "`stvc doctor --fix` removes it, and `stvc undo` would bring it back",
+        ),
+        (true, false) => (
+            "no chat, group, character, persona or setting uses it",
+            "keep it for later, or remove it with `stvc doctor --fix --orphans`",
+        ),
+    };
+    Finding::new("lorebook-orphaned", Level::Info, book.path.as_str(), format!("{who}{once}"))
+        .remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(chat: &str) -> TimelineName {
+        TimelineName::solo("A", chat).unwrap()
+    }
+
+    /// A chat with the lorebook `Lore`.
+    fn chat(chat: &str, main_chat: Option<&str>) -> TimelineFacts {
+        let path = crate::st::lorebook_path("Lore");
+        TimelineFacts {
+            name: name(chat),
+            group: None,
+            book: Some(BoundBook { name: "Lore".into(), path, exists: true, stored: None }),
+            main_chat: main_chat.map(str::to_owned),
+            origin: None,
+            links: Vec::new(),
+            settings_hash: None,
+            recap_of: None,
+            metadata_in: Some(name(chat).file()),
+        }
+    }
+
+    fn facts(timelines: Vec<TimelineFacts>) -> LibraryFacts {
+        let here = timelines.iter().map(|timeline| timeline.name.clone()).collect();
+        LibraryFacts { timelines, here, ..Default::default() }
+    }
+
+    fn forks(timelines: Vec<TimelineFacts>) -> Vec<String> {
+        let facts = facts(timelines);
+        let shared = facts.shared();
+        assert_eq!(shared.len(), 1);
+        shared[0].forks.iter().map(|fork| fork.name.chat().to_owned()).collect()
+    }
+
+    #[test]
+    fn req_40_the_one_that_forks_come_from_keeps_the_lorebook() {
+        let family = || vec![chat("a", Some("m")), chat("b", Some("a")), chat("m", None)];
+        assert_eq!(forks(family()), ["a", "b"]);
+        // The main chat has another name now.
+        let mut renamed = family();
+        renamed[2].name = name("renamed");
+        assert_eq!(forks(renamed), ["a", "b"]);
+        // The main chat is gone: the first keeps it, and whoever comes from that gets its own.
+        assert_eq!(forks(family()[..2].to_vec()), ["b"]);
+        assert_eq!(forks(vec![chat("a", Some("m")), chat("b", Some("m"))]), ["b"]);
+        // They name each other.
+        assert_eq!(forks(vec![chat("a", Some("b")), chat("b", Some("a"))]), ["b"]);
+        // Known by what was said only.
+        let mut fork = chat("b", None);
+        fork.origin = Some(name("a"));
+        assert_eq!(forks(vec![chat("a", None), fork]), ["b"]);
+    }
+
+    #[test]
+    fn chats_that_are_no_relatives_are_left_alone() {
+        assert_eq!(forks(vec![chat("a", None), chat("b", None)]), [""; 0]);
+        let mut far = chat("x", None);
+        far.name = TimelineName::solo("B", "x").unwrap();
+        assert_eq!(forks(vec![chat("a", Some("gone")), far]), [""; 0]);
+        // Forks of different chats that do not use the book themselves.
+        let mut others = vec![chat("m", None), chat("n", None)];
+        others.iter_mut().for_each(|other| other.book = None);
+        let all = [vec![chat("a", Some("m")), chat("b", Some("n"))], others].concat();
+        assert_eq!(forks(all), [""; 0]);
+    }
+
+    #[test]
+    fn req_56_links_are_found_as_they_were_typed() {
+        let mut main = chat("m", None);
+        main.links = ["one", "one.jsonl", "two: \"x\"?", "gone", "gone.jsonl"]
+            .into_iter()
+            .map(str::to_owned)
+            .enumerate()
+            .collect();
+        let found = library(&facts(vec![main, chat("one", None), chat("two x", None)]));
+        let links: Vec<_> =
+            found.iter().filter(|finding| finding.code == "checkpoint-link-dangling").collect();
+        assert_eq!(links.len(), 1);
+        assert!(
+            links[0].message.contains("message 3 to \"gone\", message 4 to \"gone.jsonl\";"),
+            "{}",
+            links[0].message
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The lorebook bound to a chat: whether it is there, whether it can be read, whose it is.
+
+use std::collections::{HashMap, HashSet};
+
+use super::captured::Parts;
+use super::finding::{brief, few};
+use super::{Finding, Level};
+use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook, is_book_of};
+use crate::st::{Key, Raw, entry_fields, main_chat, uid_text};
+
+/// A lorebook that can be read.
+pub(super) struct Book<'a> {
+    /// Its path.
+    pub path: &'a str,
+    /// Its entries that are objects, as JavaScript sees them, in the order of the file.
+    pub entries: Vec<Entry<'a>>,
+}
+
+/// One entry.
+pub(super) struct Entry<'a> {
+    pub key: String,
+    pub uid: Option<String>,
+    /// Its title; empty if it has none.
+    pub title: String,
+    pub content: Option<Raw<'a>>,
+}
+
+impl Book<'_> {
+    /// All that a registry may list: the UIDs and keys of entries that are no registries themselves.
+    pub fn listable(&self) -> HashSet<&str> {
+        let entries = self.entries.iter().filter(|entry| !entry.title.starts_with(REGISTRY_PREFIX));
+        entries
+            .flat_map(|entry| [Some(entry.key.as_str()), entry.uid.as_deref()])
+            .flatten()
+            .collect()
+    }
+}
+
+/// Read the lorebook, and say why if that cannot be done as it should.
+pub(super) fn read<'a>(parts: &Parts<'a>) -> (Option<Book<'a>>, Option<Finding>) {
+    let Some(bound) = &parts.lorebook else { return (None, None) };
+    let Some((path, bytes)) = bound.file else {
+        let message = format!(
+            "its lorebook {:?} does not exist; SillyTavern shows it as empty",
+            brief(bound.name)
+        );
+        let finding =
+            Finding::new("lorebook-missing", Level::Error, parts.timeline.as_str(), message);
+        return (
+            None,
+            Some(finding.remedy(
+                "restore it from a snapshot that has it, or choose another lorebook for the chat",
+            )),
+        );
+    };
+    let Some((entries, repeated)) = entries(bytes) else {
+        let message = "it is not a readable lorebook; it is stored as one piece";
+        let finding = Finding::new("lorebook-broken", Level::Warning, path, message)
+            .remedy("mend the file, or restore an earlier snapshot");
+        return (None, Some(finding));
+    };
+    let finding = (repeated && !entries.is_empty()).then(|| {
+        let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
+        Finding::new("lorebook-key-repeated", Level::Warning, path, message)
+    });
+    let entries = entries.into_iter().filter_map(|(key, value)| {
+        let fields = entry_fields(value)?;
+        Some(Entry {
+            key: key.into_string_lossy(),
+            uid: fields.uid.and_then(uid_text),
+            title: fields.comment.and_then(|title| title.string()).unwrap_or_default(),
+            content: fields.content,
+        })
+    });
+    (Some(Book { path, entries: entries.collect() }), finding)
+}
+
+/// Key and value of every entry, and whether any key stood twice; of such a key the last counts. None if that is no lorebook.
+fn entries(bytes: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
+    let root = Raw::parse(bytes)?.members()?;
+    let mut found = root.into_iter().filter(|member| member.key.as_bytes() == b"entries");
+    let mut list = found.next()?;
+    let mut repeated = false;
+    for later in found {
+        (list, repeated) = (later, true);
+    }
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    let mut entries: Vec<(Key, Raw<'_>)> = Vec::new();
+    for member in list.value.members()? {
+        match places.get(&member.key) {
+            Some(place) => (entries[*place].1, repeated) = (member.value, true),
+            None => {
+                places.insert(member.key.clone(), entries.len());
+                entries.push((member.key, member.value));
+            }
+        }
+    }
+    Some((entries, repeated))
+}
+
+/// UIDs that several entries have. Which of them a registry or an extension means is chance.
+pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
+    let mut owners: HashMap<&str, Vec<&Entry<'_>>> = HashMap::new();
+    for entry in &book.entries {
+        if let Some(uid) = &entry.uid {
+            owners.entry(uid).or_default().push(entry);
+        }
+    }
+    let first = |entry: &Entry<'_>| entry.uid.as_deref().and_then(|uid| owners.get(uid));
+    let mut findings = Vec::new();
+    // In the order of the file.
+    for entry in &book.entries {
+        let Some(same) = first(entry).filter(|same| same.len() > 1) else { continue };
+        if !std::ptr::eq(same[0], entry) {
+            continue;
+        }
+        let named =
+            |entry: &&Entry<'_>| format!("{:?} ({:?})", brief(&entry.key), brief(&entry.title));
+        let names: Vec<_> = same.iter().take(5).map(named).collect();
+        let message = format!(
+            "UID {} stands in {} entries: {}{}",
+            brief(entry.uid.as_deref().unwrap_or_default()),
+            same.len(),
+            names.join(", "),
+            if same.len() > names.len() { ", …" } else { "" },
+        );
+        findings.push(
+            Finding::new("uid-repeated", Level::Error, book.path, message)
+                .remedy("give all but one of them a UID of their own, or restore an earlier snapshot of the lorebook"),
+        );
+    }
+    few(findings)
+}
+
+/// Whose lorebook it is, by its name.
+pub(super) fn names(parts: &Parts<'_>) -> Option<Finding> {
+    let metadata = parts.metadata?;
+    let bound = parts.lorebook.as_ref().map(|book| book.name);
+    let is_fork = main_chat(metadata).is_some();
+    if let Some(attached) = attached_lorebook(metadata)
+        && Some(attached.as_str()) != bound
+    {
+        let bound = match bound {
+            Some(bound) => format!("is {:?}", brief(bound)),
+            None => "is none".into(),
+        };
+        let message = format!(
+            "ST-Auto-Recap has noted {:?} as its lorebook, but the one bound to it {bound}",
+            brief(&attached)
+        );
+        // Of a fork that was given a lorebook of its own only `world_info` is set.
+        let level = if is_fork { Level::Info } else { Level::Warning };
+        return Some(
+            Finding::new("lorebook-attached-differs", level, parts.chat_path, message)
+                .remedy("bind the lorebook that holds this chat's entries, and let the extension refresh its registry"),
+        );
+    }
+    let bound = bound?;
+    if is_fork || is_book_of(bound, parts.timeline.chat())? {
+        return None;
+    }
+    let message = format!("its lorebook {:?} is called after another chat", brief(bound));
+    Some(
+        Finding::new("lorebook-name-unexpected", Level::Info, parts.chat_path, message).remedy(
+            "nothing, if the chat was renamed; else make sure that no other chat writes to it",
+        ),
+    )
+}

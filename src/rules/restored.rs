@@ -1,0 +1,115 @@
+//! Is what was rebuilt the state that was recorded? Held against the snapshot's own record, and against what the extension noted in the chat, where it did.
+
+use super::{Finding, Level};
+use crate::archive::{Contents, Role};
+use crate::st::auto_recap::{
+    CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
+};
+use crate::st::{self, Raw, TimelineName};
+
+/// What somebody wrote down of the state.
+struct Record {
+    /// Who, in words.
+    by: &'static str,
+    version: Option<i64>,
+    combined: Option<i64>,
+    /// The lorebook's name; the inner `None` is "no lorebook".
+    lorebook: Option<Option<String>>,
+}
+
+/// All findings about a rebuilt snapshot held against what was recorded of it.
+pub fn restored(contents: &Contents) -> Vec<Finding> {
+    let Ok(timeline) = TimelineName::parse(&contents.manifest.timeline) else { return Vec::new() };
+    let chat = contents.chat();
+    let Some(metadata) = st::metadata(&chat, &timeline, contents.bytes(Role::Group)) else {
+        return Vec::new();
+    };
+    let recap = running_recap(metadata);
+    let combined = combined_recap(metadata);
+    let lorebook = st::lorebook_name(metadata);
+    let own = contents.manifest.checkpoint.as_ref().map(|state| Record {
+        by: "the snapshot",
+        version: state.running_recap_version,
+        combined: state.combined_recap_message_count,
+        lorebook: Some(state.original_lorebook_name.clone()),
+    });
+    let noted = checkpoint_state(metadata).map(|state| Record {
+        by: "the extension",
+        version: integer(state, "running_recap_version"),
+        combined: integer(state, "combined_recap_message_count").filter(|count| *count > 0),
+        lorebook: state
+            .get("cloned_lorebook_name")
+            .map(|name| name.string().filter(|name| !name.is_empty())),
+    });
+    if own.is_none() && noted.is_none() {
+        let in_use = recap.as_ref().is_some_and(|recap| recap.exists());
+        return in_use.then(|| legacy(&timeline)).into_iter().collect();
+    }
+    let mut findings = Vec::new();
+    for record in own.iter().chain(&noted) {
+        findings.extend(recap.as_ref().and_then(|recap| version(&timeline, record, recap)));
+        findings.extend(combined.as_ref().and_then(|recap| count(&timeline, record, recap)));
+        findings.extend(book(&timeline, record, lorebook.as_deref()));
+    }
+    findings
+}
+
+fn integer(state: Raw<'_>, key: &str) -> Option<i64> {
+    state.get(key).and_then(|value| value.integer())
+}
+
+/// The version in use must be the recorded one. (That it must be among the versions is a rule about the chat itself, and holds without a record.)
+fn version(timeline: &TimelineName, record: &Record, recap: &RunningRecap<'_>) -> Option<Finding> {
+    let expected = record.version?;
+    if recap.current_version == Some(expected) {
+        return None;
+    }
+    let found = recap.current_version.map_or_else(|| "none".into(), |found| format!("v{found}"));
+    let message = format!(
+        "Running recap version mismatch: expected v{expected} as {} recorded, got {found}",
+        record.by
+    );
+    let remedy = "choose the right version in the extension, or restore another snapshot: `stvc log` lists them";
+    Some(
+        Finding::new("recap-version-mismatch", Level::Error, timeline.as_str(), message)
+            .remedy(remedy),
+    )
+}
+
+fn count(timeline: &TimelineName, record: &Record, combined: &CombinedRecap) -> Option<Finding> {
+    let expected = record.combined?;
+    if combined.message_count == Some(expected) {
+        return None;
+    }
+    let found = combined.message_count.map_or_else(|| "none".into(), |found| found.to_string());
+    let message = format!(
+        "Combined recap message count mismatch: expected {expected} as {} recorded, got {found}",
+        record.by
+    );
+    Some(Finding::new("combined-recap-mismatch", Level::Warning, timeline.as_str(), message))
+}
+
+fn book(timeline: &TimelineName, record: &Record, found: Option<&str>) -> Option<Finding> {
+    let expected = record.lorebook.as_ref()?.as_deref();
+    if expected == found {
+        return None;
+    }
+    let quoted =
+        |name: Option<&str>| name.map_or_else(|| "none".into(), |name| format!("{name:?}"));
+    let message = format!(
+        "Lorebook mismatch: expected {} as {} recorded, current {}; this checkpoint may not have proper isolation",
+        quoted(expected),
+        record.by,
+        quoted(found)
+    );
+    let remedy = "`stvc doctor` tells which chats share a lorebook";
+    Some(
+        Finding::new("lorebook-name-mismatch", Level::Warning, timeline.as_str(), message)
+            .remedy(remedy),
+    )
+}
+
+fn legacy(timeline: &TimelineName) -> Finding {
+    let message = "nothing was recorded of the recaps' state when this snapshot was taken, so it could not be compared";
+    Finding::new("checkpoint-state-missing", Level::Info, timeline.as_str(), message)
+}

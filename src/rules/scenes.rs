@@ -1,0 +1,69 @@
+//! What the extension keeps on the messages that end a scene.
+
+use memchr::memmem::Finder;
+
+use super::captured::Parts;
+use super::finding::listed;
+use super::{Finding, Level};
+use crate::st::auto_recap::{Scene, scene};
+
+pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+    // Nearly every message has something of the extension, but only those that end a scene have a recap.
+    let has_recap = Finder::new("scene_recap_");
+    let lines = &parts.chat.messages;
+    let (mut wrong, mut differing) = (Vec::new(), Vec::new());
+    for range in parts.fresh {
+        let end = range.end.min(lines.len());
+        let begin = range.start.min(end);
+        for (place, line) in (begin..).zip(&lines[begin..end]) {
+            if has_recap.find(line).is_none() {
+                continue;
+            }
+            let Some(scene) = scene(line) else { continue };
+            if is_index_wrong(&scene) {
+                wrong.push(place);
+            }
+            if let (Some(noted), Some(real)) = (scene.hash(), scene.recap_hash())
+                && noted != real
+            {
+                differing.push(place);
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    if !wrong.is_empty() {
+        let message = format!(
+            "message {}: the version in use of the scene's recap is not among its versions",
+            listed(&wrong)
+        );
+        findings.push(
+            Finding::new("scene-index-wrong", Level::Warning, parts.chat_path, message)
+                .remedy("choose a version in the extension; until then it shows the last one"),
+        );
+    }
+    if !differing.is_empty() {
+        let message = format!(
+            "message {}: the scene's recap was changed since the extension noted its hash",
+            listed(&differing)
+        );
+        findings.push(Finding::new("scene-hash-differs", Level::Info, parts.chat_path, message));
+    }
+    findings
+}
+
+/// Whether the version in use is not among the versions. Without versions the extension begins with number 0.
+fn is_index_wrong(scene: &Scene<'_>) -> bool {
+    let versions = match scene.raw.get("scene_recap_versions") {
+        None => 0,
+        Some(list) => match list.items() {
+            Some(items) => items.len(),
+            None if list.is_null() => 0,
+            // Whatever that is, there is nothing to choose from.
+            None => return false,
+        },
+    };
+    match scene.current_index() {
+        Some(index) => index < 0 || (index > 0 && index as usize >= versions),
+        None => true,
+    }
+}

@@ -1,0 +1,208 @@
+//! Every use of a lorebook in a library: by chats, groups, character cards, personas and the settings.
+//!
+//! A lorebook that nothing uses may be cleared away, so nothing here guesses: what cannot be read is recorded, and then no lorebook is
+//! unused for certain.
+
+use super::card::card_lorebook;
+use super::json::Raw;
+use super::name::lorebook_path;
+use super::{Chat, Library, Scan, TimelineName, lorebook_name};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use unicode_normalization::UnicodeNormalization;
+
+/// Who uses a lorebook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum User {
+    /// A chat, by its header.
+    Chat(TimelineName),
+    /// A chat of a group, by the group's file.
+    Group(String),
+    /// Every chat: it is chosen in the settings.
+    AllChats,
+    /// A character's chats: an additional lorebook, chosen in the settings.
+    Character(String),
+    /// A character, by its card.
+    Card(String),
+    /// A persona; the one in use if it has no name.
+    Persona(String),
+}
+
+/// One use of a lorebook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The lorebook's name.
+    pub book: String,
+    /// Who uses it.
+    pub user: User,
+}
+
+/// All uses of lorebooks.
+#[derive(Clone, Debug, Default)]
+pub struct References {
+    /// Those that were found.
+    pub list: Vec<Reference>,
+    /// What could not be read, and why: there may be more.
+    pub unreadable: Vec<(String, String)>,
+}
+
+impl References {
+    /// The lorebooks among `names` (see [`Library::lorebooks`]) that nothing uses, as far as could be read.
+    pub fn unused<'n>(&self, names: &'n [String]) -> Vec<&'n str> {
+        let files = self.list.iter().filter_map(|reference| lorebook_path(&reference.book));
+        let used: HashSet<_> = files.map(|path| folded(path.file_name())).collect();
+        let is_unused = |name: &&str| !used.contains(&folded(&format!("{name}.json")));
+        names.iter().map(String::as_str).filter(is_unused).collect()
+    }
+
+    fn add(&mut self, book: Option<String>, user: impl FnOnce() -> User) {
+        if let Some(book) = book.filter(|book| !book.is_empty()) {
+            self.list.push(Reference { book, user: user() });
+        }
+    }
+
+    fn failed(&mut self, subject: impl Into<String>, why: impl ToString) {
+        self.unreadable.push((subject.into(), why.to_string()));
+    }
+}
+
+/// Some systems take names for the same that differ in case or in how an accent is written; on such a one a lorebook must not pass for unused.
+fn folded(name: &str) -> String {
+    name.nfc().flat_map(char::to_lowercase).collect()
+}
+
+impl Library {
+    /// Look for every use of a lorebook. Of chats only the first line is read, of cards only what is not the picture.
+    pub fn references(&self, scan: &Scan) -> References {
+        let mut found = References { unreadable: scan.unreadable.clone(), ..Default::default() };
+        for name in &scan.timelines {
+            self.chat_reference(name, &mut found);
+        }
+        self.each_file("groups", ".json", &mut found, |found, subject, path| {
+            // Groups that cannot be read are in the scan already.
+            if let Ok(bytes) = fs::read(path) {
+                group_references(&bytes, subject, found);
+            }
+        });
+        self.each_file("characters", ".png", &mut found, |found, subject, path| match File::open(
+            path,
+        )
+        .map_err(|error| error.to_string())
+        .and_then(card_lorebook)
+        {
+            Ok(book) => found.add(book, || User::Card(stem(subject).to_owned())),
+            Err(why) => found.failed(subject, why),
+        });
+        match fs::read(self.root().join("settings.json")) {
+            Ok(bytes) => settings_references(&bytes, &mut found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => found.failed("settings.json", error),
+        }
+        found
+    }
+
+    fn chat_reference(&self, name: &TimelineName, found: &mut References) {
+        let path = name.file();
+        let line = match first_line(&path.under(self.root())) {
+            Ok(line) => line,
+            Err(error) => return found.failed(path.as_str(), error),
+        };
+        let chat = Chat::header_of(&line, name.is_group());
+        // SillyTavern reads invalid UTF-8 leniently. A byte order mark makes it lose the header, but not for good.
+        let header = chat.header.map(String::from_utf8_lossy).unwrap_or_default();
+        let header = header.trim_start_matches('\u{feff}').trim();
+        if header.is_empty() {
+            return;
+        }
+        match Raw::parse_str(header) {
+            Some(header) => {
+                let book = header.get("chat_metadata").and_then(lorebook_name);
+                found.add(book, || User::Chat(name.clone()));
+            }
+            None => found.failed(path.as_str(), "its first line cannot be read"),
+        }
+    }
+
+    /// Call `each` with the path in the library and on the disk of every file in the folder `at` that ends so.
+    fn each_file(
+        &self,
+        at: &str,
+        ending: &str,
+        found: &mut References,
+        mut each: impl FnMut(&mut References, &str, &Path),
+    ) {
+        let entries = match fs::read_dir(self.root().join(at)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return found.failed(at, error),
+            Ok(entries) => entries,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) => files.push((entry.file_name(), entry.path())),
+                Err(error) => found.failed(at, error),
+            }
+        }
+        files.sort_unstable();
+        for (name, path) in files {
+            let name = name.to_string_lossy();
+            if name.to_ascii_lowercase().ends_with(ending) && !path.is_dir() {
+                each(found, &format!("{at}/{name}"), &path);
+            }
+        }
+    }
+}
+
+fn first_line(path: &Path) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
+    line.pop_if(|last| *last == b'\n');
+    Ok(line)
+}
+
+/// A group's file has the metadata of its open chat and, in SillyTavern 1.12, of its other chats.
+fn group_references(bytes: &[u8], subject: &str, found: &mut References) {
+    let text = String::from_utf8_lossy(bytes);
+    let Some(group) = Raw::parse_str(&text) else { return };
+    let past = group.get("past_metadata").and_then(|past| past.members()).unwrap_or_default();
+    let past = past.into_iter().map(|member| member.value);
+    for metadata in group.get("chat_metadata").into_iter().chain(past) {
+        found.add(lorebook_name(metadata), || User::Group(subject.to_owned()));
+    }
+}
+
+fn settings_references(bytes: &[u8], found: &mut References) {
+    let text = String::from_utf8_lossy(bytes);
+    let Some(settings) = Raw::parse_str(&text).filter(Raw::is_object) else {
+        return found.failed("settings.json", "it is not a JSON object");
+    };
+    let chosen = settings.path(&["world_info_settings", "world_info"]);
+    for book in items(chosen.and_then(|chosen| chosen.get("globalSelect"))) {
+        found.add(book.string(), || User::AllChats);
+    }
+    for character in items(chosen.and_then(|chosen| chosen.get("charLore"))) {
+        let name = character.get("name").and_then(|name| name.string()).unwrap_or_default();
+        for book in items(character.get("extraBooks")) {
+            found.add(book.string(), || User::Character(name.clone()));
+        }
+    }
+    let Some(user) = settings.get("power_user") else { return };
+    let book = user.get("persona_description_lorebook").and_then(|book| book.string());
+    found.add(book, || User::Persona(String::new()));
+    let personas = user.get("persona_descriptions").and_then(|personas| personas.members());
+    for persona in personas.unwrap_or_default() {
+        let book = persona.value.get("lorebook").and_then(|book| book.string());
+        found.add(book, || User::Persona(persona.key.to_string_lossy()));
+    }
+}
+
+fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
+    list.and_then(|list| list.items()).unwrap_or_default()
+}
+
+fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}

@@ -1,0 +1,116 @@
+//! Where lorebooks are used.
+
+use super::put;
+use crate::st::{Library, References, TimelineName, User};
+use std::path::Path;
+
+fn references(root: &Path) -> References {
+    let library = Library::open(root, None).unwrap();
+    library.references(&library.scan().unwrap())
+}
+
+fn fixture(version: &str) -> References {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    references(&root.join(version).join("default-user"))
+}
+
+fn users(found: &References, book: &str) -> Vec<User> {
+    let of = found.list.iter().filter(|reference| reference.book == book);
+    of.map(|reference| reference.user.clone()).collect()
+}
+
+#[test]
+fn every_place_that_can_name_a_lorebook_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let header = |book: &str| format!(r#"{{"chat_metadata":{{"world_info":{book}}}}}"#);
+    put(root, "chats/A/a.jsonl", header("\"solo\"").as_bytes());
+    put(root, "chats/A/none.jsonl", header("null").as_bytes());
+    put(root, "chats/A/empty.jsonl", b"");
+    put(root, "chats/A/bom.jsonl", format!("\u{feff}{}\n{{}}", header("\"bom\"")).as_bytes());
+    put(
+        root,
+        "chats/A/odd.jsonl",
+        b"{\"chat_metadata\":{\"world_info\":\"odd\",\"x\":\"\xff\"}}\n{",
+    );
+    put(root, "group chats/g.jsonl", header("\"group\"").as_bytes());
+    put(root, "group chats/old.jsonl", br#"{"mes":"no header"}"#);
+    put(
+        root,
+        "groups/1.json",
+        br#"{"chats":["old"],"chat_metadata":{"world_info":"open"},"past_metadata":{"x":{"world_info":"past"},"y":{}}}"#,
+    );
+    put(
+        root,
+        "settings.json",
+        br#"{"world_info_settings":{"world_info":{"globalSelect":["all",7,"too"],"charLore":[{"name":"Mira","extraBooks":["extra"]},null]}},
+            "power_user":{"persona_description_lorebook":"now","persona_descriptions":{"me.png":{"lorebook":"persona"},"b":{}}}}"#,
+    );
+    let found = references(root);
+    assert_eq!(found.unreadable, []);
+    let chat = |name: &str| User::Chat(TimelineName::parse(name).unwrap());
+    let group = User::Group("groups/1.json".into());
+    for (book, user) in [
+        ("solo", chat("chats/A/a")),
+        ("bom", chat("chats/A/bom")),
+        ("odd", chat("chats/A/odd")),
+        ("group", chat("group chats/g")),
+        ("open", group.clone()),
+        ("past", group),
+        ("all", User::AllChats),
+        ("too", User::AllChats),
+        ("extra", User::Character("Mira".into())),
+        ("now", User::Persona(String::new())),
+        ("persona", User::Persona("me.png".into())),
+    ] {
+        assert_eq!(users(&found, book), [user], "{book}");
+    }
+    assert_eq!(found.list.len(), 11);
+}
+
+#[test]
+fn real_cards_say_their_lorebook() {
+    let found = fixture("1.19.0");
+    assert_eq!(users(&found, "Snow Shrine"), [User::Card("Ærin 雪 🦊".into())]);
+    assert_eq!(users(&found, "Eldoria"), [User::AllChats]);
+    assert_eq!(users(&found, "Tide Office Lore").len(), 7);
+    assert_eq!(found.unreadable, []);
+    assert_eq!(fixture("1.12.6").unreadable, []);
+}
+
+#[test]
+fn what_cannot_be_read_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    put(root, "chats/A/a.jsonl", b"{\"torn\n{}");
+    put(root, "groups/1.json", b"[]");
+    put(root, "characters/Bad.png", b"no picture");
+    put(root, "characters/Other.PNG", b"\x89PNG\r\n\x1a\n\0\0\0\x09tEXtchara");
+    put(root, "characters/card.json", b"SillyTavern does not read these");
+    put(root, "settings.json", b"{");
+    let found = references(root);
+    let mut subjects: Vec<_> =
+        found.unreadable.iter().map(|(subject, _)| subject.as_str()).collect();
+    subjects.sort_unstable();
+    let expected = [
+        "characters/Bad.png",
+        "characters/Other.PNG",
+        "chats/A/a.jsonl",
+        "groups/1.json",
+        "settings.json",
+    ];
+    assert_eq!(subjects, expected);
+    assert_eq!(found.list, []);
+}
+
+#[test]
+fn a_lorebook_is_used_by_the_name_of_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let bound = |book: &str| format!(r#"{{"chat_metadata":{{"world_info":"{book}"}}}}"#);
+    put(root, "chats/A/a.jsonl", bound("Who: am I?").as_bytes());
+    put(root, "chats/A/b.jsonl", bound("SHOUTED").as_bytes());
+    put(root, "chats/A/c.jsonl", bound("e\u{301}tude").as_bytes());
+    let names = ["Who am I", "shouted", "étude", "unused"].map(str::to_owned);
+    assert_eq!(references(root).unused(&names), ["unused"]);
+}

@@ -1,0 +1,29 @@
+//! Which lorebook a chat uses, and which chats use a lorebook, from the first line of each chat.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use super::{
+    Chat, Groups, Library, LibraryPath, Result, TimelineName, bound_lorebook, lorebook_path,
+};
+
+/// The file of the lorebook that a chat is bound to; none if there is none or the chat cannot be read.
+pub fn lorebook_of(library: &Library, groups: &Groups, name: &TimelineName) -> Option<LibraryPath> {
+    let root = library.root();
+    let mut line = Vec::new();
+    let file = File::open(name.file().under(root)).ok()?;
+    BufReader::new(file).read_until(b'\n', &mut line).ok()?;
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let chat = Chat::header_of(line, name.is_group());
+    let group = name.is_group().then(|| groups.group_of(name.chat())).flatten();
+    let group = group.and_then(|path| std::fs::read(path.under(root)).ok());
+    lorebook_path(&bound_lorebook(&chat, name, group.as_deref())?)
+}
+
+/// The chats that are bound to the lorebook at `book`; what cannot be read is left out.
+pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<TimelineName>> {
+    let scan = library.scan()?;
+    let uses =
+        |name: &TimelineName| lorebook_of(library, &scan.groups, name).as_ref() == Some(book);
+    Ok(scan.timelines.iter().filter(|name| uses(name)).cloned().collect())
+}
