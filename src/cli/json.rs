@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::words::rfc3339;
 use crate::archive::reconstruct::EntryOrigin;
 use crate::archive::{CheckpointState, FileRecord, Snapshot};
-use crate::ops::files::{Action, FileAction};
 use crate::ops::doctor::Repair;
+use crate::ops::files::{Action, FileAction};
 use crate::ops::import::{Entry, Outcome};
 use crate::ops::restore;
 use crate::ops::search::{self, Match};
@@ -34,10 +34,13 @@ pub struct SnapshotLine<'a> {
     last_words: Option<&'a str>,
     main_chat: Option<&'a str>,
     renamed_from: Option<&'a str>,
+    source: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<&'a [FileRecord]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a CheckpointState>,
 }
 
 impl<'a> SnapshotLine<'a> {
@@ -58,9 +61,16 @@ impl<'a> SnapshotLine<'a> {
             last_words: snapshot.last_words.as_deref(),
             main_chat: snapshot.main_chat.as_deref(),
             renamed_from: snapshot.renamed_from.as_ref().map(|name| name.as_str()),
+            source: snapshot.source.as_deref(),
             unchanged: None,
             files: None,
+            state: None,
         }
+    }
+
+    pub fn state(mut self, state: Option<&'a CheckpointState>) -> Self {
+        self.state = state;
+        self
     }
 
     pub fn unchanged(mut self, unchanged: bool) -> Self {

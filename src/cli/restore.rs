@@ -3,7 +3,7 @@ use serde_json::json;
 use super::args::{self, Only};
 use super::json::{EntryLine, FileLine, RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, date, name, short, size};
+use super::words::{age, clean, count, date, name, recap, short, size};
 use crate::archive::Role;
 use crate::ops::files::Action;
 use crate::ops::restore::{Options, QueueChange, Report};
@@ -124,16 +124,8 @@ fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
     let snapshot = &report.snapshot;
     let called = report.tags.first().cloned().or_else(|| state.scene_break_name.clone());
     let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
-    let recap = match state.running_recap_version {
-        Some(version) => {
-            let scenes = state.running_recap_scene_count.and_then(|n| u64::try_from(n).ok());
-            let scenes = scenes.map(|n| format!(" ({})", count(n, "scene"))).unwrap_or_default();
-            format!("v{version}{scenes}")
-        }
-        None => "none".into(),
-    };
     out.say(format!("Checkpoint:     {}", clean(&called)));
-    out.say(format!("Running recap:  {recap}"));
+    out.say(format!("Running recap:  {}", recap(state)));
     if let Some(n) = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok()) {
         out.say(format!("Combined recap: {}", count(n, "message")));
     }

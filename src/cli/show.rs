@@ -3,13 +3,17 @@ use serde_json::json;
 use super::args;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut, date, fork_point, name, size};
+use super::words::{age, clean, count, cut, date, fork_point, name, recap, size};
 use crate::ops::{self, Workspace};
 
 pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let report = ops::show::show(workspace, &args.snapshot)?;
     let snapshot = &report.snapshot;
-    out.object(&SnapshotLine::new(snapshot, &report.tags).files(&report.manifest.files));
+    out.object(
+        &SnapshotLine::new(snapshot, &report.tags)
+            .files(&report.manifest.files)
+            .state(report.manifest.checkpoint.as_ref()),
+    );
     let field =
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
     out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
@@ -24,6 +28,9 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
         out.line(field("tags", tags.join(", ")));
     }
     out.line(field("kind", clean(snapshot.kind.as_str())));
+    if let Some(source) = &snapshot.source {
+        out.line(field("from", clean(source)));
+    }
     out.line(field("content", format!("b3:{}", snapshot.content)));
     for parent in &snapshot.parents {
         let fork = snapshot.fork_at.map(|at| format!(" ({})", fork_point(at)));
@@ -35,6 +42,13 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
             file.role.as_str(),
             format!("{} ({})", clean(&file.path), size(file.bytes)),
         ));
+    }
+    if let Some(state) = &report.manifest.checkpoint {
+        out.line(field("recap", recap(state)));
+        if !state.queue_was_empty {
+            let active = count(state.active_operations, "operation");
+            out.line(field("queue", format!("{active} waited in it when this was taken")));
+        }
     }
     let room = out.columns().saturating_sub(8);
     if !report.entries.is_empty() {
@@ -59,6 +73,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
             ));
         }
     }
-    out.summary("show", true, json!({}));
+    out.findings(&report.findings);
+    out.summary("show", true, json!({ "findings": report.findings.len() }));
     Ok(super::DONE)
 }

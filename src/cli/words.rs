@@ -3,7 +3,7 @@
 use chrono::{DateTime, FixedOffset};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::archive::Snapshot;
+use crate::archive::{CheckpointState, Snapshot};
 use crate::st::TimelineName;
 use crate::store::Time;
 
@@ -172,6 +172,14 @@ pub fn fork_point(shared: u64) -> String {
 /// `was called X`, the name at most `room` wide.
 pub fn was_called(former: &TimelineName, room: usize) -> String {
     format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))
+}
+
+/// The running recap of a state: `v5 (3 scenes)`.
+pub fn recap(state: &CheckpointState) -> String {
+    let Some(version) = state.running_recap_version else { return "none".into() };
+    let scenes = state.running_recap_scene_count.and_then(|n| u64::try_from(n).ok());
+    let scenes = scenes.map(|n| format!(" ({})", count(n, "scene"))).unwrap_or_default();
+    format!("v{version}{scenes}")
 }
 
 /// A word for the shell: quoted where it must be.

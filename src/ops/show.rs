@@ -2,6 +2,7 @@
 
 use super::{Result, Workspace, resolve};
 use crate::archive::{History, Manifest, Role, Snapshot, Tree};
+use crate::rules::{self, Finding};
 use crate::st::{self, MessageText, Raw};
 
 /// One snapshot in detail.
@@ -16,6 +17,8 @@ pub struct Report {
     pub last_messages: Vec<(usize, MessageText)>,
     /// Its lorebook's entries: key and title.
     pub entries: Vec<(String, String)>,
+    /// What is odd about it.
+    pub findings: Vec<Finding>,
 }
 
 /// How many of the last messages are shown.
@@ -37,7 +40,10 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     last_messages.reverse();
     let tags = History::load(&store)?.tags_of(snapshot.id);
     let entries = contents.bytes(Role::Lorebook).map(titles).unwrap_or_default();
-    Ok(Report { snapshot, tags, manifest: contents.manifest.clone(), last_messages, entries })
+    let mut findings = rules::restored(&contents);
+    findings.extend(rules::stored(&snapshot.timeline, &contents, rules::ALL));
+    let manifest = contents.manifest.clone();
+    Ok(Report { snapshot, tags, manifest, last_messages, entries, findings })
 }
 
 fn titles(book: &[u8]) -> Vec<(String, String)> {

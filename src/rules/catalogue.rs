@@ -28,7 +28,7 @@ pub const CATALOGUE: &[(&str, &[Rule])] = &[
 ];
 
 /// The commands that look at a timeline's own files.
-const FILES: &str = "`snapshot`, `status`, `show`";
+const FILES: &str = "`snapshot`, `status`, `show`, `restore`, `doctor`";
 
 const CHATS: &[Rule] = &[
     Rule {
@@ -86,7 +86,7 @@ const LOREBOOKS: &[Rule] = &[
     Rule {
         code: "lorebook-missing",
         levels: &[Error],
-        from: "`snapshot`, `status`, `show`, `restore`, `doctor`",
+        from: FILES,
         meaning: "the chat names a lorebook that does not exist; SillyTavern shows it as empty",
         remedy: "`stvc doctor --fix` brings it back if a snapshot has it; or choose another lorebook for the chat",
     },
@@ -231,50 +231,57 @@ const CHECKPOINTS: &[Rule] = &[
     },
     Rule {
         code: "queue-active",
-        levels: &[Error],
-        from: "`snapshot --at`",
-        meaning: "work is pending, in progress or to be tried again in the lorebook's queue, so the state is half of one (exit 4)",
+        levels: &[Error, Warning],
+        from: "`snapshot`",
+        meaning: "work is pending, in progress or to be tried again in the lorebook's queue, so the state is half of one (exit 4; a warning with `--allow-active-queue`)",
         remedy: "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
     },
     Rule {
         code: "scene-break-missing",
         levels: &[Warning, Error],
-        from: "`snapshot --at`",
+        from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
         meaning: "no scene ends at the message (error with `--strict`)",
         remedy: "mark the end of the scene there first, or choose a message that ends one",
     },
     Rule {
         code: "scene-recap-missing",
         levels: &[Warning, Error],
-        from: "`snapshot --at`",
+        from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
         meaning: "the message has no scene recap (error with `--strict`)",
         remedy: "let the extension write the scene's recap first",
     },
     Rule {
         code: "scene-lorebook-missing",
         levels: &[Warning, Error],
-        from: "`snapshot --at`",
+        from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
         meaning: "the scene has no note of the lorebook's entries (error with `--strict`)",
         remedy: "let the extension finish the scene's lorebook entries first",
     },
     Rule {
         code: "running-recap-missing",
         levels: &[Warning, Error],
-        from: "`snapshot --at`",
+        from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
         meaning: "the chat has no running recap (error with `--strict`)",
         remedy: "let the extension write the running recap first",
     },
     Rule {
         code: "scene-not-in-recap",
         levels: &[Warning, Error],
-        from: "`snapshot --at`",
+        from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
         meaning: "the scene is not in the running recap's version in use (error with `--strict`)",
         remedy: "let the extension combine the scene with the running recap first",
     },
     Rule {
+        code: "scenes-none",
+        levels: &[Info],
+        from: "`snapshot --scenes`",
+        meaning: "no message of the chat ends a scene, so there is no checkpoint to take",
+        remedy: "mark the ends of scenes in the extension",
+    },
+    Rule {
         code: "recap-from-future",
         levels: &[Warning],
-        from: "`snapshot --at`",
+        from: "`snapshot --at`, `snapshot --scenes`",
         meaning: "the running recap has versions that tell of what comes after the message",
         remedy: "nothing, if you know; `stvc restore --at` takes them out",
     },

@@ -1,16 +1,70 @@
 //! Documents that could drift.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::layers::rust_files;
+
 /// `UPDATE_DOCS=1 cargo test docs` writes it anew.
+#[track_caller]
+fn is_up_to_date(path: &str, made: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, made).unwrap();
+    }
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == made, "{path} is out of date; run UPDATE_DOCS=1 cargo test docs");
+}
+
 #[test]
 fn the_command_reference_is_what_the_program_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
-    let reference = stvc::cli::reference();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &reference).unwrap();
+    is_up_to_date("docs/cli.md", &stvc::cli::reference());
+}
+
+#[test]
+fn the_page_of_findings_is_the_catalogue() {
+    is_up_to_date("docs/findings.md", &stvc::rules::findings_page());
+}
+
+/// The catalogue has every code that the source knows, and none that nothing finds. (That a finding's code and level stand in it is also asserted whenever one
+/// is made, in builds for testing.)
+#[test]
+fn the_catalogue_has_every_code() {
+    let mut known = BTreeSet::new();
+    for rule in stvc::rules::rules() {
+        assert!(known.insert(rule.code), "{} stands twice in the catalogue", rule.code);
+        for text in [rule.from, rule.meaning, rule.remedy] {
+            assert!(!text.is_empty() && !text.contains(['|', '\n']), "{}: {text}", rule.code);
+        }
     }
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == reference, "docs/cli.md is out of date; run UPDATE_DOCS=1 cargo test docs");
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut words, mut codes) = (BTreeSet::new(), BTreeSet::new());
+    for file in rust_files(&src).iter().filter(|file| !file.ends_with("rules/catalogue.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        let found = literals(text);
+        if file.starts_with(src.join("rules")) {
+            codes.extend(found.iter().filter(|word| word.contains('-')).cloned());
+        }
+        words.extend(found);
+        let made =
+            text.split("Finding::new(").skip(1).filter(|rest| rest.trim_start().starts_with('"'));
+        codes.extend(made.filter_map(|rest| literals(rest).into_iter().next()));
+    }
+    assert!(codes.len() > 30, "the test finds no codes any more");
+    let unknown: Vec<_> = codes.iter().filter(|code| !known.contains(code.as_str())).collect();
+    assert!(unknown.is_empty(), "not in src/rules/catalogue.rs: {unknown:?}");
+    let unused: Vec<_> = known.iter().filter(|code| !words.contains(**code)).collect();
+    assert!(unused.is_empty(), "only in src/rules/catalogue.rs: {unused:?}");
+}
+
+/// The string literals of a source that could be codes, in order.
+fn literals(text: &str) -> Vec<String> {
+    let code = |(at, _): (usize, &str)| {
+        let rest = &text[at + 1..];
+        let word = &rest[..rest.find(|c: char| !c.is_ascii_lowercase() && c != '-')?];
+        (!word.is_empty() && rest[word.len()..].starts_with('"')).then(|| word.to_owned())
+    };
+    text.match_indices('"').filter_map(code).collect()
 }

@@ -198,7 +198,7 @@ fn writes_nothing(sandbox: &Sandbox, forged: &str, words: &str) {
 }
 
 #[test]
-fn a_manifest_of_a_newer_format_is_refused() {
+fn req_39_a_manifest_of_a_newer_format_is_refused() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     let forged = forge(&sandbox, &stored.id, |manifest| manifest["format"] = 2.into());

@@ -84,7 +84,8 @@ fn crate_paths(text: &str) -> Vec<String> {
     found
 }
 
-fn rust_files(dir: &Path) -> Vec<PathBuf> {
+/// Every source file below a folder.
+pub fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

@@ -11,12 +11,12 @@ mod material;
 
 use std::path::PathBuf;
 
-use super::files::FileAction;
+use super::files::{Action, FileAction};
 use super::time_true::{Base, Origin, Past, Then};
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{CheckpointState, History, Role, Snapshot, Tree};
 use crate::progress::Monitor;
-use crate::rules::{self, Finding};
+use crate::rules::{self, Finding, Level};
 use material::Material;
 
 /// What to bring back, and where.
@@ -167,17 +167,24 @@ fn wanted(options: &Options, role: Role) -> bool {
     }
 }
 
-/// SillyTavern writes back what it has in memory.
+/// SillyTavern writes back what it has in memory, and does not look for new files by itself.
 fn reload(report: &mut Report) {
-    use super::files::Action;
     let written = report.files.iter().any(|file| file.action != Action::Keep);
-    if written && !report.dry_run {
-        let subject = report.fork.as_ref().unwrap_or(&report.snapshot).timeline.to_string();
-        let what = "SillyTavern writes back what it has in memory";
-        report.findings.push(
-            Finding::new("reload-sillytavern", rules::Level::Info, subject, what).remedy(
-                "if it is running, reload its page before you go on",
-            ),
-        );
+    if !written || report.dry_run {
+        return;
     }
+    let (subject, what, remedy) = match &report.fork {
+        None => (
+            &report.snapshot.timeline,
+            "SillyTavern writes back what it has in memory",
+            "if it is running, reload its page before you go on",
+        ),
+        Some(fork) => (
+            &fork.timeline,
+            "SillyTavern does not know of the new chat and its lorebook yet",
+            "if it is running, reload its page; the chat is under \"Manage chat files\"",
+        ),
+    };
+    let finding = Finding::new("reload-sillytavern", Level::Info, subject.as_str(), what);
+    report.findings.push(finding.remedy(remedy));
 }

@@ -1,5 +1,6 @@
 //! What this layer promises, by subject.
 
+mod auto_recap;
 mod capture;
 mod chat;
 mod discover;

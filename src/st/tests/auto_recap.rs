@@ -1,0 +1,241 @@
+use crate::st::auto_recap::*;
+use crate::st::{Chat, Key, Raw, entry_fields, uid_text};
+
+fn raw(text: &str) -> Raw<'_> {
+    Raw::parse_str(text).unwrap()
+}
+
+fn registry(content: &str) -> Result<Vec<(String, String)>, &'static str> {
+    let content = serde_json::to_string(content).unwrap();
+    let items = registry_items(Some(raw(&content)))?;
+    Ok(items.into_iter().map(|item| (item.uid, item.name)).collect())
+}
+
+#[test]
+fn registries_are_read_in_all_three_notations() {
+    let expected = |pairs: &[(&str, &str)]| {
+        Ok(pairs.iter().map(|(uid, name)| ((*uid).to_owned(), (*name).to_owned())).collect())
+    };
+    for content in [
+        "[Registry: character]\n- UID=7 | name: character-X | aliases: a; b | synopsis: s | name: no\n- UID=12 | name: ",
+        "[registry: character]\r\n-uid: 7 | name: character-X\r\n  - Uid = 12\r\n",
+        r#"{"items":[{"id":"7","name":"character-X"},{"id":0,"uid":12,"name":""},{},null]}"#,
+    ] {
+        assert_eq!(registry(content), expected(&[("7", "character-X"), ("12", "")]), "{content}");
+    }
+    for content in ["", " \n", "[Registry: character]", "{}", r#"{"items":[]}"#] {
+        assert_eq!(registry(content), Ok(Vec::new()), "{content:?}");
+    }
+    // Of a value with line breaks only what looks like a line of its own counts.
+    let content = "[Registry: x]\n- UID=7 | synopsis: first\n- second\n- UID= | name: x\nUID=9";
+    assert_eq!(registry(content), expected(&[("7", "")]));
+    for content in ["- second", "7", "{", r#"{"items":{}}"#, "[]", "é", "[Regé"] {
+        assert!(registry(content).is_err(), "{content}");
+    }
+    assert_eq!(registry_items(None), Ok(Vec::new()));
+    for content in ["null", "7", "{}", "[]"] {
+        assert!(registry_items(Some(raw(content))).is_err(), "{content}");
+    }
+}
+
+const BOOK: &[u8] = br#"{"entries":{"0":{"uid":0,"comment":"_registry_item","content":"[Registry: item]\n- UID=3 | name: x"},
+    "1":null,"2":7,"3":{"uid":3,"comment":"item-x"},"9":{"comment":"__operation_queue","content":"{\"queue\":[{\"id\":\"a\",\"type\":\"T\",\"status\":\"retrying\",\"params\":{\"index\":4,\"indexes\":[5,\"6\"],\"endIndex\":\"x\"},\"metadata\":{\"scene_index\":7}},{},null]}"}}}"#;
+
+#[test]
+fn registries_and_queues_of_a_book() {
+    let found = registries(BOOK);
+    assert_eq!((found.len(), found[0].key.as_str(), found[0].kind.as_str()), (1, "0", "item"));
+    assert_eq!(found[0].items.as_ref().unwrap()[0].uid, "3");
+    let found = queues(BOOK);
+    assert_eq!((found.len(), found[0].key.as_str()), (1, "9"));
+    let operations = found[0].operations.as_ref().unwrap();
+    assert_eq!(operations[0].messages, [4, 7, 5]);
+    assert!(operations[0].is_active() && !operations[1].is_active());
+    assert_eq!(queue_activity(BOOK), Activity { retrying: 1, ..Default::default() });
+    let not_books: [&[u8]; 5] = [
+        b"",
+        b"[]",
+        br#"{"entries":[{"comment":"__operation_queue"},{"comment":"_registry_x"}]}"#,
+        b"__operation_queue _registry_",
+        br#"{"entries":{"x":"__operation_queue _registry_"}}"#,
+    ];
+    for book in not_books {
+        assert!(registries(book).is_empty() && queues(book).is_empty());
+    }
+}
+
+#[test]
+fn what_is_not_in_a_queue_is_nothing_to_do() {
+    let operations = |content: &str| {
+        let content = serde_json::to_string(content).unwrap();
+        queue_operations(Some(raw(&content))).map(|operations| operations.len())
+    };
+    assert_eq!(queue_operations(None), Some(Vec::new()));
+    assert_eq!(queue_operations(Some(raw("null"))), Some(Vec::new()));
+    for (content, expected) in [
+        ("", Some(0)),
+        (" ", Some(0)),
+        ("{}", Some(0)),
+        (r#"{"queue":null}"#, Some(0)),
+        (r#"{"queue":[{},null]}"#, Some(2)),
+        (r#"{"queue":{}}"#, None),
+        (r#"{"queue":["#, None),
+        ("[]", None),
+        ("null", None),
+    ] {
+        assert_eq!(operations(content), expected, "{content}");
+    }
+    assert_eq!(queue_operations(Some(raw("{}"))), None);
+}
+
+#[test]
+fn the_running_recap_and_its_versions() {
+    let text = r#"{"auto_recap_running_scene_recaps":{"chat_id":"x","current_version":4,"versions":[
+        {"version":0,"scene_count":1,"new_scene_index":3},{"version":4,"new_scene_index":null},{"version":"5"},null]}}"#;
+    let recap = running_recap(raw(text)).unwrap();
+    assert!(recap.exists());
+    assert_eq!(recap.numbers(), [0, 4]);
+    assert_eq!(recap.current().unwrap().version, Some(4));
+    assert_eq!(recap.version(0).unwrap().new_scene_index, Some(3));
+    assert!(recap.version(5).is_none());
+    // Version 0 alone is a recap; an empty list is none.
+    for (versions, exists) in [(r#"[{"version":0}]"#, true), ("[]", false), ("{}", false)] {
+        let text = format!(
+            r#"{{"auto_recap_running_scene_recaps":{{"current_version":0,"versions":{versions}}}}}"#
+        );
+        assert_eq!(running_recap(raw(&text)).unwrap().exists(), exists, "{versions}");
+    }
+    for none in ["{}", r#"{"auto_recap_running_scene_recaps":[]}"#] {
+        assert!(running_recap(raw(none)).is_none());
+    }
+}
+
+#[test]
+fn what_else_stands_in_the_metadata() {
+    let text = r#"{"auto_lorebooks":{"lorebookName":"Lore","registry":{"index":{"7":{"type":"item","comment":"item-x"},"8":null}}},
+        "auto_recap":{"combined_recap":{"content":"c","message_count":9},"checkpoint_lorebook_map":{"a":"A","b":1}}}"#;
+    let metadata = raw(text);
+    assert_eq!(attached_lorebook(metadata).as_deref(), Some("Lore"));
+    let cache = registry_cache(metadata);
+    assert_eq!(
+        (cache[0].uid.as_str(), cache[0].kind.as_str(), cache[0].name.as_str()),
+        ("7", "item", "item-x")
+    );
+    assert_eq!((cache[1].uid.as_str(), cache[1].name.as_str()), ("8", ""));
+    assert_eq!(combined_recap(metadata).unwrap().message_count, Some(9));
+    assert_eq!(lorebook_map(metadata), [("a".to_owned(), "A".to_owned())]);
+    for odd in ["{}", r#"{"auto_lorebooks":7}"#, r#"{"auto_lorebooks":{"registry":{"index":[1]}}}"#]
+    {
+        assert!(registry_cache(raw(odd)).is_empty());
+        assert_eq!(attached_lorebook(raw(odd)), None);
+    }
+}
+
+/// A message with that in `auto_recap_memory`.
+fn message(memory: &str) -> String {
+    format!(r#"{{"mes":"x","extra":{{"auto_recap_memory":{memory}}}}}"#)
+}
+
+#[test]
+fn scenes_of_messages() {
+    let old = r#"{"extra":{"auto_summarize_memory":{"scene_break":true,"scene_break_recap":"Old words."}}}"#;
+    let new = message(
+        r#"{"scene_break":true,"scene_recap_memory":"{\"scene_name\":\"The quay\"}","scene_recap_current_index":1,"scene_recap_metadata":{"1":{"allEntries":[{"uid":1},null],"totalActivatedEntries":2,"chatLorebookName":"Lore","timestamp":5}}}"#,
+    );
+    let unmarked = message(r#"{"scene_break":false}"#);
+    let text = ["{}", old, "{}", &new, &unmarked, "{ _memory"].join("\n");
+    let chat = Chat::split(text.as_bytes(), false);
+    let breaks = scene_breaks(&chat);
+    assert_eq!(breaks.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(breaks[0].1.recap().as_deref(), Some("Old words."));
+    assert_eq!(breaks[0].1.name(), None);
+    let scene = breaks[1].1;
+    assert_eq!(scene.name().as_deref(), Some("The quay"));
+    assert_eq!((scene.activated_entries(), scene.all_entries().len()), (2, 2));
+    assert_eq!((scene.lorebook().as_deref(), scene.timestamp()), (Some("Lore"), Some(5)));
+    // A blank recap is none; a name that was given counts more than the recap's.
+    let line = message(
+        r#"{"scene_break_name":"Given","scene_recap_memory":" \n","scene_break_recap":"{\"scene_name\":\"x\"}"}"#,
+    );
+    let scene = super::super::auto_recap::scene(line.as_bytes()).unwrap();
+    assert_eq!(
+        (scene.name().as_deref(), scene.recap().as_deref()),
+        (Some("Given"), Some("{\"scene_name\":\"x\"}"))
+    );
+}
+
+/// The expected values were made by JavaScript.
+#[test]
+fn req_74_recaps_hash_as_in_javascript() {
+    for (text, expected) in [
+        (r#""a""#, "2p"),
+        (r#""The quay""#, "i8m56z"),
+        (r#""\ufeff\u00a0 half \ud83d, whole 😀 \u2028""#, "xhta40"),
+        (&format!("{:?}", "x".repeat(1000)), "sdbd34"),
+    ] {
+        let line = message(&format!(r#"{{"scene_recap_memory":{text}}}"#));
+        let scene = scene(line.as_bytes()).unwrap();
+        assert_eq!(scene.recap_hash().as_deref(), Some(expected), "{text}");
+    }
+    let line = message(r#"{"scene_recap_memory":"","scene_recap_hash":"0"}"#);
+    assert_eq!(scene(line.as_bytes()).unwrap().recap_hash(), None);
+}
+
+#[test]
+fn units_are_those_of_javascript() {
+    let units = |raw: &str| Key::decode(raw.as_bytes()).unwrap().units();
+    for text in ["", "plain", "é雨😀", "\u{7f}\u{80}\u{7ff}\u{800}\u{ffff}\u{10ffff}"] {
+        assert_eq!(units(&format!("\"{text}\"")), text.encode_utf16().collect::<Vec<_>>());
+        let half = format!("\"{text}\\udc00{text}\\ud83d\"");
+        let whole: Vec<_> = text.encode_utf16().collect();
+        assert_eq!(units(&half), [&whole[..], &[0xDC00], &whole, &[0xD83D]].concat());
+    }
+    // What is cut in the middle of a character is no reason to fail.
+    for bytes in [&b"\"\xf0\x9f\""[..], b"\"\xff\"", b"\"\x80\x80\xe2\""] {
+        Key::decode(bytes).unwrap().units();
+    }
+}
+
+#[test]
+fn names_of_lorebooks() {
+    let book = |name, chat| is_book_of(name, chat);
+    assert_eq!(book("z-AutoLB-Mira-Night 1", "Night 1"), Some(true));
+    assert_eq!(book("z-AutoLB-Night 1 (2)", "Night 1"), Some(true));
+    assert_eq!(book("z-AutoLB-Mira-Night (2)", "Night (2)"), Some(true));
+    assert_eq!(book("z-AutoLB-Mira-What if", "Whatif"), Some(true));
+    assert_eq!(book("z-AutoLB-Mira-Night 1", "Night 2"), Some(false));
+    assert_eq!(book("Lore", "Night 2"), None);
+    assert_eq!(book_segment("  a:b\t\"c\"  "), "a b c");
+    let fork = |book| fork_book_name(book, &["Night 1"], "Branch #1");
+    assert_eq!(fork("z-AutoLB-Mira-Night 1").as_deref(), Some("z-AutoLB-Mira-Branch #1"));
+    assert_eq!(fork("z-AutoLB-Night 1 (3)").as_deref(), Some("z-AutoLB-Branch #1"));
+    assert_eq!(fork("Lore"), None);
+    assert!(is_fork_book("Lore_checkpoint_4_1763") && !is_fork_book("Lore"));
+}
+
+#[test]
+fn fields_of_entries() {
+    let text = r#"{"uid":1,"\u0075id":2,"comment":"a","content":{},"x":{"uid":9}}"#;
+    let fields = entry_fields(raw(text)).unwrap();
+    assert_eq!(fields.uid.unwrap().as_str(), "2");
+    assert_eq!(fields.comment.unwrap().as_str(), "\"a\"");
+    assert_eq!(fields.content.unwrap().as_str(), "{}");
+    for none in ["null", "7", "[]", "\"uid\""] {
+        assert!(entry_fields(raw(none)).is_none());
+    }
+    for (uid, text) in [
+        ("7", Some("7")),
+        ("7.0", Some("7")),
+        ("2e6", Some("2000000")),
+        ("-0", Some("0")),
+        ("\"7\"", Some("7")),
+        ("1763632702906", Some("1763632702906")),
+        ("0.5", Some("0.5")),
+        ("1e400", Some("1e400")),
+        ("null", None),
+        ("true", None),
+        ("[7]", None),
+    ] {
+        assert_eq!(uid_text(raw(uid)).as_deref(), text, "{uid}");
+    }
+}

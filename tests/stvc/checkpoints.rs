@@ -1,0 +1,426 @@
+//! May a checkpoint be taken, what does it record, and is what comes back what was recorded?
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::{Answer, Sandbox, assert_same};
+use crate::recap_library::{Operation, Recap, RecapLibrary};
+
+fn with_queue(statuses: &[&str]) -> (Sandbox, RecapLibrary) {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary {
+        queue: Some(statuses.iter().map(|status| Operation::new(status)).collect()),
+        ..RecapLibrary::default()
+    };
+    library.write(&sandbox);
+    (sandbox, library)
+}
+
+fn codes(answer: &Answer) -> Vec<String> {
+    let findings = answer.of_type("finding");
+    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The state that the newest snapshot of the chat recorded.
+fn state(sandbox: &Sandbox, snapshot: &str) -> Value {
+    sandbox.json(&["show", snapshot]).exits(0).of_type("snapshot").remove(0)["state"].clone()
+}
+
+#[test]
+fn req_02_an_active_queue_refuses_and_nothing_is_written() {
+    for status in ["pending", "in_progress", "retrying"] {
+        for arguments in [&["snapshot", "Harbour"][..], &["snapshot", "Harbour", "--at", "3"]] {
+            let (sandbox, _) = with_queue(&[status]);
+            let before = sandbox.files();
+            let answer = sandbox.stvc(arguments).exits(4);
+            let words =
+                "Cannot create checkpoint: 1 operations in queue. Please wait for queue to finish.";
+            assert!(answer.stderr.contains(words), "{}", answer.stderr);
+            assert_same(&sandbox.files(), &before);
+            assert!(!sandbox.store().exists(), "a store was made for nothing");
+        }
+    }
+    let (sandbox, _) = with_queue(&["completed", "failed", "cancelled"]);
+    sandbox.stvc(&["snapshot", "Harbour"]).exits(0);
+}
+
+#[test]
+fn req_02_a_refusal_is_an_error_and_a_finding() {
+    let (sandbox, _) = with_queue(&["pending", "pending", "retrying"]);
+    let answer = sandbox.json(&["snapshot", "Harbour"]).exits(4);
+    let finding = answer.of_type("finding").remove(0);
+    assert_eq!(
+        (finding["code"].as_str(), finding["level"].as_str()),
+        (Some("queue-active"), Some("error"))
+    );
+    let error = answer.of_type("error").remove(0);
+    assert_eq!(error["exit"], 4);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("Queue is not empty (2 pending, 0 in progress, 1 retrying)")
+    );
+    let dry = sandbox.json(&["snapshot", "Harbour", "--dry-run"]).exits(4);
+    assert_eq!(codes(&dry), ["queue-active"]);
+}
+
+#[test]
+fn req_02_the_override_is_recorded() {
+    let (sandbox, _) = with_queue(&["pending", "in_progress"]);
+    let answer = sandbox.json(&["snapshot", "Harbour", "--allow-active-queue"]).exits(0);
+    assert_eq!(codes(&answer), ["queue-active"]);
+    assert_eq!(answer.of_type("finding")[0]["level"], "warning");
+    let state = state(&sandbox, "Harbour");
+    assert_eq!(state["queue_was_empty"], false);
+    assert_eq!(state["active_operations"], 2);
+    assert!(
+        sandbox.stvc(&["show", "Harbour"]).exits(0).stdout.contains("2 operations waited in it")
+    );
+    assert!(
+        sandbox.git(&["show", "HEAD:snapshot.json"]).contains("\"queue_was_empty\": false"),
+        "anybody can read it"
+    );
+}
+
+#[test]
+fn req_67_work_about_a_later_message_blocks_too() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary {
+        queue: Some(vec![Operation::new("pending").about(11)]),
+        ..RecapLibrary::default()
+    };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "5"]).exits(4);
+}
+
+#[test]
+fn req_02_in_a_snapshot_of_everything_the_others_are_taken() {
+    let (sandbox, _) = with_queue(&["pending"]);
+    RecapLibrary::new("Ann", "Other story").write(&sandbox);
+    let answer = sandbox.json(&["snapshot"]).exits(3);
+    let taken = answer.of_type("snapshot");
+    assert_eq!(taken.len(), 1);
+    assert_eq!(taken[0]["timeline"], "chats/Ann/Other story");
+    assert_eq!(codes(&answer), ["queue-active"]);
+    let summary = answer.of_type("summary").remove(0);
+    assert_eq!((&summary["taken"], &summary["refused"]), (&1.into(), &1.into()));
+    // Nothing changed there: again only the other one is refused.
+    sandbox.stvc(&["snapshot"]).exits(3);
+}
+
+#[test]
+fn req_03_waiting_for_the_queue() {
+    let (sandbox, library) = with_queue(&["pending"]);
+    sandbox.stvc(&["snapshot", "Harbour", "--wait", "0.3"]).exits(4);
+    let calm = RecapLibrary { queue: Some(Vec::new()), ..library };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(700));
+            calm.write(&sandbox);
+        });
+        sandbox.stvc(&["snapshot", "Harbour", "--wait"]).exits(0);
+    });
+    assert_eq!(state(&sandbox, "Harbour")["queue_was_empty"], true);
+    sandbox.stvc(&["snapshot", "--wait", "Harbour"]).exits(2);
+}
+
+#[test]
+fn req_33_a_message_that_does_not_exist() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    let answer = sandbox.stvc(&["snapshot", "Harbour", "--at", "12"]).exits(4);
+    assert!(answer.stderr.contains("Message not found"), "{}", answer.stderr);
+    assert!(!sandbox.store().exists());
+}
+
+#[test]
+fn req_34_what_is_not_ready_is_warned_of() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    // A scene that is finished and in the running recap: nothing to say.
+    assert!(codes(&sandbox.json(&["snapshot", "Harbour", "--at", "7"]).exits(0)).is_empty());
+    let answer = sandbox.json(&["snapshot", "Harbour", "--at", "5"]).exits(0);
+    assert_eq!(codes(&answer), ["scene-break-missing", "scene-recap-missing", "recap-from-future"],);
+    assert!(answer.of_type("finding").iter().all(|finding| finding["level"] == "warning"));
+    let recorded = state(&sandbox, "Harbour nights @5")["warnings"].clone();
+    assert_eq!(
+        recorded,
+        serde_json::json!(["scene-break-missing", "scene-recap-missing", "recap-from-future"])
+    );
+
+    let bare = RecapLibrary { recap: None, ..RecapLibrary::new("Ann", "No recap") };
+    bare.write(&sandbox);
+    let answer = sandbox.json(&["snapshot", "No recap", "--at", "7"]).exits(0);
+    assert_eq!(codes(&answer), ["running-recap-missing", "scene-not-in-recap"]);
+}
+
+#[test]
+fn who_does_not_use_the_extension_is_not_told_of_scenes() {
+    let sandbox = Sandbox::empty();
+    sandbox
+        .write("chats/Ann/Plain.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}\n{\"mes\":\"b\"}");
+    assert!(codes(&sandbox.json(&["snapshot", "Plain", "--at", "0"]).exits(0)).is_empty());
+    assert!(codes(&sandbox.json(&["snapshot", "Plain"]).exits(0)).is_empty());
+    assert!(state(&sandbox, "Plain").is_null());
+}
+
+#[test]
+fn req_35_a_scene_without_its_lorebook_entries() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.scenes[1].activated = 0;
+    library.write(&sandbox);
+    let answer = sandbox.json(&["snapshot", "Harbour", "--at", "7"]).exits(0);
+    assert_eq!(codes(&answer), ["scene-lorebook-missing"]);
+    let mut library = RecapLibrary::new("Ann", "No notes");
+    library.scenes[1].entries.clear();
+    library.write(&sandbox);
+    assert_eq!(
+        codes(&sandbox.json(&["snapshot", "No notes", "--at", "7"]).exits(0)),
+        ["scene-lorebook-missing"]
+    );
+}
+
+#[test]
+fn req_36_a_scene_that_the_running_recap_does_not_know() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary {
+        recap: Some(Recap {
+            chat_id: Some("Harbour nights".into()),
+            current: 0,
+            versions: vec![(0, 3)],
+            more: Vec::new(),
+        }),
+        ..RecapLibrary::default()
+    };
+    library.write(&sandbox);
+    assert_eq!(
+        codes(&sandbox.json(&["snapshot", "Harbour", "--at", "7"]).exits(0)),
+        ["scene-not-in-recap"]
+    );
+    assert!(codes(&sandbox.json(&["snapshot", "Harbour", "--at", "3"]).exits(0)).is_empty());
+}
+
+#[test]
+fn req_37_strictly_they_refuse_in_the_words_of_the_extension() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.scenes[1].activated = 0;
+    library.write(&sandbox);
+    let refused =
+        |at: &str| sandbox.stvc(&["snapshot", "Harbour", "--at", at, "--strict"]).exits(4).stderr;
+    assert!(refused("5").contains("Message does not have a scene break"));
+    assert!(refused("7").contains("Scene break does not have a completed lorebook entry"));
+    assert!(refused("99").contains("Message not found"));
+    assert!(!sandbox.store().exists());
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "3", "--strict"]).exits(0);
+
+    let library = RecapLibrary { recap: None, ..RecapLibrary::new("Ann", "Late") };
+    library.write(&sandbox);
+    let answer = sandbox.stvc(&["snapshot", "Late", "--at", "7", "--strict"]).exits(4);
+    assert!(answer.stderr.contains("Scene has not been included in the running recap yet"));
+    let library = RecapLibrary {
+        queue: Some(vec![Operation::new("pending"), Operation::new("pending")]),
+        ..RecapLibrary::new("Ann", "Busy")
+    };
+    library.write(&sandbox);
+    let answer = sandbox.stvc(&["snapshot", "Busy", "--at", "7", "--strict"]).exits(4);
+    assert!(answer.stderr.contains("Queue is not empty (2 pending, 0 in progress)"));
+}
+
+#[test]
+fn req_38_what_a_checkpoint_records() {
+    let sandbox = Sandbox::empty();
+    let library =
+        RecapLibrary { combined: Some(("All of it.".into(), 100)), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "7"]).exits(0);
+    let state = state(&sandbox, "Harbour nights @7");
+    let expected = serde_json::json!({
+        "version": 2, "message_id": 7, "chat_id": "Harbour nights", "queue_was_empty": true,
+        "has_scene_break": true, "has_scene_recap": true, "has_running_recap": true,
+        "original_lorebook_name": library.book.clone().unwrap(),
+        "running_recap_version": 1, "running_recap_scene_count": 2, "running_recap_versions": [0, 1],
+        "combined_recap_message_count": 100, "combined_recap_timestamp": 1_763_632_702_000_i64,
+        "combined_recap_content": blake3::hash(b"All of it.").to_hex().to_string(),
+        "scene_break_name": "The ferry",
+        "scene_recap": blake3::hash(library.scenes[1].recap.as_bytes()).to_hex().to_string(),
+    });
+    assert_eq!(state, expected);
+}
+
+#[test]
+fn req_42_a_checkpoint_for_every_scene() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.write(&sandbox);
+    let answer = sandbox.json(&["snapshot", "--scenes", "Harbour"]).exits(0);
+    let tags = |answer: &Answer| -> Vec<String> {
+        let tags = answer
+            .of_type("snapshot")
+            .into_iter()
+            .map(|line| line["tags"][0].as_str().unwrap().to_owned());
+        tags.collect()
+    };
+    assert_eq!(tags(&answer), ["Scene 1 - The quay", "Scene 2 - The ferry"]);
+    let messages: Vec<_> =
+        answer.of_type("snapshot").iter().map(|line| line["messages"].clone()).collect();
+    assert_eq!(messages, [4, 8]);
+    // The lorebook goes on; the scenes that have their checkpoint keep it, a new scene gets one.
+    library.entries.push(crate::recap_library::Entry::new(9, "item-Bell", "It rings."));
+    library.messages = 14;
+    let scene = crate::recap_library::Scene::new(12, "The bell", library.entries.clone());
+    library.scenes.push(scene);
+    library.write(&sandbox);
+    let again = sandbox
+        .json(&["snapshot", "--scenes", "Harbour", "--name", "{chat}/{message} {scene_name}"])
+        .exits(0);
+    let new: Vec<_> =
+        again.of_type("snapshot").into_iter().filter(|line| line["unchanged"] == false).collect();
+    assert_eq!(new.len(), 1);
+    assert_eq!(new[0]["tags"], serde_json::json!(["Harbour nights/12 The bell"]));
+    assert_eq!(new[0]["kind"], "checkpoint");
+    sandbox.git(&["fsck", "--strict"]);
+
+    let nothing = sandbox.json(&["snapshot", "--scenes", "--dry-run"]).exits(0);
+    assert!(nothing.of_type("plan").is_empty());
+    let busy = RecapLibrary {
+        queue: Some(vec![Operation::new("pending")]),
+        ..RecapLibrary::new("Ann", "Busy")
+    };
+    busy.write(&sandbox);
+    sandbox.stvc(&["snapshot", "--scenes", "Busy"]).exits(4);
+}
+
+#[test]
+fn req_05_req_07_req_15_what_the_extension_recorded_is_held_against_what_comes_back() {
+    let sandbox = Sandbox::empty();
+    let mut library =
+        RecapLibrary { combined: Some(("All.".into(), 99)), ..RecapLibrary::default() };
+    let noted = r#"{"version":2,"running_recap_version":5,"combined_recap_message_count":100,"cloned_lorebook_name":"Another"}"#;
+    library.more.push(("auto_recap_checkpoint_state".into(), noted.into()));
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    std::fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
+    let answer = sandbox.json(&["restore", "Harbour"]).exits(0);
+    let found: Vec<_> = answer
+        .of_type("finding")
+        .into_iter()
+        .filter(|finding| finding["level"] != "info")
+        .collect();
+    let of = |code: &str| {
+        found
+            .iter()
+            .find(|finding| finding["code"] == code)
+            .unwrap_or_else(|| panic!("{code}: {found:?}"))
+    };
+    assert_eq!(of("recap-version-mismatch")["level"], "error");
+    assert_eq!(of("combined-recap-mismatch")["level"], "warning");
+    assert_eq!(of("lorebook-name-mismatch")["level"], "warning");
+    assert_eq!(found.len(), 3, "{found:?}");
+    // It is what was stored, and it is there: a finding refuses nobody his own bytes.
+    assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
+}
+
+#[test]
+fn req_05_a_version_that_is_not_among_the_versions() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.recap.as_mut().unwrap().current = 7;
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for arguments in [&["restore", "Harbour", "--dry-run"][..], &["show", "Harbour"]] {
+        let answer = sandbox.json(arguments).exits(0);
+        let lost = answer
+            .of_type("finding")
+            .into_iter()
+            .find(|finding| finding["code"] == "recap-version-lost");
+        assert_eq!(lost.unwrap()["level"], "error");
+    }
+}
+
+#[test]
+fn req_12_what_a_person_reads_of_a_restore() {
+    let mut sandbox = Sandbox::empty();
+    let library = RecapLibrary { combined: Some(("All.".into(), 100)), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "7", "--tag", "The ferry leaves"]).exits(0);
+    sandbox.wait(3600);
+    let answer = sandbox.stvc(&["restore", "The ferry leaves", "--to", "../look"]).exits(0);
+    insta::assert_snapshot!(answer.stdout.lines().skip(3).collect::<Vec<_>>().join("\n"), @"
+    Checkpoint:     The ferry leaves
+    Running recap:  v1 (2 scenes)
+    Combined recap: 100 messages
+    Taken:          2026-11-14 23:46:40 +0000 (1 hour ago)
+    ");
+    let line = sandbox
+        .json(&["restore", "The ferry leaves", "--dry-run", "--as", "x"])
+        .exits(0)
+        .of_type("restored")
+        .remove(0);
+    assert_eq!(line["name"], "The ferry leaves");
+    assert_eq!(line["running_recap_version"], 1);
+    assert_eq!(line["running_recap_scene_count"], 2);
+    assert_eq!(line["combined_recap_message_count"], 100);
+    assert!(line["taken"].is_string());
+}
+
+#[test]
+fn req_14_a_snapshot_of_before_anything_was_recorded() {
+    let sandbox = Sandbox::empty();
+    crate::common::copy(&crate::common::fixtures().join("store-1"), &sandbox.store());
+    let id = sandbox.snapshot_ids().remove(0);
+    let answer = sandbox.json(&["restore", &id, "--dry-run"]).exits(0);
+    assert!(!codes(&answer).iter().any(|code| code.contains("mismatch")), "{:?}", codes(&answer));
+}
+
+#[test]
+fn req_06_req_60_two_sides_go_on_for_themselves() {
+    // Main at v5 is checkpointed, then goes on to v10; the fork goes on to v8.
+    let mut sandbox = Sandbox::empty();
+    let recap = |chat: &str, current: i64| Recap {
+        chat_id: Some(chat.into()),
+        current,
+        versions: (0..=current).map(|n| (n, 3)).collect(),
+        more: Vec::new(),
+    };
+    let at = |chat: &str, current| RecapLibrary {
+        recap: Some(recap(chat, current)),
+        ..RecapLibrary::new("Mira", chat)
+    };
+    let main = at("Main", 5);
+    main.write(&sandbox);
+    sandbox.stvc(&["snapshot", "Main", "--tag", "v5"]).exits(0);
+    sandbox.wait(10);
+    sandbox.stvc(&["restore", "v5", "--as", "Fork"]).exits(0);
+    let forked_book = sandbox
+        .files()
+        .keys()
+        .find(|path| path.contains("Fork.json") && !path.contains("jsonl"))
+        .unwrap()
+        .clone();
+    at("Main", 10).write(&sandbox);
+    sandbox.stvc(&["snapshot", "Main"]).exits(0);
+    let mut fork = String::from_utf8(sandbox.read("chats/Mira/Fork.jsonl")).unwrap();
+    fork = fork.replace("\"current_version\":5", "\"current_version\":8");
+    sandbox.write("chats/Mira/Fork.jsonl", &fork);
+    sandbox.wait(10);
+    sandbox.stvc(&["snapshot", "Fork"]).exits(0);
+    let main_now = sandbox.read("chats/Mira/Main.jsonl");
+    let book_now = sandbox.read(&main.book_path());
+    assert_eq!(state(&sandbox, "Main")["running_recap_version"], 10);
+    assert_eq!(state(&sandbox, "chats/Mira/Fork")["running_recap_version"], 8);
+    assert_eq!(state(&sandbox, "v5")["running_recap_version"], 5);
+    // Restoring either leaves the other as it is, to the byte.
+    sandbox.stvc(&["restore", "chats/Mira/Fork~1", "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Main.jsonl"), main_now);
+    assert_eq!(sandbox.read(&main.book_path()), book_now);
+    let forked = sandbox.read("chats/Mira/Fork.jsonl");
+    let book = sandbox.read(&forked_book);
+    sandbox.stvc(&["restore", "v5", "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Fork.jsonl"), forked);
+    assert_eq!(sandbox.read(&forked_book), book);
+    assert_eq!(sandbox.read("chats/Mira/Main.jsonl"), main.chat_bytes().into_bytes());
+}

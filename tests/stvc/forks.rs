@@ -1,0 +1,379 @@
+//! `restore --as`: a timeline of its own that shares nothing with the others.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use stvc::st;
+
+use crate::common::{Sandbox, assert_same};
+use crate::recap_library::{Entry, Operation, RecapLibrary};
+
+/// What was there before must be there still, to the byte.
+#[track_caller]
+fn assert_untouched(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) {
+    for (path, bytes) in before {
+        assert_eq!(after.get(path), Some(bytes), "{path} changed");
+    }
+}
+
+/// The files that are new.
+fn new_files(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+    after.keys().filter(|path| !before.contains_key(*path)).cloned().collect()
+}
+
+fn metadata(chat: &[u8]) -> serde_json::Value {
+    let header = chat.split(|byte| *byte == b'\n').next().unwrap();
+    serde_json::from_slice::<serde_json::Value>(header).unwrap()["chat_metadata"].clone()
+}
+
+#[test]
+fn req_19_req_28_only_the_named_values_of_the_header_change() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    sandbox.stvc(&["restore", "Harbour", "--as", "What if"]).exits(0);
+    let after = sandbox.files();
+    assert_untouched(&before, &after);
+    let book = "worlds/z-AutoLB-Mira-What if.json";
+    assert_eq!(new_files(&before, &after), ["chats/Mira/What if.jsonl", book]);
+    // The book to the byte; the messages to the byte; the header with its names changed and nothing else.
+    assert_eq!(after[book], library.book_bytes().into_bytes());
+    let chat = String::from_utf8(after["chats/Mira/What if.jsonl"].clone()).unwrap();
+    let slug = metadata(chat.as_bytes())["integrity"].as_str().unwrap().to_owned();
+    let old = library.book.clone().unwrap();
+    let expected = library
+        .chat_bytes()
+        .replace("66adfc4f-2db0-4526-bd6a-13e6945c6df4", &slug)
+        .replace(&format!("\"world_info\":\"{old}\""), "\"world_info\":\"z-AutoLB-Mira-What if\"")
+        .replace(
+            &format!("\"lorebookName\":\"{old}\""),
+            "\"lorebookName\":\"z-AutoLB-Mira-What if\"",
+        )
+        .replace("\"chat_id\":\"Harbour nights\"", "\"chat_id\":\"What if\"")
+        .replacen("}}}},\"user_name\"", "}}}},\"main_chat\":\"Harbour nights\"},\"user_name\"", 1)
+        .replacen("}}},\"main_chat\"", "}},\"main_chat\"", 1);
+    let header = |text: &str| text.lines().next().unwrap().to_owned();
+    assert_eq!(
+        chat.lines().skip(1).collect::<Vec<_>>(),
+        expected.lines().skip(1).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&header(&chat)).unwrap()["chat_metadata"]["main_chat"],
+        "Harbour nights"
+    );
+    let without = header(&chat).replace(",\"main_chat\":\"Harbour nights\"", "");
+    assert_eq!(without, header(&expected).replace(",\"main_chat\":\"Harbour nights\"", ""));
+    assert_ne!(slug, "66adfc4f-2db0-4526-bd6a-13e6945c6df4");
+    assert_eq!(slug.len(), 36);
+}
+
+#[test]
+fn the_new_chat_is_a_fork_of_what_was_restored() {
+    let mut sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    let taken = sandbox
+        .json(&["snapshot", "--tag", "here", "Harbour"])
+        .exits(0)
+        .of_type("snapshot")
+        .remove(0);
+    sandbox.wait(60);
+    sandbox.append("chats/Mira/Harbour nights.jsonl", r#"{"name":"Mira","mes":"on"}"#);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.json(&["restore", "here", "--as", "What if"]).exits(0);
+    let fork = answer.of_type("snapshot").remove(0);
+    assert_eq!(fork["parents"], serde_json::json!([taken["id"]]));
+    assert_eq!(fork["fork_at"], 12);
+    assert_eq!(fork["timeline"], "chats/Mira/What if");
+    // The files are what that snapshot has: nothing is left to take.
+    assert!(sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"));
+    let timeline = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let fork = timeline.iter().find(|line| line["timeline"] == "chats/Mira/What if").unwrap();
+    assert_eq!(
+        (&fork["parent"], &fork["fork_at"]),
+        (&"chats/Mira/Harbour nights".into(), &12.into())
+    );
+    sandbox.git(&["fsck", "--strict"]);
+    let before = sandbox.files();
+    // And it can be taken back whole.
+    sandbox.stvc(&["undo"]).exits(0);
+    let after = sandbox.files();
+    assert_eq!(new_files(&after, &before).len(), 2);
+    assert!(!sandbox.stvc(&["timelines"]).exits(0).stdout.contains("What if"));
+}
+
+#[test]
+fn req_28_a_name_that_is_taken_is_refused_and_a_book_is_never_overwritten() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.write("worlds/z-AutoLB-Mira-What if.json", "{\"entries\":{}}");
+    sandbox.write("worlds/Z-AUTOLB-mira-what IF (2).json", "{\"entries\":{}}");
+    sandbox.stvc(&["restore", "Harbour", "--as", "What if"]).exits(0);
+    assert_eq!(
+        metadata(&sandbox.read("chats/Mira/What if.jsonl"))["world_info"],
+        "z-AutoLB-Mira-What if (3)"
+    );
+    let before = sandbox.files();
+    for taken in ["What if", "what IF", "Harbour nights", "Harbour nights.jsonl"] {
+        let answer = sandbox.stvc(&["restore", "Harbour", "--as", taken]).exits(4);
+        assert!(answer.stderr.contains("is there already"), "{}", answer.stderr);
+    }
+    sandbox.stvc(&["restore", "Harbour", "--as", " "]).exits(2);
+    assert_same(&sandbox.files(), &before);
+    // Names are made what SillyTavern would make of them.
+    sandbox.stvc(&["restore", "Harbour", "--as", "../../A/B: c?"]).exits(0);
+    assert!(sandbox.path("chats/Mira/....AB c.jsonl").exists());
+}
+
+#[test]
+fn a_book_with_a_name_of_its_own_gets_the_chats_name_added() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary {
+        book: Some("Tide Lore 雨".into()),
+        attached: None,
+        ..RecapLibrary::default()
+    };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour", "--as", "🦊"]).exits(0);
+    assert_eq!(sandbox.read("worlds/Tide Lore 雨 - 🦊.json"), library.book_bytes().into_bytes());
+}
+
+#[test]
+fn req_20_restoring_in_turn_always_gives_the_right_pair() {
+    let mut sandbox = Sandbox::empty();
+    let mut states = BTreeMap::new();
+    let mut library = RecapLibrary::default();
+    for (n, tag) in ["CP1", "CP2", "CP3", "main"].into_iter().enumerate() {
+        library.messages = 12 + n;
+        library.entries.push(Entry::new(20 + n as i64, &format!("item-{tag}"), tag));
+        library.write(&sandbox);
+        sandbox.stvc(&["snapshot", "Harbour", "--tag", tag]).exits(0);
+        states.insert(tag, sandbox.files());
+        sandbox.wait(60);
+    }
+    for tag in ["CP1", "CP2", "main", "CP3", "CP1"] {
+        sandbox.stvc(&["restore", tag, "--overwrite"]).exits(0);
+        assert_same(&sandbox.files(), &states[tag]);
+    }
+    // And each as a timeline of its own, side by side.
+    for (n, tag) in ["CP1", "CP2", "main", "CP3", "CP1"].into_iter().enumerate() {
+        let name = format!("{tag} again {n}");
+        sandbox.stvc(&["restore", tag, "--as", &name]).exits(0);
+        let chat = sandbox.read(&format!("chats/Mira/{name}.jsonl"));
+        let book = metadata(&chat)["world_info"].as_str().unwrap().to_owned();
+        assert_eq!(sandbox.read(&format!("worlds/{book}.json")), states[tag][&library.book_path()]);
+    }
+}
+
+#[test]
+fn req_68_req_69_the_queue_is_changed_only_when_asked() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary {
+        queue: Some(vec![
+            Operation::new("pending").about(3),
+            Operation { id: "op_2".into(), ..Operation::new("pending").about(40) },
+            Operation { id: "op_3".into(), ..Operation::new("pending") },
+        ]),
+        ..RecapLibrary::default()
+    };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot", "--allow-active-queue"]).exits(0);
+    let active = |name: &str| {
+        st::auto_recap::queue_activity(&sandbox.read(&format!("worlds/z-AutoLB-Mira-{name}.json")))
+            .total()
+    };
+    sandbox.stvc(&["restore", "Harbour", "--as", "kept"]).exits(0);
+    assert_eq!(active("kept"), 3);
+    let trimmed =
+        sandbox.json(&["restore", "Harbour nights", "--as", "trimmed", "--trim-queue"]).exits(0);
+    assert_eq!(trimmed.of_type("summary")[0]["dropped_operations"], 1);
+    assert_eq!(active("trimmed"), 2);
+    sandbox.stvc(&["restore", "Harbour nights", "--as", "cleared", "--clear-queue"]).exits(0);
+    assert_eq!(active("cleared"), 0);
+    // Everything else in the book stays.
+    let others = |name: &str| {
+        let book = sandbox.read(&format!("worlds/z-AutoLB-Mira-{name}.json"));
+        let entries = st::entries(&book);
+        entries
+            .iter()
+            .filter(|(_, entry)| st::entry_comment(*entry).as_deref() != Some("__operation_queue"))
+            .map(|(key, entry)| (key.to_string_lossy(), entry.as_str().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(others("cleared"), others("kept"));
+    // In place, too: only asked for, and undone to the byte.
+    let before = sandbox.files();
+    sandbox.stvc(&["restore", "Harbour nights", "--clear-queue", "--overwrite"]).exits(0);
+    assert_eq!(st::auto_recap::queue_activity(&sandbox.read(&library.book_path())).total(), 0);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+}
+
+#[test]
+fn a_chat_whose_parent_is_gone_names_no_dead_parent() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    std::fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
+    sandbox.stvc(&["restore", "Harbour", "--as", "Back"]).exits(0);
+    assert!(metadata(&sandbox.read("chats/Mira/Back.jsonl"))["main_chat"].is_null());
+}
+
+#[test]
+fn a_backup_which_is_the_chat_alone_gets_a_copy_of_the_nearest_book() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.write(
+        "backups/chat_mira_20251101-101010.jsonl",
+        library.fork("x", 9).chat_bytes().replace(",\"main_chat\":\"Harbour nights\"", ""),
+    );
+    sandbox.stvc(&["import"]).exits(0);
+    let log = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    let backup = log.iter().find(|line| line["kind"] == "import").unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let answer = sandbox.json(&["restore", &backup, "--as", "From backup"]).exits(0);
+    let codes: Vec<_> = answer
+        .of_type("finding")
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(codes.contains(&"lorebook-from-elsewhere".to_owned()), "{codes:?}");
+    let book = metadata(&sandbox.read("chats/Mira/From backup.jsonl"))["world_info"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(sandbox.read(&format!("worlds/{book}.json")), library.book_bytes().into_bytes());
+}
+
+#[test]
+fn req_71_group_chats_of_both_layouts() {
+    for fixture in ["1.19.0", "1.12.6"] {
+        let sandbox = Sandbox::of_fixture(fixture);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        let group = sandbox.files().keys().find(|path| path.starts_with("group chats/")).cloned();
+        let Some(group) = group else { panic!("{fixture} has no group chat") };
+        let before = sandbox.files();
+        let timeline = group.trim_end_matches(".jsonl");
+        sandbox.stvc(&["restore", timeline, "--as", "Another evening"]).exits(0);
+        let after = sandbox.files();
+        let listed: Vec<_> = after
+            .iter()
+            .filter(|(path, bytes)| {
+                path.starts_with("groups/") && before.get(*path) != Some(*bytes)
+            })
+            .collect();
+        // The group lists it; nothing else of it changed.
+        assert_eq!(listed.len(), 1, "{fixture}");
+        assert!(String::from_utf8_lossy(listed[0].1).contains("Another evening"));
+        let mut rest = before.clone();
+        rest.remove(listed[0].0);
+        assert_untouched(&rest, &after);
+        assert!(after.contains_key("group chats/Another evening.jsonl"));
+        assert!(
+            sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"),
+            "{fixture}"
+        );
+        sandbox.stvc(&["undo"]).exits(0);
+        assert_same(&sandbox.files(), &before);
+    }
+}
+
+#[test]
+fn running_effects_go_on_under_the_new_name() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+    let book = sandbox.read("worlds/Tide Office Lore.json");
+    let (key, entry) = st::entries(&book).into_iter().next().unwrap();
+    let uid = key.to_string_lossy();
+    let hash = st::effect_hash(entry, "Tide Office Lore").unwrap();
+    let text = String::from_utf8(sandbox.read(chat)).unwrap();
+    let timed = format!(
+        "{{\"chat_metadata\":{{\"timedWorldInfo\":{{\"sticky\":{{\"Tide Office Lore.{uid}\":{{\"hash\":{hash},\"start\":3,\"end\":99,\"protected\":false}},\"Other.1\":{{\"hash\":1,\"start\":1,\"end\":2}}}},\"cooldown\":{{}}}},"
+    );
+    let text = text.replacen("{\"chat_metadata\":{", &timed, 1);
+    sandbox.write(chat, &text);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Tide Office", "--as", "Quiet"]).exits(0);
+    let new = "Tide Office Lore - Quiet";
+    let effects = metadata(&sandbox.read("chats/Mira Voss/Quiet.jsonl"));
+    let metadata = &effects["timedWorldInfo"]["sticky"];
+    let effect = &metadata[format!("{new}.{uid}")];
+    assert_eq!(effect["hash"], st::effect_hash(entry, new).unwrap());
+    assert_eq!((&effect["start"], &effect["end"]), (&3.into(), &99.into()));
+    assert!(
+        metadata["Other.1"].is_object() && metadata[format!("Tide Office Lore.{uid}")].is_null()
+    );
+}
+
+#[test]
+fn headers_that_cannot_be_read_are_restored_and_that_is_said() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(
+        "chats/Ann/Broken.jsonl",
+        "{\"chat_metadata\":{\"world_info\":\"L\"\n{\"mes\":\"a\"}",
+    );
+    sandbox.write("worlds/L.json", "{\"entries\":{}}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.json(&["restore", "Broken", "--as", "Copy"]).exits(0);
+    let codes: Vec<_> = answer
+        .of_type("finding")
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(codes.contains(&"not-isolated".to_owned()), "{codes:?}");
+    assert_eq!(sandbox.read("chats/Ann/Copy.jsonl"), sandbox.read("chats/Ann/Broken.jsonl"));
+}
+
+/// A random tree of forks: each names an earlier chat and the message after which it was forked.
+fn fork_trees() -> impl Strategy<Value = Vec<(usize, usize, bool)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), 0..12_usize, any::<bool>()), 0..5)
+        .prop_map(|list| {
+            list.into_iter()
+                .enumerate()
+                .map(|(n, (parent, at, own_book))| (parent.index(n + 1), at, own_book))
+                .collect()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Whatever the tree of forks: `--as` changes no file that is there, and the new book has the entries of the source's, to the byte.
+    #[test]
+    fn req_25_no_existing_file_changes(tree in fork_trees(), pick in any::<prop::sample::Index>()) {
+        let sandbox = Sandbox::empty();
+        let mut chats = vec![RecapLibrary::default()];
+        for (n, (parent, at, own_book)) in tree.into_iter().enumerate() {
+            let parent = &chats[parent];
+            let mut fork = parent.fork(&format!("Fork {n}"), at.min(parent.messages.saturating_sub(1)));
+            if own_book {
+                fork.book = Some(format!("{} of {n}", fork.book.unwrap()));
+                fork.entries.push(Entry::raw("gone", "null"));
+                fork.entries.push(Entry::raw("77", "{\"uid\":77,\"odd\":1e21,\"t\":\"\\ud83d\", \"__proto__\":[]}"));
+            }
+            chats.push(fork);
+        }
+        for chat in &chats {
+            chat.write(&sandbox);
+        }
+        sandbox.stvc(&["snapshot"]).exits(0);
+        let source = &chats[pick.index(chats.len())];
+        let before = sandbox.files();
+        sandbox.stvc(&["restore", &format!("chats/Mira/{}", source.chat), "--as", "New one"]).exits(0);
+        let after = sandbox.files();
+        assert_untouched(&before, &after);
+        let chat = after.get("chats/Mira/New one.jsonl").unwrap();
+        let book = metadata(chat)["world_info"].as_str().unwrap().to_owned();
+        let path = format!("worlds/{book}.json");
+        prop_assert!(!before.contains_key(&path));
+        prop_assert_eq!(&after[&path], &before[&source.book_path()]);
+        prop_assert_eq!(new_files(&before, &after).len(), 2);
+    }
+}

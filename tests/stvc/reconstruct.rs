@@ -1,0 +1,267 @@
+//! The time-true lorebook: states that were never taken, from what messages carry.
+
+use stvc::st;
+
+use crate::common::{Answer, Sandbox, assert_same};
+use crate::recap_library::{Entry, RecapLibrary};
+
+fn codes(answer: &Answer) -> Vec<String> {
+    let findings = answer.of_type("finding");
+    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+}
+
+fn titles(book: &[u8]) -> Vec<(String, String)> {
+    let title = |entry| st::entry_comment(entry).unwrap_or_default();
+    st::entries(book)
+        .into_iter()
+        .map(|(key, entry)| (key.to_string_lossy(), title(entry)))
+        .collect()
+}
+
+/// The files of a snapshot.
+fn files_of(sandbox: &Sandbox, snapshot: &str) -> (Vec<u8>, Vec<u8>) {
+    let dir = sandbox.folder().join(format!("look {snapshot}"));
+    sandbox.stvc(&["restore", snapshot, "--to", dir.to_str().unwrap()]).exits(0);
+    let files = crate::common::files(&dir);
+    let chat = files.iter().find(|(path, _)| path.ends_with(".jsonl")).unwrap().1.clone();
+    let book = files.iter().find(|(path, _)| path.starts_with("worlds/")).unwrap().1.clone();
+    (chat, book)
+}
+
+fn header(chat: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(chat.split(|byte| *byte == b'\n').next().unwrap()).unwrap()
+}
+
+#[test]
+fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
+    let mut sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    let before = sandbox.files();
+    let answer = sandbox.json(&["reconstruct", "Harbour", "--all"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+    let made = answer.of_type("snapshot");
+    assert_eq!(made.len(), 2);
+    assert!(made.iter().all(|line| line["kind"] == "reconstructed"));
+    let id = |n: usize| made[n]["id"].as_str().unwrap().to_owned();
+
+    // In the history where they belong: before the state of now, the earlier scene first.
+    let log = sandbox.json(&["log", "Harbour"]).exits(0).of_type("snapshot");
+    let kinds: Vec<_> = log
+        .iter()
+        .map(|line| (line["kind"].as_str().unwrap(), line["messages"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(kinds, [("snapshot", 12), ("reconstructed", 8), ("reconstructed", 4)]);
+    sandbox.git(&["fsck", "--strict"]);
+    sandbox.stvc(&["check"]).exits(0);
+
+    // Messages 0 to N, the recap of then, the lorebook of then under its own UIDs with a fresh queue.
+    let (chat, book) = files_of(&sandbox, &id(0));
+    let text = String::from_utf8(chat.clone()).unwrap();
+    assert_eq!(text.lines().count(), 5);
+    assert_eq!(
+        text.lines().skip(1).collect::<Vec<_>>(),
+        library.chat_bytes().lines().skip(1).take(4).collect::<Vec<_>>()
+    );
+    let recap = &header(&chat)["chat_metadata"]["auto_recap_running_scene_recaps"];
+    assert_eq!(recap["current_version"], 0);
+    assert_eq!(recap["versions"].as_array().unwrap().len(), 1);
+    let cache = &header(&chat)["chat_metadata"]["auto_lorebooks"]["registry"]["index"];
+    assert_eq!(cache.as_object().unwrap().keys().collect::<Vec<_>>(), ["0"]);
+    let expected: Vec<(String, String)> = [
+        ("0", "location-Quay"),
+        ("1", "_registry_location"),
+        ("1763632702000", "__operation_queue"),
+    ]
+    .map(|(key, title)| (key.into(), title.into()))
+    .into();
+    assert_eq!(titles(&book), expected);
+    // It holds up to the rules: registries resolve, the queue is empty, the cache fits.
+    assert!(codes(&sandbox.json(&["show", &id(0)]).exits(0)).is_empty());
+
+    // Again: nothing new.
+    sandbox.wait(60);
+    let again = sandbox.json(&["reconstruct", "Harbour"]).exits(0);
+    assert_eq!(again.of_type("summary")[0]["known"], 2);
+    assert_eq!(sandbox.snapshot_ids().len(), 3);
+}
+
+#[test]
+fn entries_are_completed_from_the_same_entry_and_that_is_told() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    // What the extension notes has no scanDepth and always an empty keysecondary; today's book has both.
+    let note = r#"{"uid":5,"comment":"character-Mira","content":"She keeps the charts.","key":["mira"],"keysecondary":[],"world":"W","strategy":"normal","order":3}"#;
+    library.scenes[1].entries = vec![
+        Entry::raw("5", note),
+        Entry::raw("8", r#"{"uid":8,"comment":"item-Lost","content":"gone since"}"#),
+    ];
+    let now = r#"{"uid":5,"scanDepth":7,"keysecondary":["captain"],"comment":"character-Mira","content":"She has left.","key":["mira"],"order":100,"cooldown":2}"#;
+    library.entries = vec![Entry::raw("5", now)];
+    library.cache.clear();
+    library.write(&sandbox);
+    let answer = sandbox.json(&["reconstruct", "Harbour", "--at", "7"]).exits(0);
+    let entries = answer.of_type("entry");
+    assert_eq!(entries[0]["uid"], "5");
+    assert_eq!(entries[0]["filled"], serde_json::json!(["scanDepth", "keysecondary", "cooldown"]));
+    assert!(
+        entries[0]["filled_from"].as_str().unwrap().len() == 40,
+        "the snapshot of now is the nearest: {}",
+        entries[0]
+    );
+    assert!(entries[1]["filled_from"].is_null());
+    assert!(entries[1]["defaults"].as_array().unwrap().contains(&"scanDepth".into()));
+    let id = answer.of_type("snapshot").remove(0)["id"].as_str().unwrap().to_owned();
+    let (_, book) = files_of(&sandbox, &id);
+    let book = String::from_utf8(book).unwrap();
+    assert!(book.contains(r#"She keeps the charts."#) && !book.contains("She has left."));
+    assert!(book.contains("captain") && book.contains("\"scanDepth\": 7"));
+}
+
+#[test]
+fn req_48_what_cannot_be_known_is_said() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.write(&sandbox);
+    // Before the first scene ended nothing was noted.
+    let answer = sandbox.json(&["reconstruct", "Harbour", "--at", "2"]).exits(4);
+    assert_eq!(codes(&answer), ["lorebook-then-unknown"]);
+    assert!(answer.of_type("error")[0]["message"].as_str().unwrap().contains("message 2"));
+    sandbox.stvc(&["reconstruct", "Harbour", "--at", "12"]).exits(4);
+    for scene in &mut library.scenes {
+        scene.entries.clear();
+    }
+    library.chat = "Without notes".into();
+    let sandbox = Sandbox::empty();
+    library.write(&sandbox);
+    let answer = sandbox.json(&["reconstruct", "Without notes"]).exits(4);
+    assert_eq!(answer.of_type("summary")[0]["lost"], 2);
+    // Without its lorebook the chat can be had.
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Without notes", "--at", "7", "--to", "../nothing"]).exits(4);
+    sandbox
+        .stvc(&["restore", "Without notes", "--at", "7", "--to", "../chat", "--only", "chat"])
+        .exits(0);
+}
+
+#[test]
+fn a_snapshot_taken_at_that_point_is_the_best_source() {
+    let mut sandbox = Sandbox::empty();
+    let full = RecapLibrary::default();
+    let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) };
+    let early = RecapLibrary {
+        entries: vec![Entry::new(0, "location-Quay", "As it really was.")],
+        cache: Vec::new(),
+        ..early
+    };
+    early.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let then = sandbox.files();
+    sandbox.wait(60);
+    full.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    // A checkpoint at that message has the lorebook of now: it is no source.
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "5"]).exits(0);
+    sandbox
+        .stvc(&["restore", "chats/Mira/Harbour nights", "--at", "5", "--to", "../then"])
+        .exits(0);
+    let there = crate::common::files(&sandbox.folder().join("then"));
+    assert_eq!(there[&full.book_path()], then[&full.book_path()]);
+    assert_eq!(there[&full.chat_path()], then[&full.chat_path()]);
+    // Where none was taken: the newest scene up to it.
+    let answer = sandbox
+        .json(&["restore", "chats/Mira/Harbour nights", "--at", "9", "--to", "../nine"])
+        .exits(0);
+    let line = answer.of_type("restored").remove(0);
+    assert_eq!(line["reconstructed"]["scene_message"], 7);
+    assert_eq!(line["messages"], 10);
+    assert_eq!(answer.of_type("entry").len(), 4);
+}
+
+#[test]
+fn req_49_as_a_timeline_of_its_own() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    sandbox.stvc(&["restore", "Harbour", "--at", "4", "--as", "Another way"]).exits(0);
+    for (path, bytes) in &before {
+        assert_eq!(&sandbox.read(path), bytes);
+    }
+    let chat = sandbox.read("chats/Mira/Another way.jsonl");
+    let metadata = &header(&chat)["chat_metadata"];
+    assert_eq!(metadata["auto_recap_running_scene_recaps"]["chat_id"], "Another way");
+    assert_eq!(metadata["world_info"], "z-AutoLB-Mira-Another way");
+    assert_eq!(metadata["main_chat"], "Harbour nights");
+    assert_eq!(titles(&sandbox.read("worlds/z-AutoLB-Mira-Another way.json")).len(), 3);
+    let fork =
+        sandbox.json(&["show", "chats/Mira/Another way"]).exits(0).of_type("snapshot").remove(0);
+    assert_eq!((&fork["fork_at"], &fork["messages"]), (&5.into(), &5.into()));
+    // In place it must be asked for, and can be undone.
+    sandbox.stvc(&["restore", "chats/Mira/Harbour nights", "--at", "4"]).exits(4);
+    let before = sandbox.files();
+    sandbox.stvc(&["restore", "chats/Mira/Harbour nights", "--at", "4", "--overwrite"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+}
+
+#[test]
+fn a_fork_has_only_its_own_past() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    let mut fork = library.fork("Fork", 5);
+    fork.messages = 9;
+    fork.scenes = vec![
+        library.scenes[0].clone(),
+        crate::recap_library::Scene::new(7, "Elsewhere", library.entries.clone()),
+    ];
+    fork.story = "harbour".into();
+    fork.write(&sandbox);
+    // From message 6 on it tells another story.
+    let text = String::from_utf8(sandbox.read("chats/Mira/Fork.jsonl")).unwrap();
+    sandbox.write("chats/Mira/Fork.jsonl", text.replace("Message 6 of", "Another 6 of"));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.json(&["reconstruct", "chats/Mira/Fork"]).exits(0);
+    let summary = &answer.of_type("summary")[0];
+    assert_eq!((&summary["reconstructed"], &summary["of_parent"]), (&1.into(), &1.into()));
+    let made = answer.of_type("snapshot").remove(0);
+    assert_eq!((&made["messages"], &made["fork_at"]), (&8.into(), &6.into()));
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn odd_notes_are_no_failure() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.scenes[0].entries = vec![
+        Entry::raw("", "null"),
+        Entry::raw("", "[1]"),
+        Entry::raw("", r#"{"uid":2000000,"comment":"__proto__","content":"\ud83d","tags":{}}"#),
+        Entry::raw("", r#"{"uid":"7"}"#),
+    ];
+    library.scenes[1].entries = vec![Entry::raw("", "null")];
+    library.write(&sandbox);
+    let answer = sandbox.json(&["reconstruct", "Harbour"]).exits(0);
+    assert!(codes(&answer).contains(&"note-unreadable".to_owned()));
+    let id = answer.of_type("snapshot").remove(0)["id"].as_str().unwrap().to_owned();
+    let (_, book) = files_of(&sandbox, &id);
+    assert_eq!(titles(&book)[0], ("2000000".into(), "__proto__".into()));
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    let answer = sandbox.json(&["reconstruct", "Harbour", "--dry-run"]).exits(0);
+    assert_eq!(answer.of_type("summary")[0]["reconstructed"], 2);
+    assert!(!sandbox.store().exists());
+}
+
+#[test]
+fn a_library_without_the_extension_has_nothing_to_reconstruct() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let answer = sandbox.stvc(&["reconstruct", "Snow shrine"]).exits(0);
+    assert!(answer.stdout.contains("nothing to reconstruct from"), "{}", answer.stdout);
+}
