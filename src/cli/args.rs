@@ -83,6 +83,8 @@ pub enum Command {
     Tag(Tag),
     /// Take in SillyTavern's own backups as snapshots of the chats they are of
     Import(Import),
+    /// Make the store small: one pack with deltas, without what nobody can ask for any more
+    Gc(Gc),
     /// Take the last command back: snapshots, tags, restores
     Undo(Undo),
     /// List what was done, newest first
@@ -109,6 +111,7 @@ impl Command {
             Command::Doctor(_) => "doctor",
             Command::Tag(_) => "tag",
             Command::Import(_) => "import",
+            Command::Gc(_) => "gc",
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
             Command::Demo => "demo",
@@ -402,6 +405,25 @@ pub enum Repair {
     Clone,
     /// Let the chat go without
     Detach,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Span(pub Duration);
+
+#[derive(Debug, clap::Args)]
+pub struct Gc {
+    /// How long commands can be undone; what only older ones need goes
+    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = super::gc::span)]
+    pub keep_undo: Span,
+
+    /// Objects that nothing refers to go when they are older than this
+    #[arg(long, value_name = "TIME", default_value = "14d", value_parser = super::gc::span)]
+    pub grace: Span,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]

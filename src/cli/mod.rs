@@ -6,6 +6,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod error;
+mod gc;
 mod graph;
 mod import;
 mod init;
@@ -93,6 +94,7 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Doctor(args) => doctor::run(args, workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
         Command::Import(args) => import::run(args, workspace, out),
+        Command::Gc(args) => gc::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
         Command::Demo => demo::run(out),

@@ -10,6 +10,7 @@ pub mod diff;
 pub mod doctor;
 mod error;
 pub mod files;
+pub mod gc;
 pub mod import;
 pub mod init;
 mod lineage;

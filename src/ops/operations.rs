@@ -35,7 +35,7 @@ pub(super) fn load(store: &Store) -> Result<(Vec<Entry>, usize)> {
     let mut undone: HashMap<u64, u64> = HashMap::new();
     let mut entries = Vec::with_capacity(operations.len());
     // From the newest on, an undoing is known to stand or not before what it undid comes up.
-    for operation in operations.into_iter().rev() {
+    for operation in operations.into_iter().rev().filter(|operation| !operation.summary) {
         let undone_by = undone.get(&operation.number).copied();
         if let (Some(target), None) = (operation.undoes, undone_by) {
             undone.insert(target, operation.number);

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::files::{self, FileAction, FilePlan};
 use super::operations::{self, Entry};
 use super::{Error, Result, Workspace};
-use crate::archive::{Contents, History, Snapshot, SnapshotId, Tree};
+use crate::archive::{History, Snapshot, SnapshotId, Tree};
 use crate::st::LibraryPath;
 use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
 
@@ -121,13 +121,12 @@ fn choose(store: &Store, number: Option<u64>) -> Result<Operation> {
 }
 
 fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<FilePlan<'static>>> {
-    let mut snapshots = HashMap::new();
     let mut plan = Vec::new();
     for change in &operation.files {
         let path = LibraryPath::parse(&change.path)?;
         let now = files::read(root, &path)?;
-        let written = bytes_of(store, change.after.as_ref(), &path, &mut snapshots)?;
-        let new = bytes_of(store, change.before.as_ref(), &path, &mut snapshots)?;
+        let written = bytes_of(store, change.after.as_ref(), &path)?;
+        let new = bytes_of(store, change.before.as_ref(), &path)?;
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
         if now != written && now != new {
             return Err(Error::ChangedSince {
@@ -140,12 +139,7 @@ fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<F
     Ok(plan)
 }
 
-fn bytes_of(
-    store: &Store,
-    kept: Option<&Kept>,
-    path: &LibraryPath,
-    snapshots: &mut HashMap<String, Contents>,
-) -> Result<Option<Vec<u8>>> {
+fn bytes_of(store: &Store, kept: Option<&Kept>, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     let reader = store.reader();
     let parse = |id: &str| {
         ObjectId::from_hex(id.as_bytes()).map_err(|_| Error::NoSuchSnapshot { name: id.to_owned() })
@@ -154,16 +148,11 @@ fn bytes_of(
         None => Ok(None),
         Some(Kept::Blob(id)) => Ok(Some(reader.blob(parse(id)?)?)),
         Some(Kept::Snapshot(id)) => {
-            if !snapshots.contains_key(id) {
-                let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
-                let contents = Tree::open(&reader, snapshot.tree)?.materialise(&reader)?;
-                snapshots.insert(id.clone(), contents);
-            }
-            let file = snapshots
-                .get(id)
-                .and_then(|contents| contents.files.iter().find(|file| file.path == *path));
-            match file {
-                Some(file) => Ok(Some(file.bytes.clone())),
+            let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
+            let tree = Tree::open(&reader, snapshot.tree)?;
+            let mut records = tree.manifest.files.iter();
+            match records.find(|record| record.path == path.as_str()) {
+                Some(record) => Ok(Some(tree.rebuild(&reader, record)?.bytes)),
                 None => Err(Error::NoSuchPart { snapshot: id.clone(), part: "file of that name" }),
             }
         }

@@ -13,6 +13,7 @@ pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) ->
     findings(&Parts {
         timeline: &captured.name,
         chat,
+        messages: numbered(chat),
         chat_path: captured.chat.path.as_str(),
         metadata: st::metadata(chat, &captured.name, group),
         lorebook: captured.lorebook.as_ref().map(|book| Bound {
@@ -37,6 +38,7 @@ pub fn stored(
     findings(&Parts {
         timeline,
         chat: &chat,
+        messages: numbered(&chat),
         chat_path: timeline.file().as_str(),
         metadata: st::metadata(&chat, timeline, group),
         lorebook: name.as_deref().map(|name| Bound {
@@ -54,6 +56,8 @@ pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
 pub(super) struct Parts<'a> {
     pub timeline: &'a TimelineName,
     pub chat: &'a Chat<'a>,
+    /// Its messages as SillyTavern numbers them, without blank lines: place among the lines, and line.
+    pub messages: Vec<(usize, &'a [u8])>,
     pub chat_path: &'a str,
     pub metadata: Option<Raw<'a>>,
     pub lorebook: Option<Bound<'a>>,
@@ -68,18 +72,20 @@ pub(super) struct Bound<'a> {
     pub file: Option<(&'a str, &'a [u8])>,
 }
 
+fn numbered<'a>(chat: &Chat<'a>) -> Vec<(usize, &'a [u8])> {
+    let lines = chat.messages.iter().copied().enumerate();
+    lines.filter(|(_, line)| !line.trim_ascii().is_empty()).collect()
+}
+
 impl<'a> Parts<'a> {
-    /// The line of the message that SillyTavern gives that number: it skips blank lines. The place among the lines, and the line.
+    /// The message of that number: its place among the lines, and the line.
     pub fn message(&self, number: i64) -> Option<(usize, &'a [u8])> {
-        let lines = self.chat.messages.iter().copied().enumerate();
-        let mut lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
-        lines.nth(usize::try_from(number).ok()?)
+        self.messages.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Whether there is no such message because the chat is shorter.
+    /// Whether the chat is too short to have that message.
     pub fn is_past_end(&self, number: i64) -> bool {
-        // Nearly always there are no blank lines, and then no line need be looked at.
-        number >= 0 && number >= self.chat.message_count() as i64
+        usize::try_from(number).is_ok_and(|number| number >= self.messages.len())
     }
 
     /// Whether a line is to be looked at.

@@ -175,7 +175,7 @@ const AUTO_RECAP: &[Rule] = &[
         levels: &[Warning],
         from: FILES,
         meaning: "the running recap says it belongs to another chat. Unless the chat is a fork or its lorebook is missing, the extension resets it when the chat is opened",
-        remedy: "before that, give the file its name back, or set `chat_id` in line 1 to its present name",
+        remedy: "before that, `stvc doctor --fix` tells it the chat's present name, unless there is a chat of the name that it has",
     },
     Rule {
         code: "recap-version-lost",

@@ -6,7 +6,7 @@ use super::captured::Parts;
 use super::finding::{brief, few};
 use super::{Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook, is_book_of};
-use crate::st::{Key, Raw, entry_fields, main_chat, uid_text};
+use crate::st::{Key, Raw, main_chat, uid_text};
 
 /// A lorebook that can be read.
 pub(super) struct Book<'a> {
@@ -64,12 +64,12 @@ pub(super) fn read<'a>(parts: &Parts<'a>) -> (Option<Book<'a>>, Option<Finding>)
         Finding::new("lorebook-key-repeated", Level::Warning, path, message)
     });
     let entries = entries.into_iter().filter_map(|(key, value)| {
-        let fields = entry_fields(value)?;
+        let [uid, comment, content] = value.pick(["uid", "comment", "content"])?;
         Some(Entry {
             key: key.into_string_lossy(),
-            uid: fields.uid.and_then(uid_text),
-            title: fields.comment.and_then(|title| title.string()).unwrap_or_default(),
-            content: fields.content,
+            uid: uid.and_then(uid_text),
+            title: comment.and_then(|title| title.string()).unwrap_or_default(),
+            content,
         })
     });
     (Some(Book { path, entries: entries.collect() }), finding)
@@ -136,7 +136,7 @@ pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
 pub(super) fn names(parts: &Parts<'_>) -> Option<Finding> {
     let metadata = parts.metadata?;
     let bound = parts.lorebook.as_ref().map(|book| book.name);
-    let is_fork = main_chat(metadata).is_some();
+    let is_fork = || main_chat(metadata).is_some();
     if let Some(attached) = attached_lorebook(metadata)
         && Some(attached.as_str()) != bound
     {
@@ -149,14 +149,14 @@ pub(super) fn names(parts: &Parts<'_>) -> Option<Finding> {
             brief(&attached)
         );
         // Of a fork that was given a lorebook of its own only `world_info` is set.
-        let level = if is_fork { Level::Info } else { Level::Warning };
+        let level = if is_fork() { Level::Info } else { Level::Warning };
         return Some(
             Finding::new("lorebook-attached-differs", level, parts.chat_path, message)
                 .remedy("bind the lorebook that holds this chat's entries, and let the extension refresh its registry"),
         );
     }
     let bound = bound?;
-    if is_fork || is_book_of(bound, parts.timeline.chat())? {
+    if is_book_of(bound, parts.timeline.chat())? || is_fork() {
         return None;
     }
     let message = format!("its lorebook {:?} is called after another chat", brief(bound));

@@ -50,7 +50,7 @@ fn one_queue(parts: &Parts<'_>, book: &Book<'_>, queue: &Entry<'_>) -> Vec<Findi
             brief(&operation.id),
             brief(&operation.kind),
             operation.status,
-            parts.chat.message_count(),
+            parts.messages.len(),
         );
         findings.push(
             Finding::new("queue-past-end", Level::Warning, book.path, message)

@@ -121,7 +121,7 @@ fn scenes(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
         let message = format!(
             "the running recap tells of messages that are not there: version {}, and the chat has {} messages",
             listed(&past_end),
-            parts.chat.message_count(),
+            parts.messages.len(),
         );
         findings.push(
             Finding::new("recap-past-end", Level::Warning, parts.chat_path, message)

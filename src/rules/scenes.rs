@@ -53,17 +53,11 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
 
 /// Whether the version in use is not among the versions. Without versions the extension begins with number 0.
 fn is_index_wrong(scene: &Scene<'_>) -> bool {
-    let versions = match scene.raw.get("scene_recap_versions") {
-        None => 0,
-        Some(list) => match list.items() {
-            Some(items) => items.len(),
-            None if list.is_null() => 0,
-            // Whatever that is, there is nothing to choose from.
-            None => return false,
-        },
-    };
-    match scene.current_index() {
-        Some(index) => index < 0 || (index > 0 && index as usize >= versions),
-        None => true,
+    match (scene.current_index(), scene.version_count()) {
+        (None, _) => true,
+        (Some(0), _) => false,
+        (Some(index), Some(count)) => usize::try_from(index).map_or(true, |index| index >= count),
+        // Whatever stands there, there is nothing to choose from.
+        (Some(_), None) => false,
     }
 }

@@ -4,7 +4,7 @@
 //! marks a cut, and the key that stands before it says which value goes there. What is not certain to come back that way is
 //! kept whole: a file that is no JSON object, has no or several `entries`, or repeats a key among them.
 
-use super::json::{Key, Raw, for_members};
+use super::json::{Key, Raw};
 use std::collections::{HashMap, HashSet};
 
 /// A lorebook with its entries cut out.
@@ -144,38 +144,6 @@ pub fn entries(book: &[u8]) -> Vec<(Key, Raw<'_>)> {
 /// An entry's title or memo.
 pub fn entry_comment(entry: Raw) -> Option<String> {
     entry.get("comment")?.string()
-}
-
-/// What tells an entry from others, read in one go.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EntryFields<'a> {
-    /// Its UID.
-    pub uid: Option<Raw<'a>>,
-    /// Its title or memo.
-    pub comment: Option<Raw<'a>>,
-    /// Its text.
-    pub content: Option<Raw<'a>>,
-}
-
-/// The fields of an entry; none if it is no object. Of a repeated key the last counts, as in JavaScript.
-pub fn entry_fields(entry: Raw<'_>) -> Option<EntryFields<'_>> {
-    let mut fields = EntryFields::default();
-    let mut take = |key: &[u8], value| match key {
-        b"uid" => fields.uid = Some(value),
-        b"comment" => fields.comment = Some(value),
-        b"content" => fields.content = Some(value),
-        _ => {}
-    };
-    for_members(entry.as_str(), |key, value| {
-        if key.contains('\\') {
-            if let Some(key) = Key::decode(key.as_bytes()) {
-                take(key.as_bytes(), value);
-            }
-        } else {
-            take(key.trim_matches('"').as_bytes(), value);
-        }
-    })?;
-    Some(fields)
 }
 
 /// A UID as the text that it is when JavaScript uses it as a key: `7`, whether it is written `7`, `7.0` or `"7"`. None if it is neither

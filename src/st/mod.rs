@@ -38,8 +38,7 @@ pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
 pub use library::{Library, Scan};
 pub use lorebook::{
-    Cut, EntryFields, FillError, cut, entries, entry_comment, entry_fields, entry_uid, fill,
-    fill_cut, uid_text,
+    Cut, FillError, cut, entries, entry_comment, entry_uid, fill, fill_cut, uid_text,
 };
 pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};

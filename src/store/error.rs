@@ -25,6 +25,8 @@ pub enum Error {
     Missing { id: ObjectId },
     #[error("object {id} is damaged: {why}")]
     Damaged { id: ObjectId, why: String },
+    #[error("the pack {} is damaged: {why}", path.display())]
+    DamagedPack { path: PathBuf, why: String },
     #[error("the ref {name} was moved by somebody else meanwhile")]
     RefMoved { name: String },
     #[error("another program holds {}", path.display())]

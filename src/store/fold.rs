@@ -53,10 +53,7 @@ impl Store {
         };
         forget_multi_pack_index(&dir)?;
         for index in folded.iter().filter(|index| ***index != new_index) {
-            // The index first: a pack without one is nothing to git, an index without its pack is an error.
-            for extension in ["idx", "pack", "rev", "bitmap", "mtimes"] {
-                remove(&index.with_extension(extension))?;
-            }
+            remove_pack(index)?;
         }
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         Ok(folded.len())
@@ -64,7 +61,7 @@ impl Store {
 }
 
 /// Git may have made an index over all packs. It names packs that are about to go, and git makes it anew when it wants it.
-fn forget_multi_pack_index(dir: &Path) -> Result<()> {
+pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
     let mut found = false;
     for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
         let name = entry.file_name();
@@ -79,7 +76,15 @@ fn forget_multi_pack_index(dir: &Path) -> Result<()> {
     if found { durable::sync_dir(dir).map_err(Error::io(dir)) } else { Ok(()) }
 }
 
-fn remove(path: &Path) -> Result<()> {
+/// Remove a pack. The index first: a pack without one is nothing to git, an index without its pack is an error.
+pub(super) fn remove_pack(index: &Path) -> Result<()> {
+    for extension in ["idx", "pack", "rev", "bitmap", "mtimes"] {
+        remove(&index.with_extension(extension))?;
+    }
+    Ok(())
+}
+
+pub(super) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::Io { path: path.to_owned(), source: error })

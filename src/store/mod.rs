@@ -6,8 +6,10 @@
 //! Whoever takes the lock from a dead holder finishes the moves that the log promises ([`lock`]).
 
 pub mod commit;
+mod delta;
 mod error;
 mod fold;
+mod gc;
 pub mod lock;
 pub mod names;
 mod objects;
@@ -17,6 +19,7 @@ pub mod pack;
 mod pack_index;
 mod ref_files;
 pub mod refs;
+mod repack;
 pub mod tree;
 pub mod verify;
 
@@ -26,6 +29,7 @@ use std::sync::OnceLock;
 
 pub use commit::{Commit, NewCommit, Time};
 pub use error::{Error, Result};
+pub use gc::Collected;
 pub use gix::ObjectId;
 pub use gix::objs::Kind;
 pub use lock::Lock;
@@ -35,6 +39,7 @@ pub use operations::{Effect, FileChange, Kept, Operation};
 pub use pack::PackWriter;
 pub use ref_files::RefList;
 pub use refs::{RefChange, RefName};
+pub use repack::{Packed, Placed};
 pub use tree::{EntryKind, TreeEntry};
 
 /// An open store.

@@ -126,6 +126,17 @@ impl Reader {
         gix::objs::Exists::exists(&self.odb, &id)
     }
 
+    /// Of which kind an object is.
+    pub(super) fn kind(&self, id: ObjectId) -> Option<Kind> {
+        gix::objs::FindHeader::try_header(&self.odb, &id).ok().flatten().map(|header| header.kind)
+    }
+
+    /// How long an object is, as far as that can be told without reading it; 0 if it is not there.
+    pub(super) fn length(&self, id: ObjectId) -> u64 {
+        let header = gix::objs::FindHeader::try_header(&self.odb, &id);
+        header.ok().flatten().map_or(0, |header| header.size)
+    }
+
     /// Whether the object can be read and is what its id says.
     pub(super) fn is_sound(&self, id: ObjectId, kind: Kind) -> bool {
         self.read(id, kind, &mut Vec::new()).is_ok()

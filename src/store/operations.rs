@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
+use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Lock, ObjectId, RefChange, RefName, Result, Store};
@@ -31,6 +32,9 @@ pub struct Operation {
     /// Files of the user's that the command wrote, outside the store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
+    /// Stands for all older ones, which were dropped: it says where they left the refs, and cannot be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub summary: bool,
 }
 
 /// What a command does.
@@ -83,7 +87,7 @@ impl Store {
         let number = self.last_operation()?.map_or(1, |last| last.number + 1);
         let Effect { refs, files, undoes } = effect;
         let command = lock.command().to_owned();
-        let operation = Operation { number, time, command, refs, undoes, files };
+        let operation = Operation { number, time, command, refs, undoes, files, summary: false };
         self.append(&operation)?;
         if let Err(error) = self.move_refs(&operation.refs) {
             let _ = self.take_back(&operation);
@@ -200,6 +204,62 @@ impl Store {
             }
         }
         self.move_refs(&unfinished)
+    }
+
+    /// Drop operations older than `before`, and the refs that keep what only they need. One line stays for all of them. How many were dropped.
+    pub fn expire_operations(
+        &self,
+        _lock: &Lock<'_>,
+        before: DateTime<FixedOffset>,
+        dry_run: bool,
+    ) -> Result<usize> {
+        let (operations, unreadable) = self.operations()?;
+        // A line that cannot be read may speak of anything.
+        if unreadable > 0 {
+            return Ok(0);
+        }
+        let is_old = |operation: &&Operation| {
+            operation.summary
+                || DateTime::parse_from_rfc3339(&operation.time).is_ok_and(|time| time < before)
+        };
+        // The newest stays: the next one is counted from it.
+        let old =
+            operations.iter().take_while(is_old).count().min(operations.len().saturating_sub(1));
+        let (old, kept) = operations.split_at(old);
+        let dropped = old.iter().filter(|operation| !operation.summary).count();
+        let Some(last) = old.last().filter(|_| dropped > 0 && !dry_run) else { return Ok(dropped) };
+        let needed: HashSet<_> =
+            kept.iter().flat_map(|operation| &operation.refs).map(|change| &change.name).collect();
+        let mut known: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
+        for change in old.iter().flat_map(|operation| &operation.refs) {
+            known.insert(change.name.clone(), change.after);
+        }
+        // The refs go first: were the log shorter already, nobody would know that they can.
+        let mut gone = Vec::new();
+        for name in known.keys().filter(|name| name.is_kept() && !needed.contains(name)) {
+            let before = self.ref_target(name)?;
+            gone.extend(before.map(|_| RefChange { name: name.clone(), before, after: None }));
+        }
+        self.move_refs(&gone)?;
+        known.retain(|name, after| after.is_some() && !name.is_kept());
+        let refs = known.into_iter().map(|(name, after)| RefChange { name, before: None, after });
+        let summary = Operation {
+            refs: refs.collect(),
+            files: Vec::new(),
+            undoes: None,
+            summary: true,
+            ..last.clone()
+        };
+        let mut text = Vec::new();
+        for operation in [&summary].into_iter().chain(kept) {
+            let path = self.operations_path();
+            serde_json::to_writer(&mut text, operation)
+                .map_err(|error| Error::Io { path, source: error.into() })?;
+            text.push(b'\n');
+        }
+        let path = self.operations_path();
+        durable::write(&path, &text, durable::Existing::Replace).map_err(Error::io(&path))?;
+        Ok(dropped)
     }
 
     fn operations_path(&self) -> PathBuf {

@@ -162,18 +162,23 @@ impl PackWriter {
     }
 
     fn append(&mut self, id: ObjectId, kind: Kind, size: usize, compressed: &[u8]) -> Result<()> {
-        let header = match kind {
-            Kind::Blob => Header::Blob,
-            Kind::Tree => Header::Tree,
-            Kind::Commit => Header::Commit,
-            Kind::Tag => Header::Tag,
-        };
+        self.added.insert(id);
+        self.append_entry(id, whole(kind), size, compressed)
+    }
+
+    /// Write one entry, of which the caller knows that it is not in the pack yet.
+    pub(super) fn append_entry(
+        &mut self,
+        id: ObjectId,
+        header: Header,
+        size: usize,
+        compressed: &[u8],
+    ) -> Result<()> {
         let mut head = Vec::with_capacity(16);
         header.write_to(size as u64, &mut head).map_err(Error::io(&self.dir))?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(&head);
         crc.update(compressed);
-        self.added.insert(id);
         self.write(id, crc.finalize(), &[&head, compressed])
     }
 
@@ -195,7 +200,17 @@ impl PackWriter {
     }
 }
 
-const HEADER_LEN: u64 = 12;
+/// The header of an object that is no delta.
+pub(super) fn whole(kind: Kind) -> Header {
+    match kind {
+        Kind::Blob => Header::Blob,
+        Kind::Tree => Header::Tree,
+        Kind::Commit => Header::Commit,
+        Kind::Tag => Header::Tag,
+    }
+}
+
+pub(super) const HEADER_LEN: u64 = 12;
 
 /// The pack's file while it is being written.
 struct Pack {
@@ -246,20 +261,25 @@ impl Write for Pack {
 }
 
 /// Zlib with its tables kept from one object to the next: making them anew costs more than a short message.
-struct Compressor {
+pub(super) struct Compressor {
     zlib: Compress,
     buffer: Vec<u8>,
 }
 
 impl Compressor {
     fn new() -> Self {
+        Self::at(LEVEL)
+    }
+
+    /// At one of zlib's levels.
+    pub(super) fn at(level: i32) -> Self {
         Self {
-            zlib: Compress::new(Compression::new(LEVEL).unwrap_or_default()),
+            zlib: Compress::new(Compression::new(level).unwrap_or_default()),
             buffer: Vec::new(),
         }
     }
 
-    fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         self.zlib.reset();
         // Zlib's bound for data that does not compress; zeroed once and not for every message.
         let bound = data.len() + (data.len() >> 10) + 64;

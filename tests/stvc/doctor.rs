@@ -5,12 +5,15 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use stvc::ops::doctor::{self, Repair};
+use stvc::progress::Silent;
+
 use crate::common::{Answer, Sandbox, assert_same};
 use crate::recap_library::{RecapLibrary, book_name, quoted};
 
 /// Look at the library, which must exit so; the codes that were found, each with its subject.
 #[track_caller]
-fn doctor(sandbox: &Sandbox, code: i32) -> Vec<(String, String)> {
+fn look(sandbox: &Sandbox, code: i32) -> Vec<(String, String)> {
     let before = sandbox.files();
     let answer = sandbox.json(&["doctor"]).exits(code);
     assert_same(&sandbox.files(), &before);
@@ -95,7 +98,7 @@ fn a_sound_library_has_no_finding() {
     fork.recap.as_mut().unwrap().chat_id = Some("Branch #1".into());
     fork.write(&sandbox);
     write_chat(&sandbox, "chats/Mira/free", None, "");
-    assert_eq!(doctor(&sandbox, 0), []);
+    assert_eq!(look(&sandbox, 0), []);
     let answer = sandbox.stvc(&["doctor"]).exits(0);
     assert_eq!(answer.stdout, "All is sound: 3 timelines and 2 lorebooks.\n");
     assert!(!sandbox.store().exists(), "only reading makes no store");
@@ -136,7 +139,7 @@ fn req_40_req_62_forks_that_share_a_lorebook_get_their_own() {
         }
         assert_eq!(text(&after), expected, "the two names, and nothing else");
     }
-    let codes = doctor(&sandbox, 0);
+    let codes = look(&sandbox, 0);
     assert!(codes.iter().all(|(code, _)| code == "recap-foreign"), "{codes:?}");
 }
 
@@ -181,7 +184,7 @@ fn chats_that_are_no_relatives_may_share_a_lorebook() {
     sandbox.write("worlds/Lore.json", BOOK);
     write_chat(&sandbox, "chats/A/a", Some("Lore"), "");
     write_chat(&sandbox, "chats/B/b", Some("Lore"), "");
-    assert_eq!(doctor(&sandbox, 0), [("lorebook-shared".into(), "worlds/Lore.json".into())]);
+    assert_eq!(look(&sandbox, 0), [("lorebook-shared".into(), "worlds/Lore.json".into())]);
     let answer = sandbox.json(&["doctor", "--fix", "--yes"]).exits(0);
     assert!(answer.of_type("repair").is_empty());
 }
@@ -231,7 +234,7 @@ fn metadata_in_a_group_s_file_is_changed_there() {
     let after =
         fix(&sandbox, &[], &["groups/1.json", "worlds/Lore - one.json", "worlds/Lore - two.json"]);
     assert_eq!(String::from_utf8_lossy(&after["groups/1.json"]), group("Lore - one", "Lore - two"));
-    assert_eq!(doctor(&sandbox, 0), []);
+    assert_eq!(look(&sandbox, 0), []);
 }
 
 /// Two forks of one name in two folders, and a lorebook that has the name already.
@@ -281,7 +284,7 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
     fs::remove_file(sandbox.path(&main.book_path())).unwrap();
 
     assert_eq!(
-        doctor(&sandbox, 1),
+        look(&sandbox, 1),
         [("lorebook-missing".into(), "chats/Mira/Harbour nights".into())]
     );
     let missing = of_code(&sandbox, "lorebook-missing").remove(0);
@@ -289,7 +292,7 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
     assert!(missing["remedy"].as_str().unwrap().contains("brings it back from snapshot"));
     let after = fix(&sandbox, &[], &[&main.book_path()]);
     assert_eq!(String::from_utf8_lossy(&after[&main.book_path()]), newest);
-    assert_eq!(doctor(&sandbox, 0), []);
+    assert_eq!(look(&sandbox, 0), []);
 }
 
 #[test]
@@ -315,7 +318,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
 
     let after = fix(&sandbox, &["--repair", "empty"], &["worlds/Lost it.json"]);
     assert_eq!(after["worlds/Lost it.json"], EMPTY.as_bytes());
-    assert_eq!(doctor(&sandbox, 0), []);
+    assert_eq!(look(&sandbox, 0), []);
     // SillyTavern and the extension go on with it: a snapshot finds nothing wrong.
     assert_eq!(found(&sandbox.json(&["snapshot"]).exits(0)), []);
 
@@ -330,7 +333,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
         String::from_utf8_lossy(&after["chats/A/fork.jsonl"]),
         before.replace("\"Lost: it?\"", "null")
     );
-    assert_eq!(doctor(&sandbox, 0), [] as [(String, String); 0]);
+    assert_eq!(look(&sandbox, 0), [] as [(String, String); 0]);
 
     // A chat that is no fork has nothing to clone; a name that is no file name can only be let go.
     let sandbox = Sandbox::empty();
@@ -357,7 +360,7 @@ fn req_21_the_lorebook_of_a_deleted_checkpoint_is_removed() {
     sandbox.write("worlds/Of the checkpoint.json", BOOK);
     write_chat(&sandbox, "chats/A/main", Some("Lore"), "");
     write_chat(&sandbox, "chats/A/point", Some("Of the checkpoint"), r#","main_chat":"main""#);
-    assert_eq!(doctor(&sandbox, 0), []);
+    assert_eq!(look(&sandbox, 0), []);
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::remove_file(sandbox.path("chats/A/point.jsonl")).unwrap();
     let orphan = of_code(&sandbox, "lorebook-orphaned").remove(0);
@@ -365,7 +368,7 @@ fn req_21_the_lorebook_of_a_deleted_checkpoint_is_removed() {
     let message = orphan["message"].as_str().unwrap();
     assert!(message.contains("it was the lorebook of chats/A/point, which is gone"), "{message}");
     fix(&sandbox, &[], &["worlds/Of the checkpoint.json"]);
-    assert_eq!(doctor(&sandbox, 0), []);
+    assert_eq!(look(&sandbox, 0), []);
     // The store still brings both back.
     sandbox.stvc(&["restore", "chats/A/point"]).exits(0);
     assert_eq!(sandbox.read("worlds/Of the checkpoint.json"), BOOK.as_bytes());
@@ -404,7 +407,7 @@ fn req_22_maps_from_checkpoints_to_lorebooks_are_read() {
     assert!(orphans[0]["message"].as_str().unwrap().contains("the checkpoint \"Point 1\""));
     // What a writer may keep for later is left alone unless asked for.
     fix(&sandbox, &[], &["worlds/Copy.json", "worlds/Other copy.json"]);
-    assert_eq!(doctor(&sandbox, 0), [("lorebook-orphaned".into(), "worlds/Mine.json".into())]);
+    assert_eq!(look(&sandbox, 0), [("lorebook-orphaned".into(), "worlds/Mine.json".into())]);
     fix(&sandbox, &["--orphans"], &["worlds/Mine.json"]);
 }
 
@@ -499,7 +502,7 @@ fn req_57_a_fork_whose_parent_is_gone() {
         let more = format!(r#","main_chat":{}"#, quoted(parent));
         write_chat(&sandbox, &format!("chats/A/{chat}"), None, &more);
     }
-    assert_eq!(doctor(&sandbox, 0), [("parent-missing".into(), "chats/A/c".into())]);
+    assert_eq!(look(&sandbox, 0), [("parent-missing".into(), "chats/A/c".into())]);
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::remove_file(sandbox.path("chats/A/main.jsonl")).unwrap();
     let missing = of_code(&sandbox, "parent-missing");
@@ -517,15 +520,14 @@ fn req_61_other_settings_in_a_fork_are_worth_a_note() {
     write_chat(&sandbox, "chats/A/same", None, &with("\"a1\"", main));
     write_chat(&sandbox, "chats/A/other", None, &with("\"b2\"", main));
     write_chat(&sandbox, "chats/A/none", None, main);
-    assert_eq!(doctor(&sandbox, 0), [("settings-hash-differs".into(), "chats/A/other".into())]);
+    assert_eq!(look(&sandbox, 0), [("settings-hash-differs".into(), "chats/A/other".into())]);
     assert_eq!(of_code(&sandbox, "settings-hash-differs")[0]["level"], "info");
 }
 
 #[test]
 fn req_64_the_recap_of_a_renamed_chat_is_told_its_name() {
     let sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    library.chat = "A new name".into();
+    let library = RecapLibrary { chat: "A new name".into(), ..RecapLibrary::default() };
     library.write(&sandbox);
     let foreign = of_code(&sandbox, "recap-foreign").remove(0);
     assert!(foreign["remedy"].as_str().unwrap().contains("stvc doctor --fix"), "{foreign}");
@@ -550,8 +552,7 @@ fn req_64_the_recap_of_a_renamed_chat_is_told_its_name() {
 #[test]
 fn several_repairs_of_one_chat_are_made_together() {
     let sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    library.chat = "A new name".into();
+    let library = RecapLibrary { chat: "A new name".into(), ..RecapLibrary::default() };
     library.write(&sandbox);
     fs::remove_file(sandbox.path(&library.book_path())).unwrap();
     let before = String::from_utf8(sandbox.read(&library.chat_path())).unwrap();
@@ -572,7 +573,7 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
     // A folder where a lorebook should be.
     fs::create_dir(sandbox.path("worlds/Folder.json")).unwrap();
     write_chat(&sandbox, "chats/A/a", Some("Folder"), "");
-    let codes = doctor(&sandbox, 1);
+    let codes = look(&sandbox, 1);
     for expected in [
         ("unreadable", "groups/broken.json"),
         ("unreadable", "chats/A/a"),
@@ -587,7 +588,7 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
 #[test]
 fn broken_lines_and_other_findings_of_single_chats_are_told() {
     let sandbox = Sandbox::of_fixture("odd");
-    let codes = doctor(&sandbox, 0);
+    let codes = look(&sandbox, 0);
     for code in ["chat-line-broken", "chat-bom", "lorebook-broken"] {
         assert!(codes.iter().any(|(found, _)| found == code), "{codes:?}");
     }
@@ -730,4 +731,100 @@ fn a_locked_store_keeps_repairs_from_being_made() {
     sandbox.stvc(&["doctor"]).exits(0);
     sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(11);
     assert_same(&sandbox.files(), &before);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_in_a_name_reaches_the_terminal_alive() {
+    let sandbox = Sandbox::empty();
+    let evil = r"\u001b[2J\u0007\u009b31m\u202e";
+    let more = format!(r#","main_chat":"{evil}""#);
+    write_chat(&sandbox, "chats/A\u{1b}[2J/a\u{7}\u{202e}", None, &more);
+    let path = "chats/A\u{1b}[2J/b\n.jsonl";
+    sandbox.write(path, format!(r#"{{"chat_metadata":{{"world_info":"{evil}"{more}}}}}"#));
+    sandbox.write("worlds/z-AutoLB-\u{1b}[31m.json", "{}");
+    sandbox.write("characters/\u{1b}c.png", "none");
+    for options in [&[][..], &["--fix", "--yes", "--repair", "empty"]] {
+        let answer = sandbox.stvc(&[&["doctor"], options].concat());
+        let text = answer.stdout + &answer.stderr;
+        assert!(text.lines().count() > 5, "{text}");
+        let alive =
+            |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!text.contains(alive), "{text:?}");
+    }
+}
+
+/// Between the plan and the repair somebody answers questions, and SillyTavern goes on saving.
+#[test]
+fn a_plan_that_does_not_fit_any_more_changes_nothing() {
+    let (sandbox, main, forks) = family();
+    sandbox.write("worlds/z-AutoLB-left.json", BOOK);
+    let workspace = sandbox.workspace();
+    let options = doctor::Options::default();
+    let plan = || doctor::doctor(&workspace, &options, &mut Silent).unwrap();
+    let fix = |repairs: &[&Repair]| doctor::fix(&workspace, repairs, &mut Silent);
+
+    // One more message fits.
+    let planned = plan();
+    let all: Vec<_> = planned.repairs.iter().collect();
+    assert_eq!(all.len(), 3);
+    sandbox.append(&forks[0].chat_path(), r#"{"name":"Wren","mes":"meanwhile"}"#);
+    // A lorebook that somebody uses by now is not removed.
+    write_chat(&sandbox, "chats/B/b", Some("z-AutoLB-left"), "");
+    let before = sandbox.files();
+    let fixed = fix(&all).unwrap();
+    assert_eq!(fixed.done, [true, true, false]);
+    assert!(sandbox.path("worlds/z-AutoLB-left.json").exists());
+    let chat = String::from_utf8(sandbox.read(&forks[0].chat_path())).unwrap();
+    assert!(chat.ends_with(r#""mes":"meanwhile"}"#));
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+
+    // Another lorebook was chosen.
+    let planned = plan();
+    let other = RecapLibrary { book: Some("z-AutoLB-left".into()), ..forks[1].clone() };
+    sandbox.write(&other.chat_path(), other.chat_bytes());
+    let before = sandbox.files();
+    assert!(fix(&planned.repairs.iter().collect::<Vec<_>>()).is_err());
+    assert_same(&sandbox.files(), &before);
+
+    // The name for the copy was taken.
+    let planned = plan();
+    let own = format!("worlds/{}.json", book_name("Mira", &forks[0].chat));
+    sandbox.write(&own, "somebody's");
+    let before = sandbox.files();
+    let repairs: Vec<_> = planned.repairs.iter().collect();
+    assert!(fix(&repairs).is_err());
+    assert_same(&sandbox.files(), &before);
+    fs::remove_file(sandbox.path(&own)).unwrap();
+
+    // The lorebook is gone.
+    fs::remove_file(sandbox.path(&main.book_path())).unwrap();
+    let before = sandbox.files();
+    assert!(fix(&repairs).is_err());
+    assert_same(&sandbox.files(), &before);
+    let operations = sandbox.json(&["operations"]).exits(0).of_type("operation");
+    assert_eq!(operations.len(), 2, "what failed is no operation");
+}
+
+/// A power cut after the operation was logged: some files are written, some are not.
+#[test]
+fn a_repair_that_was_cut_short_is_taken_back() {
+    let (sandbox, _, forks) = family();
+    sandbox.write("worlds/z-AutoLB-left.json", BOOK);
+    let before = sandbox.files();
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    let after = sandbox.files();
+    let chat = forks[0].chat_path();
+    let states: [&[&str]; 3] = [&[], &[&chat], &["worlds/z-AutoLB-left.json", &chat]];
+    for not_written in states {
+        for path in not_written {
+            sandbox.write(path, &before[*path]);
+        }
+        sandbox.stvc(&["undo"]).exits(0);
+        assert_same(&sandbox.files(), &before);
+        let operations = sandbox.json(&["operations"]).exits(0).of_type("operation");
+        sandbox.stvc(&["undo", &operations[0]["number"].to_string()]).exits(0);
+        assert_same(&sandbox.files(), &after);
+    }
 }

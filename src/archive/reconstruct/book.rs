@@ -149,10 +149,11 @@ fn is_blank(value: Raw<'_>) -> bool {
 }
 
 /// What the note holds. (`keysecondary` is always noted as empty, so an empty one says nothing.)
-fn held<'a>(note: Raw<'a>) -> Vec<(String, Raw<'a>)> {
+fn held(note: Raw<'_>) -> Vec<(String, Raw<'_>)> {
     let members = note.members().unwrap_or_default();
+    let says_nothing = |name: &str, value: Raw<'_>| name == "keysecondary" && is_blank(value);
     let is_held = |name: &str, value: Raw<'_>| {
-        !NOT_OF_THE_ENTRY.contains(&name) && !(name == "keysecondary" && is_blank(value))
+        !(NOT_OF_THE_ENTRY.contains(&name) || says_nothing(name, value))
     };
     members
         .into_iter()

@@ -36,7 +36,7 @@ pub struct Fixed {
 /// An empty lorebook as SillyTavern would write it.
 const EMPTY_BOOK: &[u8] = b"{\n    \"entries\": {}\n}";
 
-/// Make repairs that [`doctor`](super::doctor) planned.
+/// Make repairs that [`doctor`](super::doctor()) planned.
 pub fn fix(workspace: &Workspace, repairs: &[&Repair], monitor: &mut dyn Monitor) -> Result<Fixed> {
     if repairs.is_empty() {
         return Ok(Fixed::default());
@@ -364,6 +364,11 @@ fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
 fn check(root: &Path, captured: &Captured, edit: &Edit<'_>) -> Result<()> {
     let book = captured.lorebook.as_ref();
     let bound = book.map(|book| (book.name.as_str(), book.file.is_some()));
+    if let Some((_, _, path)) = edit.own_book
+        && path.under(root).exists()
+    {
+        return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
+    }
     let fits = match (edit.own_book, edit.detach) {
         (Some((old, ..)), _) => bound == Some((old, true)),
         (None, Some(missing)) => bound == Some((missing, false)),

@@ -1,6 +1,6 @@
 //! Are the library's timelines sound? Every chat and every lorebook is looked at, alone and together, and what can be repaired safely is.
 //!
-//! [`doctor`] reads and plans; [`fix`] does what was chosen of the plan. A plan names files and not their bytes: those are read anew under the
+//! [`doctor()`] reads and plans; [`fix()`] does what was chosen of the plan. A plan names files and not their bytes: those are read anew under the
 //! store's lock, and what does not fit the plan any more is left alone.
 
 mod examine;

@@ -51,25 +51,27 @@ impl<'a> RunningRecap<'a> {
 }
 
 /// The running recap of a chat.
-pub fn running_recap(metadata: Raw<'_>) -> Option<RunningRecap<'_>> {
-    let raw = metadata.get("auto_recap_running_scene_recaps").filter(Raw::is_object)?;
-    let version = |raw: Raw<'_>| -> Option<i64> { raw.integer() };
-    let versions = raw.get("versions").and_then(|list| list.items()).map(|items| {
-        items
-            .into_iter()
-            .map(|raw| RecapVersion {
-                raw,
-                version: raw.get("version").and_then(version),
-                scene_count: raw.get("scene_count").and_then(version),
-                new_scene_index: raw.get("new_scene_index").and_then(version),
-            })
-            .collect()
-    });
+pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
+    let raw = metadata.get("auto_recap_running_scene_recaps")?;
+    let [chat_id, current_version, versions] =
+        raw.pick(["chat_id", "current_version", "versions"])?;
+    let integer = |value: Option<Raw<'_>>| value.and_then(|value| value.integer());
+    let version = |raw: Raw<'a>| {
+        let [version, scene_count, new_scene_index] =
+            raw.pick(["version", "scene_count", "new_scene_index"]).unwrap_or_default();
+        RecapVersion {
+            raw,
+            version: integer(version),
+            scene_count: integer(scene_count),
+            new_scene_index: integer(new_scene_index),
+        }
+    };
+    let versions = versions.and_then(|list| list.items());
     Some(RunningRecap {
         raw,
-        chat_id: raw.get("chat_id").and_then(|id| id.string()),
-        current_version: raw.get("current_version").and_then(version),
-        versions,
+        chat_id: chat_id.and_then(|id| id.string()),
+        current_version: integer(current_version),
+        versions: versions.map(|items| items.into_iter().map(version).collect()),
     })
 }
 
@@ -101,7 +103,13 @@ pub fn checkpoint_state(metadata: Raw<'_>) -> Option<Raw<'_>> {
 
 /// The lorebook that the extension believes to be the chat's.
 pub fn attached_lorebook(metadata: Raw<'_>) -> Option<String> {
-    metadata.path(&["auto_lorebooks", "lorebookName"])?.string().filter(|name| !name.is_empty())
+    auto_lorebooks(metadata)?.get("lorebookName")?.string().filter(|name| !name.is_empty())
+}
+
+/// Metadata may be long, and looking for a word is much cheaper than reading it.
+fn auto_lorebooks(metadata: Raw<'_>) -> Option<Raw<'_>> {
+    memchr::memmem::find(metadata.as_bytes(), b"auto_lorebooks")?;
+    metadata.get("auto_lorebooks")
 }
 
 /// One entry of the registry that the extension keeps in the chat's metadata.
@@ -117,7 +125,7 @@ pub struct CachedItem {
 
 /// The registry that is cached in the chat's metadata, in its order.
 pub fn registry_cache(metadata: Raw<'_>) -> Vec<CachedItem> {
-    let index = metadata.path(&["auto_lorebooks", "registry", "index"]);
+    let index = auto_lorebooks(metadata).and_then(|own| own.path(&["registry", "index"]));
     let members = index.and_then(|index| index.members()).unwrap_or_default();
     let text = |item: Raw<'_>, key: &str| item.get(key).and_then(|value| value.string());
     members

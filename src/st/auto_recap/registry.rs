@@ -4,21 +4,9 @@
 //! plans, and so perhaps in somebody's book). Values may hold `|` and line breaks, so of each line only the UID and the name are read.
 
 use super::super::json::Raw;
-use super::super::lorebook::{entries, entry_comment};
 
 /// How the titles of registries begin; the type follows.
 pub const REGISTRY_PREFIX: &str = "_registry_";
-
-/// A registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registry {
-    /// Its key in the book.
-    pub key: String,
-    /// What it lists: `character`, `location`, …
-    pub kind: String,
-    /// What is listed, or why it cannot be read.
-    pub items: Result<Vec<RegistryItem>, &'static str>,
-}
 
 /// One line of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,25 +15,6 @@ pub struct RegistryItem {
     pub uid: String,
     /// What it is called; may be empty.
     pub name: String,
-}
-
-/// The registries of a lorebook, in its order.
-pub fn registries(book: &[u8]) -> Vec<Registry> {
-    if memchr::memmem::find(book, REGISTRY_PREFIX.as_bytes()).is_none() {
-        return Vec::new();
-    }
-    entries(book)
-        .into_iter()
-        .filter_map(|(key, entry)| {
-            let title = entry_comment(entry)?;
-            let kind = title.strip_prefix(REGISTRY_PREFIX)?;
-            Some(Registry {
-                key: key.to_string_lossy(),
-                kind: kind.to_owned(),
-                items: registry_items(entry.get("content")),
-            })
-        })
-        .collect()
 }
 
 /// What the content of a registry's entry lists, or why it cannot be read.

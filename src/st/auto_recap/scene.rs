@@ -8,6 +8,14 @@ use super::super::json::{Key, Raw};
 pub struct Scene<'a> {
     /// The whole object.
     pub raw: Raw<'a>,
+    is_break: Option<Raw<'a>>,
+    name: Option<Raw<'a>>,
+    memory: Option<Raw<'a>>,
+    old_recap: Option<Raw<'a>>,
+    versions: Option<Raw<'a>>,
+    current_index: Option<Raw<'a>>,
+    hash: Option<Raw<'a>>,
+    metadata: Option<Raw<'a>>,
 }
 
 /// What the extension keeps on a message, by its present name or the one until November 2025.
@@ -15,8 +23,21 @@ pub fn scene(line: &[u8]) -> Option<Scene<'_>> {
     // Few messages have it, and looking for a word is much cheaper than reading the line.
     memchr::memmem::find(line, b"_memory")?;
     let extra = Message::read(line)?.extra()?;
-    let raw = extra.get("auto_recap_memory").or_else(|| extra.get("auto_summarize_memory"))?;
-    raw.is_object().then_some(Scene { raw })
+    let [now, before] = extra.pick(["auto_recap_memory", "auto_summarize_memory"])?;
+    let raw = now.or(before)?;
+    // A scene may carry a whole lorebook, so it is gone through once.
+    let [is_break, name, memory, old_recap, versions, current_index, hash, metadata] =
+        raw.pick([
+            "scene_break",
+            "scene_break_name",
+            "scene_recap_memory",
+            "scene_break_recap",
+            "scene_recap_versions",
+            "scene_recap_current_index",
+            "scene_recap_hash",
+            "scene_recap_metadata",
+        ])?;
+    Some(Scene { raw, is_break, name, memory, old_recap, versions, current_index, hash, metadata })
 }
 
 /// The messages of a chat that end a scene, in order.
@@ -28,12 +49,12 @@ pub fn scene_breaks<'a>(chat: &Chat<'a>) -> Vec<(usize, Scene<'a>)> {
 impl<'a> Scene<'a> {
     /// Whether a scene ends here.
     pub fn is_break(&self) -> bool {
-        self.raw.get("scene_break").is_some_and(|value| value.truthy())
+        self.is_break.is_some_and(|value| value.truthy())
     }
 
     /// The scene's name: the one it was given, or the one in its recap.
     pub fn name(&self) -> Option<String> {
-        let given = self.raw.get("scene_break_name").and_then(|name| name.string());
+        let given = self.name.and_then(|name| name.string());
         given.filter(|name| !name.trim().is_empty()).or_else(|| {
             let recap = self.recap()?;
             let name = Raw::parse_str(&recap)?.get("scene_name")?.string()?;
@@ -47,21 +68,24 @@ impl<'a> Scene<'a> {
     }
 
     fn recap_text(&self) -> Option<Key> {
-        let text = |key: &str| {
-            let text = Key::decode(self.raw.get(key)?.as_bytes())?;
+        let text = |value: Option<Raw<'_>>| {
+            let text = Key::decode(value?.as_bytes())?;
             (!text.as_bytes().trim_ascii().is_empty()).then_some(text)
         };
-        text("scene_recap_memory").or_else(|| text("scene_break_recap"))
+        text(self.memory).or_else(|| text(self.old_recap))
     }
 
-    /// The recap's versions; none if that is no list.
-    pub fn versions(&self) -> Option<Vec<Raw<'a>>> {
-        self.raw.get("scene_recap_versions")?.items()
+    /// How many versions the recap has; none if what stands there is no list.
+    pub fn version_count(&self) -> Option<usize> {
+        match self.versions.filter(|list| !list.is_null()) {
+            Some(list) => list.items().map(|items| items.len()),
+            None => Some(0),
+        }
     }
 
     /// Which version is in use, from 0.
     pub fn current_index(&self) -> Option<i64> {
-        match self.raw.get("scene_recap_current_index") {
+        match self.current_index {
             None => Some(0),
             Some(value) if value.is_null() => Some(0),
             Some(value) => value.integer(),
@@ -70,7 +94,7 @@ impl<'a> Scene<'a> {
 
     /// The hash that the extension keeps of the recap.
     pub fn hash(&self) -> Option<String> {
-        self.raw.get("scene_recap_hash")?.string()
+        self.hash?.string()
     }
 
     /// The hash that the recap has: the extension's own, of the text as JavaScript sees it.
@@ -80,8 +104,7 @@ impl<'a> Scene<'a> {
 
     /// What is noted about the version in use.
     pub fn metadata(&self) -> Option<Raw<'a>> {
-        let versions = self.raw.get("scene_recap_metadata")?;
-        versions.get(&self.current_index()?.to_string()).filter(Raw::is_object)
+        self.metadata?.get(&self.current_index()?.to_string()).filter(Raw::is_object)
     }
 
     /// How many lorebook entries were active in the scene.

@@ -90,6 +90,17 @@ impl<'a> Raw<'a> {
         found
     }
 
+    /// Several members of an object in one go, each as from [`get`](Self::get); none if it is no object.
+    pub fn pick<const N: usize>(&self, keys: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
+        let mut found = [None; N];
+        for_members(self.0, |raw_key, value| {
+            if let Some(place) = keys.iter().position(|key| key::is(raw_key, key)) {
+                found[place] = Some(value);
+            }
+        })?;
+        Some(found)
+    }
+
     /// [`get`](Self::get), one key after the other.
     pub fn path(&self, keys: &[&str]) -> Option<Raw<'a>> {
         keys.iter().try_fold(*self, |value, key| value.get(key))

@@ -1,5 +1,5 @@
 use crate::st::auto_recap::*;
-use crate::st::{Chat, Key, Raw, entry_fields, uid_text};
+use crate::st::{Chat, Key, Raw, uid_text};
 
 fn raw(text: &str) -> Raw<'_> {
     Raw::parse_str(text).unwrap()
@@ -38,14 +38,10 @@ fn registries_are_read_in_all_three_notations() {
     }
 }
 
-const BOOK: &[u8] = br#"{"entries":{"0":{"uid":0,"comment":"_registry_item","content":"[Registry: item]\n- UID=3 | name: x"},
-    "1":null,"2":7,"3":{"uid":3,"comment":"item-x"},"9":{"comment":"__operation_queue","content":"{\"queue\":[{\"id\":\"a\",\"type\":\"T\",\"status\":\"retrying\",\"params\":{\"index\":4,\"indexes\":[5,\"6\"],\"endIndex\":\"x\"},\"metadata\":{\"scene_index\":7}},{},null]}"}}}"#;
+const BOOK: &[u8] = br#"{"entries":{"1":null,"2":7,"3":{"uid":3,"comment":"item-x"},"9":{"comment":"__operation_queue","content":"{\"queue\":[{\"id\":\"a\",\"type\":\"T\",\"status\":\"retrying\",\"params\":{\"index\":4,\"indexes\":[5,\"6\"],\"endIndex\":\"x\"},\"metadata\":{\"scene_index\":7}},{},null]}"}}}"#;
 
 #[test]
-fn registries_and_queues_of_a_book() {
-    let found = registries(BOOK);
-    assert_eq!((found.len(), found[0].key.as_str(), found[0].kind.as_str()), (1, "0", "item"));
-    assert_eq!(found[0].items.as_ref().unwrap()[0].uid, "3");
+fn queues_of_a_book() {
     let found = queues(BOOK);
     assert_eq!((found.len(), found[0].key.as_str()), (1, "9"));
     let operations = found[0].operations.as_ref().unwrap();
@@ -55,12 +51,12 @@ fn registries_and_queues_of_a_book() {
     let not_books: [&[u8]; 5] = [
         b"",
         b"[]",
-        br#"{"entries":[{"comment":"__operation_queue"},{"comment":"_registry_x"}]}"#,
-        b"__operation_queue _registry_",
-        br#"{"entries":{"x":"__operation_queue _registry_"}}"#,
+        br#"{"entries":[{"comment":"__operation_queue"}]}"#,
+        b"__operation_queue",
+        br#"{"entries":{"x":"__operation_queue"}}"#,
     ];
     for book in not_books {
-        assert!(registries(book).is_empty() && queues(book).is_empty());
+        assert!(queues(book).is_empty());
     }
 }
 
@@ -214,15 +210,7 @@ fn names_of_lorebooks() {
 }
 
 #[test]
-fn fields_of_entries() {
-    let text = r#"{"uid":1,"\u0075id":2,"comment":"a","content":{},"x":{"uid":9}}"#;
-    let fields = entry_fields(raw(text)).unwrap();
-    assert_eq!(fields.uid.unwrap().as_str(), "2");
-    assert_eq!(fields.comment.unwrap().as_str(), "\"a\"");
-    assert_eq!(fields.content.unwrap().as_str(), "{}");
-    for none in ["null", "7", "[]", "\"uid\""] {
-        assert!(entry_fields(raw(none)).is_none());
-    }
+fn uids_as_javascript_writes_them() {
     for (uid, text) in [
         ("7", Some("7")),
         ("7.0", Some("7")),

@@ -144,3 +144,15 @@ proptest! {
         prop_assert_eq!(replace(text.as_bytes(), &[&key], b"null"), Some(expected.into_bytes()));
     }
 }
+
+#[test]
+fn several_members_in_one_go() {
+    let text = r#"{"uid":1,"\u0075id":2,"comment":"a","x":{"uid":9}}"#;
+    let [uid, comment, content] =
+        Raw::parse_str(text).unwrap().pick(["uid", "comment", "content"]).unwrap();
+    assert_eq!((uid.unwrap().as_str(), comment.unwrap().as_str()), ("2", "\"a\""));
+    assert_eq!(content, None);
+    for none in ["null", "7", "[]", "\"uid\""] {
+        assert_eq!(Raw::parse_str(none).unwrap().pick(["uid"]), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! All objects that anything refers to, in an order in which neighbours are alike: what `gc` makes deltas of.
+//!
+//! The versions of one thing stand together (a message that was edited, a header, a lorebook entry, the tree of a folder), oldest first; things follow each other as
+//! they do in the chat. So the best base of an object is nearly always one of the last few: its own former version, or the last message of the same speaker.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Result;
+use crate::store::{EntryKind, Kind, ObjectId, Placed, Reader, Store};
+
+/// What stands together in a pack; in this order, because a log needs the commits alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Class {
+    Commit,
+    Tree,
+    /// Manifests, headers, cut lorebooks, groups' files.
+    File,
+    Entry,
+    Message,
+}
+
+/// Every object that a ref leads to. An object that cannot be read is an error: nothing may be dropped then.
+pub fn all_objects(store: &Store) -> Result<Vec<Placed>> {
+    let mut walk = Walk {
+        reader: store.reader(),
+        seen: HashSet::new(),
+        slots: HashMap::new(),
+        found: Vec::new(),
+    };
+    for (id, family) in commits(store)? {
+        walk.place(id, Kind::Commit, Class::Commit, (family, 0));
+        let tree = walk.reader.commit(id)?.tree;
+        walk.tree(tree, Place { family, path: 0, class: None, depth: 0 })?;
+    }
+    let mut found = walk.found;
+    // Stable: within a slot in the order in which they were met, oldest first.
+    found.sort_by_key(|(class, object)| (*class, object.slot));
+    Ok(found.into_iter().map(|(_, object)| object).collect())
+}
+
+/// All commits, oldest first, each with the number of the family of timelines that it belongs to: those that come from one first snapshot.
+fn commits(store: &Store) -> Result<Vec<(ObjectId, u32)>> {
+    let reader = store.reader();
+    let mut open: Vec<_> = store.refs("refs/")?.refs.into_iter().map(|(_, id)| id).collect();
+    let mut known = HashMap::new();
+    while let Some(id) = open.pop() {
+        if known.contains_key(&id) {
+            continue;
+        }
+        let commit = reader.commit(id)?;
+        open.extend(&commit.parents);
+        known.insert(id, (commit.time.seconds, commit.parents.first().copied()));
+    }
+    // Parents before children, whatever the clocks said.
+    let mut order: Vec<_> = known.iter().map(|(id, (seconds, _))| (*seconds, *id)).collect();
+    order.sort_unstable();
+    let mut families: HashMap<ObjectId, u32> = HashMap::new();
+    let mut placed = Vec::with_capacity(order.len());
+    for (_, id) in order {
+        let mut line = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next.filter(|id| !families.contains_key(id)) {
+            line.push(id);
+            next = known.get(&id).and_then(|(_, parent)| *parent);
+        }
+        let family = next.and_then(|id| families.get(&id).copied());
+        let family = family.unwrap_or(families.len() as u32);
+        for id in line.into_iter().rev() {
+            families.insert(id, family);
+            placed.push((id, family));
+        }
+    }
+    Ok(placed)
+}
+
+struct Walk {
+    reader: Reader,
+    seen: HashSet<ObjectId>,
+    /// By family and path.
+    slots: HashMap<(u32, u64), u32>,
+    found: Vec<(Class, Placed)>,
+}
+
+/// Where in a snapshot's tree.
+#[derive(Clone, Copy)]
+struct Place {
+    family: u32,
+    /// The hash of the path.
+    path: u64,
+    /// What blobs below are, if that is settled.
+    class: Option<Class>,
+    depth: usize,
+}
+
+impl Place {
+    fn within(self, name: &str) -> Self {
+        let mut path = self.path.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        for byte in name.bytes() {
+            path = (path ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let class = match (name, self.depth) {
+            ("messages", 1) => Some(Class::Message),
+            ("entries", 2) => Some(Class::Entry),
+            _ => self.class,
+        };
+        Self { path, class, depth: self.depth + 1, ..self }
+    }
+}
+
+impl Walk {
+    fn tree(&mut self, id: ObjectId, place: Place) -> Result<()> {
+        if !self.place(id, Kind::Tree, Class::Tree, (place.family, place.path)) {
+            return Ok(());
+        }
+        for entry in self.reader.tree(id)? {
+            let within = place.within(&entry.name);
+            if entry.kind == EntryKind::Tree {
+                self.tree(entry.id, within)?;
+            } else {
+                let class = within.class.unwrap_or(Class::File);
+                self.place(entry.id, Kind::Blob, class, (place.family, within.path));
+            }
+        }
+        Ok(())
+    }
+
+    /// Put an object into its slot; whether it was not there yet.
+    fn place(&mut self, id: ObjectId, kind: Kind, class: Class, key: (u32, u64)) -> bool {
+        if !self.seen.insert(id) {
+            return false;
+        }
+        let next = self.slots.len() as u32;
+        let slot = *self.slots.entry(key).or_insert(next);
+        self.found.push((class, Placed { id, kind, slot }));
+        true
+    }
+}

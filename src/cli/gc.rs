@@ -1,0 +1,76 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::args;
+use super::output::Out;
+use super::words::{count, size};
+use crate::ops::gc::Options;
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let options = Options { undo: args.keep_undo.0, grace: args.grace.0, dry_run: args.dry_run };
+    let report = ops::gc::gc(workspace, &options, &mut out.progress())?;
+    let collected = &report.collected;
+    let (before, after) = (collected.bytes_before, collected.bytes_after);
+    if collected.changed {
+        out.say(format!(
+            "{} in one pack, {} of them as deltas: {} before, {} now{}.",
+            count(collected.packed.objects as u64, "object"),
+            collected.packed.deltas,
+            size(before),
+            size(after),
+            smaller(before, after)
+        ));
+    } else if !report.dry_run {
+        out.say(format!("Nothing to do: the store is packed well, {}.", size(after)));
+    } else {
+        let packs = count(collected.packs_before as u64, "pack");
+        out.say(format!("{packs}, {}, would become one.", size(before)));
+    }
+    if collected.dropped > 0 {
+        let verb = if report.dry_run { "would be dropped" } else { "dropped" };
+        out.say(format!(
+            "{} that nothing refers to {verb}.",
+            count(collected.dropped as u64, "object")
+        ));
+    }
+    if collected.spared > 0 {
+        let spared = count(collected.spared as u64, "object");
+        out.say(format!("{spared} that nothing refers to kept: too young to go."));
+    }
+    if report.expired > 0 {
+        let verb = if report.dry_run { "would no longer" } else { "can no longer" };
+        out.say(format!("{} {verb} be undone.", count(report.expired as u64, "old operation")));
+    }
+    let counts = json!({
+        "objects": collected.packed.objects, "deltas": collected.packed.deltas, "packs_before": collected.packs_before,
+        "loose_before": collected.loose_before, "bytes_before": before, "bytes_after": after, "dropped": collected.dropped,
+        "spared": collected.spared, "expired": report.expired, "changed": collected.changed, "dry_run": report.dry_run,
+    });
+    out.summary("gc", true, counts);
+    Ok(super::DONE)
+}
+
+fn smaller(before: u64, after: u64) -> String {
+    match before.checked_div(after.max(1)) {
+        Some(times) if times >= 2 => format!(" (1/{times})"),
+        _ => String::new(),
+    }
+}
+
+/// `14`, `14d`, `36h`, `30m`: days unless it says otherwise.
+pub fn span(text: &str) -> Result<args::Span, String> {
+    let bad = || "a time is expected, such as 14d, 36h or 30m".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.trim().parse().map_err(|_| bad())?;
+    let unit = match text[digits.len()..].trim() {
+        "" | "d" => 86_400,
+        "w" => 604_800,
+        "h" => 3600,
+        "m" => 60,
+        "s" => 1,
+        _ => return Err(bad()),
+    };
+    number.checked_mul(unit).map(|seconds| args::Span(Duration::from_secs(seconds))).ok_or_else(bad)
+}

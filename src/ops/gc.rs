@@ -1,0 +1,43 @@
+//! Make the store small: one pack with deltas, nothing in it that nobody can ask for any more.
+
+use std::time::{Duration, SystemTime};
+
+use super::{Result, Workspace};
+use crate::archive;
+use crate::progress::Monitor;
+use crate::store::Collected;
+
+/// What to drop.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Operations older than this can no longer be undone, and what only they needed goes.
+    pub undo: Duration,
+    /// Objects that nothing refers to go when they are older than this.
+    pub grace: Duration,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What was done.
+pub struct Report {
+    /// The packs.
+    pub collected: Collected,
+    /// Operations that can no longer be undone.
+    pub expired: usize,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// Collect.
+pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let lock = workspace.lock(&store)?;
+    let before =
+        workspace.now - chrono::Duration::from_std(options.undo).unwrap_or(chrono::Duration::MAX);
+    let expired = store.expire_operations(&lock, before, options.dry_run)?;
+    monitor.begin("looking for objects", None);
+    let objects = archive::all_objects(&store)?;
+    let keep_after = SystemTime::now().checked_sub(options.grace).unwrap_or(SystemTime::UNIX_EPOCH);
+    let collected = store.collect(&lock, &objects, keep_after, options.dry_run, monitor)?;
+    Ok(Report { collected, expired, dry_run: options.dry_run })
+}

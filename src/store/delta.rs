@@ -1,0 +1,299 @@
+//! Git's deltas: how to make one object out of another. See git's `gitformat-pack`, "Deltified representation".
+//!
+//! The base is cut into blocks of 16 bytes, each found by its hash; then the target is gone through byte by byte, and where 16 bytes are a
+//! block of the base, the stretch around them that both share is copied. What is left is put in as it is.
+
+use std::ops::Range;
+
+/// The size of a block: shorter stretches are not worth a copy instruction.
+const BLOCK: usize = 16;
+/// How many blocks of one hash are tried: a base that says one thing over and over must not cost the square of its length.
+const TRIES: usize = 24;
+/// No longer copy fits into one instruction.
+const LONGEST_COPY: usize = 0xff_ffff;
+/// No longer insertion fits into one instruction.
+const LONGEST_INSERT: usize = 127;
+
+/// A base, and where its blocks are.
+pub(super) struct Index {
+    /// The newest block of each hash, plus one.
+    heads: Vec<u32>,
+    /// For each block, the one before it with the same hash, plus one.
+    before: Vec<u32>,
+    mask: usize,
+}
+
+impl Index {
+    /// Index `base`.
+    pub(super) fn new(base: &[u8]) -> Self {
+        let blocks = base.len() / BLOCK;
+        let size = (blocks + 1).next_power_of_two();
+        let mut index = Self { heads: vec![0; size], before: vec![0; blocks], mask: size - 1 };
+        // From the end, so that of equal blocks the first is tried first.
+        for block in (0..blocks).rev() {
+            let slot = hash(&base[block * BLOCK..]) & index.mask;
+            index.before[block] = index.heads[slot];
+            index.heads[slot] = block as u32 + 1;
+        }
+        index
+    }
+
+    /// The places of the base that may begin like `text`.
+    fn candidates(&self, text: &[u8]) -> impl Iterator<Item = usize> {
+        let mut next = self.heads[hash(text) & self.mask];
+        std::iter::from_fn(move || {
+            let block = next.checked_sub(1)? as usize;
+            next = self.before[block];
+            Some(block * BLOCK)
+        })
+        .take(TRIES)
+    }
+}
+
+/// The hash of the first 16 bytes.
+fn hash(text: &[u8]) -> usize {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&text[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let mixed =
+        word(0).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word(8).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) as usize >> 20
+}
+
+/// The delta that makes `target` out of `base`, if it is shorter than `limit`.
+pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let mut delta = Delta { out: Vec::with_capacity(limit.min(4096)), limit };
+    size(&mut delta.out, base.len());
+    size(&mut delta.out, target.len());
+    let mut at = 0;
+    // What of the target is in no instruction yet begins here.
+    let mut open = 0;
+    while at + BLOCK <= target.len() {
+        match longest(base, index, target, open..at) {
+            Some((from, to)) => {
+                delta.insert(&target[open..to.start])?;
+                delta.copy(from, to.len())?;
+                at = to.end;
+                open = at;
+            }
+            None => at += 1,
+        }
+    }
+    delta.insert(&target[open..])?;
+    Some(delta.out)
+}
+
+/// The longest stretch around the end of `open` that the base has, too: where it stands there, and which part of the target it is. It may begin within
+/// `open`, which is in no instruction yet.
+fn longest(
+    base: &[u8],
+    index: &Index,
+    target: &[u8],
+    open: Range<usize>,
+) -> Option<(usize, Range<usize>)> {
+    let at = open.end;
+    let mut best: Option<(usize, Range<usize>)> = None;
+    for from in index.candidates(&target[at..]) {
+        let forward = shared(&base[from..], &target[at..]);
+        if forward < BLOCK {
+            continue;
+        }
+        let backward = base[..from]
+            .iter()
+            .rev()
+            .zip(target[open.start..at].iter().rev())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let found = (from - backward, at - backward..at + forward);
+        if best.as_ref().is_none_or(|(_, best)| found.1.len() > best.len()) {
+            let whole = found.1.end == target.len();
+            best = Some(found);
+            if whole {
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// How many first bytes both have.
+fn shared(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
+    // In pieces first: they compare much faster than single bytes.
+    const PIECE: usize = 32;
+    let pieces = a.chunks_exact(PIECE).zip(b.chunks_exact(PIECE)).take_while(|(a, b)| a == b);
+    let whole = pieces.count() * PIECE;
+    whole + a[whole..].iter().zip(&b[whole..]).take_while(|(a, b)| a == b).count()
+}
+
+struct Delta {
+    out: Vec<u8>,
+    limit: usize,
+}
+
+impl Delta {
+    fn insert(&mut self, text: &[u8]) -> Option<()> {
+        for piece in text.chunks(LONGEST_INSERT) {
+            self.out.push(piece.len() as u8);
+            self.out.extend_from_slice(piece);
+        }
+        self.fits()
+    }
+
+    fn copy(&mut self, mut from: usize, mut length: usize) -> Option<()> {
+        while length > 0 {
+            let part = length.min(LONGEST_COPY);
+            let place = self.out.len();
+            self.out.push(0x80);
+            let mut mark = 0x80;
+            for n in 0..4 {
+                let byte = (from >> (8 * n)) as u8;
+                if byte != 0 {
+                    mark |= 1 << n;
+                    self.out.push(byte);
+                }
+            }
+            // A length of 65536 is written as none at all.
+            if part != 0x1_0000 {
+                for n in 0..3 {
+                    let byte = (part >> (8 * n)) as u8;
+                    if byte != 0 {
+                        mark |= 0x10 << n;
+                        self.out.push(byte);
+                    }
+                }
+            }
+            self.out[place] = mark;
+            from += part;
+            length -= part;
+        }
+        self.fits()
+    }
+
+    fn fits(&self) -> Option<()> {
+        (self.out.len() < self.limit).then_some(())
+    }
+}
+
+fn size(out: &mut Vec<u8>, mut size: usize) {
+    loop {
+        let low = (size & 0x7f) as u8;
+        size >>= 7;
+        if size == 0 {
+            out.push(low);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What git's own rules make of a delta.
+    fn apply(base: &[u8], mut delta: &[u8]) -> Vec<u8> {
+        fn size(delta: &mut &[u8]) -> usize {
+            let (mut size, mut shift) = (0, 0);
+            loop {
+                let byte = delta[0];
+                *delta = &delta[1..];
+                size |= usize::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    return size;
+                }
+            }
+        }
+        assert_eq!(size(&mut delta), base.len());
+        let length = size(&mut delta);
+        let mut out = Vec::new();
+        while let Some((mark, rest)) = delta.split_first() {
+            delta = rest;
+            if mark & 0x80 == 0 {
+                assert_ne!(*mark, 0);
+                let (text, rest) = delta.split_at(usize::from(*mark));
+                out.extend_from_slice(text);
+                delta = rest;
+                continue;
+            }
+            let mut number = |bits: std::ops::Range<u8>| {
+                let mut number = 0;
+                for (place, bit) in bits.enumerate() {
+                    if mark & (1 << bit) != 0 {
+                        number |= usize::from(delta[0]) << (8 * place);
+                        delta = &delta[1..];
+                    }
+                }
+                number
+            };
+            let from = number(0..4);
+            let copied = match number(4..7) {
+                0 => 0x1_0000,
+                copied => copied,
+            };
+            out.extend_from_slice(&base[from..from + copied]);
+        }
+        assert_eq!(out.len(), length);
+        out
+    }
+
+    fn round_trip(base: &[u8], target: &[u8]) -> usize {
+        let delta = encode(base, &Index::new(base), target, usize::MAX).unwrap();
+        assert_eq!(apply(base, &delta), target);
+        delta.len()
+    }
+
+    #[test]
+    fn a_small_change_is_a_small_delta() {
+        let base: Vec<u8> =
+            (0..200_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let mut target = base.clone();
+        target.splice(500_000..500_010, *b"something else entirely");
+        assert!(round_trip(&base, &target) < 80);
+        assert!(round_trip(&base, &base) < 40);
+        round_trip(&base, b"");
+        round_trip(b"", &base[..1000]);
+        // Just the length that is written as none at all, and one more.
+        for length in [0xffff, 0x1_0000, 0x1_0001, 0x2_0000] {
+            assert!(round_trip(&base, &base[7..7 + length]) < 16);
+        }
+    }
+
+    #[test]
+    fn a_base_of_one_thing_over_and_over_does_not_take_forever() {
+        let base = vec![b'a'; 1 << 20];
+        let mut target = base.clone();
+        target[1 << 19] = b'b';
+        assert!(round_trip(&base, &target) < 200);
+        let noise: Vec<u8> =
+            (0..1 << 18).map(|n: u32| if n.is_multiple_of(33) { b'b' } else { b'a' }).collect();
+        round_trip(&base, &noise);
+    }
+
+    #[test]
+    fn no_delta_longer_than_asked_for() {
+        assert!(encode(b"", &Index::new(b""), &[7; 100], 50).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_bytes(
+            base in prop::collection::vec(0..4_u8, 0..3000),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..200_usize, prop::collection::vec(0..4_u8, 0..200)), 0..6),
+        ) {
+            let mut target = base.clone();
+            for (at, cut, new) in edits {
+                let at = at.index(target.len() + 1);
+                let end = (at + cut).min(target.len());
+                target.splice(at..end, new);
+            }
+            round_trip(&base, &target);
+        }
+    }
+}
