@@ -46,7 +46,7 @@ pub fn stringify(value: Raw<'_>) -> String {
 }
 
 /// What `JSON.stringify` gives for an object to which these members were added one after the other. The values are JSON that
-/// [`stringify`] or [`quote`] wrote.
+/// [`stringify`](fn@stringify) or [`quote`] wrote.
 pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
     let mut out = String::from("{");
     for (place, (key, value)) in in_order(members).into_iter().enumerate() {
