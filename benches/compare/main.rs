@@ -1,10 +1,9 @@
-//! stvc against real git, and against restic and borg where they are installed: the same file states, side by side in one run.
+//! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
+//! cp and zstd as the floor.
 //!
-//! `cargo bench --bench compare -- [--quick] [--only N]`
+//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e] [--write]`
 //!
-//! Only the ratios mean something: all tools share the machine and its noise, and take turns; where others use it too, the CPU
-//! rows say more than the clock. git does not sync loose objects nor
-//! the files it checks out; stvc syncs everything it writes before it says that it is done.
+//! `--write` puts what came out into docs/performance.md and docs/performance.svg.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,51 +14,73 @@
     reason = "a benchmark that cannot go on should stop loudly"
 )]
 
+mod aims;
+mod bounds;
+mod chat;
+mod grid;
+mod growth;
 mod library;
+mod lorebook;
+mod machine;
 mod measure;
-mod peers;
+mod plot;
 mod prose;
-mod rows;
-mod table;
+mod recap;
+mod report;
+mod run;
+mod sheet;
+mod tools;
+mod value;
+mod workloads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use table::Row;
+use growth::Saves;
+use report::Report;
+use sheet::Sheet;
+use workloads::{Large, Many, Plain, Recap, Workload};
 
 /// How much is measured.
 struct Scale {
-    /// Messages of the long chat.
-    messages: usize,
-    /// Rounds of what takes milliseconds.
-    rounds: usize,
-    /// Rounds of what takes longer.
+    name: &'static str,
+    /// (a): saves.
+    plain: usize,
+    /// (b): messages and saves of the main chat, entries of its lorebook.
+    recap: (usize, usize, u64),
+    /// (c): chats and megabytes.
+    many: (u64, usize),
+    /// (d): saves.
+    growth: Saves,
+    /// (e): megabytes.
+    large: usize,
+    /// Saves of (c) and (e).
     some: usize,
-    /// Rounds of what takes seconds.
-    few: usize,
-    /// Saves for the size of stores.
-    saves: usize,
-    /// Snapshots in the store that has many.
-    snapshots: usize,
+    /// Rounds of what can be done again.
+    rounds: usize,
 }
 
-const FULL: Scale =
-    Scale { messages: 5000, rounds: 21, some: 9, few: 5, saves: 100, snapshots: 1000 };
+const FULL: Scale = Scale {
+    name: "Full scale",
+    plain: 100,
+    recap: (600, 26, 150),
+    many: (200, 100),
+    growth: Saves { peers: 300, all: 10_000 },
+    large: 100,
+    some: 10,
+    rounds: 5,
+};
 
-const QUICK: Scale =
-    Scale { messages: 1250, rounds: 7, some: 5, few: 3, saves: 40, snapshots: 200 };
-
-type Measurement = fn(&Path, &Scale) -> Vec<Row>;
-
-const MEASUREMENTS: [(&str, Measurement); 7] = [
-    ("one more snapshot", rows::one_more_snapshot),
-    ("first snapshot", rows::first_snapshot),
-    ("restore", rows::restore),
-    ("memory", rows::memory),
-    ("store size", rows::store_size),
-    ("many snapshots", rows::many_snapshots),
-    ("restic and borg", rows::archives),
-];
+const QUICK: Scale = Scale {
+    name: "Quick scale, too small to judge by",
+    plain: 30,
+    recap: (150, 8, 60),
+    many: (20, 10),
+    growth: Saves { peers: 30, all: 300 },
+    large: 10,
+    some: 6,
+    rounds: 3,
+};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -68,52 +89,85 @@ fn main() {
         println!("Run me by `cargo bench --bench compare`.");
         return;
     }
-    let scale = if has("--quick") { QUICK } else { FULL };
     let only = arguments.iter().position(|argument| argument == "--only");
-    let only = only.map(|at| {
-        let number = arguments.get(at + 1).and_then(|number| number.parse().ok());
-        number.expect("--only takes a number from 1 to 7")
+    let only = only.map(|at| match arguments.get(at + 1).map(String::as_str) {
+        Some(letter @ ("a" | "b" | "c" | "d" | "e")) => letter,
+        _ => panic!("--only takes one of a, b, c, d, e"),
     });
-    print_versions();
-    let mut rows = Vec::new();
-    for (n, (name, measure)) in MEASUREMENTS.iter().enumerate() {
-        if only.is_none_or(|only: usize| only == n + 1) {
-            eprintln!("{}: {name} …", n + 1);
-            let scratch = Scratch::new(n + 1);
-            rows.extend(measure(&scratch.0, &scale));
-        }
+    let write = has("--write");
+    assert!(!write || only.is_none(), "--write takes all workloads");
+    let scale = if has("--quick") { QUICK } else { FULL };
+    let head = head(&scale);
+    println!("{head}");
+    let mut report = Report::default();
+    for letter in "abcde".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter))) {
+        let scratch = Scratch::new(letter);
+        measure(letter, &scratch.0, &scale, &mut report);
     }
-    println!();
-    table::print(&rows);
-    println!(
-        "\nTimes are medians by the clock, or means of what was used on all cores where it says CPU.\n\
-         A ratio is stvc's value to the other's."
-    );
+    report.print();
+    if write {
+        report.write(&head);
+    }
 }
 
-fn print_versions() {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("{} on {cores} cores", std::env::consts::OS);
-    let tools = [
-        (env!("CARGO_BIN_EXE_stvc"), "--version"),
-        ("git", "--version"),
-        ("restic", "version"),
-        ("borg", "--version"),
-    ];
-    for (program, argument) in tools {
-        match peers::version(program, argument) {
-            Some(version) => println!("{version}"),
-            None => println!("{program} is not installed: left out"),
-        }
+/// When, where and with what.
+fn head(scale: &Scale) -> String {
+    let mut text = format!("{}. {}.\n\n", scale.name, machine::describe());
+    for version in tools::versions() {
+        text += &format!("- {version}\n");
     }
+    text
+}
+
+fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
+    let (mut workload, saves, title): (Box<dyn Workload>, _, _) = match letter {
+        'a' => (
+            Box::new(Plain::new(scale.plain)),
+            scale.plain,
+            format!("a plain chat, {} saves, four forks", scale.plain),
+        ),
+        'b' => {
+            let (messages, saves, entries) = scale.recap;
+            let recap = Recap::new(messages, saves, entries);
+            let all = recap.all_saves();
+            let title = format!(
+                "an Auto-Recap chat of {messages} messages and {entries} entries, {all} saves, four forks"
+            );
+            (Box::new(recap), all, title)
+        }
+        'c' => {
+            let (chats, megabytes) = scale.many;
+            let title = format!("a library of {chats} chats, {megabytes} MB, {} saves", scale.some);
+            (Box::new(Many::new(chats, megabytes)), scale.some, title)
+        }
+        'd' => {
+            eprintln!("(d) {} snapshots …", scale.growth.all);
+            let growth = growth::measure(dir, &scale.growth, scale.rounds);
+            report.rows.extend(aims::rows(&growth.sheets[0]));
+            report.rows.extend(growth.rows);
+            report.sheets.extend(growth.sheets);
+            report.points = growth.points;
+            return;
+        }
+        _ => (
+            Box::new(Large::new(scale.large)),
+            scale.some,
+            format!("one chat of {} MB, {} saves", scale.large, scale.some),
+        ),
+    };
+    eprintln!("({letter}) {title} …");
+    let sheet = Sheet::new(letter, title, Vec::new());
+    let sheet = run::whole(dir, sheet, &mut *workload, saves, scale.rounds);
+    report.rows.extend(aims::rows(&sheet));
+    report.sheets.push(sheet);
 }
 
 /// An empty folder on the disk that holds the build, gone in the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(number: usize) -> Self {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{number}"));
+    fn new(letter: char) -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{letter}"));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("make a folder for the benchmark");
         Self(dir)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::table::Value;
+use crate::value::Value;
 
 /// Run a command that must succeed; what it prints is thrown away.
 pub fn run(mut command: Command) {
@@ -33,8 +33,20 @@ pub fn time(commands: Vec<Command>) -> Cost {
     time_of(|| commands.into_iter().for_each(run))
 }
 
+/// What these commands cost, and the most memory that one of them needs, in bytes.
+pub fn time_and_memory(commands: Vec<Command>) -> (Cost, Option<u64>) {
+    let mut peak = None;
+    let cost = time_of(|| peak = memory(commands));
+    (cost, peak)
+}
+
+/// The most memory that one of these commands needs, in bytes; only Linux says.
+pub fn memory(commands: Vec<Command>) -> Option<u64> {
+    commands.into_iter().filter_map(peak_memory).max()
+}
+
 /// What a piece of this program costs.
-pub fn time_of(work: impl FnOnce()) -> Cost {
+fn time_of(work: impl FnOnce()) -> Cost {
     settle();
     let (begin, cpu) = (Instant::now(), cpu_of_commands());
     work();
@@ -57,41 +69,43 @@ fn settle() {
     let _ = Command::new("sync").status();
 }
 
-/// Measure each contestant once a round, in turn and beginning with another one each time. `prepare` is not measured.
-pub fn rounds<const N: usize>(
+/// Measure each of `count` contestants once a round, in turn and beginning with another one each time.
+pub fn rounds(
+    rounds: usize,
     count: usize,
-    mut prepare: impl FnMut(),
-    contestants: [&mut dyn FnMut() -> Cost; N],
-) -> [Vec<Cost>; N] {
-    let mut times = [const { Vec::new() }; N];
-    for round in 0..count {
-        prepare();
-        for n in 0..N {
-            let turn = (round + n) % N;
-            times[turn].push(contestants[turn]());
+    mut turn: impl FnMut(usize) -> Option<Cost>,
+) -> Vec<Vec<Cost>> {
+    let mut costs = vec![Vec::new(); count];
+    for round in 0..rounds {
+        for contestant in in_turn(round, count) {
+            costs[contestant].extend(turn(contestant));
         }
     }
-    times
+    costs
+}
+
+/// The order of the contestants in a round.
+pub fn in_turn(round: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |n| (round + n) % count)
 }
 
 /// The median of the times by the clock.
-pub fn wall(costs: &[Cost]) -> Value {
+pub fn wall(costs: &[Cost]) -> Option<Value> {
     let mut times: Vec<_> = costs.iter().map(|cost| cost.wall).collect();
     times.sort();
-    Value::Time(times[times.len() / 2])
+    times.get(times.len() / 2).copied().map(Value::Time)
 }
 
 /// The mean of the times on the cores: the ticks are too coarse for a median.
-pub fn cpu(costs: &[Cost]) -> Value {
+pub fn cpu(costs: &[Cost]) -> Option<Value> {
     let times: Option<Vec<_>> = costs.iter().map(|cost| cost.cpu).collect();
-    times.map_or(Value::Unknown, |times| {
-        Value::Time(times.iter().sum::<Duration>() / times.len() as u32)
-    })
+    let times = times.filter(|times| !times.is_empty())?;
+    Some(Value::Time(times.iter().sum::<Duration>() / times.len() as u32))
 }
 
 /// The length of all files below `dir`, together.
 pub fn size(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).expect("list a folder");
+    let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let size_of = |entry: fs::DirEntry| {
         let found = entry.metadata().expect("look at a file");
         if found.is_dir() { size(&entry.path()) } else { found.len() }
@@ -99,8 +113,7 @@ pub fn size(dir: &Path) -> u64 {
     entries.flatten().map(size_of).sum()
 }
 
-/// The most memory a command needs, in bytes; only Linux says.
-pub fn peak_memory(command: Command) -> Option<u64> {
+fn peak_memory(command: Command) -> Option<u64> {
     if !cfg!(target_os = "linux") {
         run(command);
         None
@@ -118,6 +131,15 @@ fn peak_by_time(command: &Command) -> u64 {
     let mut timed = Command::new(GNU_TIME);
     timed.args(["-f", "%M", "-o"]).arg(&report);
     timed.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => timed.env(name, value),
+            None => timed.env_remove(name),
+        };
+    }
+    if let Some(dir) = command.get_current_dir() {
+        timed.current_dir(dir);
+    }
     run(timed);
     let text = fs::read_to_string(&report).expect("read what time says");
     let _ = fs::remove_file(&report);

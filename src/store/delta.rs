@@ -59,7 +59,7 @@ fn hash(text: &[u8]) -> usize {
     };
     let mixed =
         word(0).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word(8).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) as usize >> 20
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) as usize
 }
 
 /// The delta that makes `target` out of `base`, if it is shorter than `limit`.
@@ -83,6 +83,69 @@ pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) ->
     }
     delta.insert(&target[open..])?;
     Some(delta.out)
+}
+
+/// Append to `out` what `delta` makes of `base`; `None` if it is no delta of it.
+pub(super) fn apply(base: &[u8], mut delta: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    if read_size(&mut delta)? != base.len() {
+        return None;
+    }
+    let length = read_size(&mut delta)?;
+    let end = out.len().checked_add(length)?;
+    // A lying length is found out when the instructions end.
+    out.reserve(length.min(1 << 28));
+    while let Some((mark, rest)) = delta.split_first() {
+        delta = rest;
+        if mark & 0x80 == 0 {
+            let (text, rest) = delta.split_at_checked(usize::from(*mark)).filter(|_| *mark > 0)?;
+            out.extend_from_slice(text);
+            delta = rest;
+            continue;
+        }
+        let mut number = |bits: Range<u8>| {
+            let mut number = 0;
+            for (place, bit) in bits.enumerate() {
+                if mark & (1 << bit) != 0 {
+                    let (byte, rest) = delta.split_first()?;
+                    number |= usize::from(*byte) << (8 * place);
+                    delta = rest;
+                }
+            }
+            Some(number)
+        };
+        let from = number(0..4)?;
+        let copied = match number(4..7)? {
+            0 => 0x1_0000,
+            copied => copied,
+        };
+        out.extend_from_slice(base.get(from..from.checked_add(copied)?)?);
+        if out.len() > end {
+            return None;
+        }
+    }
+    (out.len() == end).then_some(())
+}
+
+fn read_size(delta: &mut &[u8]) -> Option<usize> {
+    let (mut size, mut shift) = (0_usize, 0);
+    loop {
+        let (byte, rest) = delta.split_first()?;
+        *delta = rest;
+        size |= usize::from(byte & 0x7f).checked_shl(shift)?;
+        shift += 7;
+        if *byte < 0x80 {
+            return Some(size);
+        }
+    }
+}
+
+/// The delta that is one stretch of a base of that length.
+pub(super) fn copy_of(base: usize, stretch: Range<usize>) -> Vec<u8> {
+    let mut delta = Delta { out: Vec::with_capacity(16), limit: usize::MAX };
+    size(&mut delta.out, base);
+    size(&mut delta.out, stretch.len());
+    let _ = delta.copy(stretch.start, stretch.len());
+    delta.out
 }
 
 /// The longest stretch around the end of `open` that the base has, too: where it stands there, and which part of the target it is. It may begin within
@@ -196,56 +259,11 @@ mod tests {
 
     use super::*;
 
-    /// What git's own rules make of a delta.
-    fn apply(base: &[u8], mut delta: &[u8]) -> Vec<u8> {
-        fn size(delta: &mut &[u8]) -> usize {
-            let (mut size, mut shift) = (0, 0);
-            loop {
-                let byte = delta[0];
-                *delta = &delta[1..];
-                size |= usize::from(byte & 0x7f) << shift;
-                shift += 7;
-                if byte < 0x80 {
-                    return size;
-                }
-            }
-        }
-        assert_eq!(size(&mut delta), base.len());
-        let length = size(&mut delta);
-        let mut out = Vec::new();
-        while let Some((mark, rest)) = delta.split_first() {
-            delta = rest;
-            if mark & 0x80 == 0 {
-                assert_ne!(*mark, 0);
-                let (text, rest) = delta.split_at(usize::from(*mark));
-                out.extend_from_slice(text);
-                delta = rest;
-                continue;
-            }
-            let mut number = |bits: std::ops::Range<u8>| {
-                let mut number = 0;
-                for (place, bit) in bits.enumerate() {
-                    if mark & (1 << bit) != 0 {
-                        number |= usize::from(delta[0]) << (8 * place);
-                        delta = &delta[1..];
-                    }
-                }
-                number
-            };
-            let from = number(0..4);
-            let copied = match number(4..7) {
-                0 => 0x1_0000,
-                copied => copied,
-            };
-            out.extend_from_slice(&base[from..from + copied]);
-        }
-        assert_eq!(out.len(), length);
-        out
-    }
-
     fn round_trip(base: &[u8], target: &[u8]) -> usize {
         let delta = encode(base, &Index::new(base), target, usize::MAX).unwrap();
-        assert_eq!(apply(base, &delta), target);
+        let mut made = Vec::new();
+        apply(base, &delta, &mut made).unwrap();
+        assert_eq!(made, target);
         delta.len()
     }
 
@@ -282,6 +300,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_no_delta_is_no_panic(base in any::<Vec<u8>>(), delta in any::<Vec<u8>>()) {
+            let mut out = Vec::new();
+            let _ = apply(&base, &delta, &mut out);
+            let mut headed = Vec::new();
+            size(&mut headed, base.len());
+            headed.extend(&delta);
+            let _ = apply(&base, &headed, &mut out);
+        }
+
         #[test]
         fn whatever_the_bytes(
             base in prop::collection::vec(0..4_u8, 0..3000),

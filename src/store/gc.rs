@@ -7,19 +7,21 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use gix::odb::pack::index;
 
+use super::delta_pack::DeltaPack;
 use super::fold::{forget_multi_pack_index, remove, remove_pack};
 use super::pack::TEMP_PREFIX;
 use super::repack::{Packed, Placed};
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
-use crate::durable;
+use crate::durable::{self, Existing};
 use crate::progress::Monitor;
 
 /// What was collected.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Collected {
     /// What the new pack holds; nothing if there was nothing to do.
     pub packed: Packed,
@@ -78,12 +80,15 @@ impl Store {
                 + loose.iter().map(|object| object.bytes).sum::<u64>(),
             ..Collected::default()
         };
+        let volumes = self.known_volumes();
         let young = |time: SystemTime| time > keep_after;
+        // Volumes are made anew each time, and are nobody's.
+        let unwanted = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
         let mut spare: HashSet<ObjectId> = HashSet::new();
         let mut gone: HashSet<ObjectId> = HashSet::new();
         let mut youngest = SystemTime::UNIX_EPOCH;
         for pack in packs.iter().filter(|pack| !pack.kept) {
-            let unwanted = pack.objects.iter().filter(|id| !wanted.contains(*id));
+            let unwanted = pack.objects.iter().filter(|id| unwanted(id));
             if young(pack.modified) {
                 let before = spare.len();
                 spare.extend(unwanted);
@@ -97,7 +102,7 @@ impl Store {
         gone.extend(
             loose
                 .iter()
-                .filter(|object| !wanted.contains(&object.id) && !young(object.modified))
+                .filter(|object| unwanted(&object.id) && !young(object.modified))
                 .map(|object| object.id),
         );
         gone.retain(|id| !spare.contains(id));
@@ -125,34 +130,55 @@ impl Store {
             }
         }
         for object in &loose {
-            if wanted.contains(&object.id) || gone.contains(&object.id) {
+            if !spare.contains(&object.id) && (!unwanted(&object.id) || gone.contains(&object.id)) {
                 remove(&object.path)?;
             }
         }
         remove_left_behind(&dir, keep_after)?;
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         if let Some(new) = &new {
-            self.mark_packed_well(new)?;
+            self.mark_packed_well(new, &collected.packed.volumes)?;
         }
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
         Ok(collected)
     }
 
-    /// The file that names the pack that was made here last: it need not be made again.
+    /// The file that names the pack that was made here last, which need not be made again, and its volumes.
     fn packed_mark(&self) -> PathBuf {
         self.private_dir().join("packed")
     }
 
-    fn mark_packed_well(&self, index: &Path) -> Result<()> {
+    /// The pack that was made here last, opened.
+    pub(super) fn delta_pack(&self) -> Option<Arc<DeltaPack>> {
+        let open = || {
+            let mark = fs::read_to_string(self.packed_mark()).ok()?;
+            let name = mark.lines().next()?;
+            let plain = name.starts_with("pack-") && !name.contains(['/', '\\']);
+            let dir = self.git_dir.join("objects").join("pack");
+            plain.then(|| DeltaPack::at(&dir.join(name))).flatten().map(Arc::new)
+        };
+        self.deltas.get_or_init(open).clone()
+    }
+
+    fn mark_packed_well(&self, index: &Path, volumes: &[ObjectId]) -> Result<()> {
         let mark = self.packed_mark();
-        let name = index.file_name().unwrap_or_default().to_string_lossy();
-        fs::write(&mark, name.as_bytes()).map_err(Error::io(&mark))
+        let mut text = format!("{}\n", index.file_name().unwrap_or_default().to_string_lossy());
+        for id in volumes {
+            text.push_str(&format!("{id}\n"));
+        }
+        durable::write(&mark, text.as_bytes(), Existing::Replace).map_err(Error::io(&mark))
     }
 
     fn is_packed_well(&self, index: &Path) -> bool {
         let name = index.file_name().unwrap_or_default().to_string_lossy();
-        fs::read(self.packed_mark()).is_ok_and(|mark| mark == name.as_bytes())
+        let mark = fs::read_to_string(self.packed_mark()).unwrap_or_default();
+        mark.lines().next() == Some(&name)
+    }
+
+    fn known_volumes(&self) -> HashSet<ObjectId> {
+        let mark = fs::read_to_string(self.packed_mark()).unwrap_or_default();
+        mark.lines().skip(1).filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok()).collect()
     }
 
     /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.

@@ -7,6 +7,7 @@
 
 pub mod commit;
 mod delta;
+mod delta_pack;
 mod error;
 mod fold;
 mod gc;
@@ -25,7 +26,7 @@ pub mod verify;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use commit::{Commit, NewCommit, Time};
 pub use error::{Error, Result};
@@ -50,6 +51,8 @@ pub struct Store {
     packed: ref_files::PackedCache,
     /// Where the operation log last saw each ref, newest first; read when it is needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
+    /// The pack that `gc` made, if it is there; opened when it is needed.
+    deltas: OnceLock<Option<Arc<delta_pack::DeltaPack>>>,
 }
 
 impl Store {

@@ -1,39 +1,55 @@
 //! Reading objects. Every object is hashed again when it is read: what comes out of the store is what went in, or an
 //! error that names the object.
 
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex};
+
 use gix::objs::Find;
 
+use super::delta_pack::{DeltaPack, Kept};
 use super::tree::{self, TreeEntry};
 use super::{Commit, Error, Kind, ObjectId, Result, Store, commit};
 
-/// Reads objects; cheap to clone, one for each thread.
-#[derive(Clone)]
+/// Reads objects; one for each thread.
 pub struct Reader {
     odb: gix::odb::Handle,
+    /// The pack that `gc` made, which is asked first.
+    deltas: Option<Arc<DeltaPack>>,
+    kept: RefCell<Kept>,
+}
+
+impl Clone for Reader {
+    /// Another one, which has read nothing yet.
+    fn clone(&self) -> Self {
+        Self::over(self.odb.clone(), self.deltas.clone())
+    }
 }
 
 impl Store {
     /// A reader of this store's objects.
     pub fn reader(&self) -> Reader {
-        Reader { odb: self.odb.clone() }
+        Reader::over(self.odb.clone(), self.delta_pack())
     }
 }
 
 /// Makes readers in other threads: a reader itself stays in one.
-pub struct Readers(std::sync::Mutex<gix::odb::Handle>);
+pub struct Readers {
+    odb: Mutex<gix::odb::Handle>,
+    deltas: Option<Arc<DeltaPack>>,
+}
 
 impl Readers {
     /// One more reader.
     pub fn reader(&self) -> Reader {
-        let odb = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Reader { odb: odb.clone() }
+        let odb = self.odb.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Reader::over(odb.clone(), self.deltas.clone())
     }
 }
 
 impl Reader {
     /// Readers for other threads.
     pub fn shared(&self) -> Readers {
-        Readers(std::sync::Mutex::new(self.odb.clone()))
+        Readers { odb: Mutex::new(self.odb.clone()), deltas: self.deltas.clone() }
     }
 
     /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
@@ -51,6 +67,9 @@ impl Reader {
 
     /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
     pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        if self.read_deltas(id, buffer).is_some() {
+            return Ok(buffer);
+        }
         let found = self
             .odb
             .try_find(&id, buffer)
@@ -58,8 +77,19 @@ impl Reader {
         Ok(found.ok_or(Error::Missing { id })?.data)
     }
 
+    /// The object from the pack that `gc` made, if it is there and can be read.
+    fn read_deltas(&self, id: ObjectId, buffer: &mut Vec<u8>) -> Option<Kind> {
+        self.deltas.as_ref()?.read(id, &mut self.kept.borrow_mut(), buffer)
+    }
+
     /// The copy that git's library finds first: at the beginning of `buffer`, and its length.
     fn read_any_copy(&self, id: ObjectId, kind: Kind, buffer: &mut Vec<u8>) -> Result<usize> {
+        if let Some(found) = self.read_deltas(id, buffer)
+            && found == kind
+            && verify(id, kind, buffer).is_ok()
+        {
+            return Ok(buffer.len());
+        }
         let found = self
             .odb
             .try_find(&id, buffer)
@@ -178,7 +208,7 @@ pub(super) fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
 
 impl Reader {
     /// A reader over a handle with settings of its own.
-    pub(super) fn over(odb: gix::odb::Handle) -> Self {
-        Self { odb }
+    pub(super) fn over(odb: gix::odb::Handle, deltas: Option<Arc<DeltaPack>>) -> Self {
+        Self { odb, deltas, kept: RefCell::default() }
     }
 }

@@ -97,7 +97,14 @@ impl Store {
                 ..Default::default()
             },
         );
-        Ok(Self { git_dir, odb, refs, packed: Default::default(), logged: OnceLock::new() })
+        Ok(Self {
+            git_dir,
+            odb,
+            refs,
+            packed: Default::default(),
+            logged: OnceLock::new(),
+            deltas: OnceLock::new(),
+        })
     }
 
     /// What the format file says. A newer format than this program knows is an error.

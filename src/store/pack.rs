@@ -47,7 +47,7 @@ impl Store {
         odb.refresh_never();
         PackWriter {
             dir: self.git_dir.join("objects").join("pack"),
-            known: Reader::over(odb),
+            known: Reader::over(odb, self.delta_pack()),
             out: None,
             length: 0,
             entries: Vec::new(),

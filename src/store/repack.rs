@@ -2,8 +2,12 @@
 //!
 //! What makes a good base is known: the caller hands the objects in slots, each the versions of one thing, and slots in an order in which neighbours are alike. So
 //! a few tries are enough where git, which has only file names to go by, needs hundreds.
+//!
+//! Short messages have little in common that a delta could copy, and each compressed alone begins from nothing: half again as large as the chat compressed in one piece.
+//! So neighbours are joined to a *volume*, an object of its own that nothing refers to, and each of them is a delta that copies its stretch out of it. Git reads that as any other
+//! pack; should it ever repack, it drops the volumes and finds deltas of its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -11,6 +15,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use gix::odb::pack::data::entry::Header;
 
 use super::delta::{self, Index};
+use super::objects::hash;
 use super::pack::{Compressor, HEADER_LEN, whole};
 use super::{Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
@@ -28,7 +33,7 @@ pub struct Placed {
 }
 
 /// What was packed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Packed {
     /// How many objects.
     pub objects: usize,
@@ -36,6 +41,8 @@ pub struct Packed {
     pub deltas: usize,
     /// The size of the pack.
     pub bytes: u64,
+    /// The volumes in it: objects that nothing refers to.
+    pub(super) volumes: Vec<ObjectId>,
 }
 
 /// How many deltas may have to be applied to read one object.
@@ -51,15 +58,28 @@ const LARGE: usize = 16 << 20;
 /// Packed once and read for years.
 const LEVEL: i32 = 9;
 
-/// An object that is ready to be written.
-struct Entry {
-    /// Its place in the list.
-    number: usize,
-    /// The place of its base, if it is a delta.
-    base: Option<usize>,
-    /// The length of the object, or of its delta.
-    size: usize,
-    compressed: Vec<u8>,
+/// Longer objects are no part of a volume: what is alike in them is found by deltas.
+const MEMBER: usize = 16 << 10;
+/// How much a volume holds. Whoever reads a message reads its volume.
+const VOLUME: usize = 96 << 10;
+/// About what a part of a volume costs beside its bytes.
+const MEMBER_BYTES: usize = 22;
+
+/// What a delta is a delta of.
+#[derive(Clone, Copy)]
+enum BaseOf {
+    /// The object of that place in the list.
+    Object(usize),
+    /// A volume: which part made it, and its number there.
+    Volume(usize, usize),
+}
+
+/// Something that is ready to be written.
+enum Ready {
+    /// An object of the list.
+    Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
+    /// A volume.
+    Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
 }
 
 impl Store {
@@ -72,29 +92,47 @@ impl Store {
         monitor.begin("packing", Some(objects.len() as u64));
         let mut writer = self.pack_writer();
         let mut offsets = vec![0_u64; objects.len()];
+        let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
         let mut packed = Packed { objects: objects.len(), ..Packed::default() };
         let readers = self.reader().shared();
         // The channel holds few, so that a slow disk does not fill the memory.
-        let (sender, receiver) = sync_channel::<Result<Entry>>(64);
+        let (sender, receiver) = sync_channel::<Result<Ready>>(64);
         std::thread::scope(|scope| -> Result<()> {
-            for part in parts(objects, &readers) {
-                let sender = sender.clone();
-                let readers = &readers;
-                scope.spawn(move || pack_part(objects, part, readers, &sender));
+            for (n, part) in parts(objects, &readers).into_iter().enumerate() {
+                let (sender, readers) = (sender.clone(), &readers);
+                scope.spawn(move || {
+                    let mut packer = Packer::new(n, &sender);
+                    if let Err(error) = packer.pack_part(objects, part, readers) {
+                        let _ = sender.send(Err(error));
+                    }
+                });
             }
             drop(sender);
-            for entry in receiver {
-                let entry = entry?;
-                let object = objects[entry.number];
+            for ready in receiver {
                 let offset = writer.bytes().max(HEADER_LEN);
-                offsets[entry.number] = offset;
-                let header = match entry.base {
-                    Some(base) => Header::OfsDelta { base_distance: offset - offsets[base] },
-                    None => whole(object.kind),
-                };
-                packed.deltas += usize::from(entry.base.is_some());
-                writer.append_entry(object.id, header, entry.size, &entry.compressed)?;
-                monitor.advance(1);
+                match ready? {
+                    Ready::Object { number, base, size, compressed } => {
+                        offsets[number] = offset;
+                        let base = base.map(|base| match base {
+                            BaseOf::Object(number) => offsets[number],
+                            BaseOf::Volume(part, number) => {
+                                volumes.get(&(part, number)).copied().unwrap_or_default()
+                            }
+                        });
+                        packed.deltas += usize::from(base.is_some());
+                        let header = match base {
+                            Some(base) => Header::OfsDelta { base_distance: offset - base },
+                            None => whole(objects[number].kind),
+                        };
+                        writer.append_entry(objects[number].id, header, size, &compressed)?;
+                        monitor.advance(1);
+                    }
+                    Ready::Volume { part, number, id, size, compressed } => {
+                        volumes.insert((part, number), offset);
+                        packed.volumes.push(id);
+                        writer.append_entry(id, whole(Kind::Blob), size, &compressed)?;
+                    }
+                }
             }
             Ok(())
         })?;
@@ -139,58 +177,168 @@ struct Base {
     depth: usize,
 }
 
-fn pack_part(
-    objects: &[Placed],
-    part: Range<usize>,
-    readers: &Readers,
-    out: &SyncSender<Result<Entry>>,
-) {
-    let reader = readers.reader();
-    let mut packer = Packer { window: VecDeque::new(), compressor: Compressor::at(LEVEL) };
-    for number in part {
-        let object = objects[number];
-        let mut data = Vec::new();
-        let entry = match reader.read(object.id, object.kind, &mut data).map(<[u8]>::len) {
-            Ok(length) => {
-                data.truncate(length);
-                packer.pack(number, object, data)
-            }
-            Err(error) => Err(error),
-        };
-        let failed = entry.is_err();
-        // The other side is gone if something failed elsewhere.
-        if out.send(entry).is_err() || failed {
-            return;
-        }
-    }
-}
-
-struct Packer {
+/// Packs one part, in one thread.
+struct Packer<'a> {
+    part: usize,
+    out: &'a SyncSender<Result<Ready>>,
     /// The newest versions of former slots, then the last versions of this one.
     window: VecDeque<Base>,
     compressor: Compressor,
+    volume: Volume,
 }
 
-impl Packer {
-    fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Result<Entry> {
-        self.make_room(object.slot, data.len());
-        let plain = self.compressor.compress(&data)?;
-        let mut entry = Entry { number, base: None, size: data.len(), compressed: plain };
-        let mut depth = 0;
-        if let Some((delta, base)) = self.best_delta(object, &data) {
-            let compressed = self.compressor.compress(&delta)?;
-            if compressed.len() + OFFSET_BYTES < entry.compressed.len() {
-                depth = self.window[base].depth + 1;
-                let base = Some(self.window[base].number);
-                entry = Entry { number, base, size: delta.len(), compressed };
+/// A volume in the making.
+struct Volume {
+    number: usize,
+    data: Vec<u8>,
+    /// What can only be written after it, in order.
+    waiting: Vec<Waiting>,
+    members: usize,
+    /// How well the last one was compressed: what a member costs.
+    ratio: f32,
+}
+
+enum Waiting {
+    /// A stretch of the volume.
+    Member { number: usize, stretch: Range<usize> },
+    /// It may have a member as its base.
+    Other(Ready),
+}
+
+impl<'a> Packer<'a> {
+    fn new(part: usize, out: &'a SyncSender<Result<Ready>>) -> Self {
+        let volume = Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
+        let compressor = Compressor::at(LEVEL);
+        Self { part, out, window: VecDeque::new(), compressor, volume }
+    }
+
+    fn pack_part(
+        &mut self,
+        objects: &[Placed],
+        part: Range<usize>,
+        readers: &Readers,
+    ) -> Result<()> {
+        let reader = readers.reader();
+        for number in part {
+            let object = objects[number];
+            let mut data = Vec::new();
+            let length = reader.read(object.id, object.kind, &mut data)?.len();
+            data.truncate(length);
+            self.pack(number, object, data)?;
+            if self.volume.data.len() >= VOLUME {
+                self.close_volume()?;
             }
         }
+        self.close_volume()
+    }
+
+    fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Result<()> {
+        self.make_room(object.slot, data.len());
+        let delta = match self.best_delta(object, &data) {
+            Some((delta, base)) => Some((self.compressor.compress(&delta)?, delta.len(), base)),
+            None => None,
+        };
+        let in_volume = (data.len() as f32 * self.volume.ratio) as usize + MEMBER_BYTES;
+        let short = object.kind == Kind::Blob && data.len() <= MEMBER;
+        let depth = match delta {
+            Some((compressed, size, base)) if !short || compressed.len() < in_volume => {
+                let depth = self.window[base].depth + 1;
+                let base = self.window[base].number;
+                self.write_delta(number, &data, base, size, compressed, depth)?
+            }
+            _ if short => {
+                let begin = self.volume.data.len();
+                self.volume.data.extend_from_slice(&data);
+                let stretch = begin..self.volume.data.len();
+                // A line feed between: neighbours must not make a word together.
+                self.volume.data.push(b'\n');
+                self.volume.members += 1;
+                self.volume.waiting.push(Waiting::Member { number, stretch });
+                1
+            }
+            _ => {
+                let compressed = self.compressor.compress(&data)?;
+                self.write(Ready::Object { number, base: None, size: data.len(), compressed });
+                0
+            }
+        };
         if data.len() <= LARGE && data.len() >= LEAST {
             let index = Index::new(&data);
             let Placed { slot, kind, .. } = object;
             self.window.push_back(Base { number, slot, kind, data, index, depth });
         }
-        Ok(entry)
+        Ok(())
+    }
+
+    /// Write a delta, or the object itself where that is shorter; how deep it is.
+    fn write_delta(
+        &mut self,
+        number: usize,
+        data: &[u8],
+        base: usize,
+        size: usize,
+        compressed: Vec<u8>,
+        depth: usize,
+    ) -> Result<usize> {
+        // A delta of an eighth is always shorter.
+        if compressed.len() * 8 > data.len() {
+            let plain = self.compressor.compress(data)?;
+            if plain.len() <= compressed.len() + OFFSET_BYTES {
+                let size = data.len();
+                self.write(Ready::Object { number, base: None, size, compressed: plain });
+                return Ok(0);
+            }
+        }
+        let base = Some(BaseOf::Object(base));
+        self.write(Ready::Object { number, base, size, compressed });
+        Ok(depth)
+    }
+
+    /// In order: while a volume is open, everything waits for it.
+    fn write(&mut self, ready: Ready) {
+        if self.volume.members > 0 {
+            self.volume.waiting.push(Waiting::Other(ready));
+        } else {
+            // The other side is gone only if something failed there.
+            let _ = self.out.send(Ok(ready));
+        }
+    }
+
+    /// Write the volume and what waits for it.
+    fn close_volume(&mut self) -> Result<()> {
+        let data = std::mem::take(&mut self.volume.data);
+        let waiting = std::mem::take(&mut self.volume.waiting);
+        let members = std::mem::take(&mut self.volume.members);
+        let number = self.volume.number;
+        let mut ready = Vec::with_capacity(waiting.len() + 1);
+        if members > 1 {
+            self.volume.number += 1;
+            let compressed = self.compressor.compress(&data)?;
+            self.volume.ratio = compressed.len() as f32 / data.len() as f32;
+            let (part, id, size) = (self.part, hash(Kind::Blob, &data)?, data.len());
+            ready.push(Ready::Volume { part, number, id, size, compressed });
+        }
+        for waiting in waiting {
+            ready.push(match waiting {
+                Waiting::Other(other) => other,
+                Waiting::Member { number: object, stretch } if members > 1 => {
+                    let delta = delta::copy_of(data.len(), stretch);
+                    let compressed = self.compressor.compress(&delta)?;
+                    let base = Some(BaseOf::Volume(self.part, number));
+                    Ready::Object { number: object, base, size: delta.len(), compressed }
+                }
+                // Alone it is no volume.
+                Waiting::Member { number: object, stretch } => {
+                    let (compressed, size) =
+                        (self.compressor.compress(&data[stretch.clone()])?, stretch.len());
+                    Ready::Object { number: object, base: None, size, compressed }
+                }
+            });
+        }
+        for ready in ready {
+            let _ = self.out.send(Ok(ready));
+        }
+        Ok(())
     }
 
     /// The shortest delta, and its base. A base that needs many deltas itself must be that much better.

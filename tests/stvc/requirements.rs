@@ -306,38 +306,41 @@ fn req_26_checkpoints_taken_at_once_do_not_get_in_each_others_way() {
 /// A chat and its lorebook are saved again and again, the chat first: what is stored stood on the disk at one moment, or nothing is stored.
 #[test]
 fn req_27_a_chat_and_its_lorebook_are_of_one_moment() {
+    const STATES: usize = 60;
     let sandbox = Sandbox::empty();
+    // Long, so that there is time between reading the one and reading the other.
     let library = |n: usize| RecapLibrary {
-        messages: 12 + n % 90,
-        queue: None,
-        entries: vec![Entry::new(0, &format!("lore-{n}"), &"x".repeat(n % 90))],
+        messages: 1500 + n,
+        entries: vec![Entry::new(0, &format!("lore-{n}"), &"x".repeat(n))],
         cache: Vec::new(),
         ..RecapLibrary::default()
     };
-    library(0).write(&sandbox);
+    let bytes = |n: usize| (library(n).chat_bytes(), library(n).book_bytes());
+    let states: Vec<_> = (0..STATES).map(bytes).collect();
+    let (chat_path, book_path) = (library(0).chat_path(), library(0).book_path());
     let save = |path: &str, text: &str| {
         let temp = sandbox.path("saving.tmp");
         fs::write(&temp, text).unwrap();
         fs::rename(temp, sandbox.path(path)).unwrap();
     };
+    library(0).write(&sandbox);
     let done = AtomicBool::new(false);
     let mut taken = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for n in 1.. {
+            for (n, (chat, book)) in states.iter().enumerate().cycle().skip(1) {
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
-                let library = library(n);
-                save(&library.chat_path(), &library.chat_bytes());
-                save(&library.book_path(), &library.book_bytes());
+                save(&chat_path, chat);
+                save(&book_path, book);
                 // Now and then it rests.
-                if n % 5 == 0 {
-                    std::thread::sleep(std::time::Duration::from_millis(20));
+                if n % 30 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(25));
                 }
             }
         });
-        for _ in 0..15 {
+        for _ in 0..25 {
             let answer = sandbox.json(&["snapshot", "Harbour"]);
             match answer.code {
                 0 => taken.push(answer.of_type("snapshot")[0]["id"].as_str().unwrap().to_owned()),
@@ -347,19 +350,21 @@ fn req_27_a_chat_and_its_lorebook_are_of_one_moment() {
         }
         done.store(true, Ordering::Relaxed);
     });
-    assert!(!taken.is_empty(), "it never rested");
+    taken.push(
+        sandbox.json(&["snapshot"]).exits(0).of_type("snapshot")[0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned(),
+    );
     taken.dedup();
     for (place, id) in taken.iter().enumerate() {
         let to = sandbox.folder().join(format!("look {place}"));
         sandbox.stvc(&["restore", id, "--to", to.to_str().unwrap()]).exits(0);
         let files = crate::common::files(&to);
-        let book = &files[&library(0).book_path()];
-        let title = entries(book).remove(0).1;
-        let n: usize = title.strip_prefix("lore-").unwrap().parse().unwrap();
-        assert_eq!(*book, library(n).book_bytes().into_bytes());
+        let (chat, book) = (&files[&chat_path], &files[&book_path]);
+        let n = states.iter().position(|(_, saved)| saved.as_bytes() == book).unwrap();
         // The chat was saved before the lorebook: it is of the same save or of the next.
-        let chat = &files[&library(0).chat_path()];
-        let fits = [n, n + 1].iter().any(|n| *chat == library(*n).chat_bytes().into_bytes());
+        let fits = [n, (n + 1) % STATES].iter().any(|n| states[*n].0.as_bytes() == chat);
         assert!(fits, "a chat of {} messages with the lorebook of save {n}", messages(chat));
     }
 }

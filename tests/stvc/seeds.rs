@@ -304,7 +304,7 @@ fn s1_ec1_an_empty_queue_is_cloned_and_harmless() {
     assert_eq!(told(&sandbox.json(&["snapshot", "Mira/Checkpoint"]).exits(0)), []);
 }
 
-/// Main and its checkpoint of v5 went on: main to v10, the checkpoint to v8. Both states are stored; the files of the two, and the paths of the fork's.
+/// Main and its checkpoint of v5 went on, main to v10 and the checkpoint to v8, and both states are stored.
 fn both_sides() -> (Sandbox, RecapLibrary, RecapLibrary) {
     let mut sandbox = Sandbox::empty();
     story("Main", 5).write(&sandbox);

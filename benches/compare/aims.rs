@@ -1,0 +1,124 @@
+//! What stvc has to reach against the others, and whether it does.
+
+use crate::grid::Grid;
+use crate::sheet::{Measure, Sheet};
+use crate::value::Value;
+
+/// What stvc's value should be to the other's.
+#[derive(Clone, Copy)]
+pub enum Aim {
+    /// The other's is at least so many times larger.
+    Better(f64),
+    /// It is at most so many times the other's.
+    AtMost(f64),
+    /// Only to know.
+    None,
+}
+
+use Aim::{AtMost, Better};
+
+/// For which workloads, what, against whom, how much.
+const AIMS: &[(&str, Measure, &str, Aim)] = &[
+    ("c", Measure::First, "git", AtMost(1.0)),
+    ("abcde", Measure::Further, "git", Better(15.0)),
+    ("abcde", Measure::Further, "restic", Better(40.0)),
+    ("abcde", Measure::Further, "borg", Better(40.0)),
+    ("abcde", Measure::Restore, "git", AtMost(2.0)),
+    ("abcde", Measure::Restore, "restic", Better(4.0)),
+    ("b", Measure::Gc, "git", Better(5.0)),
+    ("a", Measure::Size, "restic", Better(20.0)),
+    ("a", Measure::Size, "borg", Better(20.0)),
+    ("b", Measure::Size, "restic", Better(1.5)),
+    ("b", Measure::Size, "borg", Better(1.5)),
+    ("ab", Measure::SizePacked, "zstd", Aim::None),
+    ("a", Measure::SizePacked, "git", AtMost(1.0)),
+    ("b", Measure::SizePacked, "git", Better(3.0)),
+    ("b", Measure::SizePacked, "restic", Better(20.0)),
+    ("b", Measure::SizePacked, "borg", Better(12.0)),
+];
+
+/// One comparison.
+pub struct Row {
+    pub letter: char,
+    pub what: String,
+    pub stvc: Value,
+    pub peer: String,
+    pub other: Value,
+    pub aim: Aim,
+}
+
+/// The comparisons of a workload.
+pub fn rows(sheet: &Sheet) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &(letters, measure, peer, aim) in AIMS {
+        let values = sheet.get(measure, "stvc").zip(sheet.get(measure, peer));
+        if let Some((stvc, other)) = values.filter(|_| letters.contains(sheet.letter)) {
+            let (letter, what) = (sheet.letter, measure.label().to_owned());
+            rows.push(Row { letter, what, stvc, peer: peer.into(), other, aim });
+        }
+    }
+    rows.extend(memory(sheet));
+    rows
+}
+
+/// The command that needs the most memory, against what is allowed.
+pub fn memory(sheet: &Sheet) -> Option<Row> {
+    let found = Measure::MEMORY.map(|measure| Some((measure, sheet.get(measure, "stvc")?)));
+    let most = found.into_iter().flatten();
+    let most = most.max_by(|(_, one), (_, two)| one.number().total_cmp(&two.number()));
+    most.map(|(measure, stvc)| Row {
+        letter: sheet.letter,
+        what: measure.label().to_owned(),
+        stvc,
+        peer: "3 x the chat + 64 MB".into(),
+        other: Value::Bytes(3 * sheet.largest + 64_000_000),
+        aim: AtMost(1.0),
+    })
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        let (own, other) = (self.stvc.number(), self.other.number());
+        match self.aim {
+            Better(_) => other / own,
+            AtMost(_) | Aim::None => own / other,
+        }
+    }
+
+    /// None if nothing was asked for.
+    pub fn met(&self) -> Option<bool> {
+        match self.aim {
+            Better(aim) => Some(self.ratio() >= aim),
+            AtMost(aim) => Some(self.ratio() <= aim),
+            Aim::None => None,
+        }
+    }
+
+    fn cells(&self) -> [String; 8] {
+        let (direction, aim) = match self.aim {
+            Better(aim) => ("1/", format!("<= 1/{aim}")),
+            AtMost(aim) => ("", format!("<= {aim}")),
+            Aim::None => ("", String::new()),
+        };
+        let ratio = self.ratio();
+        let digits = if ratio < 100.0 { 2 } else { 0 };
+        let met = self.met().map_or("", |met| if met { "yes" } else { "NO" });
+        [
+            format!("({})", self.letter),
+            self.what.clone(),
+            self.peer.clone(),
+            self.stvc.to_string(),
+            self.other.to_string(),
+            format!("{direction}{ratio:.digits$}"),
+            aim,
+            met.to_owned(),
+        ]
+    }
+}
+
+pub fn grid(rows: &[Row]) -> Grid {
+    let head = ["", "what", "against", "stvc", "the other", "ratio", "aim", "met"];
+    let mut grid = Grid::new(&head, 3..);
+    rows.iter().for_each(|row| grid.line(row.cells()));
+    grid
+}

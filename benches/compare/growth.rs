@@ -1,0 +1,212 @@
+//! Workload (d): what happens while snapshots pile up. The peers take every save up to a certain one, since a save
+//! takes some of them a second; stvc goes on alone.
+
+use std::fs;
+use std::path::Path;
+
+use crate::aims::{Aim, Row, memory};
+use crate::library::Library;
+use crate::measure::{Cost, cpu, rounds, run, size, time, wall};
+use crate::run::Run;
+use crate::sheet::Sheet;
+use crate::tools::{Place, Stvc, Tool, git_in};
+use crate::value::Value;
+use crate::workloads::{Long, Workload};
+
+/// How many saves.
+pub struct Saves {
+    /// Of the tools side by side.
+    pub peers: usize,
+    /// Of stvc.
+    pub all: usize,
+}
+
+/// A point of the curve.
+pub struct Point {
+    pub tool: &'static str,
+    pub snapshots: usize,
+    pub size: u64,
+    /// stvc alone is measured both ways.
+    pub packed: Option<u64>,
+    pub further: Option<Value>,
+}
+
+pub struct Growth {
+    pub sheets: Vec<Sheet>,
+    pub rows: Vec<Row>,
+    pub points: Vec<Point>,
+}
+
+/// What a point's time is the median of: one save of each chat.
+const WINDOW: usize = 10;
+
+/// Where the curve has points, and at the end.
+const MARKS: [usize; 7] = [10, 30, 100, 300, 1000, 3000, 10_000];
+
+pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
+    let mut workload = Long::new();
+    let title = format!("the first {} of {} snapshots, ten chats in turn", saves.peers, saves.all);
+    let sheet = Sheet::new('d', title, Vec::new());
+    let mut together = Run::new(dir, sheet, &mut workload, repeat);
+    let stvc = Stvc(together.tools[0].place().clone());
+    let mut points = Vec::new();
+    let mut as_files = 0;
+    together.first();
+    for n in 2..saves.peers {
+        together.save();
+        as_files += size(&together.library.root);
+        if MARKS.contains(&n) {
+            points.extend(points_of(&together, n, dir));
+        }
+    }
+    together.last_save();
+    points.extend(points_of(&together, saves.peers, dir));
+    // Its own gc must not make the rest of the curve look better.
+    together.tools[0] = Box::new(Stvc(stvc.0.copy(&dir.join("stvc-then"))));
+    together.finish();
+    let Run { library, sheet, tools, .. } = together;
+    tools.iter().for_each(|tool| tool.place().clear());
+
+    let mut alone = Alone { dir, stvc, library, workload, as_files, snapshots: saves.peers };
+    let (more, ten) = alone.go_on(saves.all);
+    points.extend(more);
+    let (end, rows) = alone.finish(&ten, repeat);
+    Growth { sheets: vec![sheet, end], rows, points }
+}
+
+/// What all tools have and need now.
+fn points_of(run: &Run, snapshots: usize, dir: &Path) -> Vec<Point> {
+    let tools = run.tools.iter().zip(&run.further).filter(|(_, costs)| !costs.is_empty());
+    let point = |(tool, costs): (&Box<dyn Tool>, &Vec<Cost>)| Point {
+        tool: tool.name(),
+        snapshots,
+        size: size(&tool.place().store()),
+        packed: (tool.name() == "stvc").then(|| packed(tool.place(), dir)),
+        further: wall(&costs[costs.len().saturating_sub(WINDOW)..]),
+    };
+    tools.map(point).collect()
+}
+
+/// The size after gc, of a copy.
+fn packed(place: &Place, dir: &Path) -> u64 {
+    let copy = Stvc(place.copy(&dir.join("copy")));
+    copy.gc().into_iter().for_each(run);
+    let bytes = size(&copy.0.store());
+    fs::remove_dir_all(&copy.0.home).expect("remove a copy");
+    bytes
+}
+
+/// stvc without the others.
+struct Alone<'d> {
+    dir: &'d Path,
+    stvc: Stvc,
+    library: Library,
+    workload: Long,
+    /// All states together, as files.
+    as_files: u64,
+    snapshots: usize,
+}
+
+impl Alone<'_> {
+    fn next_state(&mut self) {
+        self.library.next_save();
+        self.workload.save(&self.library);
+        self.as_files += size(&self.library.root);
+        self.snapshots += 1;
+    }
+
+    /// On to so many snapshots; also a store that has only the last ten.
+    fn go_on(&mut self, to: usize) -> (Vec<Point>, Stvc) {
+        let ten = Place { library: self.library.root.clone(), home: self.dir.join("ten") };
+        let ten = Stvc(ten);
+        let mut points = Vec::new();
+        let mut costs = Vec::new();
+        while self.snapshots < to {
+            self.next_state();
+            let is_mark = |n: usize| n == to || MARKS.contains(&n);
+            if (self.snapshots..self.snapshots + WINDOW).any(is_mark) {
+                costs.push(time(self.stvc.save()));
+            } else {
+                self.stvc.save().into_iter().for_each(run);
+            }
+            if to - self.snapshots < 10 {
+                ten.save().into_iter().for_each(run);
+            }
+            if is_mark(self.snapshots) {
+                points.push(Point {
+                    tool: "stvc",
+                    snapshots: self.snapshots,
+                    size: size(&self.stvc.0.store()),
+                    packed: Some(packed(&self.stvc.0, self.dir)),
+                    further: wall(&costs),
+                });
+                costs.clear();
+            }
+        }
+        (points, ten)
+    }
+
+    /// What has to hold with all of them in the store.
+    fn finish(&mut self, ten: &Stvc, repeat: usize) -> (Sheet, Vec<Row>) {
+        let count = self.snapshots;
+        let mut rows = vec![self.log(repeat)];
+        rows.extend(self.one_more(ten, repeat * 4, ""));
+        let title =
+            format!("{count} snapshots, stvc alone; {} as files", Value::Bytes(self.as_files));
+        let sheet = Sheet::new('d', title, Vec::new());
+        let tool = Stvc(self.stvc.0.clone());
+        let library = self.library.clone();
+        let mut end =
+            Run::of(self.dir, sheet, &mut self.workload, repeat, vec![Box::new(tool)], library);
+        end.finish();
+        let sheet = end.sheet;
+        rows.extend(memory(&sheet));
+        rows.extend(self.one_more(ten, repeat * 4, " after gc"));
+        (sheet, rows)
+    }
+
+    fn log(&self, repeat: usize) -> Row {
+        let costs = rounds(repeat, 2, |n| {
+            let commands = if n == 0 {
+                self.stvc.log()
+            } else {
+                let mut log = git_in(&self.stvc.0.store());
+                log.args(["log", "--graph", "--oneline", "--all"]);
+                vec![log]
+            };
+            Some(time(commands))
+        });
+        self.row("log --graph".into(), &costs, wall, "git log of the same store", Aim::AtMost(3.0))
+    }
+
+    fn one_more(&mut self, ten: &Stvc, repeat: usize, when: &str) -> [Row; 2] {
+        let mut costs = [Vec::new(), Vec::new()];
+        for round in 0..repeat {
+            self.next_state();
+            for n in [round % 2, (round + 1) % 2] {
+                let tool = if n == 0 { &self.stvc } else { ten };
+                costs[n].push(time(tool.save()));
+            }
+        }
+        let peer = "with 10 in the store";
+        // Not slower, as far as a clock can say.
+        let aim = Aim::AtMost(1.1);
+        [
+            self.row(format!("further snapshot{when}"), &costs, wall, peer, aim),
+            self.row(format!("further snapshot{when}, CPU"), &costs, cpu, peer, Aim::None),
+        ]
+    }
+
+    fn row(
+        &self,
+        what: String,
+        costs: &[Vec<Cost>],
+        of: fn(&[Cost]) -> Option<Value>,
+        peer: &str,
+        aim: Aim,
+    ) -> Row {
+        let value = |n: usize| of(&costs[n]).unwrap_or(Value::Bytes(0));
+        let what = format!("{what}, {} snapshots", self.snapshots);
+        Row { letter: 'd', what, stvc: value(0), peer: peer.into(), other: value(1), aim }
+    }
+}

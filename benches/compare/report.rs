@@ -1,0 +1,112 @@
+//! docs/performance.md and the plot beside it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::aims::{self, Row};
+use crate::bounds;
+use crate::grid::Grid;
+use crate::growth::Point;
+use crate::plot;
+use crate::sheet::Sheet;
+
+/// All that came out of a run.
+#[derive(Default)]
+pub struct Report {
+    pub sheets: Vec<Sheet>,
+    pub rows: Vec<Row>,
+    pub points: Vec<Point>,
+}
+
+impl Report {
+    /// For the terminal.
+    pub fn print(&self) {
+        for sheet in &self.sheets {
+            println!("\n({}) {}\n\n{}", sheet.letter, sheet.title, sheet.grid().plain());
+        }
+        if !self.points.is_empty() {
+            println!("\nGrowth\n\n{}", self.growth().plain());
+        }
+        println!("\nAims\n\n{}", aims::grid(&self.rows).plain());
+    }
+
+    fn growth(&self) -> Grid {
+        let mut grid =
+            Grid::new(&["tool", "snapshots", "size", "after gc", "further snapshot"], 1..);
+        for point in &self.points {
+            let megabytes = |bytes: u64| crate::value::Value::Bytes(bytes).to_string();
+            grid.line([
+                point.tool.to_owned(),
+                point.snapshots.to_string(),
+                megabytes(point.size),
+                point.packed.map_or(String::new(), megabytes),
+                point.further.map_or(String::new(), |time| time.to_string()),
+            ]);
+        }
+        grid
+    }
+
+    pub fn write(&self, head: &str) {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        fs::write(docs.join("performance.md"), self.markdown(head)).expect("write the report");
+        fs::write(docs.join("performance.svg"), plot::svg(&self.points)).expect("write the plot");
+    }
+
+    fn markdown(&self, head: &str) -> String {
+        let mut text = format!("# Performance\n\n{INTRODUCTION}\n{head}\n## Aims\n\n{RATIO}\n");
+        text += &aims::grid(&self.rows).markdown();
+        text += &self.missed();
+        for sheet in &self.sheets {
+            text +=
+                &format!("\n## ({}) {}\n\n{}", sheet.letter, sheet.title, sheet.grid().markdown());
+        }
+        text += "\n## Growth\n\n![Store size and time of a further snapshot against the number of snapshots](performance.svg)\n\n";
+        text += &self.growth().markdown();
+        text + "\n" + MEANING
+    }
+
+    fn missed(&self) -> String {
+        let missed = self.rows.iter().filter(|row| row.met() == Some(false));
+        let line = |row: &Row| {
+            format!("- ({}) {}, against {}: {}.\n", row.letter, row.what, row.peer, bounds::of(row))
+        };
+        let lines: String = missed.map(line).collect();
+        if lines.is_empty() { lines } else { format!("\nNot reached, and why:\n\n{lines}") }
+    }
+}
+
+const INTRODUCTION: &str = "\
+Written by `cargo bench --bench compare -- --write`, which takes the same states of made-up libraries through stvc, git,
+restic, borg and bup side by side, with `cp` and `zstd` as the floor. Only ratios mean something: the tools take turns
+and share the machine and its noise.
+";
+
+const RATIO: &str = "A ratio is stvc's value to the other's.\n";
+
+const MEANING: &str = "\
+## What the rows mean
+
+Every save is one snapshot, commit, backup or copy of the whole library. The text is as hard to compress as English
+(zlib makes it 2.3 to 2.8 times smaller).
+
+- **Times** are medians by the clock over several rounds, a further snapshot's over all saves; gc is done once. Where it
+  says CPU, it is the mean of what was used on all cores: where others use the machine too, that says more than the clock.
+  Before each, everything written earlier is synced. stvc syncs all it writes before it says that it is done; git does
+  not sync loose objects nor the files it checks out, `cp` syncs nothing.
+- **first snapshot**: into an empty store. **further snapshot**: after one save; `git add -A && git commit`,
+  `restic backup`, `borg create`, `bup index && bup save`, `cp -a` of the library.
+- **restore of a chat**: the chat's newest state, whose file is gone; held against the original byte for byte.
+- **log**: `stvc log --graph`, `git log --graph --oneline --all`, `restic snapshots`, `borg list`, `bup ls`.
+- **check**: everything is read: `stvc check` (rebuilds every snapshot), `git fsck --full`, `restic check --read-data`,
+  `borg check --verify-data`, `bup fsck`.
+- **gc**: `stvc gc --grace 0s`, `git gc --aggressive --prune=now`, `restic prune --max-unused 0`, `borg compact`,
+  `bup gc`, and for zstd all copies as one tar through `zstd -19 --long=31`. restic, borg and bup only drop what is not
+  needed any more, which here is nothing.
+- **size**: the length of all files of the store; caches of restic and borg are not counted.
+- **memory**: the largest resident set of any process of the command. The aim takes the command that needs most.
+- **Settings**: git with `gc.auto=0`; borg without encryption; restic always encrypts, and spends a good part of a second on its
+  key in every command; otherwise the defaults.
+- In (d), a chat that has 400 messages makes way for a new one, so that a save is as large in the end as in the
+  beginning. The peers take part in the first saves only, and stvc's numbers beside theirs are from that moment.
+  A point of the curve is the median of ten saves, and stvc's size after gc that of a copy.
+";

@@ -1,0 +1,103 @@
+//! All that was measured of one workload: a line a measure, a column a tool.
+
+use std::collections::BTreeMap;
+
+use crate::grid::Grid;
+use crate::value::Value;
+
+/// What is measured, in the order it is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    First,
+    FirstCpu,
+    Further,
+    FurtherCpu,
+    Restore,
+    Log,
+    Check,
+    Gc,
+    RestorePacked,
+    Size,
+    SizePacked,
+    FirstMemory,
+    FurtherMemory,
+    RestoreMemory,
+    LogMemory,
+    CheckMemory,
+    GcMemory,
+}
+
+impl Measure {
+    pub const MEMORY: [Measure; 6] = [
+        Measure::FirstMemory,
+        Measure::FurtherMemory,
+        Measure::RestoreMemory,
+        Measure::LogMemory,
+        Measure::CheckMemory,
+        Measure::GcMemory,
+    ];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Measure::First => "first snapshot",
+            Measure::FirstCpu => "first snapshot, CPU",
+            Measure::Further => "further snapshot",
+            Measure::FurtherCpu => "further snapshot, CPU",
+            Measure::Restore => "restore of a chat",
+            Measure::Log => "log",
+            Measure::Check => "check",
+            Measure::Gc => "gc",
+            Measure::RestorePacked => "restore after gc",
+            Measure::Size => "size before gc",
+            Measure::SizePacked => "size after gc",
+            Measure::FirstMemory => "memory: first snapshot",
+            Measure::FurtherMemory => "memory: further snapshot",
+            Measure::RestoreMemory => "memory: restore",
+            Measure::LogMemory => "memory: log",
+            Measure::CheckMemory => "memory: check",
+            Measure::GcMemory => "memory: gc",
+        }
+    }
+}
+
+pub struct Sheet {
+    /// The letter of the workload.
+    pub letter: char,
+    /// What was stored.
+    pub title: String,
+    pub tools: Vec<&'static str>,
+    /// The largest chat file, by which memory is judged.
+    pub largest: u64,
+    cells: BTreeMap<(Measure, &'static str), Value>,
+}
+
+impl Sheet {
+    pub fn new(letter: char, title: String, tools: Vec<&'static str>) -> Self {
+        Self { letter, title, tools, largest: 0, cells: BTreeMap::new() }
+    }
+
+    /// Note a value, if there is one.
+    pub fn set(&mut self, measure: Measure, tool: &'static str, value: Option<Value>) {
+        if let Some(value) = value {
+            self.cells.insert((measure, tool), value);
+        }
+    }
+
+    pub fn get(&self, measure: Measure, tool: &'static str) -> Option<Value> {
+        self.cells.get(&(measure, tool)).copied()
+    }
+
+    pub fn grid(&self) -> Grid {
+        let mut grid = Grid::new([""].iter().chain(&self.tools), 1..);
+        let mut measures: Vec<_> = self.cells.keys().map(|(measure, _)| *measure).collect();
+        measures.dedup();
+        for measure in measures {
+            let cell = |tool: &&'static str| {
+                self.get(measure, tool).map_or(String::new(), |value| value.to_string())
+            };
+            let cells = self.tools.iter().map(cell);
+            grid.line([measure.label().to_owned()].into_iter().chain(cells));
+        }
+        grid
+    }
+}

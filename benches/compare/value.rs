@@ -1,0 +1,37 @@
+//! Something measured, and how it is written.
+
+use std::fmt;
+use std::time::Duration;
+
+#[derive(Clone, Copy)]
+pub enum Value {
+    Time(Duration),
+    Bytes(u64),
+}
+
+impl Value {
+    pub fn number(self) -> f64 {
+        match self {
+            Value::Time(time) => time.as_secs_f64(),
+            Value::Bytes(bytes) => bytes as f64,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, unit) = match self.number() {
+            seconds if matches!(self, Value::Time(_)) && seconds < 1.0 => (seconds * 1e3, "ms"),
+            seconds if matches!(self, Value::Time(_)) => (seconds, "s"),
+            bytes if bytes < 1e9 => (bytes / 1e6, "MB"),
+            bytes => (bytes / 1e9, "GB"),
+        };
+        // Three digits say all that such numbers are worth.
+        let digits = match number {
+            n if n < 10.0 => 2,
+            n if n < 100.0 => 1,
+            _ => 0,
+        };
+        out.pad(&format!("{number:.digits$} {unit}"))
+    }
+}
