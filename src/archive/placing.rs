@@ -42,6 +42,11 @@ pub fn all_objects(store: &Store) -> Result<Vec<Placed>> {
 fn commits(store: &Store) -> Result<Vec<(ObjectId, u32)>> {
     let reader = store.reader();
     let mut open: Vec<_> = store.refs("refs/")?.refs.into_iter().map(|(_, id)| id).collect();
+    // What can be undone must be there to be brought back.
+    let (operations, _) = store.operations()?;
+    let logged = operations.iter().flat_map(|operation| &operation.refs);
+    let logged = logged.flat_map(|change| change.before.into_iter().chain(change.after));
+    open.extend(logged.filter(|id| reader.exists(*id)));
     let mut known = HashMap::new();
     while let Some(id) = open.pop() {
         if known.contains_key(&id) {

@@ -51,7 +51,8 @@ impl<'a> State<'a> {
     /// The state that was captured as a checkpoint at message `last`; `joined` must be the chat up to it, joined.
     pub fn cut(captured: &'a Captured, last: usize, joined: &'a [u8]) -> Self {
         // Nothing is cut off at the last message, and then it is what was there.
-        let cut_at = (joined.len() < captured.chat.bytes.len()).then_some(last as u64);
+        let whole = captured.chat.bytes.trim_ascii_end().len();
+        let cut_at = (joined.trim_ascii_end().len() < whole).then_some(last as u64);
         Self::build(Parts::of(captured, joined), cut_at, Notes::Always)
     }
 

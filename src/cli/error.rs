@@ -65,6 +65,7 @@ fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Refused { .. }
         | Error::NameTaken { .. }
+        | Error::NameStored { .. }
         | Error::InTheWay { .. }
         | Error::NotEmpty { .. }
         | Error::ChangedSince { .. } => REFUSED,
@@ -80,15 +81,20 @@ fn exit_code(error: &Error) -> u8 {
 
 fn hint(error: &Error) -> Option<String> {
     Some(match error {
-        Error::InTheWay { snapshot, only, chat_is_free, .. } => {
+        Error::InTheWay { snapshot, only, at, chat_is_free, .. } => {
             let part = only.map_or(String::new(), |only| format!(" --only {}", only.as_str()));
-            let restore = format!("stvc restore {}{part}", short(snapshot));
+            let at = at.map_or(String::new(), |at| format!(" --at {at}"));
+            let restore = format!("stvc restore {}{at}{part}", short(snapshot));
             let chat = match (only, chat_is_free) {
                 (None, true) => format!("`{restore} --only chat` leaves the lorebook as it is now; "),
                 _ => String::new(),
             };
+            let fork = match only {
+                None => format!("`{restore} --as NAME` makes a chat of its own of it; "),
+                Some(_) => String::new(),
+            };
             format!(
-                "{chat}`{restore} --overwrite` stores what is there and then replaces it; \
+                "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \
                  `{restore} --to DIR` writes the files elsewhere"
             )
         }
@@ -97,7 +103,12 @@ fn hint(error: &Error) -> Option<String> {
                 findings.iter().filter_map(|finding| finding.remedy.as_deref()).collect();
             return Some(remedies.join("; ")).filter(|remedies| !remedies.is_empty());
         }
-        Error::NameTaken { .. } => "choose another name. Nothing was changed".into(),
+        Error::NameTaken { .. } | Error::NameStored { .. } => {
+            "choose another name. Nothing was changed".into()
+        }
+        Error::Unfinished { .. } => {
+            "what was written before it is in the operation log: `stvc undo` takes it back".into()
+        }
         Error::Ambiguous { .. } => "type more of the name".into(),
         Error::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
         Error::NoSuchSnapshot { .. } => {

@@ -82,12 +82,13 @@ fn files(report: &Report, out: &mut Out) {
 fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
     let snapshot = &report.snapshot;
     let messages = report.origin.as_ref().map_or(snapshot.messages, |made| made.message as u64 + 1);
-    let what = format!(
-        "{}, {}, taken {}",
-        name(&snapshot.timeline),
-        count(messages, "message"),
-        age(snapshot.time, workspace.now)
-    );
+    let when = match &report.origin {
+        None => format!("taken {}", age(snapshot.time, workspace.now)),
+        Some(made) => {
+            format!("as of message {}, from snapshot {}", made.message, short(snapshot.id))
+        }
+    };
+    let what = format!("{}, {}, {when}", name(&snapshot.timeline), count(messages, "message"));
     match (written, report.dry_run) {
         (0, _) => out.say(format!(
             "Nothing to do: the files are those of snapshot {} ({what}).",
@@ -149,7 +150,14 @@ pub fn made(origin: &Origin, out: &mut Out) {
         ));
     }
     let Some((message, scene)) = &origin.scene else {
-        out.say("The chat had no lorebook.");
+        match &origin.book_of {
+            Some(id) => out.say(format!(
+                "Lorebook as snapshot {} has it, which was taken at that message.",
+                paint(LOOK.id, short(id))
+            )),
+            None if origin.with_book => out.say("The chat had no lorebook."),
+            None => {}
+        }
         return;
     };
     let scene = scene.as_ref().map(|name| format!(" ({})", clean(name))).unwrap_or_default();

@@ -3,7 +3,10 @@ use serde_json::json;
 use super::args;
 use super::json::{PlanLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, cut_middle, fork_point, name, pad, short, size, was_called};
+use super::words::{
+    clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
+};
+use crate::archive::CheckpointState;
 use crate::ops::snapshot::{Options, Report, Taken};
 use crate::ops::{self, Workspace};
 use unicode_width::UnicodeWidthStr;
@@ -61,6 +64,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                 taken += 1;
                 let mut facts = vec![count(snapshot.messages, "message")];
                 facts.extend(snapshot.fork_at.map(fork_point));
+                let state = report.states.get(&snapshot.id);
+                facts.extend(state.and_then(told));
                 facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, 40)));
                 let tags: String =
                     tags.iter().map(|tag| format!("  {}", paint(LOOK.tag, clean(tag)))).collect();
@@ -69,7 +74,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                     paint(LOOK.id, short(snapshot.id)),
                     facts.join(", ")
                 ));
-                out.object(&SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(false));
+                let line = SnapshotLine::new(snapshot, tags_of(&outcome.result));
+                out.object(&line.unchanged(false).state(state));
             }
             Taken::WouldBeNew(messages, before) => {
                 taken += 1;
@@ -137,6 +143,14 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),
     }
+}
+
+/// The recaps of a new state, if it has any.
+fn told(state: &CheckpointState) -> Option<String> {
+    state.running_recap_version?;
+    let combined = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok());
+    let combined = combined.map(|n| format!(", combined recap of {}", count(n, "message")));
+    Some(format!("recap {}{}", recap(state), combined.unwrap_or_default()))
 }
 
 fn tags_of(result: &Taken) -> &[String] {

@@ -30,9 +30,7 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> ops::Resu
         };
         out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
     }
-    if !report.files.is_empty() && !report.dry_run {
-        out.say("If SillyTavern is running, reload its page before you go on.");
-    }
+    out.findings(&report.findings);
     let counts = json!({ "operation": operation.number, "refs": report.refs.len(), "files": report.files.len(), "dry_run": report.dry_run });
     out.summary("undo", true, counts);
     Ok(super::DONE)

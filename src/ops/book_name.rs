@@ -1,6 +1,6 @@
 //! Names for cloned lorebooks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Result;
 use crate::st::auto_recap::fork_book_name;
@@ -8,11 +8,14 @@ use crate::st::{Library, lorebook_path};
 
 /// A free name for the clone of `book` that the chat `chat` gets: by the extension's template if the book itself is called by it (`known` are the chats whose
 /// name may stand in it), else the book's name and the chat's.
+///
+/// `planned` are names that are as good as taken, in lower case.
 pub(super) fn clone_name(
     library: &Library,
     book: &str,
     known: &[&str],
     chat: &str,
+    planned: &BTreeSet<String>,
 ) -> Result<String> {
     let wanted = fork_book_name(book, known, chat).unwrap_or_else(|| format!("{book} - {chat}"));
     // On some systems names that differ only in case are one file.
@@ -26,7 +29,8 @@ pub(super) fn clone_name(
     let mut number = 1;
     loop {
         let name = if number == 1 { base.clone() } else { format!("{base} ({number})") };
-        if fits(&name) && !taken.contains(&name.to_lowercase()) {
+        let lower = name.to_lowercase();
+        if fits(&name) && !taken.contains(&lower) && !planned.contains(&lower) {
             return Ok(name);
         }
         number += 1;

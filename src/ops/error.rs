@@ -66,6 +66,18 @@ pub enum Error {
         /// The file.
         path: String,
     },
+    /// A deleted chat had the name, and its history still has.
+    #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
+    NameStored {
+        /// The timeline.
+        timeline: String,
+    },
+    /// Some files could not be written.
+    #[error("{source}")]
+    Unfinished {
+        /// Why.
+        source: st::Error,
+    },
     /// The name for a restored chat is none.
     #[error("{name:?} cannot be a chat's name: {why}")]
     BadChatName {
@@ -83,6 +95,8 @@ pub enum Error {
         snapshot: String,
         /// The part that was asked for.
         only: Option<Role>,
+        /// The message that was asked for.
+        at: Option<usize>,
         /// Whether the chat alone could be restored.
         chat_is_free: bool,
     },

@@ -140,11 +140,15 @@ pub(super) fn keep(
 /// Write and remove what is planned, each file read back and compared. A file that somebody saved since it was looked at stops it.
 pub(super) fn write(root: &Path, plan: &[FilePlan<'_>]) -> Result<()> {
     for file in plan.iter().filter(|file| !file.is_there()) {
-        match (&file.now, &file.new) {
-            (now, Some(new)) => st::write(root, &file.path, new, now.as_deref())?,
-            (Some(now), None) => st::remove(root, &file.path, now)?,
-            (None, None) => {}
-        }
+        let done = match (&file.now, &file.new) {
+            (now, Some(new)) => st::write(root, &file.path, new, now.as_deref()),
+            (Some(now), None) => st::remove(root, &file.path, now),
+            (None, None) => Ok(()),
+        };
+        done.map_err(|source| match source {
+            st::Error::SavedMeanwhile { .. } => Error::St(source),
+            source => Error::Unfinished { source },
+        })?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lineage::{Lineage, Newcomer};
+use super::lineage::{Lineage, Newcomer, without_blank_end};
 use super::session::Session;
 use super::snapshot::{self, Taken};
 use super::time_true::{Base, Made, Origin, Past, Then, message_not_found};
@@ -81,8 +81,15 @@ pub fn reconstruct(
         return plan_without_store(workspace, options, monitor);
     }
     let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
-    // What cannot be done is said before anything is written.
     let wanted = wanted(&captured, options)?;
+    if !options.dry_run {
+        // What cannot be done is said before anything is written, and where nothing can, nothing is.
+        let planned = Options { dry_run: true, ..options.clone() };
+        let plan = reconstruct(workspace, &planned, monitor)?;
+        if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, Found::Made(..))) {
+            return Ok(Report { taken_first: false, dry_run: false, ..plan });
+        }
+    }
     let taken_first = !options.dry_run && take_first(workspace, &name, monitor)?;
     let store = workspace.open_store()?;
     let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
@@ -134,8 +141,9 @@ fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<S
     let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
     let breaks = scene_breaks(&chat);
     match options.at {
-        Some(at) if at >= chat.messages.len() => {
-            Err(Error::refused(message_not_found(&captured.name, chat.messages.len(), at)))
+        Some(at) if at >= without_blank_end(&chat.messages).len() => {
+            let messages = without_blank_end(&chat.messages).len();
+            Err(Error::refused(message_not_found(&captured.name, messages, at)))
         }
         Some(at) => {
             let scene = breaks.iter().find(|(message, _)| *message == at);
@@ -179,7 +187,13 @@ fn find(
         group: captured.group.as_ref().map(|group| group.bytes.as_slice()),
     };
     let chat = Chat::split(base.chat, captured.name.is_group()).upto(message);
-    if let Some(known) = past.taken_at(&chat, |kind| *kind != Kind::IMPORT) {
+    let bound = captured.lorebook.is_some();
+    let tells = |found: &Snapshot| {
+        found.kind != Kind::IMPORT
+            && found.timeline == captured.name
+            && (!bound || found.lorebook.is_some())
+    };
+    if let Some(known) = past.taken_at(&chat, tells) {
         return Ok(Found::Known(Box::new(known)));
     }
     match past.at(base, message, true) {
@@ -235,7 +249,10 @@ fn insertions(
         let metadata = st::metadata(&whole.chat, &captured.name, group.map(|group| group.bytes));
         let source = match &state.origin.scene {
             Some((noted, _)) => format!("the lorebook noted at message {noted}"),
-            None => "the chat's own messages".into(),
+            None => match &state.origin.book_of {
+                Some(id) => format!("the lorebook of snapshot {id}"),
+                None => "the chat's own messages".into(),
+            },
         };
         let new = NewSnapshot {
             manifest: &whole.manifest,

@@ -100,10 +100,17 @@ impl<'a> Session<'a> {
         follows: Follows,
     ) -> Result<(Snapshot, Vec<Range<usize>>)> {
         let timeline = state.timeline;
-        let old = follows.renamed_from.clone();
+        let (old, parent) = (follows.renamed_from.clone(), follows.parent);
         let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
         let (snapshot, written) = self.commit(state, kind, follows, &known)?;
         self.folders.push((timeline.clone(), written.folders));
+        // A branch that is led elsewhere must not take its history with it.
+        if let Some(former) = self.store.ref_target(&branch(timeline))?
+            && parent != Some(SnapshotId(former))
+            && old.is_none()
+        {
+            self.move_ref(RefName::kept(former), SnapshotId(former))?;
+        }
         self.move_ref(branch(timeline), snapshot.id)?;
         if let Some(old) = old {
             let name = branch(&old);

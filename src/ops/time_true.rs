@@ -10,7 +10,7 @@ use super::owners::Owners;
 use super::{Error, Result};
 use crate::archive::lineage::Identity;
 use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
-use crate::archive::{History, Kind, Role, Snapshot, SnapshotId, Tree, read_manifest};
+use crate::archive::{History, Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::rules::{Finding, Level};
 use crate::st::auto_recap::{Scene, scene_breaks};
 use crate::st::{self, Chat, LibraryPath, Raw, TimelineName, entries, entry_uid};
@@ -59,6 +59,10 @@ pub struct Origin {
     pub message: usize,
     /// The message whose notes the lorebook is from, and the name of the scene that it ends; none if the chat has no lorebook.
     pub scene: Option<(usize, Option<String>)>,
+    /// The snapshot that has the lorebook of then as it was.
+    pub book_of: Option<SnapshotId>,
+    /// Whether a lorebook was asked for.
+    pub with_book: bool,
     /// The books from which entries were completed, nearest first.
     pub books: Vec<BookSource>,
     /// Where each entry comes from.
@@ -112,21 +116,36 @@ impl<'a> Past<'a> {
             return Err(Error::refused(message_not_found(base.timeline, messages.len(), at)));
         }
         let cut = chat.upto(at);
-        let taken = |kind: &Kind| *kind != Kind::IMPORT && *kind != Kind::RECONSTRUCTED;
-        if let Some(snapshot) = self.taken_at(&cut, taken) {
-            return Ok(Then::Snapshot(Box::new(snapshot)));
+        let bound = st::metadata(&cut, base.timeline, base.group).and_then(st::lorebook_name);
+        // One that lacks the lorebook does not tell what it was.
+        let taken = |found: &Snapshot| {
+            found.kind != Kind::IMPORT
+                && found.kind != Kind::RECONSTRUCTED
+                && (!with_book || bound.is_none() || found.lorebook.is_some())
+        };
+        let found = self.taken_at(&cut, taken);
+        match found {
+            Some(snapshot) if snapshot.timeline == *base.timeline => {
+                Ok(Then::Snapshot(Box::new(snapshot)))
+            }
+            // Another timeline's, or of before a rename: its lorebook is that of then, its names are not this one's.
+            found => self
+                .make(base, &cut, at, with_book, found.as_ref())
+                .map(|made| Then::Made(Box::new(made))),
         }
-        self.make(base, &cut, at, with_book).map(|made| Then::Made(Box::new(made)))
     }
 
-    /// The newest snapshot of a kind that `is` likes that was taken when the chat ended with just these messages.
-    pub(super) fn taken_at(&self, chat: &Chat<'_>, is: impl Fn(&Kind) -> bool) -> Option<Snapshot> {
+    /// The newest snapshot that `is` likes and that was taken when the chat ended with just these messages.
+    pub(super) fn taken_at(
+        &self,
+        chat: &Chat<'_>,
+        is: impl Fn(&Snapshot) -> bool,
+    ) -> Option<Snapshot> {
         let messages = chat.message_count() as u64;
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
         let reader = self.store.reader();
-        let candidates =
-            self.line.iter().filter(|found| found.messages == messages && is(&found.kind));
+        let candidates = self.line.iter().filter(|found| found.messages == messages && is(found));
         for found in candidates {
             let Ok(tree) = Tree::open(&reader, found.tree) else { continue };
             // A checkpoint at an earlier message has the lorebook of when it was taken, not of then.
@@ -148,7 +167,14 @@ impl<'a> Past<'a> {
         None
     }
 
-    fn make(&self, base: Base<'_>, cut: &Chat<'_>, at: usize, with_book: bool) -> Result<Made> {
+    fn make(
+        &self,
+        base: Base<'_>,
+        cut: &Chat<'_>,
+        at: usize,
+        with_book: bool,
+        taken: Option<&Snapshot>,
+    ) -> Result<Made> {
         let metadata = st::metadata(cut, base.timeline, base.group);
         let bound = metadata.and_then(st::lorebook_name);
         let breaks = scene_breaks(cut);
@@ -158,6 +184,8 @@ impl<'a> Past<'a> {
         let mut origin = Origin {
             message: at,
             scene: None,
+            book_of: None,
+            with_book,
             books: Vec::new(),
             entries: Vec::new(),
             trimmed: Trimmed::default(),
@@ -165,8 +193,18 @@ impl<'a> Past<'a> {
         let mut book = None;
         let mut seconds = None;
         let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
+        let stored = taken.filter(|_| with_book).and_then(|taken| self.book_of(taken));
         match noted {
             _ if !with_book || !has_book => {}
+            _ if stored.is_some() => {
+                let name = bound.clone();
+                if let (Some((id, bytes)), Some(name)) = (stored, name)
+                    && let Some(path) = st::lorebook_path(&name)
+                {
+                    origin.book_of = Some(id);
+                    book = Some(MadeBook { name, path, bytes });
+                }
+            }
             None => return Err(Error::refused(not_known(base.timeline, at, &breaks))),
             Some((message, scene)) => {
                 if let Some((later, _)) = breaks.last().filter(|(later, _)| later > message) {
@@ -249,19 +287,21 @@ impl<'a> Past<'a> {
 
     /// The lorebook of the snapshot whose length is nearest.
     fn nearest_book(&self, messages: u64) -> Option<(SnapshotId, Vec<u8>)> {
-        let reader = self.store.reader();
         let mut candidates: Vec<_> = self
             .line
             .iter()
             .filter(|found| found.lorebook.is_some() && found.kind != Kind::RECONSTRUCTED)
             .collect();
         candidates.sort_by_key(|found| found.messages.abs_diff(messages));
-        candidates.iter().find_map(|found| {
-            let manifest = read_manifest(&reader, found.tree).ok()?;
-            let record = manifest.file(Role::Lorebook)?;
-            let tree = Tree::open(&reader, found.tree).ok()?;
-            Some((found.id, tree.rebuild(&reader, record).ok()?.bytes))
-        })
+        candidates.iter().find_map(|found| self.book_of(found))
+    }
+
+    /// The lorebook of a snapshot.
+    fn book_of(&self, snapshot: &Snapshot) -> Option<(SnapshotId, Vec<u8>)> {
+        let reader = self.store.reader();
+        let tree = Tree::open(&reader, snapshot.tree).ok()?;
+        let record = tree.manifest.file(Role::Lorebook)?;
+        Some((snapshot.id, tree.rebuild(&reader, record).ok()?.bytes))
     }
 }
 
@@ -305,7 +345,7 @@ fn not_known(timeline: &TimelineName, at: usize, breaks: &[(usize, Scene<'_>)]) 
         "what its lorebook was like at message {at} is not known: no snapshot was taken there, and {scenes}"
     );
     Finding::new("lorebook-then-unknown", Level::Error, timeline.as_str(), message).remedy(
-        "`--only chat` brings the messages back without a lorebook; `stvc log` shows which snapshots there are",
+        "`stvc restore … --at N --only chat` with `--to` or `--overwrite` brings the messages back without a lorebook; `stvc log` shows which snapshots there are",
     )
 }
 
@@ -320,7 +360,7 @@ fn stale(timeline: &TimelineName, later: usize, noted: usize) -> Finding {
 fn gaps(timeline: &TimelineName, entries: &[EntryOrigin]) -> Option<Finding> {
     let uids: Vec<i64> = entries.iter().filter_map(|entry| entry.uid.parse().ok()).collect();
     let last = *uids.iter().max()?;
-    let missing = (last + 1) - uids.len() as i64;
+    let missing = last.saturating_add(1).saturating_sub(uids.len() as i64);
     (missing > 0).then(|| {
         let message =
             format!("UIDs go up to {last} with {missing} not in use; they were kept as they are");

@@ -11,6 +11,7 @@ use super::files::{self, FileAction, FilePlan};
 use super::operations::{self, Entry};
 use super::{Error, Result, Workspace};
 use crate::archive::{History, Snapshot, SnapshotId, Tree};
+use crate::rules::{Finding, Level};
 use crate::st::LibraryPath;
 use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
 
@@ -31,6 +32,8 @@ pub struct Report {
     pub refs: Vec<RefChange>,
     /// The files that were written or removed.
     pub files: Vec<FileAction>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
     /// Whether it was only a plan.
     pub dry_run: bool,
 }
@@ -50,6 +53,9 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         }
         if store.ref_target(&change.name)? != change.after {
             return Err(Error::ChangedSince { number, what: change.name.to_string() });
+        }
+        if let Some(id) = change.before.filter(|id| !store.reader().exists(*id)) {
+            return Err(crate::store::Error::Missing { id }.into());
         }
         refs.push(RefChange {
             name: change.name.clone(),
@@ -72,8 +78,16 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         store.transact(lock, workspace.timestamp(), effect)?;
         files::write(&root, &plan)?;
     }
-    let files = plan.iter().map(FilePlan::action).collect();
-    Ok(Report { operation, refs, files, dry_run: options.dry_run })
+    // What was never written has nothing to be told of.
+    let there = plan.iter().filter(|file| file.now.is_some() || file.new.is_some());
+    let files: Vec<FileAction> = there.map(FilePlan::action).collect();
+    let mut findings = Vec::new();
+    if !files.is_empty() && !options.dry_run {
+        let what = "SillyTavern writes back what it has in memory";
+        let finding = Finding::new("reload-sillytavern", Level::Info, "files", what);
+        findings.push(finding.remedy("if it is running, reload its page before you go on"));
+    }
+    Ok(Report { operation, refs, files, findings, dry_run: options.dry_run })
 }
 
 /// The commits that no branch and no tag would lead to any more.

@@ -207,7 +207,8 @@ enum Waiting {
 
 impl<'a> Packer<'a> {
     fn new(part: usize, out: &'a SyncSender<Result<Ready>>) -> Self {
-        let volume = Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
+        let volume =
+            Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
         let compressor = Compressor::at(LEVEL);
         Self { part, out, window: VecDeque::new(), compressor, volume }
     }

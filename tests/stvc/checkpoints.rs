@@ -424,3 +424,57 @@ fn req_06_req_60_two_sides_go_on_for_themselves() {
     assert_eq!(sandbox.read(&forked_book), book);
     assert_eq!(sandbox.read("chats/Mira/Main.jsonl"), main.chat_bytes().into_bytes());
 }
+
+#[test]
+fn req_33_a_newline_at_the_end_is_no_message() {
+    let sandbox = Sandbox::empty();
+    sandbox
+        .write("chats/Ann/Nl.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}\n{\"mes\":\"b\"}\n");
+    let answer = sandbox.stvc(&["snapshot", "Nl", "--at", "2"]).exits(4);
+    assert!(answer.stderr.contains("its last one is 1"), "{}", answer.stderr);
+    sandbox.stvc(&["reconstruct", "Nl", "--at", "2"]).exits(4);
+    sandbox.stvc(&["snapshot", "Nl", "--at", "1"]).exits(0);
+}
+
+#[test]
+fn req_37_strictly_also_where_nothing_changed() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary { recap: None, ..RecapLibrary::default() };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["snapshot", "Harbour", "--strict"]).exits(4);
+    sandbox.stvc(&["snapshot", "Harbour", "--strict", "--dry-run"]).exits(4);
+    sandbox.stvc(&["snapshot", "Harbour", "--tag", "fine"]).exits(0);
+    let (sandbox, _) = with_queue(&["pending"]);
+    sandbox.stvc(&["snapshot", "--allow-active-queue"]).exits(0);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["snapshot", "Harbour", "--tag", "meant"]).exits(4);
+}
+
+#[test]
+fn req_42_scenes_of_a_renamed_chat_keep_their_checkpoints() {
+    let mut sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["snapshot", "Harbour", "--scenes"]).exits(0);
+    std::fs::rename(
+        sandbox.path("chats/Mira/Harbour nights.jsonl"),
+        sandbox.path("chats/Mira/Renamed.jsonl"),
+    )
+    .unwrap();
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let again = sandbox.json(&["snapshot", "Renamed", "--scenes"]).exits(0);
+    assert_eq!(again.of_type("summary")[0]["taken"], 0);
+}
+
+#[test]
+fn a_checkpoint_before_the_first_snapshot_is_no_parent() {
+    let mut sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "7", "--tag", "CP"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let timeline = sandbox.json(&["timelines"]).exits(0).of_type("timeline").remove(0);
+    assert!(timeline["parent"].is_null() && timeline["fork_at"].is_null(), "{timeline}");
+}

@@ -207,7 +207,7 @@ fn bringing_it_back() {
     ");
     assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour~1"]).exits(4)), @"
     error: something else is there: chats/Ann/Harbour.jsonl, worlds/Lore.json
-    hint: `stvc restore AAAAAAAAAA --overwrite` stores what is there and then replaces it; `stvc restore AAAAAAAAAA --to DIR` writes the files elsewhere
+    hint: `stvc restore AAAAAAAAAA --as NAME` makes a chat of its own of it; `stvc restore AAAAAAAAAA --overwrite` stores what is there and then replaces it; `stvc restore AAAAAAAAAA --to DIR` writes the files elsewhere
     ");
     sandbox.append(CHAT, "{}");
     sandbox.wait(60);

@@ -828,3 +828,18 @@ fn a_repair_that_was_cut_short_is_taken_back() {
         assert_same(&sandbox.files(), &after);
     }
 }
+
+#[test]
+fn forks_with_long_names_each_get_a_book() {
+    let sandbox = Sandbox::empty();
+    let book = format!("Lore {}", "y".repeat(120));
+    let main = RecapLibrary { book: Some(book), attached: None, ..RecapLibrary::default() };
+    main.write(&sandbox);
+    for n in 1..=2 {
+        main.fork(&format!("{} - Branch #{n}", "x".repeat(90)), 9).write(&sandbox);
+    }
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    let books: Vec<_> =
+        sandbox.files().into_keys().filter(|path| path.starts_with("worlds/")).collect();
+    assert_eq!(books.len(), 3, "{books:?}");
+}

@@ -331,6 +331,100 @@ fn headers_that_cannot_be_read_are_restored_and_that_is_said() {
     assert_eq!(sandbox.read("chats/Ann/Copy.jsonl"), sandbox.read("chats/Ann/Broken.jsonl"));
 }
 
+#[test]
+fn the_name_of_a_deleted_chat_stays_its_own() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    RecapLibrary { story: "another".into(), ..RecapLibrary::new("Mira", "Other") }.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    std::fs::remove_file(sandbox.path("chats/Mira/Other.jsonl")).unwrap();
+    let before = sandbox.snapshot_ids();
+    for name in ["Other", "oTHER"] {
+        let answer = sandbox.stvc(&["restore", "Harbour", "--as", name]).exits(4);
+        assert!(answer.stderr.contains("its snapshots are under that name"), "{}", answer.stderr);
+    }
+    assert_eq!(sandbox.snapshot_ids(), before);
+}
+
+#[test]
+fn a_fork_at_a_message_of_its_parent_is_written_under_its_own_name() {
+    let mut sandbox = Sandbox::empty();
+    let full = RecapLibrary::default();
+    let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) };
+    early.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    full.write(&sandbox);
+    let mut fork = full.fork("Forked", 9);
+    fork.book = Some("Forked book".into());
+    fork.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    // The snapshot of that moment is the parent's: its book is taken, under the fork's names.
+    let answer =
+        sandbox.json(&["restore", "chats/Mira/Forked", "--at", "5", "--overwrite"]).exits(0);
+    let written: Vec<_> = answer
+        .of_type("file")
+        .iter()
+        .map(|file| file["path"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(written, ["chats/Mira/Forked.jsonl", "worlds/Forked book.json"]);
+    let after = sandbox.files();
+    assert_eq!(after["chats/Mira/Harbour nights.jsonl"], before["chats/Mira/Harbour nights.jsonl"]);
+    assert_eq!(metadata(&after["chats/Mira/Forked.jsonl"])["main_chat"], "Harbour nights");
+    assert_eq!(after["worlds/Forked book.json"], early.book_bytes().into_bytes());
+    assert_eq!(answer.of_type("restored")[0]["timeline"], "chats/Mira/Forked");
+}
+
+#[test]
+fn after_a_character_was_renamed_the_new_chat_is_where_sillytavern_looks() {
+    let mut sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    std::fs::rename(sandbox.path("chats/Mira"), sandbox.path("chats/Mirabel")).unwrap();
+    sandbox.append("chats/Mirabel/Harbour nights.jsonl", r#"{"name":"Mira","mes":"on"}"#);
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Mirabel/Harbour nights~1", "--as", "X"]).exits(0);
+    assert!(sandbox.path("chats/Mirabel/X.jsonl").exists());
+    assert_eq!(metadata(&sandbox.read("chats/Mirabel/X.jsonl"))["main_chat"], "Harbour nights");
+}
+
+#[test]
+fn a_new_fork_of_a_chat_that_grew_meanwhile() {
+    let mut sandbox = Sandbox::empty();
+    let full = RecapLibrary { messages: 40, ..RecapLibrary::default() };
+    RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) }.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    full.write(&sandbox);
+    full.fork("Forked", 34).write(&sandbox);
+    let answer = sandbox.json(&["snapshot"]).exits(0);
+    let fork = answer
+        .of_type("snapshot")
+        .into_iter()
+        .find(|line| line["timeline"] == "chats/Mira/Forked")
+        .unwrap();
+    assert_eq!(fork["fork_at"], 35);
+}
+
+#[test]
+fn a_group_chats_backup_is_listed_in_its_group() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["import"]).exits(0);
+    let log = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    let backup = log.iter().find(|line| {
+        line["kind"] == "import" && line["timeline"].as_str().unwrap().starts_with("group chats/")
+    });
+    let id = backup.expect("the fixture has one")["id"].as_str().unwrap().to_owned();
+    sandbox.stvc(&["restore", &id, "--as", "From a backup"]).exits(0);
+    let listed = sandbox.files().into_iter().any(|(path, bytes)| {
+        path.starts_with("groups/") && String::from_utf8_lossy(&bytes).contains("From a backup")
+    });
+    assert!(listed);
+}
+
 /// A random tree of forks: each names an earlier chat and the message after which it was forked.
 fn fork_trees() -> impl Strategy<Value = Vec<(usize, usize, bool)>> {
     prop::collection::vec((any::<prop::sample::Index>(), 0..12_usize, any::<bool>()), 0..5)

@@ -265,3 +265,42 @@ fn a_library_without_the_extension_has_nothing_to_reconstruct() {
     let answer = sandbox.stvc(&["reconstruct", "Snow shrine"]).exits(0);
     assert!(answer.stdout.contains("nothing to reconstruct from"), "{}", answer.stdout);
 }
+
+#[test]
+fn what_is_refused_has_written_nothing() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.stvc(&["reconstruct", "Harbour", "--at", "1"]).exits(4);
+    assert!(!sandbox.store().exists());
+    for scene in &mut library.scenes {
+        scene.entries.clear();
+    }
+    library.write(&sandbox);
+    sandbox.stvc(&["reconstruct", "Harbour"]).exits(4);
+    assert!(!sandbox.store().exists());
+}
+
+#[test]
+fn a_snapshot_without_the_lorebook_does_not_tell_what_it_was() {
+    let mut sandbox = Sandbox::empty();
+    let full = RecapLibrary::default();
+    let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 3) };
+    sandbox.write(&early.chat_path(), early.chat_bytes());
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    full.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour", "--at", "3", "--as", "Early"]).exits(0);
+    assert_eq!(titles(&sandbox.read("worlds/z-AutoLB-Mira-Early.json")).len(), 3);
+}
+
+#[test]
+fn uids_at_the_end_of_the_numbers() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    let entry = format!(r#"{{"uid":{},"comment":"last"}}"#, i64::MAX);
+    library.scenes[0].entries = vec![Entry::raw("", &entry)];
+    library.write(&sandbox);
+    sandbox.stvc(&["reconstruct", "Harbour"]).exits(0);
+}

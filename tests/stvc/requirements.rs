@@ -158,8 +158,8 @@ fn req_10_settings_of_the_program_are_not_captured() {
 #[test]
 fn req_11_a_checkpoint_is_judged_before_anything_is_written_and_then_told() {
     let sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    library.queue = Some(vec![Operation::new("pending")]);
+    let mut library =
+        RecapLibrary { queue: Some(vec![Operation::new("pending")]), ..RecapLibrary::default() };
     library.write(&sandbox);
     let before = sandbox.files();
     sandbox.stvc(&["snapshot", "Harbour", "--at", "7"]).exits(4);
@@ -436,11 +436,10 @@ fn req_44_checkpoints_can_be_told_apart_and_listed_and_their_tree_is_drawn() {
 #[test]
 fn req_45_uids_from_0_and_uids_that_are_moments_are_both_keys() {
     let sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    library.entries = (0..4).map(|uid| Entry::new(uid, &format!("lore-{uid}"), "x")).collect();
-    // As the extension makes the queue's, and the greatest that a 64-bit number holds.
-    library.entries.push(Entry::new(i64::MAX, "lore-far", "far"));
-    library.cache.clear();
+    // Beside the queue's, which is a moment: the greatest that a 64-bit number holds.
+    let mut list = vec![Entry::new(i64::MAX, "lore-far", "far")];
+    list.extend((0..4).map(|uid| Entry::new(uid, &format!("lore-{uid}"), "x")));
+    let library = RecapLibrary { entries: list, cache: Vec::new(), ..RecapLibrary::default() };
     library.write(&sandbox);
     assert_eq!(told(&sandbox.json(&["snapshot"]).exits(0)), []);
     let keys: Vec<_> =

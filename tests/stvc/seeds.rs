@@ -134,8 +134,8 @@ pub fn untouched(sandbox: &Sandbox, before: &Files) {
 #[test]
 fn s1_t1_queue_blocking() {
     let sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    library.queue = Some(vec![Operation::new("pending")]);
+    let mut library =
+        RecapLibrary { queue: Some(vec![Operation::new("pending")]), ..RecapLibrary::default() };
     library.write(&sandbox);
     let before = sandbox.files();
     for arguments in [&["snapshot", "Harbour"][..], &["snapshot", "Harbour", "--at", "7"]] {

@@ -109,7 +109,7 @@ pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
     }
     let mut key = queue;
     while seen.contains(&key) {
-        key += 1;
+        key = key.checked_add(1).unwrap_or(0);
     }
     push_member(&mut text, &key.to_string(), &empty_queue(key));
     text.push_str("\n    }");

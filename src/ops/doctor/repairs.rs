@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::examine::{Examined, short};
 use super::{Missing, Options};
 use crate::archive::SnapshotId;
-use crate::ops::Result;
 use crate::ops::book_name::clone_name;
+use crate::ops::{Error, Result};
 use crate::rules::{Finding, LibraryFacts, TimelineFacts};
 use crate::st::{Library, LibraryPath, TimelineName, chat_name, lorebook_path};
 
@@ -138,17 +138,11 @@ fn free_name(
     chat: &str,
     taken: &mut BTreeSet<String>,
 ) -> Result<(String, LibraryPath)> {
-    let mut number = 1;
-    loop {
-        let wanted = if number == 1 { chat.to_owned() } else { format!("{chat} ({number})") };
-        let name = clone_name(library, book, known, &wanted)?;
-        if let Some(path) = lorebook_path(&name)
-            && taken.insert(path.as_str().to_lowercase())
-        {
-            return Ok((name, path));
-        }
-        number += 1;
-    }
+    let name = clone_name(library, book, known, chat, taken)?;
+    taken.insert(name.to_lowercase());
+    let path = lorebook_path(&name)
+        .ok_or(Error::BadChatName { name: name.clone(), why: "no lorebook can be called that" })?;
+    Ok((name, path))
 }
 
 /// A chat that was renamed has a running recap under its old name, which the extension would wipe.

@@ -127,7 +127,7 @@ impl Lineage {
             // Of chats taken at one moment, the one that could be an origin first is the older.
             offer((shared, tier, taken.seconds, usize::MAX - order), taken.id, taken.tree);
         }
-        let stored = self.closest_stored(&newcomer.chain);
+        let stored = self.closest_stored(&newcomer.chain, &newcomer.name);
         let stored: Vec<_> = stored
             .into_iter()
             .filter(|stored| is_possible(&stored.timeline, stored.main_chat.as_deref()))
@@ -242,10 +242,14 @@ impl Lineage {
     }
 
     /// The stored snapshots that share the most sampled beginnings with `chain`.
-    fn closest_stored(&self, chain: &Chain) -> Vec<Snapshot> {
+    /// Not those of the chat itself: a checkpoint of it that was taken first is no origin.
+    fn closest_stored(&self, chain: &Chain, except: &TimelineName) -> Vec<Snapshot> {
         let mut most = 0;
         let mut closest = Vec::new();
         for (snapshot, record) in self.index.iter(&self.history) {
+            if snapshot.timeline == *except {
+                continue;
+            }
             let samples = samples_shared(chain, record);
             if samples > most {
                 closest.clear();

@@ -1,18 +1,21 @@
 //! `--as`: an isolated timeline. A new chat file and a clone of the lorebook, so that neither can change what any other timeline knows.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::material::Material;
 use super::{Report, in_place, reload};
-use crate::archive::{Blake3, BookState, FileState, History, Kind, Parts, Role, State, Tree};
+use crate::archive::{
+    Blake3, BookState, FileState, History, Kind, Parts, Role, Snapshot, State, Tree,
+};
 use crate::ops::book_name::clone_name;
 use crate::ops::files::{self, FilePlan};
 use crate::ops::owners::Owners;
 use crate::ops::session::{Follows, Session};
 use crate::ops::{Error, Result, Workspace};
 use crate::rules::{self, Finding, Level};
-use crate::st::{self, BookRename, Chat, Library, LibraryPath, Rename, TimelineName};
+use crate::st::{self, BookRename, Chat, Groups, Library, LibraryPath, Rename, TimelineName};
 use crate::store::Store;
 
 /// The lorebook that the new timeline gets.
@@ -35,16 +38,23 @@ pub(super) fn restore(
 ) -> Result<()> {
     let library = workspace.library()?;
     let root = library.root().to_owned();
-    let name = new_name(&material.timeline, wanted)?;
+    let owners = Owners::of(history);
+    // By its present name: a character's folder may have been renamed since.
+    let parent = owners.of_snapshot(&report.snapshot).clone();
+    let name = new_name(&parent, wanted)?;
     let lock = if report.dry_run { None } else { Some(workspace.lock(store)?) };
     if is_taken(&root, &name) {
         return Err(Error::NameTaken { path: name.file().to_string() });
     }
+    // A deleted chat of that name still has its history, which must stay its own.
+    let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
+    if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
+        return Err(Error::NameStored { timeline: other.to_string() });
+    }
     let chat = material.contents.chat();
     let group = material.contents.bytes(Role::Group);
     let metadata = st::metadata(&chat, &material.timeline, group);
-    let owners = Owners::of(history);
-    let parent = owners.of_snapshot(&report.snapshot).clone();
+    let parent_chat = parent.chat().to_owned();
     let parent = parent.file().under(&root).exists().then_some(parent);
     let bound = metadata.and_then(st::lorebook_name);
     let clone = clone_book(store, &library, material, bound, metadata, &name, report)?;
@@ -64,13 +74,24 @@ pub(super) fn restore(
         (Some(header), Some(metadata)) => Some(st::rename_in_metadata(header, metadata, &rename)),
         (header, _) => header.map(<[u8]>::to_vec),
     };
-    if metadata.is_none() {
+    let readable = chat
+        .header
+        .is_none_or(|header| st::Raw::parse(header).is_some_and(|header| header.is_object()));
+    if metadata.is_none() && !readable {
         report.findings.push(not_isolated(&name));
     }
     let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
-    let new_group = match material.path(Role::Group) {
+    // A backup is the chat alone; the group that has its chat has this one, too.
+    let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
+    let group = material.path(Role::Group).or_else(|| groups.group_of(&parent_chat));
+    let new_group = match group {
         Some(path) => plan_group(&root, path, material, &name, &chat, &rename, report)?,
-        None => None,
+        None => {
+            if name.is_group() {
+                report.findings.push(in_place::not_listed(&name));
+            }
+            None
+        }
     };
     let chat_path = name.file();
     let new_chat = new_chat.as_slice();
@@ -101,7 +122,7 @@ pub(super) fn restore(
     plan.push(file(&chat_path, new_chat));
     if let Some(lock) = &lock {
         let mut session = Session::new(workspace, store, None);
-        let follows = Follows::fork(&report.snapshot, state.manifest.messages);
+        let follows = Follows::fork(in_history(history, &report.snapshot), state.manifest.messages);
         let (fork, _) = session.take(&state, Kind::SNAPSHOT, follows)?;
         for file in &mut plan {
             file.stored_in = Some(fork.id);
@@ -119,6 +140,15 @@ pub(super) fn restore(
     report.root = root;
     reload(report);
     Ok(())
+}
+
+/// The snapshot as the history has it now: one that was put into the past gave those after it other ids.
+fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot {
+    let same = |other: &&Snapshot| {
+        (other.content, other.time.seconds, &other.timeline)
+            == (snapshot.content, snapshot.time.seconds, &snapshot.timeline)
+    };
+    history.get(snapshot.id).or_else(|| history.iter().find(same)).unwrap_or(snapshot)
 }
 
 /// The new chat's name as SillyTavern would file it, beside the one that is restored.
@@ -168,7 +198,7 @@ fn clone_book<'m>(
     let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
     let mut known = vec![material.timeline.chat()];
     known.extend(forked_from.as_deref());
-    let new = clone_name(library, &old, &known, name.chat())?;
+    let new = clone_name(library, &old, &known, name.chat(), &BTreeSet::new())?;
     let path = st::lorebook_path(&new)
         .ok_or(Error::BadChatName { name: new.clone(), why: "no lorebook can be called that" })?;
     Ok(Some(Clone { old, new, path, bytes }))

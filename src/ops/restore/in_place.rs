@@ -9,7 +9,7 @@ use crate::ops::files::{self, FilePlan};
 use crate::ops::session::{Follows, Session};
 use crate::ops::{Error, Result, Workspace, survey};
 use crate::rules::{Finding, Level};
-use crate::st::{self, LibraryPath};
+use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{Kept, Store};
 
 /// A file of the plan, and whether what is there may be changed without `overwrite`: a chat listed in its group's file takes nothing away.
@@ -45,6 +45,17 @@ pub(super) fn restore(
             },
         });
     }
+    if material.path(Role::Group).is_none()
+        && material.timeline.is_group()
+        && options.only != Some(Role::Lorebook)
+    {
+        // A backup is the chat alone. If its group is there, it lists it.
+        let groups = library.scan()?.groups;
+        let listed = groups.group_of(material.timeline.chat()).is_some();
+        if !listed {
+            report.findings.push(not_listed(&material.timeline));
+        }
+    }
     let in_the_way: Vec<_> =
         plan.iter().filter(|planned| planned.file.replaces() && !planned.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
@@ -53,6 +64,7 @@ pub(super) fn restore(
             paths: in_the_way.iter().map(|planned| planned.file.path.to_string()).collect(),
             snapshot: material.id.to_string(),
             only: options.only,
+            at: options.at,
             chat_is_free: in_the_way.iter().all(|planned| planned.file.path != chat),
         });
     }
@@ -112,6 +124,13 @@ fn plan_group<'c>(
         stored_in: None,
     };
     Planned { file, harmless }
+}
+
+/// No group is known to have the chat.
+pub(super) fn not_listed(name: &TimelineName) -> Finding {
+    let what = "it is not known which group this chat belongs to, so no group lists it; SillyTavern will not show it";
+    Finding::new("group-not-edited", Level::Warning, name.as_str(), what)
+        .remedy("add its name to `chats` in the group's file under groups/")
 }
 
 /// The group's file cannot be edited.

@@ -131,7 +131,12 @@ pub fn restore(
     let dropped_operations = material.change_queue(options.queue);
     // A timeline of its own is looked at under its new name.
     if options.name.is_none() || options.to.is_some() {
-        findings.extend(rules::stored(&snapshot.timeline, &material.contents, rules::ALL));
+        let mut found = rules::stored(&snapshot.timeline, &material.contents, rules::ALL);
+        // Without its lorebook the chat is not looked at as if it had none.
+        found.retain(|finding| {
+            options.only != Some(Role::Chat) || finding.code != "lorebook-missing"
+        });
+        findings.extend(found);
     }
     let mut report = Report {
         tags: history.tags_of(snapshot.id),

@@ -8,12 +8,13 @@ mod plan;
 mod run;
 mod scenes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use super::lineage::without_blank_end;
 use super::time_true::message_not_found;
-use super::{Error, Result, Workspace, resolve};
-use crate::archive::{Snapshot, history};
+use super::{Error, Result, Workspace, resolve, survey};
+use crate::archive::{CheckpointState, Snapshot, SnapshotId, history};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::{self, Captured, Chat, Disk, Library, Scan, TimelineName};
@@ -48,6 +49,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether it is a checkpoint that the user means: then the rules are asked also where nothing changed.
+    fn is_on_purpose(&self) -> bool {
+        self.at.is_some() || self.tag.is_some() || self.strict
+    }
+
     /// Everything as it is, ready or not: for commands that must not go on before it is stored.
     pub(super) fn as_it_is() -> Self {
         Self { allow_active_queue: true, ..Self::default() }
@@ -59,6 +65,8 @@ impl Options {
 pub struct Report {
     /// The timelines that were looked at, in order.
     pub timelines: Vec<Outcome>,
+    /// What the new snapshots say of the state of ST-Auto-Recap.
+    pub states: HashMap<SnapshotId, CheckpointState>,
     /// What was noticed about them.
     pub findings: Vec<Finding>,
     /// How many timelines have snapshots but no file any more; counted when no chat was named.
@@ -117,7 +125,8 @@ pub fn snapshot(
     let names = select(options, &library, &scan, existing.as_ref())?;
     let mut workspace = workspace.clone();
     if let (Some(limit), false) = (options.wait, options.dry_run) {
-        let waited = gate::wait(&library, &scan, &names, limit, monitor);
+        let changed = changed(options, &library, &scan, &names, existing.as_ref());
+        let waited = gate::wait(&library, &scan, &changed, limit, monitor);
         // The state is of after the waiting.
         workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
     }
@@ -170,6 +179,25 @@ pub fn snapshot(
         run.tag(|snapshot| super::tag::free_for(&store, snapshot, options.at))?;
     }
     answer(run.finish(&lock)?, &names, options)
+}
+
+/// The timelines of which a state will be taken: those that were named, or that changed. Nobody waits for the others.
+fn changed(
+    options: &Options,
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    store: Option<&Store>,
+) -> Vec<TimelineName> {
+    if !options.timelines.is_empty() {
+        return names.to_vec();
+    }
+    let mut cache = store.map(super::cache::Cache::load);
+    let mut is_changed = |name: &&TimelineName| {
+        survey::look(store, library, &scan.groups, name, &mut cache)
+            .is_ok_and(|look| !look.unchanged)
+    };
+    names.iter().filter(|name| is_changed(name)).cloned().collect()
 }
 
 /// The report; or, if the one chat that was named was refused, the refusal itself.
@@ -248,8 +276,9 @@ fn unreadable(scan: &Scan) -> Vec<Finding> {
 /// The chat cut after message `at`, joined, and how many messages that is.
 fn cut(captured: &Captured, at: usize) -> Result<(Vec<u8>, u64)> {
     let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-    if at >= chat.messages.len() {
-        return Err(Error::refused(message_not_found(&captured.name, chat.messages.len(), at)));
+    let messages = without_blank_end(&chat.messages).len();
+    if at >= messages {
+        return Err(Error::refused(message_not_found(&captured.name, messages, at)));
     }
     let cut = chat.upto(at);
     Ok((cut.join(), cut.message_count() as u64))

@@ -3,7 +3,8 @@
 use super::run::Run;
 use super::{Options, Outcome, Report, Taken, cut, gate};
 use crate::ops::cache::Cache;
-use crate::ops::{Result, Workspace, survey};
+use crate::ops::survey::{self, Look};
+use crate::ops::{Result, Workspace};
 use crate::progress::{Monitor, Silent};
 use crate::rules;
 use crate::st::{self, Chat, Library, Scan, TimelineName};
@@ -19,11 +20,19 @@ pub(super) fn plan(
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     // A checkpoint at a message needs the files, changed or not.
-    let mut cache = store.filter(|_| options.at.is_none()).map(Cache::load);
+    let mut cache = store.filter(|_| !options.is_on_purpose()).map(Cache::load);
     monitor.begin("looking at timelines", Some(names.len() as u64));
     for name in names {
         let result = match survey::look(store, library, &scan.groups, name, &mut cache) {
             Err(error) => Taken::Failed(error.to_string()),
+            Ok(Look { unchanged: true, head: Some(head), captured: Some(captured), .. })
+                if options.at.is_none() && options.is_on_purpose() =>
+            {
+                match gate::judge(options, &captured, None).refused {
+                    refused if refused.is_empty() => Taken::Unchanged(Box::new(head), Vec::new()),
+                    refused => Taken::Refused(refused),
+                }
+            }
             Ok(look) => match (look.unchanged && options.at.is_none(), look.head, look.captured) {
                 (true, Some(head), _) => Taken::Unchanged(Box::new(head), Vec::new()),
                 (_, head, Some(captured)) => {

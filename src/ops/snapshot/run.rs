@@ -26,6 +26,8 @@ pub(super) struct Run<'a> {
     cache: Option<Cache>,
     lineage: Option<Lineage>,
     pub(super) report: Report,
+    /// Known chats that were taken, if there are new ones that may come from them.
+    grown: Option<Vec<(Newcomer, Snapshot)>>,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
 }
@@ -48,6 +50,7 @@ impl<'a> Run<'a> {
             cache: Some(Cache::load(store)),
             lineage: None,
             report,
+            grown: None,
             mend: store.is_marked_damaged(),
         }
     }
@@ -55,11 +58,14 @@ impl<'a> Run<'a> {
     pub(super) fn take(&mut self, names: &[TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
         monitor.begin("taking snapshots", Some(names.len() as u64));
         let mut new = Vec::new();
+        let mut known = Vec::new();
         for name in names {
-            if self.options.at.is_none() && survey::head(self.store, name)?.0.is_none() {
-                new.push(name);
-                continue;
-            }
+            let is_new = self.options.at.is_none() && survey::head(self.store, name)?.0.is_none();
+            if is_new { new.push(name) } else { known.push(name) }
+        }
+        // A new chat may come from what a known one is only now.
+        self.grown = (!new.is_empty()).then(Vec::new);
+        for name in known {
             let result = self.take_known(name);
             self.record(name, result)?;
             monitor.advance(1);
@@ -72,8 +78,8 @@ impl<'a> Run<'a> {
     /// A timeline that has a branch, or one of which a checkpoint is taken.
     fn take_known(&mut self, name: &TimelineName) -> Result<Taken> {
         // A checkpoint at a message needs the files, changed or not; and so does a store that has to be mended.
-        let cache =
-            if self.options.at.is_some() || self.mend { &mut None } else { &mut self.cache };
+        let on_purpose = self.options.is_on_purpose();
+        let cache = if on_purpose || self.mend { &mut None } else { &mut self.cache };
         let look = survey::look(Some(self.store), self.library, &self.scan.groups, name, cache)?;
         let Some(captured) = look.captured else {
             let head = look.head.ok_or_else(|| Error::NoSuchTimeline { name: name.to_string() })?;
@@ -84,6 +90,9 @@ impl<'a> Run<'a> {
         }
         match look.head {
             Some(head) if look.unchanged => {
+                if on_purpose && let Some(refused) = self.refused(&captured, None) {
+                    return Ok(refused);
+                }
                 if look.astray {
                     self.session.move_ref(branch(name), head.id)?;
                 }
@@ -101,7 +110,11 @@ impl<'a> Run<'a> {
                 let alarm = head.as_ref().and_then(|head| self.session.alarm(&state, head));
                 self.report.findings.extend(alarm);
                 let follows = head.map(Follows::previous).unwrap_or_default();
-                self.store_state(&captured, &state, follows)
+                let taken = self.store_state(&captured, &state, follows)?;
+                if let (Some(grown), Taken::New(snapshot, _)) = (&mut self.grown, &taken) {
+                    grown.push((Newcomer::of_state(&state), (**snapshot).clone()));
+                }
+                Ok(taken)
             }
         }
     }
@@ -124,6 +137,9 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let mut lineage = Lineage::load(self.store, &self.scan.timelines)?;
+        for (grown, snapshot) in self.grown.take().into_iter().flatten() {
+            lineage.add(grown, &snapshot);
+        }
         let mut newcomers = Vec::new();
         let mut stamps = Vec::new();
         let mut kept = Vec::new();
@@ -190,11 +206,18 @@ impl<'a> Run<'a> {
         follows: Follows,
     ) -> Result<Taken> {
         let (snapshot, fresh) = self.session.take(state, Kind::SNAPSHOT, follows)?;
+        self.tell_state(state, &snapshot);
         self.report.findings.extend(rules::captured(captured, &state.chat, &fresh));
         if let Some(cache) = &mut self.cache {
             cache.remember(captured, snapshot.id);
         }
         Ok(Taken::New(Box::new(snapshot), Vec::new()))
+    }
+
+    fn tell_state(&mut self, state: &State<'_>, snapshot: &Snapshot) {
+        if let Some(noted) = &state.manifest.checkpoint {
+            self.report.states.insert(snapshot.id, noted.clone());
+        }
     }
 
     /// Whether a rule forbids it. What the rules only warn of is said.
@@ -240,6 +263,7 @@ impl<'a> Run<'a> {
         }
         let (taken, _) =
             self.session.commit(&state, Kind::CHECKPOINT, follows, &Folders::default())?;
+        self.tell_state(&state, &taken);
         Ok(Taken::New(Box::new(taken), Vec::new()))
     }
 

@@ -3,9 +3,10 @@
 use super::run::Run;
 use super::{Outcome, Taken};
 use crate::archive::lineage::Identity;
-use crate::archive::{Kind, Snapshot, SnapshotId, Tree};
+use crate::archive::{History, Kind, Snapshot, Tree};
 use crate::ops::lineage::Identities;
-use crate::ops::{Result, resolve, tag};
+use crate::ops::owners::Owners;
+use crate::ops::{Result, tag};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::auto_recap::scene_breaks;
@@ -87,33 +88,35 @@ impl Run<'_> {
 
     /// The tagged checkpoints of a timeline.
     fn checkpoints_of(&self, name: &TimelineName) -> Result<Vec<(Snapshot, String)>> {
-        let tags = self.store.refs("refs/tags/")?.refs;
-        let read = |(tag, id): (crate::store::RefName, _)| {
-            let snapshot = resolve::read(self.store, SnapshotId(id)).ok()?;
-            let is_one = snapshot.timeline == *name && snapshot.kind == Kind::CHECKPOINT;
-            is_one.then_some((snapshot, tag.tag_name()?))
+        let history = History::load(self.store)?;
+        let owners = Owners::of(&history);
+        let read = |(tag, id): (&str, _)| {
+            let snapshot = history.get(id)?;
+            // Also those of before it was renamed.
+            let is_one = owners.of_snapshot(snapshot) == name && snapshot.kind == Kind::CHECKPOINT;
+            is_one.then(|| (snapshot.clone(), tag.to_owned()))
         };
-        Ok(tags.into_iter().filter_map(read).collect())
+        Ok(history.tags().filter_map(read).collect())
     }
 
-    /// A checkpoint that ends with the same message. What the lorebook was then, it has; today's would be another time's.
+    /// A checkpoint of the same messages. What the lorebook was then, it has; today's would be another time's.
     fn known_checkpoint(
         &self,
         known: &[(Snapshot, String)],
         upto: &[&[u8]],
     ) -> Option<(Snapshot, Vec<String>)> {
-        let last = Identity::of(upto.last()?);
+        let wanted: Vec<_> = upto.iter().map(|line| Identity::of(line)).collect();
         let reader = self.store.reader();
         let mut identities = Identities::new(self.store.reader());
-        let mut ends_so = |snapshot: &Snapshot| {
-            let tree = Tree::open(&reader, snapshot.tree).ok()?;
-            let id = tree
-                .messages()
-                .get(upto.len() - 1)
-                .filter(|_| tree.messages().len() == upto.len())?;
-            identities.of(*id)
+        let mut is_same = |snapshot: &Snapshot| {
+            let Ok(tree) = Tree::open(&reader, snapshot.tree) else { return false };
+            tree.messages().len() == wanted.len()
+                && wanted
+                    .iter()
+                    .zip(tree.messages())
+                    .all(|(wanted, id)| identities.of(*id) == Some(*wanted))
         };
-        let (snapshot, tag) = known.iter().find(|(snapshot, _)| ends_so(snapshot) == Some(last))?;
+        let (snapshot, tag) = known.iter().find(|(snapshot, _)| is_same(snapshot))?;
         Some((snapshot.clone(), vec![tag.clone()]))
     }
 

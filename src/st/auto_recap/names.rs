@@ -50,7 +50,10 @@ pub fn is_book_of(book: &str, chat: &str) -> Option<bool> {
 
 /// Whether a lorebook is called as those that the extension, or a plan of it, makes for chats and their forks.
 pub fn is_fork_book(name: &str) -> bool {
-    name.starts_with(PREFIX) || name.contains("_checkpoint_")
+    // `<book>_checkpoint_<name>_<milliseconds>`: a word alone may be anybody's.
+    let clone = name.split_once("_checkpoint_").and_then(|(_, rest)| rest.rsplit_once('_'));
+    let moment = |text: &str| text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.starts_with(PREFIX) || clone.is_some_and(|(_, end)| moment(end))
 }
 
 /// Without the ` (2)` of a name that was taken.

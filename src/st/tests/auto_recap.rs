@@ -206,7 +206,9 @@ fn names_of_lorebooks() {
     assert_eq!(fork("z-AutoLB-Mira-Night 1").as_deref(), Some("z-AutoLB-Mira-Branch #1"));
     assert_eq!(fork("z-AutoLB-Night 1 (3)").as_deref(), Some("z-AutoLB-Branch #1"));
     assert_eq!(fork("Lore"), None);
-    assert!(is_fork_book("Lore_checkpoint_4_1763") && !is_fork_book("Lore"));
+    assert!(
+        is_fork_book("Lore_checkpoint_4_1763632702906") && !is_fork_book("My_checkpoint_ideas")
+    );
 }
 
 #[test]
