@@ -76,15 +76,17 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
 
 /// What all tools have and need now.
 fn points_of(run: &Run, snapshots: usize, dir: &Path) -> Vec<Point> {
-    let tools = run.tools.iter().zip(&run.further).filter(|(_, costs)| !costs.is_empty());
-    let point = |(tool, costs): (&Box<dyn Tool>, &Vec<Cost>)| Point {
-        tool: tool.name(),
-        snapshots,
-        size: size(&tool.place().store()),
-        packed: (tool.name() == "stvc").then(|| packed(tool.place(), dir)),
-        further: wall(&costs[costs.len().saturating_sub(WINDOW)..]),
-    };
-    tools.map(point).collect()
+    let mut points = Vec::new();
+    for (tool, costs) in run.tools.iter().zip(&run.further).filter(|(_, costs)| !costs.is_empty()) {
+        points.push(Point {
+            tool: tool.name(),
+            snapshots,
+            size: size(&tool.place().store()),
+            packed: (tool.name() == "stvc").then(|| packed(tool.place(), dir)),
+            further: wall(&costs[costs.len().saturating_sub(WINDOW)..]),
+        });
+    }
+    points
 }
 
 /// The size after gc, of a copy.
@@ -188,7 +190,7 @@ impl Alone<'_> {
                 costs[n].push(time(tool.save()));
             }
         }
-        let peer = "with 10 in the store";
+        let peer = "a store of the last 10 saves";
         // Not slower, as far as a clock can say.
         let aim = Aim::AtMost(1.1);
         [

@@ -1,7 +1,7 @@
 //! Lorebooks: the file that SillyTavern writes, and the copies that ST-Auto-Recap puts into messages.
 
 use crate::library::quoted;
-use crate::prose::{Random, story};
+use crate::prose::{Random, name, story};
 
 /// What is in an entry; the other fields are as SillyTavern makes them.
 #[derive(Clone)]
@@ -15,14 +15,14 @@ pub struct Entry {
 
 impl Entry {
     pub fn new(random: &mut Random, uid: u64) -> Self {
-        let comment = story(random, 8);
+        let comment = name(random);
         let content = Self::text(random);
         Self { uid, comment, content, order: 100, disable: false }
     }
 
     /// What an entry may say.
     pub fn text(random: &mut Random) -> String {
-        let length = 100 + random.below(400);
+        let length = 30 + random.below(260);
         story(random, length)
     }
 

@@ -73,7 +73,7 @@ const FULL: Scale = Scale {
 
 const QUICK: Scale = Scale {
     name: "Quick scale, too small to judge by",
-    plain: 30,
+    plain: 20,
     recap: (150, 8, 60),
     many: (20, 10),
     growth: Saves { peers: 30, all: 300 },

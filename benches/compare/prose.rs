@@ -66,6 +66,14 @@ pub fn story(random: &mut Random, length: usize) -> String {
     text
 }
 
+/// The name of somebody or something.
+pub fn name(random: &mut Random) -> String {
+    let mut text = String::new();
+    rare_word(random, &mut text);
+    text[..1].make_ascii_uppercase();
+    text
+}
+
 /// Which kinds of words follow each other in a sentence.
 const SHAPES: &[&str] = &[
     "dn v dan",

@@ -64,9 +64,9 @@ impl RecapChat {
         chat
     }
 
-    /// A branch at the last scene break in the first two thirds, with the lorebook as it was then. All recaps come along.
+    /// A branch at the last scene break in the first half, with the lorebook as it was then. All recaps come along.
     pub fn fork(&self, seed: u64, name: &str) -> Self {
-        let scenes = (self.scenes.len() * 2).div_ceil(3);
+        let scenes = self.scenes.len().div_ceil(2);
         let (at, entries) = &self.scenes[scenes - 1];
         Self {
             name: name.into(),
@@ -90,7 +90,7 @@ impl RecapChat {
                 by_character(&mut self.random, index, CHARACTER)
             };
             self.messages.push(line);
-            if self.messages.len() % SCENE == 0 {
+            if self.messages.len().is_multiple_of(SCENE) {
                 self.end_scene();
             }
         }

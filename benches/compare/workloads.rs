@@ -40,7 +40,7 @@ impl Workload for Plain {
 
     fn save(&mut self, library: &Library) {
         let forks = self.chats.len() - 1;
-        if self.done % (self.saves / 5) == 0 && forks < 4 {
+        if self.done.is_multiple_of(self.saves / 5) && forks < 4 {
             let main = &self.chats[0];
             let name = format!("The Tide Office - Branch #{}", forks + 1);
             let fork = main.fork(100 + forks as u64, main.len() * 2 / 3, &name);
@@ -104,7 +104,7 @@ impl Workload for Recap {
             let fork = self.chats[0].fork(100 + forks as u64, &name);
             fork.save(library);
             self.chats.push(fork);
-        } else if forks > 0 && (self.turn % 4 == 0 || self.done == self.saves) {
+        } else if forks > 0 && (self.turn.is_multiple_of(4) || self.done == self.saves) {
             let fork = &mut self.chats[1 + self.turn / 4 % forks];
             fork.grow(self.messages / self.saves / 2);
             fork.save(library);

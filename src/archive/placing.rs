@@ -140,3 +140,35 @@ impl Walk {
         true
     }
 }
+
+/// Goes through trees, each object once.
+pub struct Reach {
+    reader: Reader,
+    seen: HashSet<ObjectId>,
+}
+
+impl Reach {
+    /// Nothing seen yet.
+    pub fn new(reader: Reader) -> Self {
+        Self { reader, seen: HashSet::new() }
+    }
+
+    /// Call `each` with every object of a tree, itself included, that was not seen before.
+    pub fn visit(&mut self, tree: ObjectId, each: &mut dyn FnMut(ObjectId)) -> Result<()> {
+        let mut open = vec![tree];
+        while let Some(tree) = open.pop() {
+            if !self.seen.insert(tree) {
+                continue;
+            }
+            each(tree);
+            for entry in self.reader.tree(tree)? {
+                match entry.kind {
+                    EntryKind::Tree => open.push(entry.id),
+                    _ if self.seen.insert(entry.id) => each(entry.id),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}

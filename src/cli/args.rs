@@ -83,6 +83,10 @@ pub enum Command {
     Tag(Tag),
     /// Take in SillyTavern's own backups as snapshots of the chats they are of
     Import(Import),
+    /// Show what the store holds and saves: the share of each timeline, the largest messages
+    Stats,
+    /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
+    Forget(Forget),
     /// Make the store small: one pack with deltas, without what nobody can ask for any more
     Gc(Gc),
     /// Take the last command back: snapshots, tags, restores
@@ -111,6 +115,8 @@ impl Command {
             Command::Doctor(_) => "doctor",
             Command::Tag(_) => "tag",
             Command::Import(_) => "import",
+            Command::Stats => "stats",
+            Command::Forget(_) => "forget",
             Command::Gc(_) => "gc",
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
@@ -412,9 +418,53 @@ pub enum Repair {
 pub struct Span(pub Duration);
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = FORGET_HELP)]
+pub struct Forget {
+    /// Only these timelines; all if none is named
+    #[arg(value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Keep the newest N of each timeline
+    #[arg(long, value_name = "N")]
+    pub keep_last: Option<u64>,
+
+    /// Keep the newest of each of the last N hours that have any
+    #[arg(long, value_name = "N")]
+    pub keep_hourly: Option<u64>,
+
+    /// Keep the newest of each of the last N days that have any
+    #[arg(long, value_name = "N")]
+    pub keep_daily: Option<u64>,
+
+    /// Keep the newest of each of the last N weeks that have any
+    #[arg(long, value_name = "N")]
+    pub keep_weekly: Option<u64>,
+
+    /// Keep the newest of each of the last N months that have any
+    #[arg(long, value_name = "N")]
+    pub keep_monthly: Option<u64>,
+
+    /// Keep those younger than this, such as 30d or 36h
+    #[arg(long, value_name = "TIME", value_parser = super::gc::span)]
+    pub keep_within: Option<Span>,
+
+    /// Keep tagged ones: they always stay, so on its own it means that nothing else does
+    #[arg(long)]
+    pub keep_tag: bool,
+
+    /// Only show what would go, and how much space that frees
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const FORGET_HELP: &str = "Each option keeps some; what none keeps goes. Without any, the [retention] table in stvc/config.toml of the store is used, for example:\n\n  \
+                           [retention]\n  keep-last = 10\n  keep-daily = 30\n  keep-within = \"7d\"\n\n\
+                           `stvc undo` brings them back until `stvc gc` drops them; what they take is freed then.";
+
+#[derive(Debug, clap::Args)]
 pub struct Gc {
     /// How long commands can be undone; what only older ones need goes
-    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = super::gc::span)]
     pub keep_undo: Span,
 
     /// Objects that nothing refers to go when they are older than this

@@ -66,10 +66,14 @@ fn exit_code(error: &Error) -> u8 {
         Error::Refused { .. }
         | Error::NameTaken { .. }
         | Error::NameStored { .. }
+        | Error::KeepsNothing
         | Error::InTheWay { .. }
         | Error::NotEmpty { .. }
         | Error::ChangedSince { .. } => REFUSED,
-        Error::NeedsOneTimeline { .. } | Error::BadTag { .. } | Error::BadChatName { .. } => USAGE,
+        Error::NeedsOneTimeline { .. }
+        | Error::BadTag { .. }
+        | Error::BadChatName { .. }
+        | Error::NoPolicy => USAGE,
         Error::Store(error) | Error::Archive(archive::Error::Store(error)) => match error {
             store::Error::NoStore { .. } => NO_STORE,
             store::Error::Locked { .. } => LOCKED,
@@ -105,6 +109,15 @@ fn hint(error: &Error) -> Option<String> {
         }
         Error::NameTaken { .. } | Error::NameStored { .. } => {
             "choose another name. Nothing was changed".into()
+        }
+        Error::NoPolicy => {
+            "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store".into()
+        }
+        Error::KeepsNothing => {
+            "keep some: `--keep-last N`, or `--keep-tag` if that is what you want. Nothing was changed".into()
+        }
+        Error::BrokenHistory { .. } => {
+            "`stvc check` lists all that is damaged. Nothing was changed".into()
         }
         Error::Unfinished { .. } => {
             "what was written before it is in the operation log: `stvc undo` takes it back".into()

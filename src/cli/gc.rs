@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::args;
@@ -59,18 +57,7 @@ fn smaller(before: u64, after: u64) -> String {
     }
 }
 
-/// `14`, `14d`, `36h`, `30m`: days unless it says otherwise.
+/// A stretch of time as it is typed.
 pub fn span(text: &str) -> Result<args::Span, String> {
-    let bad = || "a time is expected, such as 14d, 36h or 30m".to_owned();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.trim().parse().map_err(|_| bad())?;
-    let unit = match text[digits.len()..].trim() {
-        "" | "d" => 86_400,
-        "w" => 604_800,
-        "h" => 3600,
-        "m" => 60,
-        "s" => 1,
-        _ => return Err(bad()),
-    };
-    number.checked_mul(unit).map(|seconds| args::Span(Duration::from_secs(seconds))).ok_or_else(bad)
+    ops::retention::parse_span(text).map(args::Span)
 }

@@ -6,6 +6,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod error;
+mod forget;
 mod gc;
 mod graph;
 mod import;
@@ -22,6 +23,7 @@ mod sample;
 mod search;
 mod show;
 mod snapshot;
+mod stats;
 mod tag;
 mod timelines;
 mod tree;
@@ -94,6 +96,8 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Doctor(args) => doctor::run(args, workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
         Command::Import(args) => import::run(args, workspace, out),
+        Command::Stats => stats::run(workspace, out),
+        Command::Forget(args) => forget::run(args, workspace, out),
         Command::Gc(args) => gc::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),

@@ -114,6 +114,30 @@ pub enum Error {
         /// The part.
         part: &'static str,
     },
+    /// `forget` was told nothing, and nor is the store's configuration.
+    #[error("it is not said what to keep")]
+    NoPolicy,
+    /// The policy keeps nothing.
+    #[error(
+        "this would keep nothing but tagged snapshots, fork points and the newest of each timeline"
+    )]
+    KeepsNothing,
+    /// The store's configuration cannot be read.
+    #[error("{}: {why}", path.display())]
+    BadConfiguration {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The history cannot be read whole, so it must not be written anew.
+    #[error("the history is damaged at {subject}: {why}")]
+    BrokenHistory {
+        /// A ref or commit.
+        subject: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The tag is taken.
     #[error("the tag {name:?} is already used for snapshot {snapshot}")]
     TagExists {

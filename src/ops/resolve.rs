@@ -119,6 +119,12 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
         if let Some(found) = single(text, found)? {
             return Ok(found);
         }
+        // Perhaps it was called that once.
+        let ids = store.with_former_prefix(&text.to_lowercase());
+        let found = ids.into_iter().filter_map(|id| read(store, SnapshotId(id)).ok()).collect();
+        if let Some(found) = single(text, found)? {
+            return Ok(found);
+        }
     }
     let heads = history::heads(store)?;
     let names = heads.iter().map(|head| head.timeline.clone()).collect();

@@ -74,6 +74,7 @@ pub(super) struct Session<'a> {
     moves: BTreeMap<RefName, RefChange>,
     message: Option<&'a str>,
     folders: Vec<(TimelineName, Folders)>,
+    renamed: Vec<(ObjectId, ObjectId)>,
 }
 
 impl<'a> Session<'a> {
@@ -89,6 +90,7 @@ impl<'a> Session<'a> {
             moves: BTreeMap::new(),
             message,
             folders: Vec::new(),
+            renamed: Vec::new(),
         }
     }
 
@@ -206,6 +208,11 @@ impl<'a> Session<'a> {
         self.moves.get(name)?.after
     }
 
+    /// Remember that commits were written anew: old and new id.
+    pub(super) fn rename(&mut self, ids: &[(ObjectId, ObjectId)]) {
+        self.renamed.extend_from_slice(ids);
+    }
+
     /// Let a branch or tag name a snapshot.
     pub(super) fn move_ref(&mut self, name: RefName, to: SnapshotId) -> Result<()> {
         let before = self.store.ref_target(&name)?;
@@ -217,6 +224,7 @@ impl<'a> Session<'a> {
     pub(super) fn finish(self, lock: &Lock<'_>, files: Vec<FileChange>) -> Result<(usize, u64)> {
         let (objects, bytes) = (self.pack.len(), self.pack.bytes());
         self.pack.finish()?;
+        self.store.remember_ids(lock, &self.renamed)?;
         let refs = self.moves.into_values().collect();
         let effect = Effect { refs, files, undoes: None };
         self.store.transact(lock, self.workspace.timestamp(), effect)?;

@@ -56,7 +56,10 @@ pub(super) fn weave(
         add_timeline(session, lineage, &timeline, list, &map)?;
     }
     move_refs(session, store, &map)?;
-    Ok(map.iter().filter(|(old, new)| old.0 != **new).count())
+    let renamed: Vec<_> =
+        map.into_iter().map(|(old, new)| (old.0, new)).filter(|(old, new)| old != new).collect();
+    session.rename(&renamed);
+    Ok(renamed.len())
 }
 
 /// Write the history anew, parents first; old id to new id.
@@ -133,7 +136,8 @@ fn with_fork(commit: NewCommit, fork: Option<u64>) -> NewCommit {
     }
 }
 
-fn move_refs(
+/// Lead every branch and tag to what its snapshot became; the former commits are kept.
+pub(super) fn move_refs(
     session: &mut Session<'_>,
     store: &Store,
     map: &HashMap<SnapshotId, ObjectId>,

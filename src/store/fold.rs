@@ -6,17 +6,21 @@ use std::path::{Path, PathBuf};
 
 use gix::odb::pack::{data, index};
 
+use super::gc::loose_objects;
 use super::{Error, Lock, ObjectId, Result, Store};
 use crate::durable;
 
 /// Fold when there are more packs than this.
 const MANY: usize = 20;
+/// So many loose objects are left as they are.
+const MANY_LOOSE: usize = 500;
 /// Packs this large are left alone, for `gc`.
 const LARGE: u64 = 64 << 20;
 
 impl Store {
     /// Fold small packs into one if there are many. A damaged pack is left alone, whole.
     pub fn fold_packs(&self, _lock: &Lock<'_>) -> Result<usize> {
+        self.fold_loose()?;
         let dir = self.git_dir.join("objects").join("pack");
         let mut packs = small_packs(&dir)?;
         if packs.len() <= MANY {
@@ -57,6 +61,33 @@ impl Store {
         }
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         Ok(folded.len())
+    }
+}
+
+impl Store {
+    /// Take loose objects, which a git may have written, into a pack if there are many.
+    fn fold_loose(&self) -> Result<()> {
+        let loose = loose_objects(&self.git_dir.join("objects"))?;
+        if loose.len() <= MANY_LOOSE {
+            return Ok(());
+        }
+        let reader = self.reader();
+        let mut writer = self.pack_writer();
+        let mut taken = Vec::new();
+        for object in &loose {
+            let mut data = Vec::new();
+            // One that is damaged is left where it is.
+            let read = reader.kind(object.id).and_then(|kind| {
+                let length = reader.read(object.id, kind, &mut data).ok()?.len();
+                Some((kind, length))
+            });
+            if let Some((kind, length)) = read {
+                writer.add_again(object.id, kind, &data[..length])?;
+                taken.push(&object.path);
+            }
+        }
+        writer.finish()?;
+        taken.into_iter().try_for_each(|path| remove(path))
     }
 }
 

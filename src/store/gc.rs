@@ -52,9 +52,9 @@ struct OldPack {
 }
 
 /// A loose object.
-struct Loose {
-    id: ObjectId,
-    path: PathBuf,
+pub(super) struct Loose {
+    pub(super) id: ObjectId,
+    pub(super) path: PathBuf,
     bytes: u64,
     modified: SystemTime,
 }
@@ -247,7 +247,7 @@ fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
     Ok(packs)
 }
 
-fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
+pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
     let mut objects = Vec::new();
     for folder in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
         let name = folder.file_name();

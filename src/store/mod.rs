@@ -10,6 +10,7 @@ mod delta;
 mod delta_pack;
 mod error;
 mod fold;
+mod former;
 mod gc;
 pub mod lock;
 pub mod names;
@@ -21,6 +22,7 @@ mod pack_index;
 mod ref_files;
 pub mod refs;
 mod repack;
+mod sizes;
 pub mod tree;
 pub mod verify;
 

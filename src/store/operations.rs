@@ -192,7 +192,7 @@ impl Store {
 
     /// Finish what a killed process began: its last operation is logged, its objects are synced, its refs are perhaps not moved.
     pub(super) fn finish_last_operation(&self) -> Result<()> {
-        let Some(last) = self.last_operation()? else {
+        let Some(last) = self.last_operation()?.filter(|last| !last.summary) else {
             return Ok(());
         };
         self.clear_ref_locks(&last.refs)?;
@@ -220,11 +220,9 @@ impl Store {
         }
         let is_old = |operation: &&Operation| {
             operation.summary
-                || DateTime::parse_from_rfc3339(&operation.time).is_ok_and(|time| time < before)
+                || DateTime::parse_from_rfc3339(&operation.time).is_ok_and(|time| time <= before)
         };
-        // The newest stays: the next one is counted from it.
-        let old =
-            operations.iter().take_while(is_old).count().min(operations.len().saturating_sub(1));
+        let old = operations.iter().take_while(is_old).count();
         let (old, kept) = operations.split_at(old);
         let dropped = old.iter().filter(|operation| !operation.summary).count();
         let Some(last) = old.last().filter(|_| dropped > 0 && !dry_run) else { return Ok(dropped) };

@@ -69,6 +69,12 @@ impl PackWriter {
         Ok(id)
     }
 
+    /// Add an object though the store has it: elsewhere.
+    pub(super) fn add_again(&mut self, id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
+        let compressed = self.compressor.compress(data)?;
+        self.append(id, kind, data.len(), &compressed)
+    }
+
     /// Add many blobs, on all cores. `stored` are ids that are known to be in the store already.
     pub fn add_blobs(
         &mut self,

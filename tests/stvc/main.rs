@@ -19,6 +19,7 @@ mod docs;
 mod doctor;
 mod findings;
 mod folders;
+mod forget;
 mod forks;
 mod format;
 mod full_disk;

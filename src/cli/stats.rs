@@ -1,0 +1,92 @@
+use serde_json::json;
+
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, cut_middle, name, pad, size};
+use crate::ops::{self, Workspace};
+
+/// How many timelines are listed.
+const LISTED: usize = 10;
+
+pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let report = ops::stats::stats(workspace, &mut out.progress())?;
+    let timelines = report.timelines.len() as u64;
+    out.line(format!(
+        "{} of {}, {}.",
+        count(report.snapshots as u64, "snapshot"),
+        count(timelines, "timeline"),
+        count(report.tags as u64, "tag")
+    ));
+    let times = report.bytes_as_copies.checked_div(report.bytes_stored).unwrap_or(0);
+    let times = if times >= 2 { format!(": 1/{times}") } else { String::new() };
+    out.line(format!(
+        "As copies of the files they would take {}; the store takes {}{times}.",
+        paint(LOOK.name, size(report.bytes_as_copies)),
+        paint(LOOK.name, size(report.bytes_stored))
+    ));
+    if report.damaged > 0 {
+        out.error_line(&format!(
+            "{} could not be read: see `stvc check`",
+            count(report.damaged as u64, "snapshot")
+        ));
+    }
+    if !report.timelines.is_empty() {
+        out.line("");
+        out.line(paint(LOOK.dim, "stored for it alone   as copies  snapshots  timeline"));
+    }
+    for (n, share) in report.timelines.iter().enumerate() {
+        out.object(&json!({
+            "type": "share", "timeline": share.name.as_str(), "snapshots": share.snapshots, "bytes": share.bytes,
+            "bytes_as_copies": share.bytes_as_copies,
+        }));
+        if n < LISTED {
+            out.line(format!(
+                "{:>19}  {:>10}  {:>9}  {}",
+                size(share.bytes),
+                size(share.bytes_as_copies),
+                share.snapshots,
+                cut_middle(&name(&share.name), 50)
+            ));
+        }
+    }
+    if report.timelines.len() > LISTED {
+        out.line(format!("… and {} more", report.timelines.len() - LISTED));
+    }
+    if report.bytes_shared > 0 {
+        out.line(format!("{:>19}  shared by several timelines", size(report.bytes_shared)));
+    }
+    if !report.largest.is_empty() {
+        out.line("");
+        out.line("The largest messages now:");
+    }
+    for large in &report.largest {
+        out.object(&json!({
+            "type": "large", "timeline": large.timeline.as_str(), "index": large.index, "name": large.name, "bytes": large.bytes,
+            "text": large.text, "swipes": large.swipes, "lorebook": large.lorebook, "rest": large.rest,
+        }));
+        let parts = [
+            (large.text, "text"),
+            (large.swipes, "swipes"),
+            (large.lorebook, "copies of the lorebook"),
+            (large.rest, "other"),
+        ];
+        let parts: Vec<_> = parts
+            .iter()
+            .filter(|(bytes, _)| *bytes > 0)
+            .map(|(bytes, what)| format!("{what} {}", size(*bytes)))
+            .collect();
+        out.line(format!(
+            "{}  #{} {} in {}: {}",
+            pad(&size(large.bytes), 9),
+            large.index,
+            clean(&large.name),
+            cut_middle(&name(&large.timeline), 40),
+            parts.join(", ")
+        ));
+    }
+    let counts = json!({
+        "snapshots": report.snapshots, "timelines": timelines, "tags": report.tags, "bytes_as_copies": report.bytes_as_copies,
+        "bytes_stored": report.bytes_stored, "bytes_shared": report.bytes_shared, "damaged": report.damaged,
+    });
+    out.summary("stats", report.damaged == 0, counts);
+    Ok(super::DONE)
+}
