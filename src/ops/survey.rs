@@ -19,11 +19,14 @@ pub(super) struct Look {
     pub astray: bool,
 }
 
+/// A timeline's newest snapshot, and whether its branch has to be led there.
+pub(super) type Head = (Option<Snapshot>, bool);
+
 /// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
 ///
 /// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
 /// where it was: what came before must not be out of reach because the newest is.
-pub(super) fn head(store: &Store, name: &TimelineName) -> Result<(Option<Snapshot>, bool)> {
+pub(super) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
     let branch = branch(name);
     if let Some(id) = store.ref_target(&branch)?
         && let Ok(head) = resolve::read(store, SnapshotId(id))
@@ -45,10 +48,22 @@ pub(super) fn look(
     name: &TimelineName,
     cache: &mut Option<Cache>,
 ) -> Result<Look> {
-    let (head, astray) = match store {
+    let head = match store {
         Some(store) => head(store, name)?,
         None => (None, false),
     };
+    look_from(store, library, groups, name, head, cache)
+}
+
+/// The same for one whose newest snapshot is known, as [`head`] tells it.
+pub(super) fn look_from(
+    store: Option<&Store>,
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    (head, astray): Head,
+    cache: &mut Option<Cache>,
+) -> Result<Look> {
     if let (Some(cache), Some(head)) = (&cache, &head)
         && !astray
         && cache.is_unchanged(library.root(), name, groups, head.id)

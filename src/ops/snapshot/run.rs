@@ -7,7 +7,8 @@ use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier,
 use crate::ops::cache::Cache;
 use crate::ops::lineage::{Lineage, Newcomer, Origin, order};
 use crate::ops::session::{Follows, Session};
-use crate::ops::{Error, Result, Workspace, resolve, survey};
+use crate::ops::survey::{self, Head};
+use crate::ops::{Error, Result, Workspace, resolve};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
@@ -60,13 +61,14 @@ impl<'a> Run<'a> {
         let mut new = Vec::new();
         let mut known = Vec::new();
         for name in names {
-            let is_new = self.options.at.is_none() && survey::head(self.store, name)?.0.is_none();
-            if is_new { new.push(name) } else { known.push(name) }
+            let head = survey::head(self.store, name)?;
+            let is_new = self.options.at.is_none() && head.0.is_none();
+            if is_new { new.push(name) } else { known.push((name, head)) }
         }
         // A new chat may come from what a known one is only now.
         self.grown = (!new.is_empty()).then(Vec::new);
-        for name in known {
-            let result = self.take_known(name);
+        for (name, head) in known {
+            let result = self.take_known(name, head);
             self.record(name, result)?;
             monitor.advance(1);
         }
@@ -76,11 +78,12 @@ impl<'a> Run<'a> {
     }
 
     /// A timeline that has a branch, or one of which a checkpoint is taken.
-    fn take_known(&mut self, name: &TimelineName) -> Result<Taken> {
+    fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Taken> {
         // A checkpoint at a message needs the files, changed or not; and so does a store that has to be mended.
         let on_purpose = self.options.is_on_purpose();
         let cache = if on_purpose || self.mend { &mut None } else { &mut self.cache };
-        let look = survey::look(Some(self.store), self.library, &self.scan.groups, name, cache)?;
+        let groups = &self.scan.groups;
+        let look = survey::look_from(Some(self.store), self.library, groups, name, head, cache)?;
         let Some(captured) = look.captured else {
             let head = look.head.ok_or_else(|| Error::NoSuchTimeline { name: name.to_string() })?;
             return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
