@@ -50,8 +50,8 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
     let mut together = Run::new(dir, sheet, &mut workload, repeat);
     let stvc = Stvc(together.tools[0].place().clone());
     let mut points = Vec::new();
-    let mut as_files = 0;
     together.first();
+    let mut as_files = size(&together.library.root);
     for n in 2..saves.peers {
         together.save();
         as_files += size(&together.library.root);
@@ -60,6 +60,7 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
         }
     }
     together.last_save();
+    as_files += size(&together.library.root);
     points.extend(points_of(&together, saves.peers, dir));
     // Its own gc must not make the rest of the curve look better.
     together.tools[0] = Box::new(Stvc(stvc.0.copy(&dir.join("stvc-then"))));

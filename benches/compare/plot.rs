@@ -81,9 +81,11 @@ fn panel(svg: &mut String, x: f64, title: &str, lines: &[Line]) {
         })
         .collect();
     ends.sort_by(|one, two| one.1.total_cmp(&two.1));
-    let mut last = 0.0;
+    let (mut last, mut column) = (0.0, 0.0);
+    ends.sort_by(|one, two| one.0.total_cmp(&two.0));
     for (x, y, (name, colour)) in ends {
-        last = f64::max(y, last + 14.0);
+        last = if x == column { f64::max(y, last + 14.0) } else { y };
+        column = x;
         let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{last:.1}\" fill=\"{colour}\">{name}</text>");
     }
     let _ = writeln!(svg, "<path d=\"{grid}\" stroke=\"#ddd\" fill=\"none\"/>");

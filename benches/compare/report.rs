@@ -65,13 +65,23 @@ impl Report {
         text + "\n" + MEANING
     }
 
+    /// The aims that were missed, those with the same supposed reason together.
     fn missed(&self) -> String {
-        let missed = self.rows.iter().filter(|row| row.met() == Some(false));
-        let line = |row: &Row| {
-            format!("- ({}) {}, against {}: {}.\n", row.letter, row.what, row.peer, bounds::of(row))
-        };
-        let lines: String = missed.map(line).collect();
-        if lines.is_empty() { lines } else { format!("\nNot reached, and why:\n\n{lines}") }
+        let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.met() == Some(false)) {
+            let why = bounds::of(row).unwrap_or("not looked into yet");
+            let name = format!("({}) {} against {}", row.letter, row.what, row.peer);
+            match groups.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, names)) => names.push(name),
+                None => groups.push((why, vec![name])),
+            }
+        }
+        if groups.is_empty() {
+            return String::new();
+        }
+        let line = |(why, names): &(&str, Vec<String>)| format!("- {}: {why}.\n", names.join("; "));
+        let lines: String = groups.iter().map(line).collect();
+        format!("\nNot reached, and what is supposed (not profiled) to bound it:\n\n{lines}")
     }
 }
 
