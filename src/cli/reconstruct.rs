@@ -12,7 +12,8 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> op
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
     let report = ops::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
     if report.taken_first {
-        out.say("The chat as it is now was snapshotted first.");
+        let verb = if report.dry_run { "would be" } else { "was" };
+        out.say(format!("The chat as it is now {verb} snapshotted first."));
     }
     let (mut made, mut known, mut lost, mut of_parent) = (0, 0, 0, 0);
     for outcome in &report.outcomes {
@@ -58,6 +59,10 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> op
             name(&report.timeline),
             if known > 0 { format!(", {known} known already") } else { String::new() }
         )),
+    }
+    if report.rewritten > 0 {
+        let rewritten = count(report.rewritten as u64, "snapshot");
+        out.say(format!("{rewritten} after them got new ids; the old ids still work."));
     }
     let counts = json!({
         "reconstructed": made, "known": known, "lost": lost, "of_parent": of_parent, "taken_first": report.taken_first,

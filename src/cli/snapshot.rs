@@ -136,6 +136,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     let written =
         if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
     match (taken, report.timelines.len()) {
+        (_, 0) if named => {}
         (_, 0) if report.deleted == 0 => out.say("There are no chats here yet."),
         (0, _) if report.failed() + report.refused() == 0 && tagged => {}
         (0, _) if report.failed() + report.refused() == 0 => {

@@ -83,6 +83,12 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
     }
 }
 
+/// The tags of one snapshot.
+pub(super) fn tags_of(store: &Store, snapshot: SnapshotId) -> Result<Vec<String>> {
+    let tags = store.refs("refs/tags/")?.refs.into_iter();
+    Ok(tags.filter(|(_, id)| *id == snapshot.0).filter_map(|(name, _)| name.tag_name()).collect())
+}
+
 fn tag_ref(name: &str) -> Result<RefName> {
     let bad = |why| Error::BadTag { name: name.to_owned(), why };
     if name.trim().is_empty() {

@@ -12,9 +12,9 @@ use crate::archive::lineage::Identity;
 use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
 use crate::archive::{History, Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::rules::{Finding, Level};
-use crate::st::auto_recap::{Scene, scene_breaks};
+use crate::st::auto_recap::{Scene, scene, scene_breaks};
 use crate::st::{self, Chat, LibraryPath, Raw, TimelineName, entries, entry_uid};
-use crate::store::Store;
+use crate::store::{ObjectId, Store};
 
 /// The state that is cut.
 #[derive(Clone, Copy)]
@@ -142,6 +142,8 @@ impl<'a> Past<'a> {
         is: impl Fn(&Snapshot) -> bool,
     ) -> Option<Snapshot> {
         let messages = chat.message_count() as u64;
+        // A scene is marked and noted after its last message was said: what was taken before that is not its end.
+        let noted = chat.messages.last().is_some_and(|line| has_note(line));
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
         let reader = self.store.reader();
@@ -155,6 +157,9 @@ impl<'a> Past<'a> {
             let wanted = wanted.get_or_insert_with(|| {
                 without_blank_end(&chat.messages).iter().map(|line| Identity::of(line)).collect()
             });
+            if noted && !tree.messages().last().is_some_and(|id| self.is_noted(*id)) {
+                continue;
+            }
             let same = tree.messages().len() >= wanted.len()
                 && wanted
                     .iter()
@@ -165,6 +170,11 @@ impl<'a> Past<'a> {
             }
         }
         None
+    }
+
+    /// Whether a stored message ends a scene and has a note of the lorebook.
+    fn is_noted(&self, id: ObjectId) -> bool {
+        self.store.reader().blob(id).is_ok_and(|line| has_note(&line))
     }
 
     fn make(
@@ -305,6 +315,11 @@ impl<'a> Past<'a> {
     }
 }
 
+/// Whether a message ends a scene and has a note of the lorebook.
+fn has_note(line: &[u8]) -> bool {
+    scene(line).is_some_and(|scene| scene.is_break() && !scene.all_entries().is_empty())
+}
+
 /// Where a scene does not say when it was noted.
 const SOME_MOMENT: i64 = 1_700_000_000_000;
 
@@ -345,7 +360,7 @@ fn not_known(timeline: &TimelineName, at: usize, breaks: &[(usize, Scene<'_>)]) 
         "what its lorebook was like at message {at} is not known: no snapshot was taken there, and {scenes}"
     );
     Finding::new("lorebook-then-unknown", Level::Error, timeline.as_str(), message).remedy(
-        "`stvc restore … --at N --only chat` with `--to` or `--overwrite` brings the messages back without a lorebook; `stvc log` shows which snapshots there are",
+        "`stvc restore … --at N --only chat` with `--to` or `--overwrite` brings the messages back without a lorebook; `stvc snapshot … --at N` takes them with the lorebook of now, and that can be restored with `--as`",
     )
 }
 

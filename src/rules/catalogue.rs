@@ -279,6 +279,20 @@ const CHECKPOINTS: &[Rule] = &[
         remedy: "mark the ends of scenes in the extension",
     },
     Rule {
+        code: "lorebook-of-now",
+        levels: &[Info],
+        from: "`snapshot --at`, `snapshot --scenes`",
+        meaning: "a checkpoint at an earlier message has the lorebook as it is now",
+        remedy: "for that of then: `stvc restore … --at N`, or `stvc reconstruct`",
+    },
+    Rule {
+        code: "words-not-kept",
+        levels: &[Info],
+        from: "`snapshot -m`",
+        meaning: "nothing changed, so there is no new snapshot to keep the words",
+        remedy: "`--tag NAME` names a state that is there already",
+    },
+    Rule {
         code: "recap-from-future",
         levels: &[Warning],
         from: "`snapshot --at`, `snapshot --scenes`",

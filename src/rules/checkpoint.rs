@@ -121,6 +121,14 @@ pub fn recap_from_future(point: &Point<'_>) -> Option<Finding> {
     )
 }
 
+/// A checkpoint at an earlier message is what is on disk: its lorebook knows what came after.
+pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
+    let what = format!("its lorebook is that of now, not of message {message}");
+    Finding::new("lorebook-of-now", Level::Info, timeline.as_str(), what).remedy(
+        "for the lorebook of then: `stvc restore … --at N`, or `stvc reconstruct`, where ST-Auto-Recap has noted it",
+    )
+}
+
 /// The same as reasons to refuse.
 pub fn strictly(findings: Vec<Finding>) -> Vec<Finding> {
     let refuse = |finding: Finding| Finding {

@@ -17,7 +17,9 @@ mod scenes;
 pub use alarms::{Passage, alarm};
 pub use captured::{ALL, captured, stored};
 pub use catalogue::{CATALOGUE, Rule, findings_page, rules};
-pub use checkpoint::{Point, queue_active, readiness, recap_from_future, strictly};
+pub use checkpoint::{
+    Point, lorebook_of_now, queue_active, readiness, recap_from_future, strictly,
+};
 pub use finding::{Finding, Level};
 pub use library::{BoundBook, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
 pub use restored::restored;

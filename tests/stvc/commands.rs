@@ -230,6 +230,8 @@ fn checkpoints_and_tags() {
     assert_snapshot!(words(&sandbox.stvc(&["snapshot", "Harbour", "--at", "1"]).exits(0)), @"
     AAAAAAAAAA  Ann / Harbour  2 messages  Harbour @1
     1 snapshot taken.
+    note: chats/Ann/Harbour: its lorebook is that of now, not of message 1
+      for the lorebook of then: `stvc restore … --at N`, or `stvc reconstruct`, where ST-Auto-Recap has noted it
     ");
     sandbox.wait(1);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "99", "--dry-run"]).exits(4);

@@ -304,3 +304,22 @@ fn uids_at_the_end_of_the_numbers() {
     library.write(&sandbox);
     sandbox.stvc(&["reconstruct", "Harbour"]).exits(0);
 }
+
+#[test]
+fn what_was_taken_before_the_scene_was_noted_is_not_its_end() {
+    let mut sandbox = Sandbox::empty();
+    let full = RecapLibrary::default();
+    // Saved right after message 7 was said: no scene break, no note, the lorebook of before.
+    let mut early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 7) };
+    early.scenes.truncate(1);
+    early.entries.truncate(2);
+    early.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    full.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour", "--at", "7", "--as", "Then"]).exits(0);
+    assert_eq!(titles(&sandbox.read("worlds/z-AutoLB-Mira-Then.json")).len(), 5);
+    let answer = sandbox.json(&["reconstruct", "chats/Mira/Harbour nights"]).exits(0);
+    assert_eq!(answer.of_type("summary")[0]["reconstructed"], 2);
+}

@@ -93,7 +93,11 @@ pub fn restore(
     let reader = store.reader();
     let rebuild = |snapshot: &Snapshot| Tree::open(&reader, snapshot.tree)?.materialise(&reader);
     let mut contents = rebuild(&snapshot)?;
-    let history = History::load(&store)?;
+    // Only who asks for another time or another name needs to know of other snapshots.
+    let history = match options.at.is_some() || options.name.is_some() {
+        true => History::load(&store)?,
+        false => History::default(),
+    };
     let mut origin = None;
     let mut findings = Vec::new();
     let mut made = None;
@@ -139,7 +143,7 @@ pub fn restore(
         findings.extend(found);
     }
     let mut report = Report {
-        tags: history.tags_of(snapshot.id),
+        tags: super::tag::tags_of(&store, snapshot.id)?,
         state,
         root: PathBuf::new(),
         files: Vec::new(),

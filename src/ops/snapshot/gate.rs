@@ -53,6 +53,9 @@ pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -
     }
     if at.is_some() {
         verdict.warnings.extend(rules::recap_from_future(&point));
+        if last.is_some_and(|last| message < last) && book.is_some() {
+            verdict.warnings.push(rules::lorebook_of_now(name, message));
+        }
     }
     verdict
 }

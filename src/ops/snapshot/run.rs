@@ -247,8 +247,9 @@ impl<'a> Run<'a> {
         }
         let mut state = State::cut(captured, at, &joined);
         if let Some(noted) = &mut state.manifest.checkpoint {
-            let warned = self.report.findings[said..].iter().map(|finding| finding.code.to_owned());
-            noted.warnings = warned.collect();
+            let warned = self.report.findings[said..].iter();
+            let warned = warned.filter(|finding| finding.level > Level::Info);
+            noted.warnings = warned.map(|finding| finding.code.to_owned()).collect();
         }
         let follows = match head {
             Some(head) => self.session.closest(&state, head)?,
@@ -314,6 +315,14 @@ impl<'a> Run<'a> {
     /// Make it durable, then tidy up.
     pub(super) fn finish(self, lock: &Lock<'_>) -> Result<Report> {
         let mut report = self.report;
+        let taken = |outcome: &Outcome| matches!(outcome.result, Taken::New(..));
+        if self.options.message.is_some() && !report.timelines.iter().any(taken) {
+            let what = "nothing changed, so no snapshot was taken and your words are not kept";
+            let finding = Finding::new("words-not-kept", Level::Info, "-m", what);
+            report
+                .findings
+                .push(finding.remedy("`--tag NAME` names a state that is there already"));
+        }
         (report.objects, report.bytes) = self.session.finish(lock, Vec::new())?;
         if self.options.timelines.is_empty() {
             let here: HashSet<_> = self.scan.timelines.iter().map(branch).collect();

@@ -6,7 +6,7 @@ use crate::archive::lineage::Identity;
 use crate::archive::{History, Kind, Snapshot, Tree};
 use crate::ops::lineage::Identities;
 use crate::ops::owners::Owners;
-use crate::ops::{Result, tag};
+use crate::ops::{Error, Result, tag};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::auto_recap::scene_breaks;
@@ -30,6 +30,7 @@ impl Run<'_> {
         names: &[TimelineName],
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
+        check(self.options.template.as_deref().unwrap_or(TEMPLATE))?;
         monitor.begin("taking checkpoints", Some(names.len() as u64));
         for name in names {
             match self.scenes_of(name) {
@@ -133,6 +134,21 @@ impl Run<'_> {
                 ("message", &end.message.to_string()),
             ],
         )
+    }
+}
+
+/// The words that a template may have.
+const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
+
+/// A word that is none of these is most likely a mistake.
+fn check(template: &str) -> Result<()> {
+    let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
+        None => Ok(()),
+        Some(_) => Err(Error::BadTag {
+            name: template.to_owned(),
+            why: "only {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in",
+        }),
     }
 }
 
