@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Result;
-use crate::store::{EntryKind, Kind, ObjectId, Placed, Reader, Store};
+use crate::store::{EntryKind, Expiry, Kind, ObjectId, Placed, Reader, Store};
 
 /// What stands together in a pack; in this order, because a log needs the commits alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,15 +19,45 @@ enum Class {
     Message,
 }
 
-/// Every object that a ref leads to. An object that cannot be read is an error: nothing may be dropped then.
-pub fn all_objects(store: &Store) -> Result<Vec<Placed>> {
+/// Every object that a ref or an operation that can be undone leads to, once `expiry` has taken place. An object that cannot be read is an error: nothing may be
+/// dropped then.
+pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
+    let reader = store.reader();
+    let gone: HashSet<_> = expiry.refs.iter().map(|change| &change.name).collect();
+    let refs = store.refs("refs/")?.refs.into_iter().filter(|(name, _)| !gone.contains(name));
+    let mut tips: Vec<_> = refs.map(|(_, id)| id).chain(store.detached_head()).collect();
+    // What can be undone must be there to be brought back.
+    for operation in &expiry.operations {
+        let moved =
+            operation.refs.iter().flat_map(|change| change.before.iter().chain(&change.after));
+        let logged = moved.copied().chain(operation.snapshots()).chain(operation.blobs());
+        tips.extend(logged.filter(|id| reader.exists(*id)));
+    }
     let mut walk = Walk {
         reader: store.reader(),
         seen: HashSet::new(),
         slots: HashMap::new(),
         found: Vec::new(),
     };
-    for (id, family) in commits(store)? {
+    let mut roots = Vec::new();
+    // A git may have made tags of its own, or have led a ref to something that is no commit.
+    while let Some(id) = tips.pop() {
+        match reader.kind(id) {
+            Some(Kind::Tag) if walk.place(id, Kind::Tag, Class::Commit, (0, 1)) => {
+                tips.push(reader.tag_target(id)?);
+            }
+            Some(Kind::Tag) => {}
+            Some(Kind::Tree) => {
+                walk.tree(id, Place { family: 0, path: 2, class: None, depth: 0 })?;
+            }
+            Some(Kind::Blob) => {
+                walk.place(id, Kind::Blob, Class::File, (0, 3));
+            }
+            // What is not there, the walk says.
+            Some(Kind::Commit) | None => roots.push(id),
+        }
+    }
+    for (id, family) in commits(&reader, roots)? {
         walk.place(id, Kind::Commit, Class::Commit, (family, 0));
         let tree = walk.reader.commit(id)?.tree;
         walk.tree(tree, Place { family, path: 0, class: None, depth: 0 })?;
@@ -39,14 +69,7 @@ pub fn all_objects(store: &Store) -> Result<Vec<Placed>> {
 }
 
 /// All commits, oldest first, each with the number of the family of timelines that it belongs to: those that come from one first snapshot.
-fn commits(store: &Store) -> Result<Vec<(ObjectId, u32)>> {
-    let reader = store.reader();
-    let mut open: Vec<_> = store.refs("refs/")?.refs.into_iter().map(|(_, id)| id).collect();
-    // What can be undone must be there to be brought back.
-    let (operations, _) = store.operations()?;
-    let logged = operations.iter().flat_map(|operation| &operation.refs);
-    let logged = logged.flat_map(|change| change.before.into_iter().chain(change.after));
-    open.extend(logged.filter(|id| reader.exists(*id)));
+fn commits(reader: &Reader, mut open: Vec<ObjectId>) -> Result<Vec<(ObjectId, u32)>> {
     let mut known = HashMap::new();
     while let Some(id) = open.pop() {
         if known.contains_key(&id) {

@@ -32,12 +32,15 @@ pub struct Report {
 pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
     let lock = workspace.lock(&store)?;
-    let before =
-        workspace.now - chrono::Duration::from_std(options.undo).unwrap_or(chrono::Duration::MAX);
-    let expired = store.expire_operations(&lock, before, options.dry_run)?;
+    // Longer ago than any clock tells: nothing is that old.
+    let span = chrono::Duration::from_std(options.undo).ok();
+    let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
+    let expiry = store.plan_expiry(before)?;
     monitor.begin("looking for objects", None);
-    let objects = archive::all_objects(&store)?;
+    let objects = archive::all_objects(&store, &expiry)?;
     let keep_after = SystemTime::now().checked_sub(options.grace).unwrap_or(SystemTime::UNIX_EPOCH);
-    let collected = store.collect(&lock, &objects, keep_after, options.dry_run, monitor)?;
-    Ok(Report { collected, expired, dry_run: options.dry_run })
+    let mut expire = || store.expire(&lock, &expiry);
+    let dry_run = options.dry_run;
+    let collected = store.collect(&lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
+    Ok(Report { collected, expired: expiry.dropped, dry_run })
 }

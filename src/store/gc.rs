@@ -60,13 +60,15 @@ pub(super) struct Loose {
 }
 
 impl Store {
-    /// Pack `objects`, which must be all that anything refers to, and drop what is not among them and older than `keep_after`. With `dry_run` only counts.
+    /// Pack `objects`, which must be all that anything refers to, and drop what is not among them and older than `keep_after`. Once all is packed, and before anything is
+    /// dropped, `before_drop` is called. With `dry_run` only counts.
     pub fn collect(
         &self,
         _lock: &Lock<'_>,
         objects: &[Placed],
         keep_after: SystemTime,
         dry_run: bool,
+        before_drop: &mut dyn FnMut() -> Result<()>,
         monitor: &mut dyn Monitor,
     ) -> Result<Collected> {
         let dir = self.git_dir.join("objects").join("pack");
@@ -90,9 +92,9 @@ impl Store {
         for pack in packs.iter().filter(|pack| !pack.kept) {
             let unwanted = pack.objects.iter().filter(|id| unwanted(id));
             if young(pack.modified) {
-                let before = spare.len();
-                spare.extend(unwanted);
-                if spare.len() > before {
+                let mut any = false;
+                spare.extend(unwanted.inspect(|_| any = true));
+                if any {
                     youngest = youngest.max(pack.modified);
                 }
             } else {
@@ -105,22 +107,37 @@ impl Store {
                 .filter(|object| unwanted(&object.id) && !young(object.modified))
                 .map(|object| object.id),
         );
-        gone.retain(|id| !spare.contains(id));
+        let young_loose = loose
+            .iter()
+            .filter(|object| unwanted(&object.id) && young(object.modified))
+            .map(|object| object.id);
+        let young_loose: HashSet<ObjectId> = young_loose.collect();
+        gone.retain(|id| !spare.contains(id) && !young_loose.contains(id));
         collected.dropped = gone.len();
-        collected.spared = spare.len();
-        let is_tidy = loose.is_empty()
+        collected.spared = spare.union(&young_loose).count();
+        let ours = || packs.iter().filter(|pack| !pack.kept && !is_only(pack, &spare));
+        let is_tidy = loose.iter().all(|object| young_loose.contains(&object.id))
             && gone.is_empty()
-            && packs.iter().filter(|pack| !is_only(pack, &spare)).count() <= 1
-            && packs.iter().all(|pack| is_only(pack, &spare) || self.is_packed_well(&pack.index));
+            && ours().count() <= 1
+            && ours().all(|pack| self.is_packed_well(&pack.index));
         if is_tidy || dry_run {
             collected.bytes_after = collected.bytes_before;
+            if !dry_run {
+                before_drop()?;
+                self.remove_left_behind(&dir, keep_after)?;
+            }
             return Ok(collected);
         }
 
         let (new, packed) = self.write_packed(objects, monitor)?;
         collected.packed = packed;
         let spared = self.write_spared(&packs, &spare, youngest, monitor)?;
+        if let Some(new) = &new {
+            self.mark_packed_well(new, &collected.packed.volumes)?;
+        }
+        before_drop()?;
         forget_multi_pack_index(&dir)?;
+        self.forget_commit_graph()?;
         for pack in packs.iter().filter(|pack| !pack.kept) {
             let stays = Some(&pack.index) == new.as_ref()
                 || Some(&pack.index) == spared.as_ref()
@@ -134,11 +151,8 @@ impl Store {
                 remove(&object.path)?;
             }
         }
-        remove_left_behind(&dir, keep_after)?;
+        self.remove_left_behind(&dir, keep_after)?;
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
-        if let Some(new) = &new {
-            self.mark_packed_well(new, &collected.packed.volumes)?;
-        }
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
         Ok(collected)
@@ -269,18 +283,37 @@ pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
     Ok(objects)
 }
 
-/// Temporary packs of commands that were killed.
-fn remove_left_behind(dir: &Path, keep_after: SystemTime) -> Result<()> {
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
-        let path = entry.path();
-        let old = entry
-            .metadata()
-            .and_then(|found| found.modified())
-            .is_ok_and(|time| time <= keep_after);
-        let temporary = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) && old;
-        if temporary {
-            remove(&path)?;
+impl Store {
+    /// Git may keep a list of commits, which would name those that are gone; it makes it anew when it wants it.
+    fn forget_commit_graph(&self) -> Result<()> {
+        let info = self.git_dir.join("objects").join("info");
+        remove(&info.join("commit-graph"))?;
+        let chain = info.join("commit-graphs");
+        match fs::remove_dir_all(&chain) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::Io { path: chain, source: error })
+            }
+            _ => Ok(()),
         }
     }
-    Ok(())
+
+    /// What commands that were killed left: temporary files, and packs without an index.
+    fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<()> {
+        for dir in [packs, &self.private_dir()] {
+            for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
+                let path = entry.path();
+                let modified = entry.metadata().and_then(|found| found.modified());
+                let old = modified.is_ok_and(|time| time <= keep_after);
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                let temporary = name.starts_with(TEMP_PREFIX)
+                    || (name.starts_with(".stvc-") && name.ends_with(".tmp"));
+                let lone = name.ends_with(".pack") && !path.with_extension("idx").exists();
+                if old && (temporary || lone) {
+                    remove(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -38,7 +38,7 @@ pub use gix::objs::Kind;
 pub use lock::Lock;
 pub use objects::{Reader, Readers};
 pub use open::{CONTENT_TRAILER, Format};
-pub use operations::{Effect, FileChange, Kept, Operation};
+pub use operations::{Effect, Expiry, FileChange, Kept, Operation};
 pub use pack::PackWriter;
 pub use ref_files::RefList;
 pub use refs::{RefChange, RefName};

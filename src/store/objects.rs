@@ -156,8 +156,17 @@ impl Reader {
         gix::objs::Exists::exists(&self.odb, &id)
     }
 
+    /// What a tag of git's own names.
+    pub fn tag_target(&self, id: ObjectId) -> Result<ObjectId> {
+        let mut buffer = Vec::new();
+        let text = self.read(id, Kind::Tag, &mut buffer)?;
+        let target = text.strip_prefix(b"object ").and_then(|rest| rest.get(..40));
+        let target = target.and_then(|hex| ObjectId::from_hex(hex).ok());
+        target.ok_or(Error::Damaged { id, why: "it names no object".into() })
+    }
+
     /// Of which kind an object is.
-    pub(super) fn kind(&self, id: ObjectId) -> Option<Kind> {
+    pub fn kind(&self, id: ObjectId) -> Option<Kind> {
         gix::objs::FindHeader::try_header(&self.odb, &id).ok().flatten().map(|header| header.kind)
     }
 

@@ -37,6 +37,38 @@ pub struct Operation {
     pub summary: bool,
 }
 
+impl Operation {
+    /// The snapshots that hold files it wrote or replaced.
+    pub fn snapshots(&self) -> impl Iterator<Item = ObjectId> {
+        self.kept().filter_map(|kept| match kept {
+            Kept::Snapshot(id) => ObjectId::from_hex(id.as_bytes()).ok(),
+            Kept::Blob(_) => None,
+        })
+    }
+
+    /// The blobs that are such files.
+    pub fn blobs(&self) -> impl Iterator<Item = ObjectId> {
+        self.kept().filter_map(|kept| match kept {
+            Kept::Blob(id) => ObjectId::from_hex(id.as_bytes()).ok(),
+            Kept::Snapshot(_) => None,
+        })
+    }
+
+    fn kept(&self) -> impl Iterator<Item = &Kept> {
+        self.files.iter().flat_map(|file| file.before.iter().chain(&file.after))
+    }
+}
+
+/// Operations that are old enough to go.
+pub struct Expiry {
+    /// How many.
+    pub dropped: usize,
+    /// The refs that only they need.
+    pub refs: Vec<RefChange>,
+    /// The log without them.
+    pub operations: Vec<Operation>,
+}
+
 /// What a command does.
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
@@ -175,6 +207,8 @@ impl Store {
         let at_work = self.is_at_work();
         let (mut operations, _) = self.operations()?;
         let unfinished = if at_work { operations.pop() } else { None };
+        // A `gc` that was interrupted takes kept refs away before it shortens the log.
+        let is_missed = |name: &RefName| !(at_work && name.is_kept());
         let moving: HashSet<_> =
             unfinished.into_iter().flat_map(|last| last.refs).map(|change| change.name).collect();
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
@@ -182,7 +216,9 @@ impl Store {
             last.insert(change.name, change.after);
         }
         let mut missing = Vec::new();
-        for (name, id) in last.into_iter().filter(|(name, _)| !moving.contains(name)) {
+        for (name, id) in
+            last.into_iter().filter(|(name, _)| !moving.contains(name) && is_missed(name))
+        {
             if let (Some(id), None) = (id, self.ref_target(&name)?) {
                 missing.push((name, id));
             }
@@ -206,58 +242,68 @@ impl Store {
         self.move_refs(&unfinished)
     }
 
-    /// Drop operations older than `before`, and the refs that keep what only they need. One line stays for all of them. How many were dropped.
-    pub fn expire_operations(
-        &self,
-        _lock: &Lock<'_>,
-        before: DateTime<FixedOffset>,
-        dry_run: bool,
-    ) -> Result<usize> {
-        let (operations, unreadable) = self.operations()?;
-        // A line that cannot be read may speak of anything.
-        if unreadable > 0 {
-            return Ok(0);
-        }
+    /// Which operations are older than `before`, and what goes with them. Nothing is changed yet.
+    pub fn plan_expiry(&self, before: Option<DateTime<FixedOffset>>) -> Result<Expiry> {
+        let (mut operations, unreadable) = self.operations()?;
         let is_old = |operation: &&Operation| {
-            operation.summary
-                || DateTime::parse_from_rfc3339(&operation.time).is_ok_and(|time| time <= before)
+            let time = DateTime::parse_from_rfc3339(&operation.time);
+            operation.summary || before.is_some_and(|before| time.is_ok_and(|time| time <= before))
         };
-        let old = operations.iter().take_while(is_old).count();
-        let (old, kept) = operations.split_at(old);
+        // A line that cannot be read may speak of anything.
+        let old = match unreadable {
+            0 => operations.iter().take_while(is_old).count(),
+            _ => 0,
+        };
+        let kept = operations.split_off(old);
+        let old = operations;
         let dropped = old.iter().filter(|operation| !operation.summary).count();
-        let Some(last) = old.last().filter(|_| dropped > 0 && !dry_run) else { return Ok(dropped) };
-        let needed: HashSet<_> =
-            kept.iter().flat_map(|operation| &operation.refs).map(|change| &change.name).collect();
+        let Some(last) = old.last().filter(|_| dropped > 0) else {
+            let all = old.into_iter().chain(kept).collect();
+            return Ok(Expiry { dropped: 0, refs: Vec::new(), operations: all });
+        };
+        // What is kept for one that stays is needed, whoever kept it first.
+        let mut needed: HashSet<RefName> = HashSet::new();
+        for operation in &kept {
+            needed.extend(operation.refs.iter().map(|change| change.name.clone()));
+            needed.extend(operation.snapshots().map(RefName::kept));
+        }
         let mut known: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for change in old.iter().flat_map(|operation| &operation.refs) {
             known.insert(change.name.clone(), change.after);
         }
-        // The refs go first: were the log shorter already, nobody would know that they can.
-        let mut gone = Vec::new();
+        let mut refs = Vec::new();
         for name in known.keys().filter(|name| name.is_kept() && !needed.contains(name)) {
             let before = self.ref_target(name)?;
-            gone.extend(before.map(|_| RefChange { name: name.clone(), before, after: None }));
+            refs.extend(before.map(|_| RefChange { name: name.clone(), before, after: None }));
         }
-        self.move_refs(&gone)?;
         known.retain(|name, after| after.is_some() && !name.is_kept());
-        let refs = known.into_iter().map(|(name, after)| RefChange { name, before: None, after });
+        let left = known.into_iter().map(|(name, after)| RefChange { name, before: None, after });
         let summary = Operation {
-            refs: refs.collect(),
+            refs: left.collect(),
             files: Vec::new(),
             undoes: None,
             summary: true,
             ..last.clone()
         };
+        let operations = [summary].into_iter().chain(kept).collect();
+        Ok(Expiry { dropped, refs, operations })
+    }
+
+    /// Drop what was planned. One line of the log stays for all that go.
+    pub fn expire(&self, _lock: &Lock<'_>, expiry: &Expiry) -> Result<()> {
+        if expiry.dropped == 0 {
+            return Ok(());
+        }
+        // The refs go first: were the log shorter already, nobody would know that they can.
+        self.move_refs(&expiry.refs)?;
+        let path = self.operations_path();
         let mut text = Vec::new();
-        for operation in [&summary].into_iter().chain(kept) {
-            let path = self.operations_path();
+        for operation in &expiry.operations {
             serde_json::to_writer(&mut text, operation)
-                .map_err(|error| Error::Io { path, source: error.into() })?;
+                .map_err(|error| Error::Io { path: path.clone(), source: error.into() })?;
             text.push(b'\n');
         }
-        let path = self.operations_path();
-        durable::write(&path, &text, durable::Existing::Replace).map_err(Error::io(&path))?;
-        Ok(dropped)
+        durable::write(&path, &text, durable::Existing::Replace).map_err(Error::io(&path))
     }
 
     fn operations_path(&self) -> PathBuf {

@@ -41,7 +41,10 @@ pub struct PackWriter {
 impl Store {
     /// Begin to write objects.
     pub fn pack_writer(&self) -> PackWriter {
-        let mut odb = self.odb.clone();
+        // Opened anew: whoever waited for the lock may have seen packs that are gone by now.
+        let objects = self.git_dir.join("objects");
+        let fresh = gix::odb::at(&objects, gix::hash::Kind::Sha1);
+        let mut odb = fresh.unwrap_or_else(|_| self.odb.clone());
         // A miss is the usual case here and must not make git look at the folder again each time. At worst an object
         // that another program packed meanwhile is written once more.
         odb.refresh_never();
@@ -147,7 +150,11 @@ impl PackWriter {
             temp.file().write_all(&index)?;
             temp.finish(&index_name, Existing::Replace)
         };
-        write_index().map_err(Error::io(&index_name))?;
+        if let Err(error) = write_index() {
+            // Without its index a pack is of no use, and takes room where there may be none.
+            let _ = std::fs::remove_file(&name);
+            return Err(Error::Io { path: index_name, source: error });
+        }
         durable::sync_dir(&self.dir).map_err(failed)?;
         Ok(Some(index_name))
     }

@@ -162,6 +162,12 @@ impl Store {
     }
 
     /// Deletion goes through git's library: a packed ref means rewriting `packed-refs`.
+    /// Where `HEAD` leads, if it names a commit and no branch.
+    pub fn detached_head(&self) -> Option<ObjectId> {
+        let text = fs::read(self.git_dir.join("HEAD")).ok()?;
+        ObjectId::from_hex(text.trim_ascii()).ok()
+    }
+
     fn delete_ref(&self, change: &RefChange) -> Result<()> {
         let what = || format!("deleting the ref {}", change.name);
         let expected = match change.before {
@@ -173,6 +179,10 @@ impl Store {
             name: FullName::try_from(change.name.as_str()).map_err(Error::git(what()))?,
             deref: false,
         };
+        // Only stvc writes there, and the caller has its lock: whoever locked it is dead.
+        if change.name.is_kept() {
+            let _ = fs::remove_file(lock_path(&self.git_dir.join(change.name.as_str())));
+        }
         let patience = gix::lock::acquire::Fail::AfterDurationWithBackoff(PATIENCE);
         let prepared = self
             .refs

@@ -240,7 +240,8 @@ impl<'a> Packer<'a> {
             None => None,
         };
         let in_volume = (data.len() as f32 * self.volume.ratio) as usize + MEMBER_BYTES;
-        let short = object.kind == Kind::Blob && data.len() <= MEMBER;
+        // Git takes no delta of less than four bytes, and nothing is shorter than nothing.
+        let short = object.kind == Kind::Blob && data.len() <= MEMBER && !data.is_empty();
         let depth = match delta {
             Some((compressed, size, base)) if !short || compressed.len() < in_volume => {
                 let depth = self.window[base].depth + 1;

@@ -11,7 +11,7 @@ use crate::damage::{Stored, calm, chat, message};
 const A: &str = "chats/Mira/a.jsonl";
 
 /// Run the program where no file may grow beyond this many blocks of 512 bytes. Ignored, the signal becomes an error.
-fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
+pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
     let script = format!("trap '' XFSZ; ulimit -f {blocks} || exit 99; exec \"$@\"");
     scripted(sandbox, &script, arguments)
 }

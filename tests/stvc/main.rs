@@ -23,6 +23,7 @@ mod forget;
 mod forks;
 mod format;
 mod full_disk;
+mod gc;
 mod git_agrees;
 mod graph;
 mod hostile;
