@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What to do when a file of that name is already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,22 @@ impl Drop for Temp {
     fn drop(&mut self) {
         // Gone already after a rename.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Temporary files of a process that was killed long ago. That it fails matters to nobody.
+pub fn clear_left_behind(dir: &Path) {
+    const LONG_AGO: Duration = Duration::from_secs(3600);
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let ours = name.to_str().is_some_and(|name| {
+            let number = name.strip_prefix(".stvc-").and_then(|name| name.strip_suffix(".tmp"));
+            number.is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+        });
+        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
+        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -186,7 +186,7 @@ impl Tree {
         }
         let bytes = match record.role {
             Role::Chat => self.rebuild_chat(reader, record.bytes, Trust::Nothing)?,
-            Role::Lorebook => self.rebuild_book(reader)?,
+            Role::Lorebook => self.rebuild_book(reader, record.bytes)?,
             Role::Group => {
                 reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
             }
@@ -221,16 +221,20 @@ impl Tree {
         Ok(chat)
     }
 
-    fn rebuild_book(&self, reader: &Reader) -> Result<Vec<u8>> {
+    fn rebuild_book(&self, reader: &Reader, length: u64) -> Result<Vec<u8>> {
         let stored = self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
         let book = reader.blob(stored.book)?;
         if stored.entries.is_empty() {
             return Ok(book);
         }
         let mut failed = None;
+        // A book that names one large entry very often must not take all memory.
+        let mut room = length;
         let filled = st::fill(&book, |key| {
             let id = stored.entries.get(&entry_file(key))?;
-            reader.blob(*id).map_err(|error| failed = Some(error)).ok()
+            let entry = reader.blob(*id).map_err(|error| failed = Some(error)).ok()?;
+            room = room.checked_sub(entry.len() as u64)?;
+            Some(entry)
         });
         match (filled, failed) {
             (_, Some(error)) => Err(error.into()),

@@ -1,6 +1,7 @@
 //! What a snapshot is: the manifest, the tree it is stored as, the commit that names it, and how two of them differ.
 //! Values in, values out: nothing here touches the library's files or moves a ref.
 
+pub mod backup;
 mod checkpoint;
 mod content;
 pub mod diff;
@@ -11,8 +12,10 @@ mod known;
 pub mod lineage;
 mod manifest;
 mod materialise;
+pub mod merge;
 mod placing;
 pub mod reconstruct;
+mod same_entry;
 mod snapshot;
 mod state;
 mod verify;
@@ -26,7 +29,7 @@ pub use history::History;
 pub use known::Folders;
 pub use manifest::{FileRecord, Manifest, Role};
 pub use materialise::{Contents, MaterialFile, StoredBook, Tree, first_message, read_manifest};
-pub use placing::{Reach, all_objects};
+pub use placing::{Reach, all_objects, objects_of};
 pub use snapshot::{Kind, NewSnapshot, Snapshot, SnapshotId, branch, moved, with_fork};
 pub use state::{BookState, FileState, Parts, State};
 pub use verify::Verifier;

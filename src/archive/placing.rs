@@ -33,6 +33,12 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
         let logged = moved.copied().chain(operation.snapshots()).chain(operation.blobs());
         tips.extend(logged.filter(|id| reader.exists(*id)));
     }
+    objects_of(store, tips)
+}
+
+/// Every object that these lead to, in the same order.
+pub fn objects_of(store: &Store, mut tips: Vec<ObjectId>) -> Result<Vec<Placed>> {
+    let reader = store.reader();
     let mut walk = Walk {
         reader: store.reader(),
         seen: HashSet::new(),
@@ -68,7 +74,7 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
     Ok(found.into_iter().map(|(_, object)| object).collect())
 }
 
-/// All commits, oldest first, each with the number of the family of timelines that it belongs to: those that come from one first snapshot.
+/// All commits that `open` lead to, oldest first, each with the number of the family of timelines that it belongs to: those that come from one first snapshot.
 fn commits(reader: &Reader, mut open: Vec<ObjectId>) -> Result<Vec<(ObjectId, u32)>> {
     let mut known = HashMap::new();
     while let Some(id) = open.pop() {

@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// Where the snapshots are kept; <user's folder>/.stvc if not given
+    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup file can be looked at, too
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
@@ -40,8 +40,23 @@ pub struct Args {
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 
+    #[command(flatten)]
+    pub secret: Secret,
+
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Where the passphrase of an encrypted backup comes from. Never from the command line itself, which others can see.
+#[derive(Debug, clap::Args)]
+pub struct Secret {
+    /// For encrypted backups: the passphrase is the first line of this file
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
+
+    /// For encrypted backups: the passphrase is the first line that this command prints
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "COMMAND", conflicts_with = "passphrase_file")]
+    pub passphrase_command: Option<String>,
 }
 
 /// When to use colours.
@@ -73,15 +88,19 @@ pub enum Command {
     Search(Search),
     /// Bring a snapshot's files back
     Restore(Restore),
+    /// Merge the lorebook of one timeline into that of another, entry by entry and field by field
+    Merge(Merge),
     /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
     Reconstruct(Reconstruct),
-    /// Check that the store is sound: read every object, rebuild every snapshot
-    Check,
+    /// Check that the store, or a backup, is sound: read every object, rebuild every snapshot
+    Check(Check),
     /// Check that your chats and lorebooks are sound, one by one and together, and repair what can be repaired
     Doctor(Doctor),
     /// Give a snapshot a name, or list the names
     Tag(Tag),
-    /// Take in SillyTavern's own backups as snapshots of the chats they are of
+    /// Copy all snapshots, or those of some timelines, into one file elsewhere
+    Backup(Backup),
+    /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
     Import(Import),
     /// Show what the store holds and saves: the share of each timeline, the largest messages
     Stats,
@@ -110,10 +129,12 @@ impl Command {
             Command::Diff(_) => "diff",
             Command::Search(_) => "search",
             Command::Restore(_) => "restore",
+            Command::Merge(_) => "merge",
             Command::Reconstruct(_) => "reconstruct",
-            Command::Check => "check",
+            Command::Check(_) => "check",
             Command::Doctor(_) => "doctor",
             Command::Tag(_) => "tag",
+            Command::Backup(_) => "backup",
             Command::Import(_) => "import",
             Command::Stats => "stats",
             Command::Forget(_) => "forget",
@@ -121,6 +142,23 @@ impl Command {
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
             Command::Demo => "demo",
+        }
+    }
+
+    /// Whether it changes nothing in the store, and so can be asked of a backup.
+    pub fn only_looks(&self) -> bool {
+        match self {
+            Command::Status
+            | Command::Timelines(_)
+            | Command::Log(_)
+            | Command::Show(_)
+            | Command::Diff(_)
+            | Command::Search(_)
+            | Command::Check(_)
+            | Command::Stats => true,
+            Command::Restore(restore) => restore.to.is_some(),
+            Command::Tag(tag) => tag.snapshot.is_none() && !tag.delete,
+            _ => false,
         }
     }
 }
@@ -293,8 +331,12 @@ fn not_blank(text: &str) -> Result<String, &'static str> {
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Restore {
     /// The snapshot
-    #[arg(value_name = "SNAPSHOT")]
-    pub snapshot: String,
+    #[arg(value_name = "SNAPSHOT", required_unless_present = "all")]
+    pub snapshot: Option<String>,
+
+    /// Every timeline, its newest snapshot: what is missing in the library comes back
+    #[arg(long, conflicts_with_all = ["snapshot", "name", "at", "to", "only", "clear_queue", "trim_queue"])]
+    pub all: bool,
 
     /// As a chat of its own under this name, with a lorebook of its own: no other timeline is touched
     #[arg(long = "as", value_name = "NAME", conflicts_with_all = ["to", "overwrite", "only"])]
@@ -328,6 +370,38 @@ pub struct Restore {
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = MERGE_HELP)]
+pub struct Merge {
+    /// The timeline whose lorebook is changed
+    #[arg(value_name = "A")]
+    pub into: String,
+
+    /// The timeline or snapshot whose lorebook is merged into it; its own file stays as it is
+    #[arg(value_name = "B")]
+    pub from: String,
+
+    /// Where both changed one value differently, keep that of A
+    #[arg(long)]
+    pub ours: bool,
+
+    /// Where both changed one value differently, take that of B
+    #[arg(long, conflicts_with = "ours")]
+    pub theirs: bool,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    pub yes: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const MERGE_HELP: &str = "What would change is always shown first. Entries are the same by what they say, not by their UID alone; a new one whose UID is taken gets the \
+                          lowest free one. Both lorebooks are held against the snapshot from which both timelines come: what only one side changed is taken, also that an \
+                          entry was removed. An entry that one side removed and the other edited stays. Without --ours or --theirs, conflicts are listed and nothing is changed.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECONSTRUCT_HELP)]
@@ -495,9 +569,44 @@ pub struct Operations {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Check {
+    /// A backup; the store if not given
+    #[arg(value_name = "FILE")]
+    pub source: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = BACKUP_HELP)]
+pub struct Backup {
+    /// Where to: a file that ends in .stvc, or - for standard output
+    #[arg(value_name = "DEST", required_unless_present = "last")]
+    pub destination: Option<String>,
+
+    /// Only these timelines, with the history they come from and their tags; everything if none is named
+    #[arg(value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Encrypt it with a passphrase, which is asked for on the terminal if neither --passphrase-file nor --passphrase-command is given
+    #[arg(long)]
+    pub encrypt: bool,
+
+    /// Also in the place of a backup that holds snapshots which this one does not
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Only tell when the last backups were taken, all or the one at DEST, and what came since
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite"])]
+    pub last: bool,
+}
+
+const BACKUP_HELP: &str = "The file is read back and every object in it hashed before it gets its name; on standard output it cannot be, so check it where it went: `stvc check FILE`. \
+                           It holds all branches and tags and what they lead to, not what only `undo` needs. \
+                           Everything comes back with `stvc import FILE && stvc restore --all`, also into an empty folder (--data).";
+
+#[derive(Debug, clap::Args)]
 pub struct Import {
-    /// A folder of backups; SillyTavern's own backups/ if not given
-    #[arg(value_name = "DIR")]
+    /// A backup, or a folder of SillyTavern's backups; SillyTavern's own backups/ if not given
+    #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 
     /// Only show what would be done

@@ -6,6 +6,7 @@ use super::REFUSED;
 use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, shell, short};
+use crate::archive::backup::BackupError;
 use crate::ops::Error;
 use crate::{archive, st, store};
 
@@ -61,18 +62,25 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
     exit
 }
 
-fn exit_code(error: &Error) -> u8 {
+pub(super) fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Refused { .. }
         | Error::NameTaken { .. }
         | Error::NameStored { .. }
         | Error::KeepsNothing
+        | Error::Conflicts { .. }
+        | Error::Unmergeable { .. }
         | Error::InTheWay { .. }
         | Error::NotEmpty { .. }
+        | Error::BackupInTheWay { .. }
         | Error::ChangedSince { .. } => REFUSED,
         Error::NeedsOneTimeline { .. }
         | Error::BadTag { .. }
         | Error::BadChatName { .. }
+        | Error::NotNewest { .. }
+        | Error::UnknownDestination { .. }
+        | Error::BadOutput { .. }
+        | Error::BackupIsNoStore { .. }
         | Error::NoPolicy => USAGE,
         Error::Store(error) | Error::Archive(archive::Error::Store(error)) => match error {
             store::Error::NoStore { .. } => NO_STORE,
@@ -119,6 +127,33 @@ fn hint(error: &Error) -> Option<String> {
         Error::BrokenHistory { .. } => {
             "`stvc check` lists all that is damaged. Nothing was changed".into()
         }
+        Error::Backup { source, .. } => return backup_hint(source),
+        Error::BackupInTheWay { why, .. } if why.contains("no backup") => {
+            "choose another name. Nothing was changed".into()
+        }
+        Error::BackupInTheWay { .. } => {
+            "choose another name, or `--overwrite` if that backup may go. Nothing was changed".into()
+        }
+        Error::BackupIsNoStore { .. } => {
+            "take it in: `stvc import FILE`; log, show, diff, search, timelines, stats, check and `restore … --to DIR` work on the file itself".into()
+        }
+        Error::UnknownDestination { .. } => "such as `stvc backup /media/stick/chats.stvc`".into(),
+        Error::BadOutput { .. } => "`stvc backup - | …`, or name a file".into(),
+        Error::NoPassphrase { .. } => {
+            "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
+        }
+        Error::Conflicts { into, from, .. } => {
+            format!("{}. Nothing was changed", super::merge::ways(into, from))
+        }
+        Error::Unmergeable { .. } => {
+            "mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`. Nothing was changed".into()
+        }
+        Error::NotNewest { timeline, .. } => {
+            format!("name the timeline: its lorebook as it is now is merged into. To go back first: `stvc restore`. Nothing was changed in {timeline}")
+        }
+        Error::NoLorebook { .. } => {
+            "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones".into()
+        }
         Error::Unfinished { .. } => {
             "what was written before it is in the operation log: `stvc undo` takes it back".into()
         }
@@ -161,6 +196,25 @@ fn hint(error: &Error) -> Option<String> {
         }
         Error::Archive(archive::Error::Incomplete { .. } | archive::Error::Differs { .. }) => {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()
+        }
+        _ => return None,
+    })
+}
+
+fn backup_hint(error: &BackupError) -> Option<String> {
+    Some(match error {
+        BackupError::Foreign => "a backup is what `stvc backup` wrote. Nothing was changed".into(),
+        BackupError::Newer { .. } => {
+            "a newer stvc wrote this; get that version. Nothing was changed".into()
+        }
+        BackupError::Encrypted | BackupError::WrongPassphrase => {
+            "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`. Nothing was changed".into()
+        }
+        BackupError::Damaged { .. } | BackupError::Hostile { .. } => {
+            "nothing of it was taken in, and nothing was changed; use another backup".into()
+        }
+        BackupError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
+            "the disk is full; make room and try again. Nothing was changed".into()
         }
         _ => return None,
     })

@@ -5,11 +5,23 @@ use serde_json::json;
 use super::args;
 use super::json::ImportLine;
 use super::output::{LOOK, Out, paint};
+use super::take_in;
 use super::words::{clean, count, name, size};
 use crate::ops::import::{Options, Outcome, Report};
 use crate::ops::{self, Workspace};
 
-pub fn run(args: &args::Import, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(
+    args: &args::Import,
+    secret: &args::Secret,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> ops::Result<u8> {
+    // SillyTavern's backups are a folder; whatever is a file must be one of ours.
+    if let Some(source) = args.source.as_ref().filter(|source| {
+        source.is_file() || source.extension().is_some_and(|ending| ending == "stvc")
+    }) {
+        return take_in::run(source, args.dry_run, secret, workspace, out);
+    }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };
     let report = ops::import::import(workspace, &options, &mut out.progress())?;
     if report.taken_first > 0 {

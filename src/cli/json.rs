@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::words::rfc3339;
 use crate::archive::reconstruct::EntryOrigin;
 use crate::archive::{CheckpointState, FileRecord, Snapshot};
+use crate::ops::backup::last::Since;
+use crate::ops::backup::{file, take_in};
 use crate::ops::doctor::Repair;
 use crate::ops::files::{Action, FileAction};
 use crate::ops::import::{Entry, Outcome};
@@ -403,6 +405,90 @@ impl<'a> From<&'a Entry> for ImportLine<'a> {
             messages: entry.messages,
             bytes: entry.bytes,
             message,
+        }
+    }
+}
+
+/// A copy of the store elsewhere.
+#[derive(Serialize)]
+pub struct CopyLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    kind: &'a str,
+    destination: String,
+    taken: &'a str,
+    whole: bool,
+    encrypted: bool,
+    bytes: Option<u64>,
+    /// How far the store has moved since.
+    snapshots_since: usize,
+    timelines_since: usize,
+}
+
+impl<'a> From<&'a file::Report> for CopyLine<'a> {
+    fn from(report: &'a file::Report) -> Self {
+        let path = report.path.as_ref().map(|path| path.display().to_string());
+        Self {
+            kind_of_line: "copy",
+            kind: "file",
+            destination: path.unwrap_or_else(|| "-".into()),
+            taken: &report.header.taken,
+            whole: report.header.whole,
+            encrypted: report.encrypted,
+            bytes: Some(report.bytes),
+            snapshots_since: 0,
+            timelines_since: 0,
+        }
+    }
+}
+
+impl<'a> From<&'a Since> for CopyLine<'a> {
+    fn from(since: &'a Since) -> Self {
+        let taken = &since.taken;
+        Self {
+            kind_of_line: "copy",
+            kind: &taken.kind,
+            destination: taken.destination.clone(),
+            taken: &taken.taken,
+            whole: taken.whole,
+            encrypted: taken.encrypted,
+            bytes: taken.bytes,
+            snapshots_since: since.snapshots,
+            timelines_since: since.timelines,
+        }
+    }
+}
+
+/// A timeline of a backup that was taken in.
+#[derive(Serialize)]
+pub struct TakenInLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    timeline: &'a str,
+    outcome: &'static str,
+    /// What it is called here.
+    name: &'a str,
+    head: String,
+    messages: u64,
+    snapshots: usize,
+}
+
+impl<'a> From<&'a take_in::Entry> for TakenInLine<'a> {
+    fn from(entry: &'a take_in::Entry) -> Self {
+        let (outcome, name) = match &entry.outcome {
+            take_in::Outcome::New => ("new", &entry.timeline),
+            take_in::Outcome::Forward => ("forward", &entry.timeline),
+            take_in::Outcome::Known => ("known", &entry.timeline),
+            take_in::Outcome::Beside(name) => ("beside", name),
+        };
+        Self {
+            kind_of_line: "taken_in",
+            timeline: entry.timeline.as_str(),
+            outcome,
+            name: name.as_str(),
+            head: entry.head.id.to_string(),
+            messages: entry.head.messages,
+            snapshots: entry.snapshots,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: arguments in, words out, and no logic of its own.
 
 mod args;
+mod backup;
 mod check;
 mod demo;
 mod diff;
@@ -13,18 +14,22 @@ mod import;
 mod init;
 mod json;
 mod log;
+mod merge;
 mod operations;
 mod output;
+mod passphrase;
 mod progress;
 mod reconstruct;
 mod reference;
 mod restore;
+mod restore_all;
 mod sample;
 mod search;
 mod show;
 mod snapshot;
 mod stats;
 mod tag;
+mod take_in;
 mod timelines;
 mod tree;
 mod undo;
@@ -75,13 +80,35 @@ fn run(arguments: &[OsString]) -> u8 {
     let mut out = Out::new(&args);
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
-    let outcome = dispatch(&args.command, &workspace, &mut out);
+    let outcome = on_backup(&args, &workspace, &mut out);
     let code = outcome.unwrap_or_else(|problem| error::report(&problem, name, &mut out));
     out.finish(code)
 }
 
-fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
-    match command {
+/// A command on a backup works on a store that is unpacked for it and gone afterwards.
+fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
+    let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
+    if crate::ops::backup::is_encrypted(path).is_none() {
+        return dispatch(args, workspace, out);
+    }
+    if !args.command.only_looks() {
+        return Err(crate::ops::Error::BackupIsNoStore { path: path.to_owned() });
+    }
+    let passphrase = passphrase::for_reading(&args.secret, path)?;
+    let unpacked = crate::ops::backup::unpack(
+        workspace,
+        path,
+        passphrase.as_ref(),
+        &std::env::temp_dir(),
+        &mut out.progress(),
+    )?;
+    let store = Some(unpacked.store.path().to_owned());
+    dispatch(args, &Workspace { store, ..workspace.clone() }, out)
+}
+
+fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
+    let secret = &args.secret;
+    match &args.command {
         Command::Init => init::run(workspace, out),
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
         Command::Status => timelines::status(workspace, out),
@@ -91,11 +118,13 @@ fn dispatch(command: &Command, workspace: &Workspace, out: &mut Out) -> crate::o
         Command::Diff(args) => diff::run(args, workspace, out),
         Command::Search(args) => search::run(args, workspace, out),
         Command::Restore(args) => restore::run(args, workspace, out),
+        Command::Merge(args) => merge::run(args, workspace, out),
         Command::Reconstruct(args) => reconstruct::run(args, workspace, out),
-        Command::Check => check::run(workspace, out),
+        Command::Check(args) => check::run(args, secret, workspace, out),
         Command::Doctor(args) => doctor::run(args, workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
-        Command::Import(args) => import::run(args, workspace, out),
+        Command::Backup(args) => backup::run(args, secret, workspace, out),
+        Command::Import(args) => import::run(args, secret, workspace, out),
         Command::Stats => stats::run(workspace, out),
         Command::Forget(args) => forget::run(args, workspace, out),
         Command::Gc(args) => gc::run(args, workspace, out),

@@ -154,6 +154,13 @@ impl Out {
         }
     }
 
+    /// One line that tells how it went, where standard output is taken.
+    pub fn note(&mut self, text: &str) {
+        if !self.quiet && !self.json {
+            self.error_line(text);
+        }
+    }
+
     /// One line on standard error.
     pub fn error_line(&mut self, text: &str) {
         let _ = writeln!(anstream::AutoStream::new(io::stderr(), self.color), "{text}");

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::args::{self, Only};
 use super::json::{EntryLine, FileLine, RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
+use super::restore_all;
 use super::words::{age, clean, count, date, name, recap, short, size};
 use crate::archive::Role;
 use crate::ops::files::Action;
@@ -11,8 +12,11 @@ use crate::ops::time_true::{BookSource, Origin};
 use crate::ops::{self, Workspace};
 
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let Some(snapshot) = args.snapshot.clone() else {
+        return restore_all::run(args, workspace, out);
+    };
     let options = Options {
-        snapshot: args.snapshot.clone(),
+        snapshot,
         name: args.name.clone(),
         at: args.at,
         to: args.to.clone(),
@@ -59,7 +63,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
     Ok(super::DONE)
 }
 
-fn files(report: &Report, out: &mut Out) {
+pub fn files(report: &Report, out: &mut Out) {
     for file in &report.files {
         out.object(&FileLine::from(file));
         let (style, verb) = match (file.action, report.dry_run) {

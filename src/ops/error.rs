@@ -114,6 +114,78 @@ pub enum Error {
         /// The part.
         part: &'static str,
     },
+    /// A backup could not be written, or is not believed.
+    #[error("{}: {source}", path.display())]
+    Backup {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong.
+        source: archive::backup::BackupError,
+    },
+    /// A file is there that a backup must not replace.
+    #[error("{} is there already: {why}", path.display())]
+    BackupInTheWay {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        why: &'static str,
+    },
+    /// It is not known how to back up to there.
+    #[error("{destination:?} is no place for a backup: it must end in .stvc, or be -")]
+    UnknownDestination {
+        /// What was asked for.
+        destination: String,
+    },
+    /// Standard output cannot take a backup and words, nor a terminal a backup.
+    #[error("a backup cannot be written to {what}")]
+    BadOutput {
+        /// What it is.
+        what: &'static str,
+    },
+    /// There is no passphrase.
+    #[error("no passphrase: {why}")]
+    NoPassphrase {
+        /// Why not.
+        why: String,
+    },
+    /// A backup can be looked at, not written to.
+    #[error("{} is a backup, not a store", path.display())]
+    BackupIsNoStore {
+        /// The backup.
+        path: PathBuf,
+    },
+    /// A timeline has no lorebook to merge.
+    #[error("{timeline} has no lorebook")]
+    NoLorebook {
+        /// The timeline.
+        timeline: String,
+    },
+    /// Only the lorebook as it is now can be merged into.
+    #[error("{name:?} is an older state of {timeline}")]
+    NotNewest {
+        /// What was asked for.
+        name: String,
+        /// The timeline.
+        timeline: String,
+    },
+    /// A lorebook is not one that can be merged.
+    #[error("{book} cannot be merged: {why}")]
+    Unmergeable {
+        /// The file.
+        book: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Both lorebooks changed the same values differently; nothing was changed.
+    #[error("{}", if *count == 1 { "1 conflict is not settled".to_owned() } else { format!("{count} conflicts are not settled") })]
+    Conflicts {
+        /// How many.
+        count: usize,
+        /// The timeline that was to be changed.
+        into: String,
+        /// The other one.
+        from: String,
+    },
     /// `forget` was told nothing, and nor is the store's configuration.
     #[error("it is not said what to keep")]
     NoPolicy,

@@ -3,6 +3,7 @@
 //! Every verb is `fn verb(&Workspace, &Options, &mut dyn Monitor) -> Result<Report>`; a report is data, and the front end
 //! finds the words. What is wrong with the user's data is a finding in the report; an error is "could not do it".
 
+pub mod backup;
 mod book_name;
 mod cache;
 pub mod check;
@@ -16,6 +17,7 @@ pub mod import;
 pub mod init;
 mod lineage;
 pub mod log;
+pub mod merge;
 mod needle;
 pub mod operations;
 mod owners;
@@ -23,6 +25,7 @@ pub mod reconstruct;
 mod resolve;
 pub mod restore;
 pub mod retention;
+mod safety;
 pub mod search;
 mod session;
 pub mod show;

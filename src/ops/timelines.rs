@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cache::Cache;
 use super::owners::Owners;
-use super::{Result, Workspace, survey};
+use super::{Result, Workspace, backup, survey};
 use crate::archive::{History, Snapshot};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
@@ -128,6 +128,9 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         monitor.advance(1);
     }
     save_cache(store.as_ref(), cache);
+    let overdue =
+        store.as_ref().and_then(|store| backup::last::overdue(workspace, store, &history));
+    findings.extend(overdue);
     Ok(Report { timelines: list, findings, has_store: store.is_some() })
 }
 

@@ -45,6 +45,21 @@ impl Workspace {
         })
     }
 
+    /// The same for bringing everything back, which may be into a folder with nothing in it; then also that folder.
+    pub(super) fn for_recovery(&self) -> (Self, Option<PathBuf>) {
+        let empty = |dir: &PathBuf| {
+            let mut entries = std::fs::read_dir(dir).ok()?.flatten();
+            entries.all(|entry| entry.file_name() == ".stvc").then(|| dir.clone())
+        };
+        if let (Place::At(dir), Err(_)) = (&self.library, self.library())
+            && let Some(dir) = empty(dir)
+        {
+            let store = self.store.clone().unwrap_or_else(|| dir.join(".stvc"));
+            return (Self { store: Some(store), ..self.clone() }, Some(dir));
+        }
+        (self.clone(), None)
+    }
+
     /// Where the store is or will be.
     pub fn store_path(&self) -> Result<PathBuf> {
         match &self.store {

@@ -23,6 +23,7 @@ pub const CATALOGUE: &[(&str, &[Rule])] = &[
     ("What ST-Auto-Recap keeps", AUTO_RECAP),
     ("Checkpoints", CHECKPOINTS),
     ("Restored states", RESTORED),
+    ("Merged lorebooks", MERGED),
     ("The library as a whole", LIBRARY),
     ("The store", STORE),
 ];
@@ -382,9 +383,33 @@ const RESTORED: &[Rule] = &[
     Rule {
         code: "reload-sillytavern",
         levels: &[Info],
-        from: "`restore`, `undo`, `doctor --fix`",
+        from: "`restore`, `undo`, `doctor --fix`, `merge`",
         meaning: "files were written that SillyTavern may have in memory, and it writes back what it has",
         remedy: "if it is running, reload its page before you go on",
+    },
+];
+
+const MERGED: &[Rule] = &[
+    Rule {
+        code: "merge-no-base",
+        levels: &[Info],
+        from: "`merge`",
+        meaning: "no snapshot is known from which both lorebooks come, so it cannot be told who changed what: nothing is removed, and differences are conflicts",
+        remedy: "settle the conflicts with `--ours` or `--theirs`, or by hand in SillyTavern",
+    },
+    Rule {
+        code: "merge-queue-left",
+        levels: &[Info],
+        from: "`merge`",
+        meaning: "work waits in the queue of the other lorebook; a queue belongs to its chat and is not merged",
+        remedy: "let ST-Auto-Recap finish it in the other chat, then merge again",
+    },
+    Rule {
+        code: "merge-registry",
+        levels: &[Warning],
+        from: "`merge`",
+        meaning: "a registry lists entries by UIDs that are others in the merged lorebook, in a notation that is not changed",
+        remedy: "look at the entry, and correct its UIDs",
     },
 ];
 
@@ -392,7 +417,7 @@ const LIBRARY: &[Rule] = &[
     Rule {
         code: "lorebook-shared",
         levels: &[Warning],
-        from: "`doctor`, `restore`",
+        from: "`doctor`, `restore`, `merge`",
         meaning: "several chats use one lorebook, and what changes in one changes in all",
         remedy: "`stvc doctor --fix` gives each fork a copy of its own",
     },
@@ -434,6 +459,27 @@ const LIBRARY: &[Rule] = &[
 ];
 
 const STORE: &[Rule] = &[
+    Rule {
+        code: "backup-old",
+        levels: &[Info],
+        from: "`status`",
+        meaning: "the last backup is older than two weeks, and the store has moved on; who never made one is not told",
+        remedy: "`stvc backup FILE.stvc`",
+    },
+    Rule {
+        code: "backup-not-noted",
+        levels: &[Warning],
+        from: "`backup`",
+        meaning: "the backup is there and sound, but the store could not be told of it",
+        remedy: "nothing; `stvc backup --last` does not know of this one",
+    },
+    Rule {
+        code: "lorebook-newer",
+        levels: &[Warning],
+        from: "`restore --all`",
+        meaning: "two timelines have different states of one lorebook; that of the newer snapshot was written",
+        remedy: "`stvc restore NAME --as OTHER` brings the other chat back with a lorebook of its own",
+    },
     Rule {
         code: "packs-not-joined",
         levels: &[Info],

@@ -7,7 +7,6 @@ use crate::durable::{self, Existing, Temp};
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 /// Write a file of the library at `root`, which must exist; folders below it are made. `former` is what the file holds, if it is there: a
 /// file that somebody saved since it was looked at is not overwritten.
@@ -19,7 +18,7 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], former: Option<&[u8]
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
     durable::create_dir_all(dir).map_err(Error::io(dir))?;
-    clear_left_behind(dir);
+    durable::clear_left_behind(dir);
     let mut temp = Temp::beside(&full).map_err(Error::io(&full))?;
     io::Write::write_all(temp.file(), bytes).map_err(Error::io(&full))?;
     temp.file().sync_all().map_err(Error::io(&full))?;
@@ -40,22 +39,6 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], former: Option<&[u8]
         Ok(())
     } else {
         Err(Error::WrittenDiffers { path: full })
-    }
-}
-
-/// Temporary files of a process that was killed long ago. That it fails matters to nobody.
-fn clear_left_behind(dir: &Path) {
-    const LONG_AGO: Duration = Duration::from_secs(3600);
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let ours = name.to_str().is_some_and(|name| {
-            let number = name.strip_prefix(".stvc-").and_then(|name| name.strip_suffix(".tmp"));
-            number.is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
-        });
-        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
-            let _ = fs::remove_file(entry.path());
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! ([`pack`]); then the operation is written to the log and synced ([`operations`]); only then do refs move ([`refs`]).
 //! Whoever takes the lock from a dead holder finishes the moves that the log promises ([`lock`]).
 
+mod adopt;
 pub mod commit;
 mod delta;
 mod delta_pack;
@@ -36,7 +37,7 @@ pub use gc::Collected;
 pub use gix::ObjectId;
 pub use gix::objs::Kind;
 pub use lock::Lock;
-pub use objects::{Reader, Readers};
+pub use objects::{Reader, Readers, hash};
 pub use open::{CONTENT_TRAILER, Format};
 pub use operations::{Effect, Expiry, FileChange, Kept, Operation};
 pub use pack::PackWriter;

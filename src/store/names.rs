@@ -13,6 +13,12 @@ pub fn tree_segment(name: &[u8]) -> String {
     shorten(encode(name, |c| TREE_FORBIDS.contains(c)), name)
 }
 
+/// Whether a name in a tree is one that [`tree_segment`] can give: safe on every system, and nothing to git.
+pub fn is_tree_segment(name: &str) -> bool {
+    let same = encode(name.as_bytes(), |c| c != '%' && TREE_FORBIDS.contains(c)) == name;
+    same && !name.is_empty() && name.len() <= LONGEST
+}
+
 /// One component of a ref's name for `name`.
 pub fn ref_segment(name: &str) -> String {
     shorten(ref_segment_unshortened(name), name.as_bytes())

@@ -210,7 +210,7 @@ pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
 }
 
 /// The id of an object. Fails only on bytes made to collide.
-pub(super) fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
+pub fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
     gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data)
         .map_err(Error::git("hashing an object"))
 }

@@ -168,7 +168,7 @@ impl PackWriter {
         Ok(())
     }
 
-    fn has(&self, id: ObjectId, kind: Kind) -> bool {
+    pub(super) fn has(&self, id: ObjectId, kind: Kind) -> bool {
         let stored =
             |id| if self.distrust { self.known.is_sound(id, kind) } else { self.known.exists(id) };
         self.added.contains(&id) || stored(id)

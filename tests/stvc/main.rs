@@ -6,6 +6,7 @@
 mod common;
 mod recap_library;
 
+mod backup;
 mod bad_input;
 mod checkpoints;
 mod commands;
@@ -31,6 +32,7 @@ mod import;
 mod json;
 mod layers;
 mod lineage;
+mod merge;
 mod model;
 mod odd;
 mod parallel;

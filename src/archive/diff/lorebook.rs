@@ -5,13 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::pairing::Bag;
 use super::value::{Field, Rules, fields, members, same, side_by_side};
 use super::{Change, ChangeKind, Location, Part, Place, Root, rewritten, value_change, whole};
-use crate::st::{self, Key, Raw};
-
-/// Contents that have at least this share of their words in common are one content, edited.
-const ALIKE: f32 = 0.3;
+use crate::archive::same_entry::{Entries, pairs};
+use crate::st::{Key, Raw};
 
 /// Everything that changed: entries by key, then the book's other values.
 pub(super) fn lorebook<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>) -> Vec<Change<'a>> {
@@ -45,73 +42,30 @@ pub(super) fn lorebook<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>) ->
     changes
 }
 
-/// What a person knows an entry by.
-struct Face {
-    title: String,
-    content: String,
-    keys: HashSet<String>,
-}
-
-impl Face {
-    fn of(entry: Raw<'_>) -> Self {
-        let keys = entry.get("key").and_then(|keys| keys.items()).unwrap_or_default();
-        let keys = keys.iter().filter_map(|key| key.string()).map(|key| key.to_lowercase());
-        Self {
-            title: st::entry_comment(entry).unwrap_or_default().trim().to_owned(),
-            content: entry.get("content").and_then(|text| text.string()).unwrap_or_default(),
-            keys: keys.collect(),
-        }
-    }
-
-    fn is_blank(&self) -> bool {
-        self.title.is_empty() && self.content.trim().is_empty()
-    }
-
-    /// Whether this became `other` by editing.
-    fn is_like(&self, other: &Face) -> bool {
-        let alike = |a: &str, b: &str, least| Bag::of(a).likeness(&Bag::of(b)) >= least;
-        self.is_blank()
-            || (!self.title.is_empty() && self.title == other.title)
-            || self.content == other.content
-            || alike(&self.title, &other.title, 0.5)
-            || alike(&self.content, &other.content, ALIKE)
-            || (self.title == other.title && !self.keys.is_disjoint(&other.keys))
-    }
-}
-
-type Entries<'a> = [(Key, Raw<'a>)];
-
 fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
-    let (old, new) = (old.to_vec(), new.to_vec());
-    let rows = side_by_side(&old, &new);
-    let mut changes = Vec::new();
-    // Keys under which something went, and keys under which something came.
-    let (mut gone, mut come) = (Vec::new(), Vec::new());
-    for (key, before, after) in rows {
-        match (before, after) {
-            (Some(before), Some(after)) if before == after => {}
-            (Some(before), Some(after)) if Face::of(before).is_like(&Face::of(after)) => {
-                changes.push(edited(key, key, before, after));
-            }
-            _ => {
-                gone.extend(before.map(|entry| (key, entry)));
-                come.extend(after.map(|entry| (key, entry)));
-            }
+    let (mut changes, mut moves) = (Vec::new(), Vec::new());
+    let (mut left, mut arrived) = (HashSet::new(), HashSet::new());
+    for (n, to) in pairs(old, new) {
+        let ((from, before), (key, after)) = (&old[n], &new[to]);
+        left.insert(from);
+        arrived.insert(key);
+        if from != key {
+            let mut change = edited(from, key, *before, *after);
+            change.kinds.retain(|kind| *kind != ChangeKind::Rewritten);
+            change.kinds.insert(0, ChangeKind::Moved);
+            moves.push(change);
+        } else if before != after {
+            changes.push(edited(key, key, *before, *after));
         }
     }
-    let moves = moves(&gone, &come);
-    let (left, arrived): (HashSet<&Key>, HashSet<&Key>) =
-        moves.iter().map(|(from, to, ..)| (*from, *to)).unzip();
-    changes.extend(moves.iter().map(|(from, to, before, after)| {
-        let mut change = edited(from, to, *before, *after);
-        change.kinds.retain(|kind| *kind != ChangeKind::Rewritten);
-        change.kinds.insert(0, ChangeKind::Moved);
-        change
-    }));
-    gone.retain(|(key, _)| !left.contains(key));
-    come.retain(|(key, _)| !arrived.contains(key));
-    let came: HashMap<&Key, Raw<'a>> = come.iter().copied().collect();
-    let went: HashSet<&Key> = gone.iter().map(|(key, _)| *key).collect();
+    changes.append(&mut moves);
+    let without = |book: &'_ Entries<'a>, taken: &HashSet<&Key>| -> Vec<(Key, Raw<'a>)> {
+        book.iter().filter(|(key, _)| !taken.contains(key)).cloned().collect()
+    };
+    // Keys under which something went, and keys under which something came.
+    let (gone, come) = (without(old, &left), without(new, &arrived));
+    let came: HashMap<&Key, Raw<'a>> = come.iter().map(|(key, entry)| (key, *entry)).collect();
+    let went: HashSet<&Key> = gone.iter().map(|(key, _)| key).collect();
     let plain = |kind, key: &Key, before: Option<Raw<'a>>, after: Option<Raw<'a>>| Change {
         part: Part::Lorebook,
         kinds: vec![kind],
@@ -137,45 +91,6 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
         _ => (u64::MAX, String::new()),
     });
     changes
-}
-
-type Moves<'k, 'a> = Vec<(&'k Key, &'k Key, Raw<'a>, Raw<'a>)>;
-
-/// The same content under another key: first with the same title, then with any.
-fn moves<'k, 'a>(gone: &[(&'k Key, Raw<'a>)], come: &[(&'k Key, Raw<'a>)]) -> Moves<'k, 'a> {
-    let mut found: Moves<'k, 'a> = Vec::new();
-    if gone.is_empty() || come.is_empty() {
-        return found;
-    }
-    let faces = |list: &[(&'k Key, Raw<'a>)]| -> Vec<Face> {
-        list.iter().map(|(_, entry)| Face::of(*entry)).collect()
-    };
-    let (old, new) = (faces(gone), faces(come));
-    let mut taken_old = HashSet::new();
-    let mut taken_new = HashSet::new();
-    for with_title in [true, false] {
-        let name = |face: &'_ Face| -> Option<(String, String)> {
-            let title = if with_title { face.title.clone() } else { String::new() };
-            (!face.content.trim().is_empty()).then(|| (title, face.content.clone()))
-        };
-        let mut waiting: HashMap<(String, String), Vec<usize>> = HashMap::new();
-        for (at, face) in old.iter().enumerate().rev().filter(|(at, _)| !taken_old.contains(at)) {
-            if let Some(name) = name(face) {
-                waiting.entry(name).or_default().push(at);
-            }
-        }
-        for (to, face) in new.iter().enumerate() {
-            if taken_new.contains(&to) {
-                continue;
-            }
-            if let Some(from) = name(face).and_then(|name| waiting.get_mut(&name)?.pop()) {
-                taken_old.insert(from);
-                taken_new.insert(to);
-                found.push((gone[from].0, come[to].0, gone[from].1, come[to].1));
-            }
-        }
-    }
-    found
 }
 
 /// One entry, field by field.

@@ -17,6 +17,7 @@ use super::lineage::Identity;
 use super::{Contents, Role};
 use crate::st::{self, Captured, Chat, Key, Raw, TimelineName};
 
+pub(super) use pairing::Bag;
 pub(super) use value::same;
 pub use value::{Field, Step, joined, set_change};
 pub use words::{Piece, words};

@@ -14,7 +14,7 @@ const WORDS: usize = 400;
 const REACH: usize = 16;
 
 /// The words of a text, without their order.
-pub(super) struct Bag(Vec<u64>);
+pub(in crate::archive) struct Bag(Vec<u64>);
 
 impl Bag {
     /// The words of `text`.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::super::diff::same;
+use super::super::same_entry::{Marks, is_blank};
 use crate::st::auto_recap::QUEUE;
 use crate::st::{Edits, Key, Raw, entries, entry_comment, entry_uid, replace};
 
@@ -80,10 +81,24 @@ pub struct EntryOrigin {
     pub defaults: Vec<String>,
 }
 
+/// An entry of a book, and what it is recognised by.
+struct Known<'a> {
+    entry: Raw<'a>,
+    uid: Option<i64>,
+    marks: Marks<'a>,
+}
+
+impl<'a> Known<'a> {
+    fn of((_, entry): (Key, Raw<'a>)) -> Self {
+        Self { entry, uid: entry_uid(entry), marks: Marks::of(entry) }
+    }
+}
+
 /// Put a lorebook together from the noted entries. What a note does not hold comes from the first of `books` that has the same entry. UIDs and gaps
 /// stay; the queue is left out and a fresh empty one is added under the key `queue`, or the next free one.
 pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
-    let known: Vec<_> = books.iter().map(|book| entries(book)).collect();
+    let known: Vec<Vec<_>> =
+        books.iter().map(|book| entries(book).into_iter().map(Known::of).collect()).collect();
     let mut seen = HashSet::new();
     let mut left_out = 0;
     let mut noted = Vec::new();
@@ -126,26 +141,12 @@ fn push_member(text: &mut String, key: &str, value: &str) {
     text.push_str(&format!("\n        \"{key}\": {value}"));
 }
 
-/// The same entry in a book. UIDs are given out again and titles change, so neither is enough: the UID and one of title, content and keys must
-/// agree, or title and content under another UID.
-fn counterpart<'b>(note: Raw<'_>, book: &[(Key, Raw<'b>)]) -> Option<Raw<'b>> {
-    let uid = entry_uid(note);
-    let agree = |entry: Raw<'_>, field: &str| match (note.get(field), entry.get(field)) {
-        (Some(a), Some(b)) => !is_blank(a) && same(a, b),
-        _ => false,
-    };
-    let by_uid = book.iter().map(|(_, entry)| *entry).find(|entry| {
-        entry_uid(*entry) == uid
-            && ["comment", "content", "key"].iter().any(|field| agree(*entry, field))
-    });
-    by_uid.or_else(|| {
-        let both = |entry: &Raw<'_>| agree(*entry, "comment") && agree(*entry, "content");
-        book.iter().map(|(_, entry)| *entry).find(both)
-    })
-}
-
-fn is_blank(value: Raw<'_>) -> bool {
-    matches!(value.as_str(), "\"\"" | "[]" | "null")
+/// The same entry in a book.
+fn counterpart<'b>(note: Raw<'_>, book: &[Known<'b>]) -> Option<Raw<'b>> {
+    let (uid, marks) = (entry_uid(note), Marks::of(note));
+    let by_uid = book.iter().find(|known| known.uid == uid && marks.agree(&known.marks));
+    let found = by_uid.or_else(|| book.iter().find(|known| marks.agree_wholly(&known.marks)));
+    found.map(|known| known.entry)
 }
 
 /// What the note holds. (`keysecondary` is always noted as empty, so an empty one says nothing.)

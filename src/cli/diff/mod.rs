@@ -19,7 +19,7 @@ use crate::ops::diff::{Comparison, HistoryOptions, Options};
 use crate::ops::{self, Workspace};
 use crate::st::Raw;
 use lines::{ChangeLine, ComparisonLine, kind_word, path};
-use text::Page;
+pub use text::Page;
 
 pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let only = args.only.map(|only| match only {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::material::Material;
 use super::{Options, Report, reload, wanted};
-use crate::archive::{self, Kind, Manifest, Role, Snapshot, State, branch};
+use crate::archive::Role;
 use crate::ops::files::{self, FilePlan};
-use crate::ops::session::{Follows, Session};
-use crate::ops::{Error, Result, Workspace, survey};
+use crate::ops::session::Session;
+use crate::ops::{Error, Result, Workspace, safety};
 use crate::rules::{Finding, Level};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{Kept, Store};
@@ -76,16 +76,16 @@ pub(super) fn restore(
     let plan: Vec<_> = plan.into_iter().map(|planned| planned.file).collect();
     if let Some(lock) = &lock {
         let mut session = Session::new(workspace, store, Some("before a restore"));
-        let mut safety = None;
+        let mut taken = None;
         if anything_in_the_way {
-            safety = take_safety(store, &library, material, &mut session)?;
+            taken = safety::take(store, &library, &material.timeline, &mut session)?;
         }
         let why = format!("Files as they were before {} was restored", material.id);
-        let changes = files::keep(workspace, &plan, safety.as_ref(), &mut session, why)?;
+        let changes = files::keep(workspace, &plan, taken.as_ref(), &mut session, why)?;
         report.kept = changes.iter().any(|change| matches!(change.before, Some(Kept::Blob(_))));
         session.finish(lock, changes)?;
         files::write(&root, &plan)?;
-        report.safety = safety.map(|(snapshot, _)| snapshot);
+        report.safety = taken.map(|(snapshot, _)| snapshot);
     }
     report.files = plan.iter().map(FilePlan::action).collect();
     report.root = root;
@@ -155,35 +155,4 @@ fn shared_book(
     let message = format!("this lorebook is also used by {list}: what they know goes back with it");
     let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
     Ok(Some(Finding::new("lorebook-shared", Level::Warning, book.as_str(), message).remedy(remedy)))
-}
-
-/// Snapshot what is on disk for this timeline, unless its newest snapshot has it already.
-fn take_safety(
-    store: &Store,
-    library: &st::Library,
-    material: &Material,
-    session: &mut Session<'_>,
-) -> Result<Option<(Snapshot, Manifest)>> {
-    let timeline = &material.timeline;
-    if !timeline.file().under(library.root()).exists() {
-        return Ok(None);
-    }
-    let groups = library.scan()?.groups;
-    let look = survey::look(Some(store), library, &groups, timeline, &mut None)?;
-    let Some(captured) = look.captured else { return Ok(None) };
-    match (look.head, look.unchanged) {
-        (Some(head), true) => {
-            if look.astray {
-                session.move_ref(branch(timeline), head.id)?;
-            }
-            let manifest = archive::read_manifest(&store.reader(), head.tree)?;
-            Ok(Some((head, manifest)))
-        }
-        (head, _) => {
-            let state = State::of(&captured);
-            let follows = head.map(Follows::previous).unwrap_or_default();
-            let (taken, _) = session.take(&state, Kind::SAFETY, follows)?;
-            Ok(Some((taken, state.manifest)))
-        }
-    }
 }

@@ -4,6 +4,7 @@
 //! `overwrite`, store what is there first; log the operation; write each file, read it back and compare. Nothing is written before all
 //! of it has been rebuilt.
 
+pub mod all;
 mod elsewhere;
 mod fork;
 mod in_place;
@@ -17,6 +18,7 @@ use super::{Error, Result, Workspace, resolve};
 use crate::archive::{CheckpointState, History, Role, Snapshot, Tree};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
+use crate::store::Store;
 use material::Material;
 
 /// What to bring back, and where.
@@ -88,21 +90,32 @@ pub fn restore(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     let library = workspace.library().ok();
-    let mut snapshot = resolve::snapshot(&options.snapshot, &store, library.as_ref())?;
+    let snapshot = resolve::snapshot(&options.snapshot, &store, library.as_ref())?;
     monitor.begin("rebuilding files", None);
-    let reader = store.reader();
-    let rebuild = |snapshot: &Snapshot| Tree::open(&reader, snapshot.tree)?.materialise(&reader);
-    let mut contents = rebuild(&snapshot)?;
     // Only who asks for another time or another name needs to know of other snapshots.
     let history = match options.at.is_some() || options.name.is_some() {
         true => History::load(&store)?,
         false => History::default(),
     };
+    bring_back(workspace, &store, &history, snapshot, options)
+}
+
+/// Bring back a snapshot that was found.
+fn bring_back(
+    workspace: &Workspace,
+    store: &Store,
+    history: &History,
+    mut snapshot: Snapshot,
+    options: &Options,
+) -> Result<Report> {
+    let reader = store.reader();
+    let rebuild = |snapshot: &Snapshot| Tree::open(&reader, snapshot.tree)?.materialise(&reader);
+    let mut contents = rebuild(&snapshot)?;
     let mut origin = None;
     let mut findings = Vec::new();
     let mut made = None;
     if let Some(at) = options.at {
-        let past = Past::of(&store, &history, &snapshot.timeline, Some(&snapshot));
+        let past = Past::of(store, history, &snapshot.timeline, Some(&snapshot));
         let base = Base {
             timeline: &snapshot.timeline,
             chat: contents.bytes(Role::Chat).unwrap_or_default(),
@@ -143,7 +156,7 @@ pub fn restore(
         findings.extend(found);
     }
     let mut report = Report {
-        tags: super::tag::tags_of(&store, snapshot.id)?,
+        tags: super::tag::tags_of(store, snapshot.id)?,
         state,
         root: PathBuf::new(),
         files: Vec::new(),
@@ -159,9 +172,9 @@ pub fn restore(
     match (&options.to, &options.name) {
         (Some(dir), _) => elsewhere::restore(dir, &material, options, &mut report)?,
         (None, Some(name)) => {
-            fork::restore(workspace, &store, &history, &material, name, &mut report)?
+            fork::restore(workspace, store, history, &material, name, &mut report)?
         }
-        (None, None) => in_place::restore(workspace, &store, &material, options, &mut report)?,
+        (None, None) => in_place::restore(workspace, store, &material, options, &mut report)?,
     }
     Ok(report)
 }

@@ -17,5 +17,5 @@ pub use recap::{
     CachedItem, CombinedRecap, RecapVersion, RunningRecap, attached_lorebook, checkpoint_state,
     combined_recap, lorebook_map, registry_cache, running_recap,
 };
-pub use registry::{REGISTRY_PREFIX, RegistryItem, registry_items};
+pub use registry::{REGISTRY_PREFIX, RegistryItem, registry_items, registry_line_uid};
 pub use scene::{Scene, scene, scene_breaks};

@@ -3,6 +3,8 @@
 //! Three notations are about: `- UID=7 | name: …` (since November 2025), `- uid: 7 | name: …` (before), and JSON `{"items":[{"uid":7}]}` (only in
 //! plans, and so perhaps in somebody's book). Values may hold `|` and line breaks, so of each line only the UID and the name are read.
 
+use std::ops::Range;
+
 use super::super::json::Raw;
 
 /// How the titles of registries begin; the type follows.
@@ -37,19 +39,23 @@ pub fn registry_items(content: Option<Raw<'_>>) -> Result<Vec<RegistryItem>, &'s
 }
 
 fn line_item(line: &str) -> Option<RegistryItem> {
+    let uid = registry_line_uid(line)?;
+    let name = line[uid.end..].split('|').find_map(|part| part.trim_start().strip_prefix("name:"));
+    let name = name.unwrap_or_default().trim().to_owned();
+    Some(RegistryItem { uid: line[uid].to_owned(), name })
+}
+
+/// Where in a registry's line the UID stands; none if it is no such line.
+pub fn registry_line_uid(line: &str) -> Option<Range<usize>> {
     let rest = line.trim_start().strip_prefix('-')?.trim_start();
     let (word, rest) = rest.split_at_checked(3)?;
     if !word.eq_ignore_ascii_case("uid") {
         return None;
     }
     let rest = rest.trim_start().strip_prefix(['=', ':'])?.trim_start();
-    let (uid, rest) = rest.split_once('|').unwrap_or((rest, ""));
-    let uid = uid.trim();
-    if uid.is_empty() {
-        return None;
-    }
-    let name = rest.split('|').find_map(|part| part.trim_start().strip_prefix("name:"));
-    Some(RegistryItem { uid: uid.to_owned(), name: name.unwrap_or_default().trim().to_owned() })
+    let start = line.len() - rest.len();
+    let uid = rest.split_once('|').map_or(rest, |(uid, _)| uid).trim_end();
+    (!uid.is_empty()).then_some(start..start + uid.len())
 }
 
 fn json_items(text: &str) -> Result<Vec<RegistryItem>, &'static str> {

@@ -1,0 +1,206 @@
+//! Reading a backup. Memory is bounded whatever the stream holds: zstd's window, and one object.
+
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+use zstd::stream::read::Decoder as Zstd;
+
+use super::error::reading;
+use super::{
+    AGE_MAGIC, BackupError, Header, LONGEST_HEADER, LONGEST_OBJECT, MAGIC, Result, VERSION,
+    WINDOW_LOG,
+};
+use crate::store::Kind;
+
+/// The kind of the last record.
+pub(super) const END: u8 = 0;
+
+/// What the beginning of a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peek {
+    /// A backup.
+    Plain,
+    /// Something that age encrypted.
+    Encrypted,
+    /// Something else.
+    Other,
+}
+
+/// What a file begins with.
+pub fn peek(begin: &[u8]) -> Peek {
+    if begin.starts_with(MAGIC.as_bytes()) {
+        Peek::Plain
+    } else if begin.starts_with(AGE_MAGIC) {
+        Peek::Encrypted
+    } else {
+        Peek::Other
+    }
+}
+
+/// What the file at `path` begins with; a folder, or what cannot be read, is something else.
+pub fn is_backup(path: &Path) -> Peek {
+    let read = || {
+        // A pipe would wait for somebody to write to it.
+        let file = std::fs::File::open(path).ok().filter(|_| path.is_file())?;
+        let mut begin = Vec::new();
+        file.take(32).read_to_end(&mut begin).ok()?;
+        Some(peek(&begin))
+    };
+    read().unwrap_or(Peek::Other)
+}
+
+/// Reads a backup from beginning to end.
+pub struct Decoder<R: Read> {
+    header: Header,
+    stream: Option<Zstd<'static, Hashed<R>>>,
+    object: Vec<u8>,
+    objects: u64,
+    bytes: u64,
+}
+
+impl<R: Read> Decoder<R> {
+    /// Read the header. It says what will come and is not to be believed yet.
+    pub fn new(input: R) -> Result<Self> {
+        let mut input = Hashed::new(input);
+        let mut line = Vec::new();
+        read_line(&mut input, &mut line, MAGIC.len() as u64 + 12)?;
+        let version = std::str::from_utf8(&line).ok().and_then(|line| line.strip_prefix(MAGIC));
+        let version = version.ok_or(BackupError::Foreign)?;
+        match version.parse::<u32>() {
+            Ok(VERSION) if version == VERSION.to_string() => {}
+            Ok(_) => return Err(BackupError::Newer { found: version.to_owned() }),
+            Err(_) => return Err(BackupError::Foreign),
+        }
+        line.clear();
+        read_line(&mut input, &mut line, LONGEST_HEADER)?;
+        let header: Header = serde_json::from_slice(&line)
+            .map_err(|error| BackupError::damaged(format!("its header: {error}")))?;
+        header.refs()?;
+        let mut stream = Zstd::with_buffer(input).map_err(reading)?.single_frame();
+        stream.window_log_max(WINDOW_LOG).map_err(reading)?;
+        Ok(Self { header, stream: Some(stream), object: Vec::new(), objects: 0, bytes: 0 })
+    }
+
+    /// What it says that it holds.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The next object. `None` says that it was the last one, that nothing is missing, and that not a bit of the stream has changed since it was written.
+    pub fn next_object(&mut self) -> Result<Option<(Kind, &[u8])>> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        let mut kind = [0];
+        stream.read_exact(&mut kind).map_err(reading)?;
+        let length = read_number(stream)?;
+        let kind = match kind[0] {
+            END => return self.finish(length).map(|()| None),
+            1 => Kind::Commit,
+            2 => Kind::Tree,
+            3 => Kind::Blob,
+            other => return Err(BackupError::damaged(format!("a record of kind {other}"))),
+        };
+        if self.objects == self.header.objects {
+            return Err(BackupError::damaged("it has more objects than its header says"));
+        }
+        if length > LONGEST_OBJECT {
+            return Err(BackupError::damaged("an object in it is longer than 512 MiB"));
+        }
+        self.object.clear();
+        // Grows as bytes come, not as they are promised.
+        let read = stream.by_ref().take(length).read_to_end(&mut self.object).map_err(reading)?;
+        if read as u64 != length {
+            return Err(BackupError::damaged("it ends too early"));
+        }
+        self.objects += 1;
+        self.bytes += length;
+        Ok(Some((kind, &self.object)))
+    }
+
+    /// The last record is read but for its second number: all counts and the hash must be right, and nothing may follow.
+    fn finish(&mut self, objects: u64) -> Result<()> {
+        let Some(mut stream) = self.stream.take() else { return Ok(()) };
+        let bytes = read_number(&mut stream)?;
+        if stream.read(&mut [0]).map_err(reading)? > 0 {
+            return Err(BackupError::damaged("something follows its last record"));
+        }
+        if (objects, bytes) != (self.objects, self.bytes) || objects != self.header.objects {
+            return Err(BackupError::damaged("its counts are wrong"));
+        }
+        let mut input = stream.finish();
+        let hash = input.hasher.finalize();
+        let mut written = [0; 32];
+        input.read_exact(&mut written).map_err(reading)?;
+        if hash != blake3::Hash::from_bytes(written) {
+            return Err(BackupError::damaged("its bytes are not those that were written (BLAKE3)"));
+        }
+        if input.read(&mut [0]).map_err(reading)? > 0 {
+            return Err(BackupError::damaged("something follows its end"));
+        }
+        Ok(())
+    }
+}
+
+/// Read up to a line feed, which is not kept.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> Result<()> {
+    input.take(longest).read_until(b'\n', line).map_err(reading)?;
+    match line.pop() {
+        Some(b'\n') => Ok(()),
+        // No backup has such a long first line; a short file may have been cut.
+        _ if longest == LONGEST_HEADER => Err(BackupError::damaged("its header has no end")),
+        _ => Err(BackupError::Foreign),
+    }
+}
+
+fn read_number(input: &mut impl Read) -> Result<u64> {
+    let mut n = 0_u64;
+    for shift in (0..63).step_by(7) {
+        let mut byte = [0];
+        input.read_exact(&mut byte).map_err(reading)?;
+        n |= u64::from(byte[0] & 0x7f) << shift;
+        if byte[0] & 0x80 == 0 {
+            return Ok(n);
+        }
+    }
+    Err(BackupError::damaged("a number in it is too large"))
+}
+
+/// Hashes what is taken out of the buffer: zstd takes no more than its frame.
+struct Hashed<R> {
+    input: R,
+    buffer: Vec<u8>,
+    at: usize,
+    end: usize,
+    hasher: blake3::Hasher,
+}
+
+impl<R: Read> Hashed<R> {
+    fn new(input: R) -> Self {
+        Self { input, buffer: vec![0; 1 << 17], at: 0, end: 0, hasher: blake3::Hasher::new() }
+    }
+}
+
+impl<R: Read> BufRead for Hashed<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.end {
+            self.at = 0;
+            self.end = self.input.read(&mut self.buffer)?;
+        }
+        Ok(&self.buffer[self.at..self.end])
+    }
+
+    fn consume(&mut self, taken: usize) {
+        let end = (self.at + taken).min(self.end);
+        self.hasher.update(&self.buffer[self.at..end]);
+        self.at = end;
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let here = self.fill_buf()?;
+        let taken = here.len().min(bytes.len());
+        bytes[..taken].copy_from_slice(&here[..taken]);
+        self.consume(taken);
+        Ok(taken)
+    }
+}

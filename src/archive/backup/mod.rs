@@ -1,0 +1,31 @@
+//! A backup: everything that some branches and tags lead to, in one stream. `docs/backup.md` has the format byte for byte.
+//!
+//! Values in, values out: this module writes to what it is given and reads from it, one object at a time. Whoever reads believes nothing before [`Decoder::next_object`] has
+//! said that the stream is over, because only then its hash was compared; and then not before [`verify`] has looked at what the objects say.
+
+mod decode;
+mod encode;
+mod error;
+mod header;
+mod seal;
+mod verify;
+
+pub use decode::{Decoder, Peek, is_backup, peek};
+pub use encode::{Totals, encode};
+pub use error::{BackupError, Result};
+pub use header::Header;
+pub use seal::{Passphrase, Sealable, unseal};
+pub use verify::{Lengths, verify};
+
+/// The first line of every backup, without the version and the line feed.
+const MAGIC: &str = "stvc backup ";
+/// How a file begins that age encrypted.
+const AGE_MAGIC: &[u8] = b"age-encryption.org/";
+/// The version that this program writes.
+const VERSION: u32 = 1;
+/// How far back zstd looks: whoever reads needs so much memory, 128 MB.
+const WINDOW_LOG: u32 = 27;
+/// Longer objects are refused on both sides. SillyTavern cannot read a longer file: JavaScript has no such strings.
+const LONGEST_OBJECT: u64 = 512 << 20;
+/// Longer headers are refused: each timeline has a line of some hundred bytes in it.
+const LONGEST_HEADER: u64 = 64 << 20;

@@ -1,0 +1,101 @@
+//! Encryption, by age: the whole backup inside age's own format, so that `age --decrypt` opens it, too.
+
+use std::io::{self, Read, Write};
+use std::iter;
+
+use age::secrecy::SecretString;
+use age::stream::StreamWriter;
+use age::{DecryptError, Decryptor, Encryptor, scrypt};
+
+use super::{BackupError, Peek, Result, peek};
+
+/// How hard a passphrase is to guess, as a power of two: age's own default, 256 MB and about a second.
+const WORK: u8 = 18;
+/// More than this is not even tried: 1 GB.
+const MOST_WORK: u8 = 20;
+
+/// A passphrase. It is never shown.
+#[derive(Clone, Debug)]
+pub struct Passphrase(SecretString);
+
+impl Passphrase {
+    /// A passphrase; none if it is empty.
+    pub fn new(text: String) -> Option<Self> {
+        if text.is_empty() { None } else { Some(Self(SecretString::from(text))) }
+    }
+}
+
+/// Where a backup goes: as it is, or encrypted on the way.
+pub enum Sealable<W: Write> {
+    /// As it is.
+    Plain(W),
+    /// Encrypted.
+    Sealed(Box<StreamWriter<W>>),
+}
+
+impl<W: Write> Sealable<W> {
+    /// Encrypt with the passphrase, if there is one.
+    pub fn new(out: W, passphrase: Option<&Passphrase>) -> io::Result<Self> {
+        let Some(passphrase) = passphrase else { return Ok(Self::Plain(out)) };
+        let mut recipient = scrypt::Recipient::new(passphrase.0.clone());
+        recipient.set_work_factor(WORK);
+        let encryptor = Encryptor::with_recipients(iter::once(&recipient as _));
+        let out = encryptor.map_err(io::Error::other)?.wrap_output(out)?;
+        Ok(Self::Sealed(Box::new(out)))
+    }
+
+    /// Write what is left.
+    pub fn finish(self) -> io::Result<W> {
+        match self {
+            Self::Plain(out) => Ok(out),
+            Self::Sealed(out) => out.finish(),
+        }
+    }
+}
+
+impl<W: Write> Write for Sealable<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(out) => out.write(bytes),
+            Self::Sealed(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(out) => out.flush(),
+            Self::Sealed(out) => out.flush(),
+        }
+    }
+}
+
+/// A backup as it was before it was encrypted, if it was.
+pub fn unseal<'r>(
+    mut input: impl Read + 'r,
+    passphrase: Option<&Passphrase>,
+) -> Result<Box<dyn Read + 'r>> {
+    let mut begin = Vec::new();
+    input.by_ref().take(32).read_to_end(&mut begin).map_err(super::error::reading)?;
+    let encrypted = peek(&begin) == Peek::Encrypted;
+    let input = io::Cursor::new(begin).chain(input);
+    if !encrypted {
+        return Ok(Box::new(input));
+    }
+    let Some(passphrase) = passphrase else { return Err(BackupError::Encrypted) };
+    let mut identity = scrypt::Identity::new(passphrase.0.clone());
+    identity.set_max_work_factor(MOST_WORK);
+    let failed = |error| match error {
+        DecryptError::Io(error) => super::error::reading(error),
+        DecryptError::UnknownFormat => BackupError::Newer { found: "of a later age".into() },
+        DecryptError::ExcessiveWork { .. } => {
+            BackupError::hostile("a passphrase that takes more than 1 GB to try")
+        }
+        DecryptError::InvalidHeader => BackupError::damaged("its first lines are not age's"),
+        _ => BackupError::WrongPassphrase,
+    };
+    let decryptor = Decryptor::new_buffered(io::BufReader::new(input)).map_err(failed)?;
+    if !decryptor.is_scrypt() {
+        return Err(BackupError::hostile("a key: stvc encrypts with a passphrase"));
+    }
+    Ok(Box::new(decryptor.decrypt(iter::once(&identity as _)).map_err(failed)?))
+}

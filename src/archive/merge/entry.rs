@@ -1,0 +1,224 @@
+//! One entry, or any object, of which both sides have a state: field by field.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::super::diff::same;
+use super::object::{Part, compose};
+use super::{FieldChange, Prefer};
+use crate::st::{Edits, Key, Member, Raw, item_spans};
+
+/// Fields that the extension's reordering rewrites in every entry: never a conflict, and no edit that keeps an entry from being removed.
+const CHURN: [&str; 2] = ["order", "displayIndex"];
+/// Lists that are sets of words.
+const SETS: [&str; 2] = ["key", "keysecondary"];
+
+/// The three states of a value. The base is none where nothing is known of it, and its value none where it was not there.
+#[derive(Clone, Copy)]
+pub(super) struct Sides<'a> {
+    pub base: Option<Option<Raw<'a>>>,
+    pub ours: Option<Raw<'a>>,
+    pub theirs: Option<Raw<'a>>,
+}
+
+/// Which side's value it is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Ours,
+    Theirs,
+    Conflict,
+}
+
+impl<'a> Sides<'a> {
+    pub(super) fn choice(&self) -> Choice {
+        let Self { base, ours, theirs } = *self;
+        match base {
+            _ if alike(ours, theirs) => Choice::Ours,
+            Some(base) if alike(theirs, base) => Choice::Ours,
+            Some(base) if alike(ours, base) => Choice::Theirs,
+            // Nobody knows whether one side removed it or the other added it; what there is stays.
+            None if ours.is_none() => Choice::Theirs,
+            None if theirs.is_none() => Choice::Ours,
+            _ => Choice::Conflict,
+        }
+    }
+
+    /// The values, and the one that the merged book has.
+    pub(super) fn told(&self, field: String, merged: Option<&[u8]>) -> FieldChange {
+        let bytes = |value: Option<Raw<'_>>| value.map(|value| value.as_bytes().to_vec());
+        FieldChange {
+            field,
+            base: bytes(self.base.flatten()),
+            ours: bytes(self.ours),
+            theirs: bytes(self.theirs),
+            merged: merged.map(<[u8]>::to_vec),
+        }
+    }
+}
+
+fn alike(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => same(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// An object made of two.
+pub(super) struct Mixed {
+    pub value: Vec<u8>,
+    /// Fields that are not as in ours.
+    pub changed: Vec<FieldChange>,
+    /// Fields that both changed differently.
+    pub conflicts: Vec<FieldChange>,
+}
+
+/// Merge two objects by their members, into the text of ours. Members of which `skip` says so stay as they are in ours.
+pub(super) fn mix(
+    base: Option<Raw<'_>>,
+    ours: Raw<'_>,
+    theirs: Raw<'_>,
+    prefer: Prefer,
+    skip: impl Fn(&Key) -> bool,
+) -> Mixed {
+    let (own, other) = (ours.members().unwrap_or_default(), theirs.members().unwrap_or_default());
+    let before = base.map(|base| base.members().unwrap_or_default());
+    let (mut changed, mut conflicts) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    // Of a repeated key the last counts; the others go or stay with it.
+    let mut gone: HashSet<&Key> = HashSet::new();
+    for (n, member) in own.iter().enumerate() {
+        let counts = !own[n + 1..].iter().any(|later| later.key == member.key);
+        if !counts || skip(&member.key) {
+            parts.push(Part::Own(n, None));
+            continue;
+        }
+        let sides = Sides {
+            base: before.as_ref().map(|before| last(before, &member.key)),
+            ours: Some(member.value),
+            theirs: last(&other, &member.key),
+        };
+        match settle(&member.key, sides, prefer, &mut changed, &mut conflicts) {
+            Settled::Ours => parts.push(Part::Own(n, None)),
+            Settled::Is(None) => {
+                gone.insert(&member.key);
+            }
+            Settled::Is(Some(value)) => parts.push(Part::Own(n, Some(value))),
+        }
+    }
+    parts.retain(|part| !matches!(part, Part::Own(n, _) if gone.contains(&own[*n].key)));
+    for (n, member) in other.iter().enumerate() {
+        let counts = !other[n + 1..].iter().any(|later| later.key == member.key);
+        if !counts || skip(&member.key) || last(&own, &member.key).is_some() {
+            continue;
+        }
+        let sides = Sides {
+            base: before.as_ref().map(|before| last(before, &member.key)),
+            ours: None,
+            theirs: Some(member.value),
+        };
+        if let Settled::Is(Some(value)) =
+            settle(&member.key, sides, prefer, &mut changed, &mut conflicts)
+        {
+            parts.push(Part::New(member.raw_key.into(), value));
+        }
+    }
+    Mixed { value: compose(ours, &parts, theirs), changed, conflicts }
+}
+
+enum Settled<'a> {
+    Ours,
+    Is(Option<Cow<'a, [u8]>>),
+}
+
+fn settle<'a>(
+    key: &Key,
+    sides: Sides<'a>,
+    prefer: Prefer,
+    changed: &mut Vec<FieldChange>,
+    conflicts: &mut Vec<FieldChange>,
+) -> Settled<'a> {
+    let is = |names: &[&str]| names.iter().any(|name| key.as_bytes() == name.as_bytes());
+    let theirs = || sides.theirs.map(|value| Cow::Borrowed(value.as_bytes()));
+    let value = match sides.choice() {
+        Choice::Ours => return Settled::Ours,
+        Choice::Theirs => theirs(),
+        Choice::Conflict if is(&CHURN) => return Settled::Ours,
+        Choice::Conflict => match united(sides).filter(|_| is(&SETS)) {
+            Some(list) => Some(Cow::Owned(list)),
+            None => {
+                let (settled, merged) = match prefer {
+                    Prefer::Ours => {
+                        (Settled::Ours, sides.ours.map(|value| Cow::Borrowed(value.as_bytes())))
+                    }
+                    Prefer::Theirs => (Settled::Is(theirs()), theirs()),
+                };
+                conflicts.push(sides.told(key.to_string_lossy(), merged.as_deref()));
+                return settled;
+            }
+        },
+    };
+    changed.push(sides.told(key.to_string_lossy(), value.as_deref()));
+    Settled::Is(value)
+}
+
+/// The member's value; of repeated keys the last, as in JavaScript.
+fn last<'a>(members: &[Member<'a>], key: &Key) -> Option<Raw<'a>> {
+    members.iter().rev().find(|member| member.key == *key).map(|member| member.value)
+}
+
+/// Two lists of texts as sets: what theirs took away goes, what theirs added comes.
+fn united(sides: Sides<'_>) -> Option<Vec<u8>> {
+    let texts = |list: Raw<'_>| -> Option<Vec<Key>> {
+        list.items()?.iter().map(|item| Key::decode(item.as_bytes())).collect()
+    };
+    let (ours, theirs) = (sides.ours?, sides.theirs?);
+    let (before, here, there) = (texts(sides.base??)?, texts(ours)?, texts(theirs)?);
+    let (before, now): (HashSet<_>, HashSet<_>) = (before.iter().collect(), there.iter().collect());
+    let mut edits = Edits::new(ours.as_bytes());
+    edits.retain(&item_spans(ours, ours.as_bytes()), |n| {
+        !before.contains(&here[n]) || now.contains(&here[n])
+    });
+    let mut list = edits.apply();
+    let mut known: HashSet<&Key> = here.iter().collect();
+    for (item, text) in theirs.items()?.iter().zip(&there) {
+        if !before.contains(text) && known.insert(text) {
+            let mut edits = Edits::new(&list);
+            edits.insert_last(Raw::parse(&list)?, item.as_str());
+            list = edits.apply();
+        }
+    }
+    Some(list)
+}
+
+/// Whether nobody edited the entry: the same but for its UID and its place among the others.
+pub(super) fn untouched(before: Raw<'_>, after: Raw<'_>) -> bool {
+    let fields = |entry: Raw<'_>| -> Option<Vec<(Key, String)>> {
+        let aside = |key: &Key| {
+            key.as_bytes() == b"uid" || CHURN.iter().any(|name| key.as_bytes() == name.as_bytes())
+        };
+        let members = entry.members()?.into_iter().filter(|member| !aside(&member.key));
+        Some(members.map(|member| (member.key, member.value.as_str().to_owned())).collect())
+    };
+    let (Some(old), Some(new)) = (fields(before), fields(after)) else {
+        return same(before, after);
+    };
+    // Of a repeated key the last counts.
+    let value = |list: &[(Key, String)], key: &Key| {
+        list.iter().rev().find(|(other, _)| other == key).map(|(_, value)| value.clone())
+    };
+    let is_in = |list: &[(Key, String)], other: &[(Key, String)]| {
+        list.iter().all(|(key, _)| {
+            let (a, b) = (value(list, key), value(other, key));
+            a == b
+                || match (
+                    a.as_deref().and_then(Raw::parse_str),
+                    b.as_deref().and_then(Raw::parse_str),
+                ) {
+                    (Some(a), Some(b)) => same(a, b),
+                    _ => false,
+                }
+        })
+    };
+    is_in(&old, &new) && is_in(&new, &old)
+}

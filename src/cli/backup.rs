@@ -1,0 +1,121 @@
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::json::CopyLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, shell, size};
+use super::{args, passphrase};
+use crate::ops::backup::file::{self, Options, Report};
+use crate::ops::backup::last::{self, Since};
+use crate::ops::{self, Error, Workspace};
+
+pub fn run(
+    args: &args::Backup,
+    secret: &args::Secret,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> ops::Result<u8> {
+    if args.last {
+        return tell_last(args.destination.as_deref(), workspace, out);
+    }
+    let destination = args.destination.as_deref().unwrap_or_default();
+    let to_stdout = destination == "-";
+    if !to_stdout && !destination.ends_with(".stvc") {
+        return Err(Error::UnknownDestination { destination: destination.to_owned() });
+    }
+    if to_stdout && out.is_json() {
+        return Err(Error::BadOutput { what: "standard output together with --json" });
+    }
+    if to_stdout && io::stdout().is_terminal() {
+        return Err(Error::BadOutput { what: "a terminal" });
+    }
+    // Before anybody is asked for a passphrase.
+    workspace.open_store()?;
+    let options = Options {
+        timelines: args.timelines.clone(),
+        passphrase: passphrase::for_writing(secret, args.encrypt)?,
+        overwrite: args.overwrite,
+    };
+    let report = if to_stdout {
+        let mut stdout = io::stdout().lock();
+        let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
+        let _ = stdout.flush();
+        report
+    } else {
+        file::to_file(workspace, Path::new(destination), &options, &mut out.progress())?
+    };
+    tell(&report, out);
+    Ok(super::DONE)
+}
+
+fn tell(report: &Report, out: &mut Out) {
+    let header = &report.header;
+    let encrypted = if report.encrypted { ", encrypted" } else { "" };
+    let what = format!(
+        "{} of {}, {}{encrypted}",
+        count(header.snapshots, "snapshot"),
+        count(header.timelines.len() as u64, "timeline"),
+        size(report.bytes),
+    );
+    match &report.path {
+        Some(path) => {
+            let path = path.display().to_string();
+            out.say(format!("Backed up and read back: {what}, in {}.", clean(&path)));
+            let import = format!("stvc import {} && stvc restore --all", shell(&path));
+            out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
+        }
+        // Standard output is taken.
+        None => out.note(&format!(
+            "Backed up: {what}, each object hashed as it was written. Nothing could be read back: `stvc check FILE` does that where it went."
+        )),
+    }
+    out.object(&CopyLine::from(report));
+    out.findings(&report.findings);
+    let counts = json!({
+        "snapshots": header.snapshots, "timelines": header.timelines.len(), "objects": header.objects,
+        "bytes": report.bytes, "encrypted": report.encrypted,
+    });
+    out.summary("backup", true, counts);
+}
+
+fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let backups = last::last(workspace, destination)?;
+    for since in &backups {
+        out.object(&CopyLine::from(since));
+        out.line(line(since, workspace));
+    }
+    if backups.is_empty() {
+        out.say("No backup was taken yet. `stvc backup FILE.stvc` takes one.");
+    }
+    out.summary("backup", true, json!({ "backups": backups.len() }));
+    Ok(super::DONE)
+}
+
+fn line(since: &Since, workspace: &Workspace) -> String {
+    let taken = &since.taken;
+    let when = chrono::DateTime::parse_from_rfc3339(&taken.taken).ok();
+    let age = when.map_or_else(
+        || clean(&taken.taken),
+        |when| {
+            let seconds = when.timestamp();
+            super::words::age(crate::store::Time { seconds, offset: 0 }, workspace.now)
+        },
+    );
+    let place = match taken.destination.as_str() {
+        "-" => "standard output".to_owned(),
+        place => clean(place),
+    };
+    let part = if taken.whole { "" } else { ", some timelines" };
+    let moved = match since.snapshots {
+        0 => "nothing came since".to_owned(),
+        n => format!(
+            "{} of {} since",
+            count(n as u64, "snapshot"),
+            count(since.timelines as u64, "timeline")
+        ),
+    };
+    let (name, dim) = (paint(LOOK.name, place), paint(LOOK.dim, age));
+    format!("{name}  {dim}{part}, {moved}")
+}

@@ -1,0 +1,354 @@
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::args;
+use super::diff::Page;
+use super::json::{FileLine, SnapshotLine};
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, cut, name, shell, short, size};
+use crate::archive::merge::{Conflict, ConflictKind, FieldChange, Merged, Named, Prefer};
+use crate::ops::merge::{Options, Report};
+use crate::ops::{self, Error, Workspace};
+use crate::st::Raw;
+
+pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let mut options = Options {
+        into: args.into.clone(),
+        from: args.from.clone(),
+        prefer: match (args.ours, args.theirs) {
+            (true, _) => Some(Prefer::Ours),
+            (_, true) => Some(Prefer::Theirs),
+            _ => None,
+        },
+        write: false,
+        expected: None,
+    };
+    let mut report = ops::merge::merge(workspace, &options, &mut out.progress())?;
+    lines(&report, out);
+    preview(&report, &options, out);
+    let changes = report.file.replaces;
+    let open = options.prefer.is_none() && !report.merged.conflicts.is_empty();
+    let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
+    let wanted = !args.dry_run && (args.yes || asks);
+    if wanted && open {
+        return Err(Error::Conflicts {
+            count: report.merged.conflicts.len(),
+            into: options.into,
+            from: options.from,
+        });
+    }
+    let agrees = || args.yes || agreed(&mut io::stdin().lock(), &mut io::stderr());
+    if changes && wanted && agrees() {
+        options.write = true;
+        options.expected = Some(report.result);
+        report = ops::merge::merge(workspace, &options, &mut out.progress())?;
+        done(&report, out);
+    } else if changes || open {
+        out.say(match (open, args.dry_run || args.yes || !asks) {
+            (true, _) => settle(&options),
+            (_, true) => {
+                format!("Nothing has been changed. `{} --yes` does it.", command(&options))
+            }
+            _ => "Nothing has been changed.".into(),
+        });
+    }
+    out.object(&FileLine::from(&report.file));
+    out.findings(&report.findings);
+    let merged = &report.merged;
+    let counts = json!({
+        "added": merged.added.len(),
+        "removed": merged.removed.len(),
+        "edited": merged.edited.len(),
+        "renumbered": merged.renumbered.len(),
+        "conflicts": merged.conflicts.len(),
+        "written": !report.planned && changes,
+        "base": report.base.as_ref().map(|base| base.id.to_string()),
+    });
+    out.summary("merge", true, counts);
+    Ok(super::DONE)
+}
+
+/// Ask once; the end of the input is no.
+fn agreed(input: &mut dyn BufRead, output: &mut dyn Write) -> bool {
+    let mut answer = String::new();
+    let asked = output.write_all(b"Merge it? [y/N] ").and_then(|()| output.flush());
+    asked.and_then(|()| input.read_line(&mut answer)).is_ok()
+        && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+fn command(options: &Options) -> String {
+    let prefer = match options.prefer {
+        Some(Prefer::Ours) => " --ours",
+        Some(Prefer::Theirs) => " --theirs",
+        None => "",
+    };
+    format!("stvc merge {} {}{prefer}", shell(&options.into), shell(&options.from))
+}
+
+/// What can be done about conflicts.
+fn settle(options: &Options) -> String {
+    format!("Nothing has been changed. {}", ways(&options.into, &options.from))
+}
+
+/// The commands that settle conflicts.
+pub fn ways(into: &str, from: &str) -> String {
+    let merge = format!("stvc merge {} {}", shell(into), shell(from));
+    format!(
+        "`{merge} --ours --yes` keeps the values of {}, `{merge} --theirs --yes` takes those of {}; or make them the same in SillyTavern and merge again",
+        clean(into),
+        clean(from)
+    )
+}
+
+/// What would be done, in words.
+fn preview(report: &Report, options: &Options, out: &mut Out) {
+    let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+    let merged = &report.merged;
+    let from = match report.from_snapshot {
+        Some(id) => format!("{} (snapshot {})", name(&report.from), short(id)),
+        None => name(&report.from),
+    };
+    let base = match &report.base {
+        Some(base) => format!("both come from snapshot {}", paint(LOOK.id, short(base.id))),
+        None => "no common state is known".into(),
+    };
+    out.line(format!(
+        "{} ← the lorebook of {}; {base}",
+        paint(LOOK.name, clean(report.book.as_str())),
+        paint(LOOK.name, from)
+    ));
+    if report.one_file {
+        out.say("Nothing to do: both chats use this one lorebook.");
+        return;
+    }
+    let moved = |uid: &str| merged.renumbered.iter().find(|entry| entry.new == uid);
+    for entry in &merged.added {
+        let from = moved(&entry.uid).map(|entry| format!(" (UID {} there)", clean(&entry.old)));
+        out.line(format!(
+            "  {} {}{}",
+            paint(LOOK.good, "+"),
+            told(entry),
+            from.unwrap_or_default()
+        ));
+    }
+    for entry in &merged.removed {
+        out.line(format!("  {} {}", paint(LOOK.bad, "-"), told(entry)));
+    }
+    for edited in &merged.edited {
+        out.line(format!("  {} {}", paint(LOOK.tag, "~"), told(&edited.entry)));
+        for field in &edited.fields {
+            out.line(format!("      {}", field_line(field, page)));
+        }
+    }
+    for entry in merged.renumbered.iter().filter(|entry| entry.moved) {
+        let named = Named { uid: entry.new.clone(), title: entry.title.clone() };
+        let sign = paint(LOOK.tag, ">");
+        out.line(format!("  {sign} {}: was UID {}", told(&named), clean(&entry.old)));
+    }
+    for field in &merged.book {
+        out.line(format!("  {} the book's {}", paint(LOOK.tag, "~"), field_line(field, page)));
+    }
+    for conflict in &merged.conflicts {
+        conflict_lines(conflict, options, page, out);
+    }
+    let counted = [
+        (merged.added.len(), "added"),
+        (merged.removed.len(), "removed"),
+        (merged.edited.len(), "edited"),
+        (merged.renumbered.len(), "with another UID"),
+    ];
+    let counted: Vec<_> =
+        counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let conflicts = match merged.conflicts.len() as u64 {
+        0 => String::new(),
+        n => format!("; {}", count(n, "conflict")),
+    };
+    out.say(match counted.as_slice() {
+        [] if !report.file.replaces && conflicts.is_empty() => {
+            format!("Nothing to do: {} has all of it.", clean(report.book.as_str()))
+        }
+        [] if !report.file.replaces => {
+            let stays = clean(report.book.as_str());
+            format!("{}: {stays} would stay as it is.", conflicts.trim_start_matches("; "))
+        }
+        [] => format!("No entry changes{conflicts}."),
+        counted => format!("Entries: {}{conflicts}.", counted.join(", ")),
+    });
+}
+
+fn told(entry: &Named) -> String {
+    let title = cut(&clean(entry.title.trim()), 48);
+    let title = if title.is_empty() { "(no title)".into() } else { title };
+    format!("UID {}  {title}", cut(&clean(&entry.uid), 24))
+}
+
+/// The name that SillyTavern's editor has for a field, where that is another one.
+fn field_name(field: &str) -> String {
+    let name = match field {
+        "key" => "keys",
+        "keysecondary" => "secondary keys",
+        "comment" => "title",
+        "" => "the whole entry",
+        other => other,
+    };
+    cut(&clean(name), 40)
+}
+
+fn raw(value: &Option<Vec<u8>>) -> Option<Raw<'_>> {
+    value.as_deref().and_then(Raw::parse)
+}
+
+fn field_line(field: &FieldChange, page: Page) -> String {
+    format!("{}: {}", field_name(&field.field), page.change(raw(&field.ours), raw(&field.merged)))
+}
+
+fn conflict_lines(conflict: &Conflict, options: &Options, page: Page, out: &mut Out) {
+    let sign = paint(LOOK.warn, "!");
+    let entry = conflict.entry.as_ref().map_or_else(|| "the book".to_owned(), told);
+    let short = |value: &Option<Vec<u8>>| {
+        raw(value).map_or_else(|| paint(LOOK.dim, "not there"), |value| page.value(value))
+    };
+    let (here, there) = (clean(&options.into), clean(&options.from));
+    match conflict.kind {
+        ConflictKind::RemovedThere => {
+            out.line(format!("  {sign} {entry}: removed in {there}, edited in {here}; it stays"));
+        }
+        ConflictKind::RemovedHere => {
+            out.line(format!(
+                "  {sign} {entry}: removed in {here}, edited in {there}; it comes back"
+            ));
+        }
+        ConflictKind::Values => {
+            let value = &conflict.value;
+            out.line(format!("  {sign} {entry}: {} changed in both", field_name(&value.field)));
+            let is = |side: &Option<Vec<u8>>| {
+                let chosen = options.prefer.is_some() && *side == value.merged;
+                if chosen { paint(LOOK.good, " (this one)") } else { String::new() }
+            };
+            out.line(format!("      {here}: {}{}", short(&value.ours), is(&value.ours)));
+            out.line(format!("      {there}: {}{}", short(&value.theirs), is(&value.theirs)));
+        }
+    }
+}
+
+fn done(report: &Report, out: &mut Out) {
+    for snapshot in &report.safety {
+        out.object(&SnapshotLine::new(snapshot, &[]));
+        out.say(format!(
+            "What was there is kept as snapshot {} ({}).",
+            paint(LOOK.id, short(snapshot.id)),
+            name(&snapshot.timeline)
+        ));
+    }
+    if report.kept {
+        out.say("What was there is kept.");
+    }
+    out.say(format!(
+        "Merged and verified: {}, {}. `stvc undo` takes it back.",
+        clean(report.file.path.as_str()),
+        size(report.file.bytes)
+    ));
+}
+
+/// One thing that a merge does, or a conflict.
+#[derive(Serialize)]
+struct MergeLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    /// Null for the book itself.
+    uid: Option<&'a str>,
+    title: &'a str,
+    kind: &'static str,
+    /// The UID before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
+    /// Of a conflict: who removed the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<&'static str>,
+    field: Option<&'a str>,
+    base: Option<Box<RawValue>>,
+    ours: Option<Box<RawValue>>,
+    theirs: Option<Box<RawValue>>,
+    merged: Option<Box<RawValue>>,
+}
+
+impl<'a> MergeLine<'a> {
+    fn new(kind: &'static str, entry: Option<&'a Named>) -> Self {
+        Self {
+            kind_of_line: "merge",
+            uid: entry.map(|entry| entry.uid.as_str()),
+            title: entry.map_or("", |entry| entry.title.as_str()),
+            kind,
+            from: None,
+            removed: None,
+            field: None,
+            base: None,
+            ours: None,
+            theirs: None,
+            merged: None,
+        }
+    }
+
+    fn value(mut self, value: &'a FieldChange) -> Self {
+        let raw = |bytes: &Option<Vec<u8>>| {
+            let text = String::from_utf8(bytes.clone()?).ok()?;
+            RawValue::from_string(text).ok()
+        };
+        self.field = Some(value.field.as_str()).filter(|field| !field.is_empty());
+        self.base = raw(&value.base);
+        self.ours = raw(&value.ours);
+        self.theirs = raw(&value.theirs);
+        self.merged = raw(&value.merged);
+        self
+    }
+}
+
+fn lines(report: &Report, out: &mut Out) {
+    let merged: &Merged = &report.merged;
+    for entry in &merged.added {
+        out.object(&MergeLine::new("added", Some(entry)));
+    }
+    for entry in &merged.removed {
+        out.object(&MergeLine::new("removed", Some(entry)));
+    }
+    for edited in &merged.edited {
+        for field in &edited.fields {
+            out.object(&MergeLine::new("edited", Some(&edited.entry)).value(field));
+        }
+    }
+    for field in &merged.book {
+        out.object(&MergeLine::new("edited", None).value(field));
+    }
+    for entry in &merged.renumbered {
+        let named = Named { uid: entry.new.clone(), title: entry.title.clone() };
+        let mut line = MergeLine::new("renumbered", Some(&named));
+        line.from = Some(&entry.old);
+        out.object(&line);
+    }
+    for conflict in &merged.conflicts {
+        let mut line = MergeLine::new("conflict", conflict.entry.as_ref()).value(&conflict.value);
+        line.removed = match conflict.kind {
+            ConflictKind::Values => None,
+            ConflictKind::RemovedHere => Some("ours"),
+            ConflictKind::RemovedThere => Some("theirs"),
+        };
+        out.object(&line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_yes_is_yes() {
+        for (answer, is_yes) in
+            [("y\n", true), ("YES\n", true), ("\n", false), ("", false), ("yep\n", false)]
+        {
+            assert_eq!(agreed(&mut answer.as_bytes(), &mut Vec::new()), is_yes, "{answer:?}");
+        }
+    }
+}

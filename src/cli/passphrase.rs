@@ -1,0 +1,92 @@
+//! Where a passphrase comes from: a file, a command, or the terminal, where it is not shown.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use console::Term;
+
+use super::args::Secret;
+use crate::archive::backup::Passphrase;
+use crate::ops::{Error, Result, backup};
+
+/// No passphrase is longer; a device that never ends is not read for ever.
+const LONGEST: u64 = 1 << 16;
+
+/// For a backup that is written: none if it is not to be encrypted.
+pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>> {
+    match given(secret)? {
+        Some(given) => Ok(Some(given)),
+        None if encrypt => {
+            let first = ask("Passphrase for the backup: ")?;
+            if first != ask("The same once more: ")? {
+                return Err(no("the two are not the same"));
+            }
+            passphrase(first).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// For a backup that is read: none if it is not encrypted.
+pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
+    if backup::is_encrypted(path) != Some(true) {
+        return Ok(None);
+    }
+    match given(secret)? {
+        Some(given) => Ok(Some(given)),
+        None => passphrase(ask("Passphrase of the backup: ")?).map(Some),
+    }
+}
+
+fn given(secret: &Secret) -> Result<Option<Passphrase>> {
+    if let Some(path) = &secret.passphrase_file {
+        let file = File::open(path).map_err(|error| no(format!("{}: {error}", path.display())))?;
+        return first_line(file).map(Some);
+    }
+    let Some(command) = &secret.passphrase_command else { return Ok(None) };
+    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let mut child = Command::new(shell)
+        .args([flag, command])
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| no(format!("the command could not be started: {error}")))?;
+    let line = match child.stdout.take() {
+        Some(output) => first_line(output),
+        None => Err(no("the command has no output")),
+    };
+    let ended = child.wait().map_err(|error| no(error.to_string()))?;
+    if !ended.success() {
+        return Err(no(format!("the command failed ({ended})")));
+    }
+    line.map(Some)
+}
+
+fn first_line(input: impl Read) -> Result<Passphrase> {
+    let mut line = Vec::new();
+    let mut input = BufReader::new(input).take(LONGEST);
+    input.read_until(b'\n', &mut line).map_err(|error| no(error.to_string()))?;
+    // What else the command prints must not make it fail.
+    let _ = std::io::copy(&mut input, &mut std::io::sink());
+    let line = String::from_utf8(line).map_err(|_| no("it is no UTF-8"))?;
+    passphrase(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn ask(words: &str) -> Result<String> {
+    let terminal = Term::stderr();
+    if !terminal.is_term() {
+        return Err(no("there is no terminal to ask on"));
+    }
+    let read = terminal.write_str(words).and_then(|()| terminal.read_secure_line());
+    read.map_err(|error| no(error.to_string()))
+}
+
+fn passphrase(text: String) -> Result<Passphrase> {
+    Passphrase::new(text).ok_or_else(|| no("it is empty"))
+}
+
+fn no(why: impl Into<String>) -> Error {
+    Error::NoPassphrase { why: why.into() }
+}

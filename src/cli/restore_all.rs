@@ -1,0 +1,87 @@
+//! `restore --all`.
+
+use serde_json::json;
+
+use super::args;
+use super::error::exit_code;
+use super::json::{RestoredLine, SnapshotLine};
+use super::output::{LOOK, Out, paint};
+use super::restore::files;
+use super::words::{clean, count, name, short};
+use crate::ops::files::Action;
+use crate::ops::restore::all::restore_all;
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let outcomes = restore_all(workspace, args.overwrite, args.dry_run, &mut out.progress())?;
+    let (mut restored, mut failed, mut written, mut kept) = (0, 0, 0, 0);
+    let mut codes = Vec::new();
+    let mut reload = None;
+    for outcome in &outcomes {
+        match &outcome.result {
+            Ok(report) => {
+                restored += 1;
+                let new = report.files.iter().filter(|file| file.action == Action::Write).count();
+                written += new;
+                kept += report.files.len() - new;
+                if let Some(safety) = &report.safety {
+                    out.object(&SnapshotLine::new(safety, &[]));
+                    let id = paint(LOOK.id, short(safety.id));
+                    out.say(format!("What was there is kept as snapshot {id}."));
+                }
+                if new > 0 || out.is_json() {
+                    files(report, out);
+                }
+                out.object(&RestoredLine::from(report));
+                let (last, findings): (Vec<_>, Vec<_>) = report
+                    .findings
+                    .iter()
+                    .cloned()
+                    .partition(|finding| finding.code == "reload-sillytavern");
+                out.findings(&findings);
+                // The same for all: told once.
+                reload = reload.or_else(|| last.into_iter().next());
+            }
+            Err(error) => {
+                failed += 1;
+                codes.push(exit_code(error));
+                let why = clean(&error.to_string());
+                let line = format!("{}: {why}", name(&outcome.timeline));
+                match out.is_json() {
+                    true => out.object(&json!({
+                        "type": "failed", "timeline": outcome.timeline.as_str(), "message": error.to_string(),
+                    })),
+                    false => out.error_line(&format!("{}: {line}", paint(LOOK.bad, "not restored"))),
+                }
+            }
+        }
+    }
+    if let Some(reload) = reload {
+        out.findings(&[reload]);
+    }
+    match (restored, failed, args.dry_run) {
+        (0, 0, _) => out.say("There are no timelines in the store."),
+        (_, _, true) => {}
+        _ => out.say(format!(
+            "{} restored and verified: {} written, {kept} already there.",
+            count(restored, "timeline"),
+            count(written as u64, "file"),
+        )),
+    }
+    if failed > 0 {
+        let hint = "`stvc restore --all --overwrite` stores what is in the way and then replaces it; `stvc restore NAME --as OTHER` makes a chat of its own of it";
+        out.say(format!("{} not restored. {hint}.", count(failed, "timeline")));
+    }
+    let counts = json!({
+        "restored": restored, "failed": failed, "written": written, "kept": kept, "dropped_operations": 0,
+        "dry_run": args.dry_run,
+    });
+    out.summary("restore", failed == 0, counts);
+    let refused = codes.iter().all(|code| *code == super::REFUSED);
+    Ok(match (restored, failed) {
+        (_, 0) => super::DONE,
+        (0, _) if refused => super::REFUSED,
+        (0, _) => super::FAILED,
+        _ => super::PARTLY,
+    })
+}

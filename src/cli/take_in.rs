@@ -1,0 +1,97 @@
+//! `import` of a backup.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::args;
+use super::json::{TagLine, TakenInLine};
+use super::output::{LOOK, Out, paint};
+use super::passphrase;
+use super::words::{clean, count, name, size};
+use crate::ops::backup::take_in::{Entry, Options, Outcome, Report, take_in};
+use crate::ops::{self, Workspace};
+
+pub fn run(
+    source: &Path,
+    dry_run: bool,
+    secret: &args::Secret,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> ops::Result<u8> {
+    let passphrase = passphrase::for_reading(secret, source)?;
+    let options = Options { source: source.to_owned(), passphrase, dry_run };
+    let report = take_in(workspace, &options, &mut out.progress())?;
+    for entry in &report.entries {
+        out.object(&TakenInLine::from(entry));
+        if entry.outcome != Outcome::Known {
+            out.say(line(entry));
+        }
+    }
+    tags(&report, out);
+    let of = |wanted: fn(&Outcome) -> bool| {
+        report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+    };
+    let new = of(|outcome| *outcome == Outcome::New);
+    let forward = of(|outcome| *outcome == Outcome::Forward);
+    let known = of(|outcome| *outcome == Outcome::Known);
+    let beside = of(|outcome| matches!(outcome, Outcome::Beside(_)));
+    let new_tags = report.tags.iter().filter(|tag| !tag.known).count();
+    if new + forward + beside + new_tags == 0 {
+        out.say(format!(
+            "Nothing to do: all {} of the backup are here, as far or further.",
+            count(known as u64, "timeline")
+        ));
+    } else {
+        let verb = if dry_run { "would be taken in" } else { "taken in" };
+        out.say(format!(
+            "{} {verb} from the backup of {}, {known} known already; {} more in the store.",
+            count((new + forward + beside) as u64, "timeline"),
+            clean(report.header.day()),
+            if dry_run { "a little".into() } else { size(report.bytes) },
+        ));
+        if beside > 0 {
+            out.say(
+                "What moved on here and in the backup stands side by side; no file was touched.",
+            );
+        }
+        if !dry_run {
+            out.say("`stvc restore --all` brings the files back that are missing.");
+        }
+    }
+    let counts = json!({
+        "new": new, "forward": forward, "known": known, "beside": beside, "tags": new_tags, "objects": report.objects,
+        "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
+    });
+    out.summary("import", true, counts);
+    Ok(super::DONE)
+}
+
+fn line(entry: &Entry) -> String {
+    let snapshots = count(entry.snapshots as u64, "snapshot");
+    let what = match &entry.outcome {
+        Outcome::New => format!("new, {snapshots}"),
+        Outcome::Forward => format!("{snapshots} more"),
+        Outcome::Known => "known".into(),
+        Outcome::Beside(beside) => {
+            format!("moved on here, too: the backup's is now {}", paint(LOOK.name, name(beside)))
+        }
+    };
+    format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))
+}
+
+fn tags(report: &Report, out: &mut Out) {
+    for tag in report.tags.iter().filter(|tag| !tag.known) {
+        let entry = report.entries.iter().find(|entry| entry.head.id == tag.snapshot);
+        out.object(&TagLine {
+            kind_of_line: "tag",
+            name: &tag.here,
+            snapshot: tag.snapshot.to_string(),
+            timeline: entry.map_or("", |entry| entry.timeline.as_str()),
+        });
+        if tag.here != tag.name {
+            let (was, is) = (clean(&tag.name), clean(&tag.here));
+            out.say(format!("The tag [{was}] names something else here: the backup's is [{is}]."));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`, one entry for each destination.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::PathBuf;
+
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{History, SnapshotId};
+use crate::durable::{self, Existing};
+use crate::ops::{Result, Workspace};
+use crate::rules::{Finding, Level};
+use crate::store::{self, ObjectId, Store};
+
+/// A backup this old is mentioned by `status`.
+const OLD_DAYS: i64 = 14;
+
+/// One backup that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// What it is: `file`.
+    pub kind: String,
+    /// Where it went; `-` is standard output.
+    pub destination: String,
+    /// When, as RFC 3339.
+    pub taken: String,
+    /// Whether it has all that there was.
+    pub whole: bool,
+    /// Whether it is encrypted.
+    pub encrypted: bool,
+    /// How long it is, where that is known.
+    pub bytes: Option<u64>,
+    /// The branches and tags in it.
+    pub refs: BTreeMap<String, String>,
+}
+
+/// The file.
+#[derive(Default, Serialize, Deserialize)]
+struct Backups {
+    backups: Vec<Taken>,
+}
+
+/// One backup, and what came after it.
+pub struct Since {
+    /// The backup.
+    pub taken: Taken,
+    /// Snapshots that it does not have.
+    pub snapshots: usize,
+    /// Timelines that are new or have moved on since.
+    pub timelines: usize,
+}
+
+/// Remember that a backup was taken. The last one to the same destination counts.
+pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()> {
+    let _lock = workspace.lock(store)?;
+    let mut known = Backups { backups: load(store) };
+    known.backups.retain(|other| other.destination != taken.destination);
+    known.backups.push(taken);
+    let path = path(store);
+    let text = serde_json::to_vec_pretty(&known)
+        .map_err(|error| store::Error::Io { path: path.clone(), source: error.into() })?;
+    durable::write(&path, &text, Existing::Replace)
+        .map_err(|source| store::Error::Io { path, source })?;
+    Ok(())
+}
+
+/// The backups that were taken, newest first; of `destination` alone if it is given.
+pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Since>> {
+    let store = workspace.open_store()?;
+    let history = History::load(&store)?;
+    // A file is remembered by its whole path.
+    let absolute = destination
+        .and_then(|text| std::path::absolute(text).ok().map(|path| path.display().to_string()));
+    let wanted = |taken: &Taken| {
+        let is = |text: &str| taken.destination == text;
+        destination.is_none_or(|text| is(text) || absolute.as_deref().is_some_and(is))
+    };
+    let mut found = load(&store);
+    found.retain(wanted);
+    found.sort_by_key(|taken| std::cmp::Reverse(moment(taken)));
+    Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
+}
+
+/// The note of `status`: there is a backup, it is old, and the store has moved on. Who never made one is not told.
+pub(in crate::ops) fn overdue(
+    workspace: &Workspace,
+    store: &Store,
+    history: &History,
+) -> Option<Finding> {
+    let newest = load(store).into_iter().max_by_key(moment)?;
+    let days = (workspace.now.timestamp() - moment(&newest)) / 86_400;
+    if days <= OLD_DAYS {
+        return None;
+    }
+    let since = since(newest, history);
+    if since.snapshots == 0 {
+        return None;
+    }
+    let Since { taken, snapshots, .. } = since;
+    let plural = if snapshots == 1 { "snapshot" } else { "snapshots" };
+    let message = format!("the last backup is {days} days old; {snapshots} {plural} since");
+    let finding = Finding::new("backup-old", Level::Info, taken.destination, message);
+    Some(finding.remedy("`stvc backup FILE.stvc`"))
+}
+
+fn since(taken: Taken, history: &History) -> Since {
+    let mut had = HashSet::new();
+    let ids = taken.refs.values().filter_map(|id| ObjectId::from_hex(id.as_bytes()).ok());
+    let mut open: Vec<_> = ids.map(SnapshotId).collect();
+    while let Some(id) = open.pop() {
+        if let Some(snapshot) = history.get(id)
+            && had.insert(id)
+        {
+            open.extend(&snapshot.parents);
+        }
+    }
+    let snapshots = history.iter().filter(|snapshot| !had.contains(&snapshot.id)).count();
+    let timelines = history.heads().filter(|(_, head)| !had.contains(&head.id)).count();
+    Since { taken, snapshots, timelines }
+}
+
+fn moment(taken: &Taken) -> i64 {
+    DateTime::parse_from_rfc3339(&taken.taken).map_or(0, |time| time.timestamp())
+}
+
+/// A file that cannot be read says nothing: it is a note, and the next backup writes it anew.
+fn load(store: &Store) -> Vec<Taken> {
+    let text = fs::read(path(store)).unwrap_or_default();
+    serde_json::from_slice::<Backups>(&text).unwrap_or_default().backups
+}
+
+fn path(store: &Store) -> PathBuf {
+    store.private_dir().join("backups.json")
+}

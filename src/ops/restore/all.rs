@@ -1,0 +1,71 @@
+//! `--all`: the newest snapshot of every timeline, each as `restore` would bring it back.
+//!
+//! Each is an operation of its own: one that is refused or fails leaves the others alone, and each can be undone. The newest come first, so that of a lorebook or
+//! group that several timelines have, the newest state is the one that is written.
+
+use std::collections::HashMap;
+
+use super::{Options, Report, bring_back};
+use crate::archive::{Blake3, History, Role, Snapshot, read_manifest};
+use crate::ops::{Result, Workspace};
+use crate::progress::Monitor;
+use crate::rules::{Finding, Level};
+use crate::st::TimelineName;
+
+/// What became of one timeline.
+pub struct Outcome {
+    /// Which.
+    pub timeline: TimelineName,
+    /// What was done, or why it was not.
+    pub result: Result<Report>,
+}
+
+/// Bring every timeline back. With `overwrite` also where something else is, which is stored first.
+pub fn restore_all(
+    workspace: &Workspace,
+    overwrite: bool,
+    dry_run: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Vec<Outcome>> {
+    let store = workspace.open_store()?;
+    workspace.library()?;
+    let history = History::load(&store)?;
+    let mut heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
+    heads.sort_by_key(|head| (std::cmp::Reverse(head.time.seconds), head.timeline.clone()));
+    monitor.begin("restoring timelines", Some(heads.len() as u64));
+    let reader = store.reader();
+    // Which state of each lorebook was written, and with which timeline.
+    let mut books: HashMap<String, (Blake3, TimelineName)> = HashMap::new();
+    let mut outcomes = Vec::new();
+    for head in heads {
+        let timeline = head.timeline.clone();
+        let mut options =
+            Options { snapshot: head.id.to_string(), overwrite, dry_run, ..Options::default() };
+        let manifest = read_manifest(&reader, head.tree).ok();
+        let book = manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
+        let newer = book
+            .as_ref()
+            .and_then(|book| books.get(&book.path).filter(|(written, _)| *written != book.blake3));
+        let note = newer.map(|(_, with)| newer_book(&head, with));
+        if note.is_some() {
+            options.only = Some(Role::Chat);
+        }
+        let result = bring_back(workspace, &store, &history, head, &options).map(|mut report| {
+            report.findings.extend(note);
+            report
+        });
+        if let (Ok(_), Some(book)) = (&result, book) {
+            books.entry(book.path).or_insert((book.blake3, timeline.clone()));
+        }
+        outcomes.push(Outcome { timeline, result });
+        monitor.advance(1);
+    }
+    outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+    Ok(outcomes)
+}
+
+fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {
+    let message = format!("its lorebook was written as {with} has it, which is newer");
+    Finding::new("lorebook-newer", Level::Warning, head.timeline.as_str(), message)
+        .remedy("`stvc restore NAME --as OTHER` brings this chat back with a lorebook of its own")
+}
