@@ -1,7 +1,7 @@
 //! A backup: everything that some branches and tags lead to, in one stream. `docs/backup.md` has the format byte for byte.
 //!
 //! Values in, values out: this module writes to what it is given and reads from it, one object at a time. Whoever reads believes nothing before [`Decoder::next_object`] has
-//! said that the stream is over, because only then its hash was compared; and then not before [`verify`] has looked at what the objects say.
+//! said that the stream is over, because only then its hash was compared; and then not before [`verify`](fn@verify) has looked at what the objects say.
 
 mod decode;
 mod encode;
