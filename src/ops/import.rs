@@ -134,9 +134,7 @@ fn plan_without_store(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    let folder = tempfile::tempdir()
-        .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
-    let elsewhere = Workspace { store: Some(folder.path().join("store")), ..workspace.clone() };
+    let (_folder, elsewhere) = workspace.with_store_for_now()?;
     snapshot::snapshot(&elsewhere, &snapshot::Options::as_it_is(), monitor)?;
     import(&elsewhere, options, monitor)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 
 use super::Result;
-use crate::st::Library;
+use crate::st::{self, Library};
 use crate::store::{self, Lock, Store, Time};
 
 /// Where the library is.
@@ -80,6 +80,14 @@ impl Workspace {
             Err(store::Error::NoStore { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same with a store that is gone once the folder is dropped: what a command would do before the first snapshot is done there.
+    pub(super) fn with_store_for_now(&self) -> Result<(tempfile::TempDir, Self)> {
+        let folder = tempfile::tempdir()
+            .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
+        let store = Some(folder.path().join("store"));
+        Ok((folder, Self { store, ..self.clone() }))
     }
 
     /// Take the store's lock.

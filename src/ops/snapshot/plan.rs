@@ -7,7 +7,7 @@ use crate::ops::survey::{self, Look};
 use crate::ops::{Result, Workspace};
 use crate::progress::{Monitor, Silent};
 use crate::rules;
-use crate::st::{self, Chat, Library, Scan, TimelineName};
+use crate::st::{Chat, Library, Scan, TimelineName};
 use crate::store::Store;
 
 pub(super) fn plan(
@@ -68,11 +68,10 @@ pub(super) fn plan_scenes(
     options: &Options,
     report: Report,
 ) -> Result<Report> {
-    let folder = tempfile::tempdir()
-        .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
+    let (_folder, elsewhere) = workspace.with_store_for_now()?;
     let store = match existing {
         Some(store) => store,
-        None => Store::create(&folder.path().join("store"))?,
+        None => Store::create(&elsewhere.store_path()?)?,
     };
     let mut run = Run::new(workspace, &store, library, scan, options, report);
     run.take_scenes(names, &mut Silent)?;
