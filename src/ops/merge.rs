@@ -214,7 +214,7 @@ fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Resu
     Ok(file.map(|file| Book {
         timeline: timeline.clone(),
         path: file.path,
-        bytes: file.bytes,
+        bytes: file.bytes.into_vec(),
         stored: None,
     }))
 }

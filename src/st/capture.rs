@@ -4,7 +4,7 @@
 //! stamp, read them all, look at all the stamps again. Only if none moved did the bytes stand side by side at one moment
 //! (the one between the last read and the first second look).
 
-use super::read_file;
+use super::read_file::{FileBytes, read_file};
 use super::{Chat, Error, Groups, Library, LibraryPath, Result, TimelineName};
 use super::{bound_lorebook, lorebook_path};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ fn inode(_: &Metadata) -> u64 {
 /// Where files are read from.
 pub trait Files {
     /// All bytes of a file.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    fn read(&self, path: &Path) -> io::Result<FileBytes>;
     /// The stamp of a file.
     fn stamp(&self, path: &Path) -> io::Result<Stamp>;
 }
@@ -64,8 +64,8 @@ pub trait Files {
 pub struct Disk;
 
 impl Files for Disk {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        read_file::read_file(path)
+    fn read(&self, path: &Path) -> io::Result<FileBytes> {
+        read_file(path)
     }
 
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
@@ -94,7 +94,7 @@ pub struct CapturedFile {
     /// Its place in the library.
     pub path: LibraryPath,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: FileBytes,
     /// Its stamp.
     pub stamp: Stamp,
 }

@@ -42,6 +42,7 @@ pub use lorebook::{
 };
 pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
+pub use read_file::FileBytes;
 pub use references::{Reference, References, User};
 pub use sanitize::sanitize;
 pub use send_date::send_time;

@@ -1,29 +1,113 @@
-//! Reading a long file with all cores. Most of the time goes into the kernel's handing out of fresh memory, page by page, and that is done
-//! by whoever touches it first.
+//! Reading a long file. Most of the time would go into the kernel's handing out of fresh memory, page by page: so it is asked for large
+//! pages where it has them, and all cores take part, because the one who touches a page first has to wait for it.
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::thread::scope;
 
+use memmap2::MmapMut;
+
 use crate::parallel::cores;
 
-/// Files shorter than this are read in one go.
-const LONG: u64 = 4 << 20;
+/// Files shorter than this are read into ordinary memory.
+const LONG: u64 = 1 << 20;
+
+/// Files at least this long are read by all cores.
+const VERY_LONG: usize = 8 << 20;
+
+/// The size of a large page.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// What a file holds.
+pub struct FileBytes(Memory);
+
+enum Memory {
+    Heap(Vec<u8>),
+    /// Memory from the system itself, never the file: others may cut that short at any time.
+    Pages(MmapMut, Range<usize>),
+}
+
+impl FileBytes {
+    /// All of it.
+    pub fn as_slice(&self) -> &[u8] {
+        self
+    }
+
+    /// All of it, in ordinary memory.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Memory::Heap(bytes) => bytes,
+            Memory::Pages(pages, range) => pages[range].to_vec(),
+        }
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Memory::Heap(bytes) => bytes,
+            Memory::Pages(pages, range) => &pages[range.clone()],
+        }
+    }
+}
+
+impl From<Vec<u8>> for FileBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Memory::Heap(bytes))
+    }
+}
+
+impl Clone for FileBytes {
+    fn clone(&self) -> Self {
+        self.to_vec().into()
+    }
+}
+
+impl PartialEq for FileBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for FileBytes {}
+
+impl std::fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
 
 /// The bytes of a file. All parts are read through one handle: whoever saves it meanwhile by a rename does not mix two files.
-pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read_file(path: &Path) -> io::Result<FileBytes> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let cores = cores();
-    if length < LONG || cores == 1 {
+    if length < LONG {
         drop(file);
-        return fs::read(path);
+        return fs::read(path).map(FileBytes::from);
     }
     let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    let mut bytes = vec![0; length];
-    let part = length.div_ceil(cores);
-    let file = &file;
+    let (mut pages, range) = large_pages(length)?;
+    read_parts(&file, &mut pages[range.clone()])?;
+    Ok(FileBytes(Memory::Pages(pages, range)))
+}
+
+/// Fresh memory, in large pages if the system has them to spare, and where in it there is room for so many bytes.
+fn large_pages(length: usize) -> io::Result<(MmapMut, Range<usize>)> {
+    // One more than needed: only what begins at a multiple of a large page's size can be one.
+    let pages = MmapMut::map_anon(length.next_multiple_of(LARGE_PAGE) + LARGE_PAGE)?;
+    #[cfg(target_os = "linux")]
+    let _ = pages.advise(memmap2::Advice::HugePage);
+    let begin = pages.as_ptr().align_offset(LARGE_PAGE).min(LARGE_PAGE);
+    Ok((pages, begin..begin + length))
+}
+
+fn read_parts(file: &File, bytes: &mut [u8]) -> io::Result<()> {
+    let readers = if bytes.len() < VERY_LONG { 1 } else { cores() };
+    let part = bytes.len().div_ceil(readers);
     scope(|scope| {
         let mut parts = bytes.chunks_mut(part).enumerate();
         let here = parts.next();
@@ -34,8 +118,7 @@ pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
         };
         here.map_or(Ok(()), read)?;
         readers.into_iter().try_for_each(join)
-    })?;
-    Ok(bytes)
+    })
 }
 
 #[cfg(unix)]
@@ -65,12 +148,12 @@ mod tests {
     fn long_files_come_back_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("long");
-        for length in
-            [0, 1, LONG as usize - 1, LONG as usize, LONG as usize + 1, 3 * LONG as usize + 7]
-        {
+        let (long, page) = (LONG as usize, LARGE_PAGE);
+        let lengths = [0, 1, long - 1, long, long + 1, page - 1, page, page + 1, 2 * page];
+        for length in lengths.into_iter().chain([VERY_LONG - 1, VERY_LONG, 3 * VERY_LONG + 7]) {
             let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
             fs::write(&path, &bytes).unwrap();
-            assert!(read_file(&path).unwrap() == bytes, "{length}");
+            assert!(*read_file(&path).unwrap() == bytes, "{length}");
         }
     }
 }

@@ -10,8 +10,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use gix::odb::pack::data::{Version, entry::Header, header};
-use gix::zlib::stream::deflate::{Compress, FlushCompress};
-use gix::zlib::{Compression, Status};
+use libdeflater::CompressionLvl;
 
 use super::objects::hash;
 use super::pack_index::{self, IndexEntry};
@@ -22,8 +21,11 @@ use crate::parallel::in_parts;
 /// Git clears away what begins so and was left behind.
 pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
 
-/// Zlib's level: 0.2 % larger than level 6 on chats, and an eighth faster; level 1 would be 38 % larger.
-const LEVEL: i32 = 3;
+/// libdeflate's level, for messages as they are saved: as small as with level 3 of zlib, in half the time; level 9 would save 0.7 %.
+const LEVEL: i32 = 1;
+/// The level of `gc`: 5 % smaller than level 9 of zlib. The next two take up to three times as long for another 0.5 %.
+const THOROUGH: i32 = 10;
+const BEST: i32 = 12;
 
 /// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves nothing behind.
 pub struct PackWriter {
@@ -273,45 +275,43 @@ impl Write for Pack {
     }
 }
 
-/// Zlib with its tables kept from one object to the next: making them anew costs more than a short message.
+/// Makes zlib streams, each of one object, with its tables kept from one to the next: making them anew costs more than a short message.
 pub(super) struct Compressor {
-    zlib: Compress,
+    deflate: libdeflater::Compressor,
+    /// For what is so short that time is no matter.
+    short: Option<libdeflater::Compressor>,
     buffer: Vec<u8>,
 }
 
+/// Up to this length, the best level costs nothing that anybody would notice.
+const SHORT: usize = 1 << 10;
+
 impl Compressor {
     fn new() -> Self {
-        Self::at(LEVEL)
+        Self { deflate: at(LEVEL), short: None, buffer: Vec::new() }
     }
 
-    /// At one of zlib's levels.
-    pub(super) fn at(level: i32) -> Self {
-        Self {
-            zlib: Compress::new(Compression::new(level).unwrap_or_default()),
-            buffer: Vec::new(),
-        }
+    /// For what is packed once and read for years.
+    pub(super) fn thorough() -> Self {
+        Self { deflate: at(THOROUGH), short: Some(at(BEST)), buffer: Vec::new() }
     }
 
     pub(super) fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
-        self.zlib.reset();
-        // Zlib's bound for data that does not compress; zeroed once and not for every message.
-        let bound = data.len() + (data.len() >> 10) + 64;
+        // Zeroed once and not for every message.
+        let short = self.short.as_mut().filter(|_| data.len() <= SHORT);
+        let deflate = short.unwrap_or(&mut self.deflate);
+        let bound = deflate.zlib_compress_bound(data.len());
         if self.buffer.len() < bound {
             self.buffer.resize(bound, 0);
         }
-        let mut written = 0;
-        loop {
-            let read = self.zlib.total_in() as usize;
-            let rest = &mut self.buffer[written..];
-            let status = self.zlib.compress(&data[read..], rest, FlushCompress::Finish);
-            let status = status.map_err(Error::git("compressing an object"))?;
-            written = self.zlib.total_out() as usize;
-            if status == Status::StreamEnd {
-                return Ok(self.buffer[..written].to_vec());
-            }
-            self.buffer.resize(self.buffer.len() + 4096, 0);
-        }
+        let written = deflate.zlib_compress(data, &mut self.buffer);
+        let written = written.map_err(Error::git("compressing an object"))?;
+        Ok(self.buffer[..written].to_vec())
     }
+}
+
+fn at(level: i32) -> libdeflater::Compressor {
+    libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default())
 }
 
 /// Apply `work` to each item on all cores; results in order.

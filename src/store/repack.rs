@@ -55,13 +55,11 @@ const VERSIONS: usize = 2;
 const WINDOW_BYTES: usize = 32 << 20;
 /// Larger objects are no deltas and no bases.
 const LARGE: usize = 16 << 20;
-/// Packed once and read for years.
-const LEVEL: i32 = 9;
 
 /// Longer objects are no part of a volume: what is alike in them is found by deltas.
 const MEMBER: usize = 16 << 10;
 /// How much a volume holds. Whoever reads a message reads its volume.
-const VOLUME: usize = 96 << 10;
+const VOLUME: usize = 256 << 10;
 /// About what a part of a volume costs beside its bytes.
 const MEMBER_BYTES: usize = 22;
 
@@ -209,7 +207,7 @@ impl<'a> Packer<'a> {
     fn new(part: usize, out: &'a SyncSender<Result<Ready>>) -> Self {
         let volume =
             Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
-        let compressor = Compressor::at(LEVEL);
+        let compressor = Compressor::thorough();
         Self { part, out, window: VecDeque::new(), compressor, volume }
     }
 

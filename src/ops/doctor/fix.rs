@@ -258,8 +258,8 @@ impl Work<'_> {
         });
         let mut plans = vec![FilePlan {
             path: former.path,
-            now: Some(former.bytes),
-            new: Some(Cow::Owned(after.chat.bytes)),
+            now: Some(former.bytes.into_vec()),
+            new: Some(Cow::Owned(after.chat.bytes.into_vec())),
             stored_in,
         }];
         let new_book = edit.own_book.and(after.lorebook).and_then(|book| book.file);
@@ -271,7 +271,7 @@ impl Work<'_> {
                 former: None,
                 change: Change::CopyOf(old.path, Blake3::of(&old.bytes)),
             });
-            let bytes = Some(Cow::Owned(new.bytes));
+            let bytes = Some(Cow::Owned(new.bytes.into_vec()));
             plans.push(FilePlan { path: new.path, now: None, new: bytes, stored_in });
         }
         let why = format!("Files as they were before {} was repaired", captured.name);
@@ -310,8 +310,8 @@ impl Work<'_> {
         let states = self
             .groups
             .entry(group.path.clone())
-            .or_insert_with(|| (group.bytes.clone(), group.bytes.clone()));
-        if states.0 != group.bytes {
+            .or_insert_with(|| (group.bytes.to_vec(), group.bytes.to_vec()));
+        if states.0 != *group.bytes {
             return Err(changed(root, &group.path));
         }
         let headless = Chat { header: None, messages: Vec::new() };
@@ -319,7 +319,7 @@ impl Work<'_> {
         let metadata = metadata.ok_or_else(|| changed(root, &group.path))?;
         states.1 = edited(&states.1, metadata, edit, captured);
         if let (Some((_, _, path)), Some(source)) = (edit.own_book, book_file(captured)) {
-            let new = Some(Cow::Owned(source.bytes.clone()));
+            let new = Some(Cow::Owned(source.bytes.to_vec()));
             let plan = FilePlan { path: path.clone(), now: None, new, stored_in: None };
             self.whole.push((Turn::Books, plan));
         }
@@ -424,7 +424,7 @@ fn with_changes(captured: &Captured, header: &Header, edit: &Edit<'_>) -> Captur
         name: captured.name.clone(),
         chat: CapturedFile {
             path: captured.chat.path.clone(),
-            bytes: chat,
+            bytes: chat.into(),
             stamp: captured.chat.stamp,
         },
         lorebook,

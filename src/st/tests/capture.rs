@@ -1,5 +1,7 @@
 use super::put;
-use crate::st::{Captured, Disk, Error, Files, Library, Result, Stamp, TimelineName, capture};
+use crate::st::{
+    Captured, Disk, Error, FileBytes, Files, Library, Result, Stamp, TimelineName, capture,
+};
 use std::cell::Cell;
 use std::fs;
 use std::io;
@@ -27,7 +29,7 @@ struct Busy<F> {
 }
 
 impl<F: Fn(usize)> Files for Busy<F> {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path) -> io::Result<FileBytes> {
         let bytes = Disk.read(path);
         if path.ends_with(self.after) {
             self.reads.set(self.reads.get() + 1);
@@ -49,13 +51,13 @@ fn busy<F: Fn(usize)>(after: &'static str, event: F) -> Busy<F> {
 fn chat_and_lorebook_come_together() {
     let (_dir, library) = library();
     let captured = take(&library, "chats/A/c", &Disk).unwrap();
-    assert_eq!(captured.chat.bytes, CHAT);
+    assert_eq!(*captured.chat.bytes, *CHAT);
     assert_eq!(captured.chat.stamp.len, CHAT.len() as u64);
     assert!(captured.chat.stamp.mtime_ns > 0);
     assert_eq!(captured.group, None);
     let book = captured.lorebook.unwrap();
     assert_eq!((book.name.as_str(), book.path.unwrap().as_str()), ("Lore", "worlds/Lore.json"));
-    assert_eq!(book.file.unwrap().bytes, b"{\"entries\":{}}");
+    assert_eq!(*book.file.unwrap().bytes, *b"{\"entries\":{}}");
 }
 
 #[test]
@@ -107,8 +109,8 @@ fn a_save_in_between_is_read_again() {
             }
         });
         let captured = take(&library, "chats/A/c", &files).unwrap();
-        assert_eq!(captured.chat.bytes, new, "{after}");
-        assert_eq!(captured.lorebook.unwrap().file.unwrap().bytes, b"{\"entries\":{\"0\":1}}");
+        assert_eq!(*captured.chat.bytes, *new, "{after}");
+        assert_eq!(*captured.lorebook.unwrap().file.unwrap().bytes, *b"{\"entries\":{\"0\":1}}");
     }
 }
 
@@ -126,7 +128,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
     /// A lorebook that appears after it was first looked for.
     struct Appears<'a>(&'a Path, Cell<usize>);
     impl Files for Appears<'_> {
-        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fn read(&self, path: &Path) -> io::Result<FileBytes> {
             Disk.read(path)
         }
         fn stamp(&self, path: &Path) -> io::Result<Stamp> {
@@ -138,7 +140,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
         }
     }
     let captured = take(&library, "chats/A/c", &Appears(&book, Cell::new(0))).unwrap();
-    assert_eq!(captured.lorebook.unwrap().file.unwrap().bytes, b"{}");
+    assert_eq!(*captured.lorebook.unwrap().file.unwrap().bytes, *b"{}");
 }
 
 #[test]
