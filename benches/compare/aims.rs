@@ -57,8 +57,27 @@ pub fn rows(sheet: &Sheet) -> Vec<Row> {
             rows.push(Row { letter, what, stvc, peer: peer.into(), other, aim });
         }
     }
+    rows.extend(backup(sheet));
     rows.extend(memory(sheet));
     rows
+}
+
+/// The backup file of an Auto-Recap chat against the store that it was made of, and against what others need for the same states.
+fn backup(sheet: &Sheet) -> Vec<Row> {
+    let others = [
+        ("stvc", "the store after gc", AtMost(0.6)),
+        ("zstd", "zstd -19 of all states", Aim::None),
+        ("restic", "restic", Aim::None),
+        ("borg", "borg", Aim::None),
+    ];
+    let row = |(tool, peer, aim): (&'static str, &str, Aim)| {
+        let stvc = sheet.get(Measure::BackupSize, "stvc")?;
+        let other = sheet.get(Measure::SizePacked, tool)?;
+        let what = Measure::BackupSize.label().to_owned();
+        Some(Row { letter: sheet.letter, what, stvc, peer: peer.into(), other, aim })
+    };
+    let asked = others.into_iter().filter(|_| sheet.letter == 'b');
+    asked.filter_map(row).collect()
 }
 
 /// The command that needs the most memory, against what is allowed.

@@ -65,7 +65,7 @@ const FULL: Scale = Scale {
     plain: 100,
     recap: (600, 26, 150),
     many: (200, 100),
-    growth: Saves { peers: 300, all: 10_000 },
+    growth: Saves { peers: 100, all: 10_000 },
     large: 100,
     some: 10,
     rounds: 5,

@@ -81,7 +81,7 @@ impl Report {
         }
         let line = |(why, names): &(&str, Vec<String>)| format!("- {}: {why}.\n", names.join("; "));
         let lines: String = groups.iter().map(line).collect();
-        format!("\nNot reached, and what is supposed (not profiled) to bound it:\n\n{lines}")
+        format!("\nNot reached, and what bounds it:\n\n{lines}")
     }
 }
 
@@ -112,6 +112,8 @@ Every save is one snapshot, commit, backup or copy of the whole library. The tex
 - **gc**: `stvc gc --grace 0s`, `git gc --aggressive --prune=now`, `restic prune --max-unused 0`, `borg compact`,
   `bup gc`, and for zstd all copies as one tar through `zstd -19 --long=31`. restic, borg and bup only drop what is not
   needed any more, which here is nothing.
+- **backup to a file**: `stvc backup FILE.stvc` after gc, read back and verified before it is done. What others have for
+  this is their store itself, and for zstd the one file of all copies.
 - **size**: the length of all files of the store; caches of restic and borg are not counted.
 - **memory**: the largest resident set of any process of the command. The aim takes the command that needs most.
 - **Settings**: git with `gc.auto=0`; borg without encryption; restic always encrypts, and spends a good part of a second on its

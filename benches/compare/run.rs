@@ -143,7 +143,26 @@ impl<'w> Run<'w> {
         self.gc();
         self.sizes(Measure::SizePacked);
         self.restore(Measure::RestorePacked);
+        self.backup();
         run(self.tools[0].check().remove(0));
+    }
+
+    /// Each time into a new file.
+    fn backup(&mut self) {
+        let file = self.scratch.with_extension("stvc");
+        for tool in self.tools.iter().filter(|tool| !tool.backup(&file).is_empty()) {
+            let again = || {
+                let _ = fs::remove_file(&file);
+                time_and_memory(tool.backup(&file))
+            };
+            let (costs, peaks): (Vec<_>, Vec<_>) = (0..self.rounds).map(|_| again()).unzip();
+            let peak = peaks.into_iter().flatten().max();
+            let bytes = fs::metadata(&file).expect("look at the backup").len();
+            self.sheet.set(Measure::Backup, tool.name(), wall(&costs));
+            self.sheet.set(Measure::BackupMemory, tool.name(), peak.map(Value::Bytes));
+            self.sheet.set(Measure::BackupSize, tool.name(), Some(Value::Bytes(bytes)));
+            let _ = fs::remove_file(&file);
+        }
     }
 
     /// Once: a second time there is nothing to do.

@@ -17,24 +17,28 @@ pub enum Measure {
     Check,
     Gc,
     RestorePacked,
+    Backup,
     Size,
     SizePacked,
+    BackupSize,
     FirstMemory,
     FurtherMemory,
     RestoreMemory,
     LogMemory,
     CheckMemory,
     GcMemory,
+    BackupMemory,
 }
 
 impl Measure {
-    pub const MEMORY: [Measure; 6] = [
+    pub const MEMORY: [Measure; 7] = [
         Measure::FirstMemory,
         Measure::FurtherMemory,
         Measure::RestoreMemory,
         Measure::LogMemory,
         Measure::CheckMemory,
         Measure::GcMemory,
+        Measure::BackupMemory,
     ];
 
     pub fn label(self) -> &'static str {
@@ -48,14 +52,17 @@ impl Measure {
             Measure::Check => "check",
             Measure::Gc => "gc",
             Measure::RestorePacked => "restore after gc",
+            Measure::Backup => "backup to a file",
             Measure::Size => "size before gc",
             Measure::SizePacked => "size after gc",
+            Measure::BackupSize => "size of the backup file",
             Measure::FirstMemory => "memory: first snapshot",
             Measure::FurtherMemory => "memory: further snapshot",
             Measure::RestoreMemory => "memory: restore",
             Measure::LogMemory => "memory: log",
             Measure::CheckMemory => "memory: check",
             Measure::GcMemory => "memory: gc",
+            Measure::BackupMemory => "memory: backup to a file",
         }
     }
 }

@@ -43,6 +43,10 @@ pub trait Tool {
     fn gc(&self) -> Vec<Command> {
         Vec::new()
     }
+    /// All that is stored, as one file to carry away.
+    fn backup(&self, _file: &Path) -> Vec<Command> {
+        Vec::new()
+    }
 }
 
 /// Where a tool finds the library and keeps its things.

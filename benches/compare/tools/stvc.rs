@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Place, Tool};
+use super::{Place, Tool, text};
 
 pub struct Stvc(pub Place);
 
@@ -45,5 +45,9 @@ impl Tool for Stvc {
 
     fn gc(&self) -> Vec<Command> {
         vec![self.command(&["gc", "--grace", "0s"])]
+    }
+
+    fn backup(&self, file: &Path) -> Vec<Command> {
+        vec![self.command(&["backup", text(file)])]
     }
 }

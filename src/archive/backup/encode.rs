@@ -5,15 +5,19 @@ use std::io::{self, Write};
 use zstd::stream::raw::CParameter;
 use zstd::stream::write::Encoder;
 
-use super::{BackupError, Header, LONGEST_OBJECT, MAGIC, Result, VERSION, WINDOW_LOG};
+use super::{BackupError, Header, LONGEST_OBJECT, MAGIC, Result, VERSION};
 use crate::parallel::cores;
 use crate::progress::Monitor;
 use crate::store::{Kind, Placed, Reader};
 
 /// The last level before zstd searches exhaustively: 19 takes ten times as long and saves a tenth.
 const LEVEL: i32 = 15;
-/// How much each core takes at a time. What is alike over longer stretches is found for all of them before that.
-const JOB: u32 = 32 << 20;
+/// How far back it looks. Likes stand together: eight times as far saves less than a hundredth.
+const LOOK_BACK_LOG: u32 = 24;
+/// The size of its tables. With its own choice for the level it saves four hundredths more, and takes four times the memory.
+const TABLES: [CParameter; 2] = [CParameter::ChainLog(20), CParameter::HashLog(19)];
+/// How much each core takes at a time.
+const JOB: u32 = 4 << 20;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +67,10 @@ pub fn encode<W: Write>(
 
 fn compressed<W: Write>(out: W) -> io::Result<Encoder<'static, W>> {
     let mut stream = Encoder::new(out, LEVEL)?;
-    stream.window_log(WINDOW_LOG)?;
+    stream.window_log(LOOK_BACK_LOG)?;
+    for size in TABLES {
+        stream.set_parameter(size)?;
+    }
     stream.long_distance_matching(true)?;
     stream.multithread(u32::try_from(cores()).unwrap_or(1))?;
     stream.set_parameter(CParameter::JobSize(JOB))?;
