@@ -28,6 +28,9 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
+/// How the names of temporary files beside a user's own begin.
+pub const TEMP_PREFIX: &str = ".stvc-";
+
 /// A file that has no name of its own yet and vanishes when dropped, unless [`finish`](Temp::finish)ed.
 pub struct Temp {
     path: PathBuf,
@@ -37,7 +40,7 @@ pub struct Temp {
 impl Temp {
     /// A new temporary file in the folder of `target`, so that it can be renamed to it.
     pub fn beside(target: &Path) -> io::Result<Self> {
-        Self::within(parent(target), ".stvc-")
+        Self::within(parent(target), TEMP_PREFIX)
     }
 
     /// A new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
@@ -93,7 +96,7 @@ pub fn clear_left_behind(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let ours = name.to_str().is_some_and(|name| {
-            let number = name.strip_prefix(".stvc-").and_then(|name| name.strip_suffix(".tmp"));
+            let number = name.strip_prefix(TEMP_PREFIX).and_then(|name| name.strip_suffix(".tmp"));
             number.is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
         });
         let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());

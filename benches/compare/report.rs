@@ -110,7 +110,7 @@ Every save is one snapshot, commit, backup or copy of the whole library. The tex
 - **check**: everything is read: `stvc check` (rebuilds every snapshot), `git fsck --full`, `restic check --read-data`,
   `borg check --verify-data`, `bup fsck`.
 - **gc**: `stvc gc --grace 0s`, `git gc --aggressive --prune=now`, `restic prune --max-unused 0`, `borg compact`,
-  `bup gc`, and for zstd all copies as one tar through `zstd -19 --long=31`. restic, borg and bup only drop what is not
+  `bup gc`, and for zstd all copies as one tar through `zstd -T0 -19 --long=31`. restic, borg and bup only drop what is not
   needed any more, which here is nothing.
 - **backup to a file**: `stvc backup FILE.stvc` after gc, read back and verified before it is done. What others have for
   this is their store itself, and for zstd the one file of all copies.

@@ -24,6 +24,8 @@ pub struct Kind(Cow<'static, str>);
 impl Kind {
     /// The state of the files, by `stvc snapshot`.
     pub const SNAPSHOT: Kind = Kind(Cow::Borrowed("snapshot"));
+    /// The same by `stvc watch` in the middle of the extension's work, which took too long to wait for.
+    pub const AUTOSAVE: Kind = Kind(Cow::Borrowed("autosave"));
     /// A state on purpose at a message.
     pub const CHECKPOINT: Kind = Kind(Cow::Borrowed("checkpoint"));
     /// Taken in from a backup.

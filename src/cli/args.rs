@@ -112,6 +112,12 @@ pub enum Command {
     Undo(Undo),
     /// List what was done, newest first
     Operations(Operations),
+    /// Take a snapshot after every save, until it is stopped
+    Watch(Watch),
+    /// Print what your shell needs to complete commands and options
+    Completions(Completions),
+    /// Print the manual page, or write the pages of all commands into a folder
+    Man(Man),
     /// Try it: the whole round trip on a sample library in a temporary folder
     Demo,
 }
@@ -141,6 +147,9 @@ impl Command {
             Command::Gc(_) => "gc",
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
+            Command::Watch(_) => "watch",
+            Command::Completions(_) => "completions",
+            Command::Man(_) => "man",
             Command::Demo => "demo",
         }
     }
@@ -548,6 +557,39 @@ pub struct Gc {
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// How long the files must be left alone before a snapshot is taken
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::gc::span)]
+    pub settle: Span,
+
+    /// How long to wait for ST-Auto-Recap's queue before a chat is saved all the same, marked as an autosave
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::gc::span)]
+    pub patience: Span,
+
+    /// Look at the files so often, where the system does not tell of changes (network drives, some containers)
+    #[arg(long, value_name = "TIME", value_parser = super::gc::span)]
+    pub poll: Option<Span>,
+
+    /// Have it started at every login: write a systemd user unit, or say what to do on other systems
+    #[arg(long)]
+    pub install: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Man {
+    /// Write a page for each command into this folder, such as ~/.local/share/man/man1
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -73,7 +73,9 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::InTheWay { .. }
         | Error::NotEmpty { .. }
         | Error::BackupInTheWay { .. }
+        | Error::UnitInTheWay { .. }
         | Error::ChangedSince { .. } => REFUSED,
+        Error::Watched { .. } => LOCKED,
         Error::NeedsOneTimeline { .. }
         | Error::BadTag { .. }
         | Error::BadChatName { .. }
@@ -118,6 +120,11 @@ fn hint(error: &Error) -> Option<String> {
         Error::NameTaken { .. } | Error::NameStored { .. } => {
             "choose another name. Nothing was changed".into()
         }
+        Error::Watched { .. } => {
+            "one is enough: it takes a snapshot after every save. Stop it first if you want to start another".into()
+        }
+        Error::UnitInTheWay { .. } => "look at it, and move it away. Nothing was changed".into(),
+        Error::NoHome => "set HOME or XDG_CONFIG_HOME".into(),
         Error::NoPolicy => {
             "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store".into()
         }

@@ -3,6 +3,7 @@
 mod args;
 mod backup;
 mod check;
+mod completions;
 mod demo;
 mod diff;
 mod doctor;
@@ -14,6 +15,7 @@ mod import;
 mod init;
 mod json;
 mod log;
+mod man;
 mod merge;
 mod operations;
 mod output;
@@ -33,6 +35,7 @@ mod take_in;
 mod timelines;
 mod tree;
 mod undo;
+mod watch;
 mod words;
 
 use std::ffi::OsString;
@@ -130,6 +133,9 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Re
         Command::Gc(args) => gc::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
+        Command::Watch(args) => watch::run(args, workspace, out),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man(args) => man::run(args, out),
         Command::Demo => demo::run(out),
     }
 }

@@ -86,6 +86,11 @@ impl Out {
         }
     }
 
+    /// A text that was asked for, as it is.
+    pub fn text(&mut self, text: &str) {
+        self.write(text);
+    }
+
     /// One line that tells how it went.
     pub fn say(&mut self, text: impl AsRef<str>) {
         if !self.quiet {
@@ -164,6 +169,13 @@ impl Out {
     /// One line on standard error.
     pub fn error_line(&mut self, text: &str) {
         let _ = writeln!(anstream::AutoStream::new(io::stderr(), self.color), "{text}");
+    }
+
+    /// One line about something that went wrong but stops nothing.
+    pub fn warn(&mut self, text: &str) {
+        if !self.json {
+            self.error_line(text);
+        }
     }
 
     /// The last line of the JSON answer.

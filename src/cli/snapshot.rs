@@ -6,7 +6,7 @@ use super::output::{LOOK, Out, paint};
 use super::words::{
     clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
 };
-use crate::archive::CheckpointState;
+use crate::archive::{CheckpointState, Kind, Snapshot};
 use crate::ops::snapshot::{Options, Report, Taken};
 use crate::ops::{self, Workspace};
 use unicode_width::UnicodeWidthStr;
@@ -20,6 +20,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::
         strict: args.strict,
         wait: args.wait.map(|args::Wait(limit)| limit),
         allow_active_queue: args.allow_active_queue,
+        autosave: false,
         message: args.message.clone(),
         tag: args.tag.clone(),
         dry_run: args.dry_run,
@@ -62,18 +63,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 taken += 1;
-                let mut facts = vec![count(snapshot.messages, "message")];
-                facts.extend(snapshot.fork_at.map(fork_point));
+                out.say(new_snapshot(report, snapshot, tags, &label));
                 let state = report.states.get(&snapshot.id);
-                facts.extend(state.and_then(told));
-                facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, 40)));
-                let tags: String =
-                    tags.iter().map(|tag| format!("  {}", paint(LOOK.tag, clean(tag)))).collect();
-                out.say(format!(
-                    "{}  {label}  {}{tags}",
-                    paint(LOOK.id, short(snapshot.id)),
-                    facts.join(", ")
-                ));
                 let line = SnapshotLine::new(snapshot, tags_of(&outcome.result));
                 out.object(&line.unchanged(false).state(state));
             }
@@ -146,6 +137,23 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     }
 }
 
+/// The line of a new snapshot.
+pub(super) fn new_snapshot(
+    report: &Report,
+    snapshot: &Snapshot,
+    tags: &[String],
+    label: &str,
+) -> String {
+    let mut facts = vec![count(snapshot.messages, "message")];
+    facts.extend((snapshot.kind == Kind::AUTOSAVE).then(|| "autosave".to_owned()));
+    facts.extend(snapshot.fork_at.map(fork_point));
+    facts.extend(report.states.get(&snapshot.id).and_then(told));
+    facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, 40)));
+    let tags: String =
+        tags.iter().map(|tag| format!("  {}", paint(LOOK.tag, clean(tag)))).collect();
+    format!("{}  {label}  {}{tags}", paint(LOOK.id, short(snapshot.id)), facts.join(", "))
+}
+
 /// The recaps of a new state, if it has any.
 fn told(state: &CheckpointState) -> Option<String> {
     state.running_recap_version?;
@@ -162,7 +170,7 @@ fn tags_of(result: &Taken) -> &[String] {
 }
 
 /// The timeline's name for people; what is no timeline stays as it is.
-fn label(timeline: &str) -> String {
+pub(super) fn label(timeline: &str) -> String {
     crate::st::TimelineName::parse(timeline)
         .map_or_else(|_| clean(timeline), |timeline| name(&timeline))
 }

@@ -186,6 +186,29 @@ pub enum Error {
         /// The other one.
         from: String,
     },
+    /// Another process watches the library.
+    #[error("this library is watched already{}", process.as_ref().map_or(String::new(), |id| format!(", by process {}", id.trim())))]
+    Watched {
+        /// Its store.
+        store: PathBuf,
+        /// The process, if it said which it is.
+        process: Option<String>,
+    },
+    /// A unit is there that was not written by this program.
+    #[error("{} is there already and was not written by stvc", path.display())]
+    UnitInTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The home folder is not known.
+    #[error("it is not known where your home folder is")]
+    NoHome,
+    /// Ctrl-C and the like cannot be caught.
+    #[error("cannot be told to stop: {why}")]
+    NoSignals {
+        /// What the system says.
+        why: String,
+    },
     /// `forget` was told nothing, and nor is the store's configuration.
     #[error("it is not said what to keep")]
     NoPolicy,

@@ -18,6 +18,17 @@ pub struct Options {
     pub dry_run: bool,
 }
 
+/// How long commands can be undone, if nothing else is said.
+pub const KEEP_UNDO: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long objects that nothing refers to stay, if nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { undo: KEEP_UNDO, grace: GRACE, dry_run: false }
+    }
+}
+
 /// What was done.
 pub struct Report {
     /// The packs.

@@ -37,6 +37,7 @@ pub mod time_true;
 pub mod timelines;
 pub mod tree;
 pub mod undo;
+pub mod watch;
 mod weave;
 mod workspace;
 

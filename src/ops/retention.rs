@@ -138,6 +138,7 @@ pub fn parse_span(text: &str) -> std::result::Result<Duration, String> {
         "h" => 3600,
         "m" => 60,
         "s" => 1,
+        "ms" => return Ok(Duration::from_millis(number)),
         _ => return Err(bad()),
     };
     number.checked_mul(unit).map(Duration::from_secs).ok_or_else(bad)

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 const TEMPORARY: &str = ".stvc-";
 const NOT_UNICODE: &str = "its name is not valid Unicode";
 
+/// The folders of a user's folder in which chats and what belongs to them lie.
+pub const FOLDERS: [&str; 4] = ["chats", "group chats", "groups", "worlds"];
+
 /// One SillyTavern user directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {

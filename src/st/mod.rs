@@ -36,7 +36,7 @@ pub use group_edit::{list_in_group, set_group_metadata};
 pub use groups::Groups;
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
-pub use library::{Library, Scan};
+pub use library::{FOLDERS, Library, Scan};
 pub use lorebook::{
     Cut, FillError, cut, entries, entry_comment, entry_uid, fill, fill_cut, uid_text,
 };

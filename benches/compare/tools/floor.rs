@@ -70,7 +70,7 @@ impl Tool for Zstd {
 
     fn gc(&self) -> Vec<Command> {
         let mut command = Command::new("sh");
-        let script = r#"tar --sort=name -C "$0" -cf - . | zstd -q -19 --long=31 -o "$1""#;
+        let script = r#"tar --sort=name -C "$0" -cf - . | zstd -q -T0 -19 --long=31 -o "$1""#;
         command.args(["-c", script]).arg(&self.states).arg(self.place.store().join("all.zst"));
         vec![command]
     }

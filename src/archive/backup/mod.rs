@@ -23,7 +23,7 @@ const MAGIC: &str = "stvc backup ";
 const AGE_MAGIC: &[u8] = b"age-encryption.org/";
 /// The version that this program writes.
 const VERSION: u32 = 1;
-/// How far back a backup may look, at most: whoever reads it needs so much memory, 128 MB. What is written here needs 16 MB.
+/// How far back a backup may look, at most: whoever reads it needs so much memory, 128 MB. What is written here needs 8 MB.
 const WINDOW_LOG: u32 = 27;
 /// Longer objects are refused on both sides. SillyTavern cannot read a longer file: JavaScript has no such strings.
 const LONGEST_OBJECT: u64 = 512 << 20;

@@ -40,6 +40,8 @@ pub struct Options {
     pub wait: Option<Option<Duration>>,
     /// Take it though work is pending in the queue.
     pub allow_active_queue: bool,
+    /// Mark it as taken without being asked, in the middle of that work.
+    pub autosave: bool,
     /// The user's words for it.
     pub message: Option<String>,
     /// A tag for it.
@@ -179,6 +181,24 @@ pub fn snapshot(
         run.tag(|snapshot| super::tag::free_for(&store, snapshot, options.at))?;
     }
     answer(run.finish(&lock)?, &names, options)
+}
+
+/// Whether a snapshot would have anything to take. Nothing is locked for it, and what is learnt of unchanged files is kept.
+pub(super) fn has_changed(workspace: &Workspace) -> Result<bool> {
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let store = workspace.open_store()?;
+    let mut cache = Some(super::cache::Cache::load(&store));
+    for name in &scan.timelines {
+        let look = survey::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
+        if !look.unchanged || look.astray {
+            return Ok(true);
+        }
+    }
+    if let Some(cache) = cache {
+        cache.save();
+    }
+    Ok(false)
 }
 
 /// The timelines of which a state will be taken: those that were named, or that changed. Nobody waits for the others.

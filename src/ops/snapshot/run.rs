@@ -208,7 +208,8 @@ impl<'a> Run<'a> {
         state: &State<'_>,
         follows: Follows,
     ) -> Result<Taken> {
-        let (snapshot, fresh) = self.session.take(state, Kind::SNAPSHOT, follows)?;
+        let kind = if self.options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT };
+        let (snapshot, fresh) = self.session.take(state, kind, follows)?;
         self.tell_state(state, &snapshot);
         self.report.findings.extend(rules::captured(captured, &state.chat, &fresh));
         if let Some(cache) = &mut self.cache {

@@ -1,0 +1,12 @@
+use clap::CommandFactory;
+
+use super::args::{Args, Completions};
+use super::output::Out;
+use crate::ops;
+
+pub fn run(args: &Completions, out: &mut Out) -> ops::Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "stvc", &mut script);
+    out.text(&String::from_utf8_lossy(&script));
+    Ok(super::DONE)
+}

@@ -1,0 +1,45 @@
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use super::args;
+use super::output::Out;
+use super::words::count;
+use crate::{ops, st};
+
+pub fn run(args: &args::Man, out: &mut Out) -> ops::Result<u8> {
+    // Built, so that options for all commands stand in every page.
+    let mut command = args::Args::command();
+    command.build();
+    let Some(dir) = &args.dir else {
+        let mut page = Vec::new();
+        let _ = Man::new(command).render(&mut page);
+        out.text(&String::from_utf8_lossy(&page));
+        return Ok(super::DONE);
+    };
+    let written = write(&command, dir);
+    let written = written.map_err(|source| st::Error::Io { path: dir.clone(), source })?;
+    out.say(format!("{} written to {}.", count(written, "page"), dir.display()));
+    out.summary("man", true, serde_json::json!({ "pages": written }));
+    Ok(super::DONE)
+}
+
+/// The program's page and one for each command; how many.
+fn write(command: &clap::Command, dir: &Path) -> io::Result<u64> {
+    fs::create_dir_all(dir)?;
+    let mut pages = 0;
+    for command in std::iter::once(command).chain(command.get_subcommands()) {
+        if command.get_name() == "help" {
+            continue;
+        }
+        let man = Man::new(command.clone());
+        let mut page = Vec::new();
+        man.render(&mut page)?;
+        fs::write(dir.join(man.get_filename()), page)?;
+        pages += 1;
+    }
+    Ok(pages)
+}

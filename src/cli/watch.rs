@@ -1,0 +1,151 @@
+use serde_json::json;
+
+use super::args;
+use super::json::SnapshotLine;
+use super::output::{LOOK, Out, paint};
+use super::snapshot::{label, new_snapshot};
+use super::words::{count, shell};
+use crate::ops::snapshot::{Report, Taken};
+use crate::ops::watch::install::{self, Starter, Step};
+use crate::ops::watch::{self, Event, Options};
+use crate::ops::{self, Workspace};
+
+pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    if args.install {
+        return install(args, workspace, out);
+    }
+    let options = Options {
+        settle: args.settle.0,
+        patience: args.patience.0,
+        poll: args.poll.map(|span| span.0),
+    };
+    let (bell, listener) = watch::bell();
+    let stop = bell.clone();
+    ctrlc::set_handler(move || stop.stop())
+        .map_err(|why| ops::Error::NoSignals { why: why.to_string() })?;
+    let summary = watch::watch(workspace, &options, &bell, &listener, &super::now, &mut |event| {
+        tell(&event, out)
+    })?;
+    out.say(format!("Stopped; {} taken.", count(summary.taken as u64, "snapshot")));
+    out.summary("watch", true, json!({ "taken": summary.taken, "autosaves": summary.autosaves }));
+    Ok(super::DONE)
+}
+
+fn tell(event: &Event<'_>, out: &mut Out) {
+    let now = super::now();
+    let line = |text: &str| format!("{}  {text}", paint(LOOK.dim, now.format("%Y-%m-%d %H:%M:%S")));
+    let mut object =
+        json!({ "type": "watch", "time": now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true) });
+    let mut name = |name: &str| object["event"] = json!(name);
+    match event {
+        Event::Started { root, polling } => {
+            name("started");
+            object["library"] = json!(root.display().to_string());
+            object["polling_seconds"] =
+                json!(polling.as_ref().map(|(interval, _)| interval.as_secs_f64()));
+            let how = polling.as_ref().map(|(interval, why)| {
+                format!(", looking every {} s ({why})", interval.as_secs_f64())
+            });
+            out.say(line(&format!(
+                "watching {}{}; Ctrl-C stops it",
+                root.display(),
+                how.unwrap_or_default()
+            )));
+        }
+        Event::Looked(report) => return looked(report, &line, out),
+        Event::Waiting(timelines) => {
+            name("waiting");
+            object["timelines"] = json!(timelines);
+            for timeline in *timelines {
+                out.say(line(&format!(
+                    "{}: ST-Auto-Recap is at work; waiting for it",
+                    label(timeline)
+                )));
+            }
+        }
+        Event::Gone(why) => {
+            name("gone");
+            object["message"] = json!(why);
+            out.warn(&line(&format!("{why}; waiting for it to come back")));
+        }
+        Event::Back => {
+            name("back");
+            out.say(line("it is there again"));
+        }
+        Event::Failed(error) => {
+            name("failed");
+            object["message"] = json!(error.to_string());
+            out.warn(&line(&format!("{error}; will be tried again")));
+        }
+        Event::Tidied(report) => {
+            name("tidied");
+            let forgotten: usize =
+                report.timelines.iter().map(|timeline| timeline.forgotten.len()).sum();
+            object["forgotten"] = json!(forgotten);
+            out.say(line(&format!(
+                "{} let go, as the configuration says",
+                count(forgotten as u64, "snapshot")
+            )));
+        }
+    }
+    out.object(&object);
+}
+
+fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
+    for outcome in &report.timelines {
+        match &outcome.result {
+            Taken::New(snapshot, tags) => {
+                out.say(line(&new_snapshot(report, snapshot, tags, &label(&outcome.timeline))));
+                out.object(&SnapshotLine::new(snapshot, tags).unchanged(false));
+            }
+            Taken::Failed(why) => {
+                out.object(
+                    &json!({ "type": "failed", "timeline": outcome.timeline, "message": why }),
+                );
+                out.warn(&line(&format!("not taken: {}: {why}", label(&outcome.timeline))));
+            }
+            _ => {}
+        }
+    }
+    out.findings(&report.findings);
+}
+
+fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
+    let options: Vec<String> = [
+        ("--settle", Some(args.settle)),
+        ("--patience", Some(args.patience)),
+        ("--poll", args.poll),
+    ]
+    .into_iter()
+    .filter_map(|(name, span)| Some([name.to_owned(), format!("{}s", span?.0.as_secs_f64())]))
+    .flatten()
+    .collect();
+    let home = std::env::home_dir().map(|home| home.join(".config"));
+    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(Into::into).or(home);
+    let installed =
+        install::install(workspace, Starter::here(), &program, &options, configuration.as_deref())?;
+    if let Some(path) = &installed.written {
+        out.say(format!("Written: {}", shell(&path.display().to_string())));
+    }
+    for step in &installed.steps {
+        match step {
+            Step::Say(words) => out.line(words),
+            Step::Type(command) => {
+                command.lines().for_each(|command| out.line(format!("  {command}")));
+            }
+        }
+    }
+    let steps: Vec<_> = installed
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Type(command) => Some(command.as_str()),
+            Step::Say(_) => None,
+        })
+        .collect();
+    let written = installed.written.as_ref().map(|path| path.display().to_string());
+    out.object(&json!({ "type": "install", "written": written, "steps": steps }));
+    out.summary("watch", true, json!({ "installed": written.is_some() }));
+    Ok(super::DONE)
+}

@@ -1,0 +1,398 @@
+//! `watch`: nothing that was saved and left alone for a moment is missing, whatever happens meanwhile.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{Sandbox, answer};
+use crate::recap_library::{Operation, RecapLibrary};
+
+/// How long a test waits for what must happen, before it says that it did not.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A watch that runs.
+struct Watching {
+    child: Child,
+    events: Receiver<Value>,
+}
+
+impl Watching {
+    fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
+        let mut arguments = vec!["--json", "watch"];
+        if !options.contains(&"--settle") {
+            arguments.extend(["--settle", "150ms"]);
+        }
+        arguments.extend(options);
+        let mut child = sandbox
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, events) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let Ok(event) = serde_json::from_str(&line) else { continue };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        let watching = Self { child, events };
+        watching.wait_for(|event| event["event"] == "started");
+        watching
+    }
+
+    /// The next event that fits.
+    #[track_caller]
+    fn wait_for(&self, fits: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let left = LIMIT.saturating_sub(begin.elapsed());
+            let event = self.events.recv_timeout(left).expect("it was not told in time");
+            if fits(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// The next snapshot with so many messages.
+    #[track_caller]
+    fn snapshot_of(&self, messages: u64) -> Value {
+        self.wait_for(|event| event["type"] == "snapshot" && event["messages"] == messages)
+    }
+
+    /// Ask it to stop; the summary.
+    #[track_caller]
+    fn stop(mut self) -> Value {
+        signal(&self.child, "TERM");
+        let summary = self.wait_for(|event| event["type"] == "summary");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        summary
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
+    let status = Command::new("sh").args(["-c", &kill]).status();
+    assert!(status.unwrap().success());
+}
+
+/// A chat with so many messages.
+fn chat(messages: usize, book: &str) -> String {
+    let mut text = format!(r#"{{"chat_metadata":{{"world_info":"{book}"}}}}"#);
+    for n in 0..messages {
+        text += &format!("\n{{\"name\":\"Mira\",\"is_user\":false,\"mes\":\"message {n}\"}}");
+    }
+    text
+}
+
+const BOOK: &str = r#"{"entries":{"0":{"uid":0,"content":"the sea"}}}"#;
+
+/// As SillyTavern saves: a file beside it, renamed.
+fn save(sandbox: &Sandbox, path: &str, bytes: impl AsRef<[u8]>) {
+    let temporary = format!("{path}.123");
+    sandbox.write(&temporary, bytes);
+    fs::rename(sandbox.path(&temporary), sandbox.path(path)).unwrap();
+}
+
+/// The newest snapshot of each timeline is what its file holds, and the store is sound.
+#[track_caller]
+fn assert_stored(sandbox: &Sandbox) {
+    let status = sandbox.json(&["status"]).exits(0);
+    let changed: Vec<_> = status
+        .of_type("timeline")
+        .into_iter()
+        .filter(|line| !matches!(line["state"].as_str(), Some("unchanged" | "deleted")))
+        .collect();
+    assert!(changed.is_empty(), "{changed:#?}");
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn every_save_becomes_a_snapshot() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/Sea.json", BOOK);
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "Sea"));
+    let watching = Watching::start(&sandbox, &[]);
+    // What changed while nobody watched.
+    watching.snapshot_of(1);
+    save(&sandbox, "chats/Mira/one.jsonl", chat(2, "Sea"));
+    watching.snapshot_of(2);
+    // The lorebook alone.
+    save(&sandbox, "worlds/Sea.json", BOOK.replace("sea", "tide"));
+    watching.snapshot_of(2);
+    // A new character, whose folder nobody knew.
+    save(&sandbox, "chats/Juno/new.jsonl", chat(3, "none"));
+    watching.snapshot_of(3);
+    // A branch, a rename, a delete; a chat in a folder that was made anew.
+    save(&sandbox, "chats/Mira/branch.jsonl", chat(2, "Sea") + "\n{\"mes\":\"otherwise\"}");
+    assert_eq!(watching.snapshot_of(3)["fork_at"], 2);
+    fs::rename(sandbox.path("chats/Juno/new.jsonl"), sandbox.path("chats/Juno/old.jsonl")).unwrap();
+    assert_eq!(watching.snapshot_of(3)["renamed_from"], "chats/Juno/new");
+    fs::remove_dir_all(sandbox.path("chats/Juno")).unwrap();
+    save(&sandbox, "chats/Juno/again.jsonl", chat(4, "none"));
+    watching.snapshot_of(4);
+    assert_eq!(watching.stop()["taken"], 7);
+    assert_stored(&sandbox);
+}
+
+#[test]
+fn what_was_just_saved_is_taken_on_the_way_out() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));
+    for (n, name) in ["TERM", "INT"].into_iter().enumerate() {
+        let mut watching = Watching::start(&sandbox, &["--settle", "1h"]);
+        save(&sandbox, "chats/Mira/one.jsonl", chat(n + 2, "none"));
+        signal(&watching.child, name);
+        watching.snapshot_of(n as u64 + 2);
+        assert_eq!(watching.child.wait().unwrap().code(), Some(0), "{name}");
+        assert_stored(&sandbox);
+    }
+}
+
+#[test]
+fn one_watch_a_library() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));
+    let mut watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(1);
+    let second = sandbox.stvc(&["watch"]).exits(11);
+    assert!(second.stderr.contains(&format!("by process {}", watching.child.id())), "{second:?}");
+    // Other commands are not disturbed, and the lock ends with its process.
+    sandbox.stvc(&["snapshot"]).exits(0);
+    watching.kill();
+    Watching::start(&sandbox, &[]).stop();
+}
+
+#[test]
+fn without_file_events_it_looks_now_and_then() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    watching.snapshot_of(1);
+    for messages in 2..5 {
+        save(&sandbox, "chats/Mira/one.jsonl", chat(messages, "none"));
+        watching.snapshot_of(messages as u64);
+    }
+    // Nothing changed: nothing is taken.
+    assert_eq!(watching.stop()["taken"], 4);
+}
+
+#[test]
+fn a_busy_queue_is_waited_for_and_not_for_ever() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.write(&sandbox);
+    let watching = Watching::start(&sandbox, &["--patience", "2s"]);
+    watching.wait_for(|event| event["type"] == "snapshot");
+    // Work that ends: no snapshot before it does.
+    let busy = Some(vec![Operation::new("pending").about(7)]);
+    library.messages += 1;
+    library.queue = busy.clone();
+    library.write(&sandbox);
+    watching.wait_for(|event| event["event"] == "waiting");
+    library.queue = Some(Vec::new());
+    library.write(&sandbox);
+    let taken = watching.wait_for(|event| event["type"] == "snapshot");
+    assert_eq!(
+        (&taken["kind"], &taken["messages"]),
+        (&"snapshot".into(), &library.messages.into())
+    );
+    // Work that does not end: saved all the same, and marked.
+    library.messages += 1;
+    library.queue = busy;
+    library.write(&sandbox);
+    let taken = watching.wait_for(|event| event["type"] == "snapshot");
+    assert_eq!(
+        (&taken["kind"], &taken["messages"]),
+        (&"autosave".into(), &library.messages.into())
+    );
+    // Stopped in the middle of it: not lost.
+    library.messages += 1;
+    library.write(&sandbox);
+    watching.wait_for(|event| event["event"] == "waiting");
+    assert_eq!(watching.stop()["autosaves"], 2);
+    assert_stored(&sandbox);
+    let log = sandbox.stvc(&["log"]).exits(0);
+    assert!(log.stdout.contains("autosave"), "{}", log.stdout);
+}
+
+#[test]
+fn a_folder_that_goes_away_comes_back() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    watching.snapshot_of(1);
+    let elsewhere = sandbox.folder().join("unplugged");
+    fs::rename(sandbox.library(), &elsewhere).unwrap();
+    watching.wait_for(|event| event["event"] == "gone");
+    // An empty folder is where the drive will be, not a library without chats.
+    fs::create_dir(sandbox.library()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    fs::remove_dir(sandbox.library()).expect("nothing was put into it");
+    fs::rename(&elsewhere, sandbox.library()).unwrap();
+    watching.wait_for(|event| event["event"] == "back");
+    save(&sandbox, "chats/Mira/one.jsonl", chat(2, "none"));
+    watching.snapshot_of(2);
+    watching.stop();
+    assert_stored(&sandbox);
+}
+
+#[test]
+fn a_folder_that_is_made_later_is_watched() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "Sea"));
+    fs::remove_dir(sandbox.path("worlds")).unwrap();
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(1);
+    save(&sandbox, "worlds/Sea.json", BOOK);
+    assert_eq!(watching.snapshot_of(1)["lorebook"], "Sea");
+    save(&sandbox, "worlds/Sea.json", BOOK.replace("sea", "tide"));
+    watching.snapshot_of(1);
+    watching.stop();
+}
+
+#[test]
+fn the_policy_of_the_store_is_applied() {
+    let mut sandbox = Sandbox::empty();
+    for messages in 1..8 {
+        save(&sandbox, "chats/Mira/one.jsonl", chat(messages, "none"));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    fs::write(sandbox.store().join("stvc/config.toml"), "[retention]\nkeep-last = 3\n").unwrap();
+    let watching = Watching::start(&sandbox, &[]);
+    let tidied = watching.wait_for(|event| event["event"] == "tidied");
+    assert_eq!(tidied["forgotten"], 4);
+    watching.stop();
+    assert_eq!(sandbox.snapshot_ids().len(), 3);
+    assert_stored(&sandbox);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_once_and_stops_nothing() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));
+    fs::create_dir_all(sandbox.path("chats/Mira/two.jsonl")).unwrap();
+    fs::write(sandbox.path("chats/Mira/two.jsonl/x"), "").unwrap();
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(1);
+    save(&sandbox, "chats/Mira/one.jsonl", chat(2, "none"));
+    watching.snapshot_of(2);
+    watching.stop();
+}
+
+/// A quick save after the other, with pauses in which what was saved last must be taken.
+#[test]
+fn a_thousand_saves_of_a_long_chat() {
+    const SAVES: usize = 1000;
+    let sandbox = Sandbox::empty();
+    let filler = "all that was said at sea, ".repeat(200);
+    let mut text = chat(1, "none");
+    for n in 0..1000 {
+        text += &format!("\n{{\"name\":\"Mira\",\"mes\":\"{n} {filler}\"}}");
+    }
+    assert!(text.len() > 5_000_000);
+    save(&sandbox, "chats/Mira/one.jsonl", &text);
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(1001);
+    let mut memory = Vec::new();
+    for n in 1..=SAVES {
+        text += &format!("\n{{\"name\":\"Mira\",\"mes\":\"one more, {n}\"}}");
+        save(&sandbox, "chats/Mira/one.jsonl", &text);
+        if n % 100 == 0 {
+            watching.snapshot_of(1001 + n as u64);
+            memory.push(resident(&watching.child));
+        }
+    }
+    if let (Some(Some(early)), Some(Some(late))) = (memory.get(1), memory.last()) {
+        assert!(*late < early + early / 2, "{memory:?} kB");
+    }
+    watching.stop();
+    assert_stored(&sandbox);
+}
+
+/// In kilobytes; only Linux says.
+fn resident(child: &Child) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+#[test]
+fn kills_in_a_storm_of_saves_leave_a_sound_store() {
+    const KILLS: usize = 50;
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "Sea"));
+    save(&sandbox, "worlds/Sea.json", BOOK);
+    let mut messages = 1;
+    let mut dice: u64 = 0x5eed;
+    for round in 0..KILLS {
+        let mut watching = Watching::start(&sandbox, &["--settle", "5ms"]);
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let end = Instant::now() + Duration::from_millis(dice >> 57);
+        while Instant::now() < end {
+            messages += 1;
+            save(&sandbox, "chats/Mira/one.jsonl", chat(messages, "Sea"));
+            save(&sandbox, "worlds/Sea.json", BOOK.replace("sea", &messages.to_string()));
+        }
+        watching.kill();
+        if round % 10 == 0 {
+            sandbox.git(&["fsck", "--strict"]);
+        }
+    }
+    let watching = Watching::start(&sandbox, &[]);
+    messages += 1;
+    save(&sandbox, "chats/Mira/one.jsonl", chat(messages, "Sea"));
+    watching.snapshot_of(messages as u64);
+    watching.stop();
+    assert_stored(&sandbox);
+}
+
+#[test]
+fn a_unit_for_systemd() {
+    let sandbox = Sandbox::empty();
+    let unit = || {
+        let dir = sandbox.folder().join(".config/systemd/user");
+        let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        names.collect::<Vec<_>>()
+    };
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let told = sandbox.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
+    let [path] = unit().try_into().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    // No character here means anything to systemd, so a shell reads it the same way.
+    let run = Command::new("sh").arg("-c").arg(format!("exec timeout 5 {start} --help")).output();
+    let run = answer(run.unwrap()).exits(0);
+    assert!(run.stdout.contains("--settle"), "{run:?}");
+    assert!(start.contains("\"--poll\" \"5s\""), "{start}");
+    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    assert!(told.stdout.contains(&format!("enable --now {name}")), "{told:?}");
+    // Again is no harm; somebody else's file is.
+    sandbox.stvc(&["watch", "--install"]).exits(0);
+    fs::write(&path, "[Unit]\n").unwrap();
+    sandbox.stvc(&["watch", "--install"]).exits(4);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
+}
