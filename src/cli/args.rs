@@ -367,6 +367,10 @@ pub struct Restore {
     #[arg(long, conflicts_with = "to")]
     pub overwrite: bool,
 
+    /// SillyTavern is running, and the chat is closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long, requires = "overwrite")]
+    pub chat_closed: bool,
+
     /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
     #[arg(long)]
     pub clear_queue: bool,

@@ -6,6 +6,7 @@ use super::REFUSED;
 use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, shell, short};
+use crate::archive::Role;
 use crate::archive::backup::BackupError;
 use crate::ops::Error;
 use crate::{archive, st, store};
@@ -71,6 +72,7 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::Conflicts { .. }
         | Error::Unmergeable { .. }
         | Error::InTheWay { .. }
+        | Error::SillyTavernRuns { .. }
         | Error::NotEmpty { .. }
         | Error::BackupInTheWay { .. }
         | Error::UnitInTheWay { .. }
@@ -93,12 +95,17 @@ pub(super) fn exit_code(error: &Error) -> u8 {
     }
 }
 
+/// The restore that was asked for, to be typed again.
+fn again(snapshot: &str, only: Option<Role>, at: Option<usize>) -> String {
+    let part = only.map_or(String::new(), |only| format!(" --only {}", only.as_str()));
+    let at = at.map_or(String::new(), |at| format!(" --at {at}"));
+    format!("stvc restore {}{at}{part}", short(snapshot))
+}
+
 fn hint(error: &Error) -> Option<String> {
     Some(match error {
         Error::InTheWay { snapshot, only, at, chat_is_free, .. } => {
-            let part = only.map_or(String::new(), |only| format!(" --only {}", only.as_str()));
-            let at = at.map_or(String::new(), |at| format!(" --at {at}"));
-            let restore = format!("stvc restore {}{at}{part}", short(snapshot));
+            let restore = again(snapshot, *only, *at);
             let chat = match (only, chat_is_free) {
                 (None, true) => format!("`{restore} --only chat` leaves the lorebook as it is now; "),
                 _ => String::new(),
@@ -110,6 +117,17 @@ fn hint(error: &Error) -> Option<String> {
             format!(
                 "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \
                  `{restore} --to DIR` writes the files elsewhere"
+            )
+        }
+        Error::SillyTavernRuns { snapshot, only, at, .. } => {
+            let restore = again(snapshot, *only, *at);
+            let fork = match only {
+                None => format!(". Or `{restore} --as NAME`: a chat of its own can be made at any time"),
+                Some(_) => String::new(),
+            };
+            format!(
+                "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; run `{restore} --overwrite --chat-closed`; \
+                 then press F5 there{fork}. Nothing was changed"
             )
         }
         Error::Refused { findings } => {

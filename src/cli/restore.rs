@@ -25,6 +25,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
             Only::Lorebook => Role::Lorebook,
         }),
         overwrite: args.overwrite,
+        chat_closed: args.chat_closed,
         queue: match (args.clear_queue, args.trim_queue) {
             (true, _) => QueueChange::Clear,
             (_, true) => QueueChange::Trim,

@@ -9,11 +9,18 @@ use super::output::{LOOK, Out, paint};
 use super::restore::files;
 use super::words::{clean, count, name, short};
 use crate::ops::files::Action;
+use crate::ops::restore::Options;
 use crate::ops::restore::all::restore_all;
 use crate::ops::{self, Workspace};
 
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let outcomes = restore_all(workspace, args.overwrite, args.dry_run, &mut out.progress())?;
+    let options = Options {
+        overwrite: args.overwrite,
+        chat_closed: args.chat_closed,
+        dry_run: args.dry_run,
+        ..Options::default()
+    };
+    let outcomes = restore_all(workspace, &options, &mut out.progress())?;
     let (mut restored, mut failed, mut written, mut kept) = (0, 0, 0, 0);
     let mut codes = Vec::new();
     let mut reload = None;

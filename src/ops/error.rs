@@ -100,6 +100,20 @@ pub enum Error {
         /// Whether the chat alone could be restored.
         chat_is_free: bool,
     },
+    /// SillyTavern is running, and files would be replaced that it may have in memory.
+    #[error("SillyTavern is running on this library (process {process}); a chat that is open there would be written back over {}", paths.join(", "))]
+    SillyTavernRuns {
+        /// Its process.
+        process: u32,
+        /// The files.
+        paths: Vec<String>,
+        /// The snapshot, to name it in a hint.
+        snapshot: String,
+        /// The part that was asked for.
+        only: Option<Role>,
+        /// The message that was asked for.
+        at: Option<usize>,
+    },
     /// The folder for a restore is not empty.
     #[error("{} is not empty", path.display())]
     NotEmpty {

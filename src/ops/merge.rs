@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use super::files::{self, FileAction, FilePlan};
+use super::open_page::{Written, reload};
 use super::session::Session;
 use super::{Error, Result, Workspace, resolve, safety};
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
@@ -140,11 +141,7 @@ pub fn merge(
         session.finish(&lock, changed)?;
         files::write(library.root(), &plan)?;
         safe.splice(0..0, mine.map(|(taken, _)| taken));
-        let what = "SillyTavern writes back what it has in memory";
-        findings.push(
-            Finding::new("reload-sillytavern", Level::Info, ours.timeline.as_str(), what)
-                .remedy("if it is running, reload its page before you go on"),
-        );
+        findings.push(reload(library.root(), ours.timeline.as_str(), Written::REPLACED));
     }
     let file = plan[0].action();
     Ok(Report {

@@ -19,6 +19,7 @@ mod lineage;
 pub mod log;
 pub mod merge;
 mod needle;
+mod open_page;
 pub mod operations;
 mod owners;
 pub mod reconstruct;

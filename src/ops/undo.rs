@@ -8,10 +8,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use super::files::{self, FileAction, FilePlan};
+use super::open_page::{Written, reload};
 use super::operations::{self, Entry};
 use super::{Error, Result, Workspace};
 use crate::archive::{History, Snapshot, SnapshotId, Tree};
-use crate::rules::{Finding, Level};
+use crate::rules::Finding;
 use crate::st::LibraryPath;
 use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
 
@@ -83,9 +84,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let files: Vec<FileAction> = there.map(FilePlan::action).collect();
     let mut findings = Vec::new();
     if !files.is_empty() && !options.dry_run {
-        let what = "SillyTavern writes back what it has in memory";
-        let finding = Finding::new("reload-sillytavern", Level::Info, "files", what);
-        findings.push(finding.remedy("if it is running, reload its page before you go on"));
+        findings.push(reload(&root, "files", Written::REPLACED));
     }
     Ok(Report { operation, refs, files, findings, dry_run: options.dry_run })
 }

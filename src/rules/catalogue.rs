@@ -382,10 +382,10 @@ const RESTORED: &[Rule] = &[
     },
     Rule {
         code: "reload-sillytavern",
-        levels: &[Info],
+        levels: &[Info, Warning],
         from: "`restore`, `undo`, `doctor --fix`, `merge`",
-        meaning: "files were written that SillyTavern may have in memory, and it writes back what it has",
-        remedy: "if it is running, reload its page before you go on",
+        meaning: "files were written that SillyTavern may have in memory, and it writes back what it has; a warning if it is seen running on this library and files were replaced",
+        remedy: "if it is running, reload its page (F5) before you go on; to replace the chat that is open in it, close the chat there first",
     },
 ];
 

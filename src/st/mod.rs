@@ -20,6 +20,7 @@ mod metadata;
 mod name;
 mod read_file;
 mod references;
+mod running;
 mod sanitize;
 mod send_date;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
 pub use references::{Reference, References, User};
+pub use running::running_on;
 pub use sanitize::sanitize;
 pub use send_date::send_time;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};

@@ -54,7 +54,7 @@ impl Answer {
 impl Sandbox {
     /// An empty library.
     pub fn empty() -> Self {
-        let sandbox = Self { folder: tempfile::tempdir().unwrap(), now: NOW };
+        let sandbox = Self::bare();
         for folder in ["chats", "group chats", "groups", "worlds"] {
             fs::create_dir_all(sandbox.library().join(folder)).unwrap();
         }
@@ -62,9 +62,14 @@ impl Sandbox {
         sandbox
     }
 
+    /// A folder in which nothing is yet.
+    pub fn bare() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), now: NOW }
+    }
+
     /// A copy of a library under `fixtures/`, such as `1.19.0`.
     pub fn of_fixture(name: &str) -> Self {
-        let sandbox = Self { folder: tempfile::tempdir().unwrap(), now: NOW };
+        let sandbox = Self::bare();
         copy(&fixtures().join(name).join("default-user"), &sandbox.library());
         sandbox
     }

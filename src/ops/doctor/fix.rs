@@ -12,10 +12,11 @@ use super::examine::stored_book;
 use super::repairs::{Repair, Source, Step};
 use crate::archive::{self, Blake3, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::ops::files::{self, FileAction, FilePlan};
+use crate::ops::open_page::{Written, reload};
 use crate::ops::session::{Follows, Session};
 use crate::ops::{Error, Result, Workspace, cache, survey};
 use crate::progress::Monitor;
-use crate::rules::{Finding, Level};
+use crate::rules::Finding;
 use crate::st::{
     self, BookRename, Captured, CapturedBook, CapturedFile, Chat, Library, LibraryPath, Raw,
     Rename, Scan, TimelineName,
@@ -73,11 +74,7 @@ pub fn fix(workspace: &Workspace, repairs: &[&Repair], monitor: &mut dyn Monitor
     }
     if !fixed.files.is_empty() {
         let subject = library.root().display().to_string();
-        let what = "SillyTavern writes back what it has in memory";
-        fixed.findings.push(
-            Finding::new("reload-sillytavern", Level::Info, subject, what)
-                .remedy("if it is running, reload its page before you go on"),
-        );
+        fixed.findings.push(reload(library.root(), &subject, Written::REPLACED));
     }
     Ok(fixed)
 }

@@ -20,11 +20,10 @@ pub struct Outcome {
     pub result: Result<Report>,
 }
 
-/// Bring every timeline back. With `overwrite` also where something else is, which is stored first.
+/// Bring every timeline back. With `overwrite` also where something else is, which is stored first. What else the options say is for one timeline.
 pub fn restore_all(
     workspace: &Workspace,
-    overwrite: bool,
-    dry_run: bool,
+    wanted: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Vec<Outcome>> {
     let store = workspace.open_store()?;
@@ -39,8 +38,13 @@ pub fn restore_all(
     let mut outcomes = Vec::new();
     for head in heads {
         let timeline = head.timeline.clone();
-        let mut options =
-            Options { snapshot: head.id.to_string(), overwrite, dry_run, ..Options::default() };
+        let mut options = Options {
+            snapshot: head.id.to_string(),
+            overwrite: wanted.overwrite,
+            chat_closed: wanted.chat_closed,
+            dry_run: wanted.dry_run,
+            ..Options::default()
+        };
         let manifest = read_manifest(&reader, head.tree).ok();
         let book = manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
         let newer = book

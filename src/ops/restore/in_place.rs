@@ -68,6 +68,19 @@ pub(super) fn restore(
             chat_is_free: in_the_way.iter().all(|planned| planned.file.path != chat),
         });
     }
+    if !in_the_way.is_empty()
+        && !options.chat_closed
+        && !options.dry_run
+        && let Some(process) = st::running_on(&root)
+    {
+        return Err(Error::SillyTavernRuns {
+            process,
+            paths: in_the_way.iter().map(|planned| planned.file.path.to_string()).collect(),
+            snapshot: material.id.to_string(),
+            only: options.only,
+            at: options.at,
+        });
+    }
     let book = material.path(Role::Lorebook);
     if let Some(book) = in_the_way.iter().find(|planned| Some(&planned.file.path) == book) {
         report.findings.extend(shared_book(&library, material, &book.file.path)?);

@@ -1,7 +1,7 @@
 //! Bring a snapshot's files back: under their own names, into another folder, or as a timeline of its own.
 //!
-//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way; with
-//! `overwrite`, store what is there first; log the operation; write each file, read it back and compare. Nothing is written before all
+//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way, and whether
+//! SillyTavern is running and would write it back; with `overwrite`, store what is there first; log the operation; write each file, read it back and compare. Nothing is written before all
 //! of it has been rebuilt.
 
 pub mod all;
@@ -13,11 +13,13 @@ mod material;
 use std::path::PathBuf;
 
 use super::files::{Action, FileAction};
+use super::open_page::{self, Written};
 use super::time_true::{Base, Origin, Past, Then};
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{CheckpointState, History, Role, Snapshot, Tree};
 use crate::progress::Monitor;
-use crate::rules::{self, Finding, Level};
+use crate::rules::{self, Finding};
+use crate::st;
 use crate::store::Store;
 use material::Material;
 
@@ -36,6 +38,8 @@ pub struct Options {
     pub only: Option<Role>,
     /// Also where something else is; that is stored first.
     pub overwrite: bool,
+    /// SillyTavern may be running: the chat is closed there, so that it has nothing to write back.
+    pub chat_closed: bool,
     /// What to do with the queue in the lorebook.
     pub queue: QueueChange,
     /// Only say what would be done.
@@ -189,24 +193,17 @@ fn wanted(options: &Options, role: Role) -> bool {
     }
 }
 
-/// SillyTavern writes back what it has in memory, and does not look for new files by itself.
+/// Say what to do in SillyTavern. What would be replaced is warned of beforehand, too.
 fn reload(report: &mut Report) {
+    let replaced = report.files.iter().any(|file| file.replaces);
     let written = report.files.iter().any(|file| file.action != Action::Keep);
-    if !written || report.dry_run {
+    let runs = || st::running_on(&report.root).is_some();
+    if !written || report.dry_run && !(replaced && runs()) {
         return;
     }
-    let (subject, what, remedy) = match &report.fork {
-        None => (
-            &report.snapshot.timeline,
-            "SillyTavern writes back what it has in memory",
-            "if it is running, reload its page before you go on",
-        ),
-        Some(fork) => (
-            &fork.timeline,
-            "SillyTavern does not know of the new chat and its lorebook yet",
-            "if it is running, reload its page; the chat is under \"Manage chat files\"",
-        ),
-    };
-    let finding = Finding::new("reload-sillytavern", Level::Info, subject.as_str(), what);
-    report.findings.push(finding.remedy(remedy));
+    let fork = report.fork.as_ref().map(|fork| &fork.timeline);
+    let subject = fork.unwrap_or(&report.snapshot.timeline);
+    let written = Written { new_chat: fork.is_some(), replaced };
+    let finding = open_page::reload(&report.root, subject.as_str(), written);
+    report.findings.push(finding);
 }

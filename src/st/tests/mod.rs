@@ -9,6 +9,8 @@ mod lorebook;
 mod metadata;
 mod names;
 mod references;
+#[cfg(unix)]
+mod running;
 mod scan;
 mod timed_effects;
 mod write;

@@ -1,0 +1,96 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::st::running::running_in;
+
+/// A folder of processes, an installation of SillyTavern in it, and a library.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(machine.path("st/data/default-user")).unwrap();
+        fs::create_dir_all(machine.path("elsewhere/default-user")).unwrap();
+        fs::create_dir_all(machine.path("proc/self")).unwrap();
+        fs::write(machine.path("st/package.json"), r#"{"name": "sillytavern"}"#).unwrap();
+        machine
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn process(&self, id: u32, cwd: &str, root: &Path, arguments: &[&str], environment: &[&str]) {
+        let folder = self.path(&format!("proc/{id}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("cmdline"), arguments.join("\0") + "\0").unwrap();
+        fs::write(folder.join("environ"), environment.join("\0") + "\0").unwrap();
+        symlink(self.path(cwd), folder.join("cwd")).unwrap();
+        symlink(root, folder.join("root")).unwrap();
+    }
+
+    fn runs(&self, library: &str) -> Option<u32> {
+        running_in(&self.path("proc"), &self.path(library))
+    }
+}
+
+const ROOT: &str = "/";
+
+#[test]
+fn the_server_is_found_on_its_own_library_only() {
+    let machine = Machine::new();
+    assert_eq!(machine.runs("st/data/default-user"), None);
+    machine.process(12, "st", Path::new(ROOT), &["node", "server.js"], &[]);
+    assert_eq!(machine.runs("st/data/default-user"), Some(12));
+    assert_eq!(machine.runs("elsewhere/default-user"), None);
+    assert_eq!(machine.runs("not/there"), None);
+}
+
+#[test]
+fn who_only_sits_in_its_folder_is_not_it() {
+    let machine = Machine::new();
+    machine.process(12, "st", Path::new(ROOT), &["bash"], &[]);
+    machine.process(13, "st", Path::new(ROOT), &["vim", "server.js"], &[]);
+    machine.process(14, "st", Path::new(ROOT), &["node", "other.js"], &[]);
+    machine.process(15, "elsewhere", Path::new(ROOT), &["node", "server.js"], &[]);
+    fs::create_dir_all(machine.path("proc/16")).unwrap();
+    assert_eq!(machine.runs("st/data/default-user"), None);
+}
+
+#[test]
+fn the_data_folder_may_be_named_in_four_ways() {
+    let elsewhere = |machine: &Machine| machine.path("elsewhere").to_str().unwrap().to_owned();
+    let server = "/some/where/server.js";
+    for way in 0..5 {
+        let machine = Machine::new();
+        let folder = elsewhere(&machine);
+        let equals = format!("--dataRoot={folder}");
+        let variable = format!("SILLYTAVERN_DATAROOT={folder}");
+        let (arguments, environment): (Vec<&str>, Vec<&str>) = match way {
+            0 => (vec!["/usr/bin/node", server, "--dataRoot", &folder], vec![]),
+            1 => (vec!["node", server, &equals], vec!["SILLYTAVERN_DATAROOT=/no/where"]),
+            2 => (vec!["node", server], vec!["A=b", &variable]),
+            3 => (vec!["bun", server], vec![]),
+            _ => (vec!["node", server, "--configPath", "other.yaml"], vec![]),
+        };
+        let config = if way == 4 { "st/other.yaml" } else { "st/config.yaml" };
+        let line = format!("port: 8000\ndataRoot: \"{folder}\" # here\n");
+        fs::write(machine.path(config), if way < 3 { "dataRoot: ./data" } else { &line }).unwrap();
+        machine.process(7, "st", Path::new(ROOT), &arguments, &environment);
+        assert_eq!(machine.runs("elsewhere/default-user"), Some(7), "way {way}");
+        assert_eq!(machine.runs("st/data/default-user"), None, "way {way}");
+    }
+}
+
+#[test]
+fn a_container_has_the_same_folder_under_another_name() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("container/home")).unwrap();
+    symlink(machine.path("elsewhere"), machine.path("container/home/data")).unwrap();
+    let arguments = ["node", "server.js", "--dataRoot", "/home/data"];
+    machine.process(9, "st", &machine.path("container"), &arguments, &[]);
+    assert_eq!(machine.runs("elsewhere/default-user"), Some(9));
+}

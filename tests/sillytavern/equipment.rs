@@ -1,0 +1,127 @@
+//! What the tests need beside Rust: Node.js and Chromium, which the machine must have, and SillyTavern and playwright-core, which are fetched from the npm
+//! registry, once, into a folder outside the sources: `STVC_TEST_CACHE`, or `stvc-tests` in the user's cache.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What drives the browser.
+const PLAYWRIGHT: &str = "playwright-core@1.65.0";
+
+/// Where things are.
+pub struct Equipment {
+    /// SillyTavern's folder.
+    pub sillytavern: PathBuf,
+    /// What webpack made of its page's libraries, kept because that takes half a minute.
+    pub webpack: PathBuf,
+    /// The folder from which playwright-core is loaded.
+    pub playwright: PathBuf,
+    pub chromium: PathBuf,
+}
+
+/// Everything for one version of SillyTavern; `None` if it cannot be had here and need not be.
+pub fn equipment(version: &str) -> Option<Equipment> {
+    match find(version) {
+        Ok(found) => Some(found),
+        Err(why) => {
+            let required = std::env::var_os("STVC_REQUIRE_SILLYTAVERN").is_some();
+            assert!(!required, "{why}");
+            // Past the test harness, which keeps what a passing test prints to itself.
+            let note = format!("\nSKIPPED, not tried against SillyTavern {version}: {why}\n");
+            std::io::stderr().write_all(note.as_bytes()).unwrap();
+            None
+        }
+    }
+}
+
+fn find(version: &str) -> Result<Equipment, String> {
+    for program in ["node", "npm"] {
+        let found = Command::new(program).arg("--version").output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            return Err(format!("there is no `{program}`; install Node.js 20 or later"));
+        }
+    }
+    let chromium = chromium().ok_or(
+        "there is no Chromium; install it (Debian: `apt-get install chromium`) or name it in CHROMIUM",
+    )?;
+    let cache = cache();
+    fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    let home = cache.join(format!("sillytavern-{version}"));
+    let package = format!("sillytavern@{version}");
+    fetch_once(&home, &package, |folder| {
+        npm(folder, ["pack", "--silent", &package])?;
+        let archive = format!("sillytavern-{version}.tgz");
+        run(Command::new("tar").args(["-xzf", &archive]).current_dir(folder))?;
+        fs::remove_file(folder.join(archive)).map_err(|error| error.to_string())?;
+        // Inside it, as in a clone: SillyTavern does not read its image codecs elsewhere.
+        npm(&folder.join("package"), INSTALL.iter().chain(&["--omit=dev"]))
+    })?;
+    let playwright = cache.join(PLAYWRIGHT);
+    fetch_once(&playwright, PLAYWRIGHT, |folder| {
+        fs::write(folder.join("package.json"), "{}").map_err(|error| error.to_string())?;
+        npm(folder, INSTALL.iter().chain(&[PLAYWRIGHT]))
+    })?;
+    let (sillytavern, webpack) = (home.join("package"), home.join("webpack"));
+    Ok(Equipment { sillytavern, webpack, playwright, chromium })
+}
+
+const INSTALL: &[&str] = &["install", "--ignore-scripts", "--no-audit", "--no-fund"];
+
+fn cache() -> PathBuf {
+    let named = std::env::var_os("STVC_TEST_CACHE").map(PathBuf::from);
+    let of_user = || Some(PathBuf::from(std::env::var_os("XDG_CACHE_HOME")?).join("stvc-tests"));
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/stvc-tests"));
+    named.or_else(of_user).or_else(home).unwrap_or_else(|| std::env::temp_dir().join("stvc-tests"))
+}
+
+fn chromium() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let anywhere = || std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
+    named.or_else(|| anywhere().find(|path| path.is_file()))
+}
+
+/// Fill a folder beside its place and move it there whole. One at a time, also among processes.
+fn fetch_once(
+    place: &Path,
+    what: &str,
+    fill: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<(), String> {
+    if place.exists() {
+        return Ok(());
+    }
+    let error = |error: std::io::Error| format!("{}: {error}", place.display());
+    let beside = |ending| PathBuf::from(format!("{}.{ending}", place.display()));
+    let lock = File::create(beside("lock")).map_err(error)?;
+    lock.lock().map_err(error)?;
+    if place.exists() {
+        return Ok(());
+    }
+    let note = format!("\nfetching {what} from the npm registry into {}\n", place.display());
+    std::io::stderr().write_all(note.as_bytes()).map_err(error)?;
+    let half = beside("half");
+    if half.exists() {
+        fs::remove_dir_all(&half).map_err(error)?;
+    }
+    fs::create_dir_all(&half).map_err(error)?;
+    fill(&half).map_err(|why| format!("{what} could not be fetched: {why}"))?;
+    fs::rename(&half, place).map_err(error)
+}
+
+fn npm<I: IntoIterator<Item = A>, A: AsRef<OsStr>>(dir: &Path, arguments: I) -> Result<(), String> {
+    run(Command::new("npm").args(arguments).current_dir(dir))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<_> = said.lines().rev().take(10).collect();
+    let last: Vec<_> = last.into_iter().rev().collect();
+    Err(format!("{command:?}: {}", last.join("\n")))
+}

@@ -1,0 +1,182 @@
+//! All that a scenario needs: a SillyTavern on a fresh data folder, somebody who writes in it, a model that answers, and stvc.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::common::{Answer, Sandbox, answer, assert_same, files};
+use crate::equipment::{Equipment, equipment};
+use crate::model::Model;
+use crate::tavern::Tavern;
+use crate::writer::Writer;
+
+/// What the sticky entry tells the model.
+pub const LANTERN: &str = "The lantern burns green.";
+
+pub struct Stage {
+    name: &'static str,
+    // In this order they go: the browser, the server, the data.
+    pub writer: Writer,
+    tavern: Tavern,
+    pub model: Model,
+    sandbox: Sandbox,
+}
+
+/// Files of the library with their bytes.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+impl Stage {
+    /// `None` if there is no SillyTavern to be had here.
+    pub fn open(name: &'static str, version: &str) -> Option<Self> {
+        let equipment: Equipment = equipment(version)?;
+        let sandbox = Sandbox::bare();
+        let tavern = Tavern::start(&equipment, sandbox.folder());
+        let writer = Writer::new(&equipment, &sandbox.folder().join("browser"));
+        let mut stage = Self { name, writer, tavern, model: Model::start(), sandbox };
+        stage.come_in();
+        Some(stage)
+    }
+
+    /// Open the page.
+    #[track_caller]
+    pub fn come_in(&mut self) {
+        self.writer.start(&self.tavern.url());
+    }
+
+    /// Close the page, do something, and open it again at a character or group. The model must be asked for again, too.
+    pub fn while_away<T>(&mut self, at: &str, act: impl FnOnce(&Self) -> T) -> T {
+        self.writer.leave();
+        let done = act(self);
+        self.come_in();
+        self.writer.go(at);
+        self.connect();
+        done
+    }
+
+    #[track_caller]
+    pub fn connect(&mut self) {
+        self.writer.connect(&self.model.url());
+    }
+
+    /// Give the open chat a lorebook with three entries: uid 1 is sticky for twenty messages.
+    pub fn bind_book(&mut self, name: &str) {
+        self.writer.command(&format!("/getchatbook name=\"{name}\""));
+        for (key, content) in
+            [("ferry", "The ferry has no name."), ("lantern", LANTERN), ("bell", "It rings twice.")]
+        {
+            self.writer.command(&format!("/createentry file=\"{name}\" key=\"{key}\" {content}"));
+        }
+        self.writer.command(&format!("/setentryfield file=\"{name}\" uid=1 field=sticky 20"));
+        self.writer.settle();
+    }
+
+    /// Run stvc on the library, by the real clock.
+    pub fn stvc(&self, arguments: &[&str]) -> Answer {
+        let mut command = self.sandbox.command(arguments);
+        // Wide enough for the long names of branches.
+        answer(command.env_remove("SOURCE_DATE_EPOCH").env("COLUMNS", "200").output().unwrap())
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Answer {
+        self.stvc(&[&["--json"], arguments].concat())
+    }
+
+    /// Wait until everything is saved, and take a snapshot of what changed: the ids, by the chats' names.
+    #[track_caller]
+    pub fn snapshot(&mut self) -> BTreeMap<String, String> {
+        self.writer.settle();
+        let taken = self.json(&["snapshot"]).exits(0);
+        let fresh = taken.of_type("snapshot").into_iter().filter(|line| line["unchanged"] == false);
+        fresh.map(|line| (chat_of(&line), line["id"].as_str().unwrap().to_owned())).collect()
+    }
+
+    /// The chats, lorebooks and groups.
+    pub fn files(&self) -> Files {
+        let mut all = files(&self.sandbox.library());
+        all.retain(|path, _| {
+            ["chats/", "group chats/", "groups/", "worlds/"].iter().any(|dir| path.starts_with(dir))
+        });
+        all
+    }
+
+    /// The chats and lorebooks, without groups, in which SillyTavern notes what is open and when.
+    pub fn stories(&mut self) -> Files {
+        self.writer.settle();
+        let mut all = self.files();
+        all.retain(|path, _| !path.starts_with("groups/"));
+        all
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.sandbox.path(path)
+    }
+
+    /// Do something in SillyTavern; which chats and lorebooks have other bytes then.
+    #[track_caller]
+    pub fn changed_by(&mut self, act: impl FnOnce(&mut Writer)) -> Vec<String> {
+        let before = self.stories();
+        act(&mut self.writer);
+        let after = self.stories();
+        let gone = before.keys().filter(|path| !after.contains_key(*path));
+        let other = after.iter().filter(|(path, bytes)| before.get(*path) != Some(bytes));
+        gone.chain(other.map(|(path, _)| path)).cloned().collect()
+    }
+
+    /// Open a chat; neither that nor anything that SillyTavern does by itself may change a byte of any chat or lorebook. What it sees is returned.
+    #[track_caller]
+    pub fn opens_unchanged(&mut self, chat: &str) -> Value {
+        let before = self.stories();
+        // What came before is another matter.
+        self.writer.complaints();
+        self.writer.open(chat);
+        assert_same(&self.stories(), &before);
+        assert_eq!(self.writer.complaints(), Vec::<String>::new(), "{chat}");
+        assert_eq!(self.writer.popup(), None, "{chat}");
+        self.writer.sees()
+    }
+
+    /// Every timeline's newest snapshot holds, byte for byte, what SillyTavern last wrote; and the store is sound.
+    #[track_caller]
+    pub fn store_holds_what_is_there(&mut self) {
+        self.snapshot();
+        let here = self.files();
+        let out = self.sandbox.folder().join("out");
+        let timelines = self.json(&["timelines"]).exits(0).of_type("timeline");
+        let mut seen = 0;
+        for line in timelines.iter().filter(|line| line["state"] != "deleted") {
+            let _ = fs::remove_dir_all(&out);
+            let id = line["head"].as_str().unwrap();
+            self.stvc(&["restore", id, "--to", out.to_str().unwrap()]).exits(0);
+            for (path, bytes) in files(&out) {
+                assert!(here.get(&path) == Some(&bytes), "{path} of {line}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 1, "nothing was compared");
+        let unseen = here.keys().filter(|path| path.ends_with(".jsonl")).count();
+        assert!(seen >= unseen, "{seen} files compared, but there are {unseen} chats");
+        self.stvc(&["check"]).exits(0);
+    }
+}
+
+/// The chat that a line is about.
+pub fn chat_of(line: &Value) -> String {
+    line["timeline"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sillytavern");
+        let _ = fs::create_dir_all(&folder);
+        let path = folder.join(format!("{}.png", self.name));
+        let taken = self.writer.attempt(&json!({ "do": "screenshot", "path": &path }));
+        let complaints = self.writer.attempt(&json!({ "do": "complaints" }));
+        eprintln!("What SillyTavern showed: {} ({taken:?})", path.display());
+        eprintln!("What it complained about: {complaints:?}");
+    }
+}

@@ -1,0 +1,84 @@
+//! A SillyTavern that runs on loopback, on a data folder of its own.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::equipment::Equipment;
+
+pub struct Tavern {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+impl Tavern {
+    /// Start it and wait until it answers.
+    pub fn start(equipment: &Equipment, data: &Path) -> Self {
+        fs::create_dir_all(data).unwrap();
+        fs::create_dir_all(&equipment.webpack).unwrap();
+        #[cfg(unix)]
+        if !data.join("_webpack").exists() {
+            std::os::unix::fs::symlink(&equipment.webpack, data.join("_webpack")).unwrap();
+        }
+        let config = data.join("config.yaml");
+        if !config.exists() {
+            fs::copy(equipment.sillytavern.join("default/config.yaml"), &config).unwrap();
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let log = data.join("server.log");
+        let output = File::create(&log).unwrap();
+        let child = Command::new("node")
+            .arg("server.js")
+            // 1.12 reads its configuration in its own folder, and calls the third option by another name.
+            .current_dir(&equipment.sillytavern)
+            .args(["--port", &port.to_string(), "--listen", "false"])
+            .args(["--browserLaunchEnabled", "false", "--autorun", "false"])
+            .arg("--dataRoot")
+            .arg(data)
+            .arg("--configPath")
+            .arg(config)
+            .env("SILLYTAVERN_EXTENSIONS_AUTOUPDATE", "false")
+            .env("SILLYTAVERN_EXTENSIONS_MODELS_AUTODOWNLOAD", "false")
+            .env("SILLYTAVERN_ENABLEDOWNLOADABLETOKENIZERS", "false")
+            .env("SILLYTAVERN_ENABLESERVERPLUGINSAUTOUPDATE", "false")
+            .env("SILLYTAVERN_WHITELISTDOCKERHOSTS", "false")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        let mut tavern = Self { child, port, log };
+        let begin = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let over = tavern.child.try_wait().unwrap().is_some();
+            if over || begin.elapsed() > Duration::from_secs(180) {
+                panic!("SillyTavern did not start:\n{}", tavern.said());
+            }
+            sleep(Duration::from_millis(100));
+        }
+        tavern
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// The end of what it said.
+    pub fn said(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
+    }
+}
+
+impl Drop for Tavern {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
