@@ -98,7 +98,7 @@ pub enum Command {
     Doctor(Doctor),
     /// Give a snapshot a name, or list the names
     Tag(Tag),
-    /// Copy all snapshots, or those of some timelines, into one file elsewhere
+    /// Copy all snapshots, or those of some timelines, elsewhere: into one file, a folder, or a git server
     Backup(Backup),
     /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
     Import(Import),
@@ -578,7 +578,7 @@ pub struct Check {
 #[derive(Debug, clap::Args)]
 #[command(after_help = BACKUP_HELP)]
 pub struct Backup {
-    /// Where to: a file that ends in .stvc, or - for standard output
+    /// Where to: a file that ends in .stvc, a folder, or a git server; - for standard output
     #[arg(value_name = "DEST", required_unless_present = "last")]
     pub destination: Option<String>,
 
@@ -590,18 +590,24 @@ pub struct Backup {
     #[arg(long)]
     pub encrypt: bool,
 
-    /// Also in the place of a backup that holds snapshots which this one does not
+    /// Also in the place of a backup that holds snapshots which this one does not; a folder or server keeps them out of sight
     #[arg(long)]
     pub overwrite: bool,
 
+    /// In a folder or on a server, drop the timelines, tags and snapshots that are not here any more
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt"])]
+    pub prune: bool,
+
     /// Only tell when the last backups were taken, all or the one at DEST, and what came since
-    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite"])]
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite", "prune"])]
     pub last: bool,
 }
 
-const BACKUP_HELP: &str = "The file is read back and every object in it hashed before it gets its name; on standard output it cannot be, so check it where it went: `stvc check FILE`. \
-                           It holds all branches and tags and what they lead to, not what only `undo` needs. \
-                           Everything comes back with `stvc import FILE && stvc restore --all`, also into an empty folder (--data).";
+const BACKUP_HELP: &str = "A file is written whole each time; it is read back and every object in it hashed before it gets its name. On standard output it cannot be, so check it where it went: \
+                           `stvc check FILE`. A folder is a store of its own (`stvc --store FOLDER log`) to which only what is new is copied, and a git server, such as ssh://host/chats.git or \
+                           me@host:chats.git, gets it through your git; what you delete here stays there without --prune. \
+                           A backup holds all timelines and tags and what they lead to, not what only `undo` needs. \
+                           Everything comes back with `stvc import DEST && stvc restore --all`, also into an empty folder (--data).";
 
 #[derive(Debug, clap::Args)]
 pub struct Import {

@@ -1,9 +1,10 @@
-//! `import FILE.stvc`: a backup's timelines into the store. Nothing is overwritten: what moved on both sides stands side by side.
+//! `import SRC`: a backup's timelines into the store. Nothing is overwritten: what moved on both sides stands side by side.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{Incoming, unpack};
+use super::Place;
+use super::incoming::{Incoming, Source, receive};
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{
     BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
@@ -20,9 +21,11 @@ use crate::store::{self, ObjectId, RefName, Store};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The backup.
-    pub source: PathBuf,
+    pub source: Place,
     /// What opens it, if it is encrypted.
     pub passphrase: Option<Passphrase>,
+    /// Whether git may ask on the terminal.
+    pub asks: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -66,8 +69,6 @@ pub struct TagEntry {
 
 /// What was taken in.
 pub struct Report {
-    /// The backup.
-    pub source: PathBuf,
     /// What it says of itself.
     pub header: Header,
     /// Its timelines.
@@ -98,8 +99,14 @@ pub fn take_in(
         Some(store) => store.path().to_owned(),
         None => nearest_folder(&path),
     };
-    let passphrase = options.passphrase.as_ref();
-    let incoming = unpack(workspace, &options.source, passphrase, &beside, monitor)?;
+    let source = Source {
+        place: &options.source,
+        passphrase: options.passphrase.as_ref(),
+        asks: options.asks,
+        beside: &beside,
+        store: found.as_ref(),
+    };
+    let incoming = receive(workspace, &source, monitor)?;
     let created_store = found.is_none();
     let store = match found {
         Some(store) => Some(store),
@@ -113,7 +120,6 @@ pub fn take_in(
     let library = workspace.library().ok();
     let (entries, tags) = plan(&incoming, store.as_ref(), library.as_ref())?;
     let mut report = Report {
-        source: options.source.clone(),
         header: incoming.header.clone(),
         entries,
         tags,
@@ -124,7 +130,11 @@ pub fn take_in(
     };
     if let (Some(store), Some(lock)) = (&store, &lock) {
         let mut pack = store.pack_writer();
-        pack.adopt(&incoming.store)?;
+        match &options.source {
+            // What was unpacked here stands in one pack, and can be copied as it is.
+            Place::File(_) => pack.adopt(&incoming.store)?,
+            _ => pack.adopt_some(&incoming.store, &incoming.objects)?,
+        }
         (report.objects, report.bytes) = (pack.len(), pack.bytes());
         pack.finish()?;
         // Opened anew: a handle does not see a pack that came after it.
@@ -178,6 +188,7 @@ fn plan(
     let heads = incoming.store.refs("refs/heads/")?.refs;
     let heads: Vec<_> =
         heads.iter().filter_map(|(_, id)| theirs.get(SnapshotId(*id)).cloned()).collect();
+    let heads = without_renamed(heads, &theirs);
     let mut names: BTreeSet<String> =
         ours.heads().chain(theirs.heads()).map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut moved: BTreeMap<TimelineName, ObjectId> = BTreeMap::new();
@@ -205,6 +216,18 @@ fn plan(
     }
     entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok((entries, plan_tags(&theirs, &ours)))
+}
+
+/// Without branches that were left behind when their timeline was renamed: it goes on under its new name. A copy elsewhere keeps them.
+fn without_renamed(heads: Vec<Snapshot>, theirs: &History) -> Vec<Snapshot> {
+    let own = heads.iter().flat_map(|head| {
+        let own = theirs.own(head).0.into_iter().filter(|own| own.id != head.id);
+        own.map(|own| (own.id, head.timeline.clone()))
+    });
+    let owned: std::collections::HashMap<_, _> = own.collect();
+    let mut kept = heads;
+    kept.retain(|head| owned.get(&head.id).is_none_or(|owner| *owner == head.timeline));
+    kept
 }
 
 fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
