@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup file can be looked at, too
+    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup can be looked at, too
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
@@ -102,6 +102,8 @@ pub enum Command {
     Backup(Backup),
     /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
     Import(Import),
+    /// Bring two devices to the same state through a folder or a git server that both reach
+    Sync(Sync),
     /// Show what the store holds and saves: the share of each timeline, the largest messages
     Stats,
     /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
@@ -136,6 +138,7 @@ impl Command {
             Command::Tag(_) => "tag",
             Command::Backup(_) => "backup",
             Command::Import(_) => "import",
+            Command::Sync(_) => "sync",
             Command::Stats => "stats",
             Command::Forget(_) => "forget",
             Command::Gc(_) => "gc",
@@ -570,8 +573,8 @@ pub struct Operations {
 
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// A backup; the store if not given
-    #[arg(value_name = "FILE")]
+    /// A backup: a file, a folder or a git server; the store if not given
+    #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 }
 
@@ -611,7 +614,7 @@ const BACKUP_HELP: &str = "A file is written whole each time; it is read back an
 
 #[derive(Debug, clap::Args)]
 pub struct Import {
-    /// A backup, or a folder of SillyTavern's backups; SillyTavern's own backups/ if not given
+    /// A backup: a file, a folder or a git server; or a folder of SillyTavern's backups. SillyTavern's own backups/ if not given
     #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 
@@ -619,3 +622,20 @@ pub struct Import {
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SYNC_HELP)]
+pub struct Sync {
+    /// A folder, or a git server such as ssh://host/chats.git or me@host:chats.git
+    #[arg(value_name = "REMOTE")]
+    pub remote: String,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const SYNC_HELP: &str = "First a snapshot of every chat that changed is taken. A chat that went on elsewhere is brought up to date here. One that went on on both sides stays as two: what came to REMOTE \
+                         first keeps its name, the other is called `… (other version DAY)`. A lorebook that both changed is merged, entry by entry and field by field; where both changed one value, both \
+                         lorebooks stay and the command that settles it is shown. What changed since its snapshot is left alone. `stvc undo` takes back what came; what was deleted here and is \
+                         still there comes back.";

@@ -75,6 +75,7 @@ fn to_copy(
     let options = mirror::Options {
         timelines: args.timelines.clone(),
         may: May { overwrite: args.overwrite, prune: args.prune },
+        ..mirror::Options::default()
     };
     let report = match place {
         Place::Folder(folder) => {
@@ -84,7 +85,13 @@ fn to_copy(
             let asks = out.may_ask();
             server::to_server(workspace, url, &options, asks, &mut out.progress())?
         }
-        Place::Output | Place::File(_) => return Ok(super::FAILED),
+        Place::Output | Place::File(_) => {
+            let destination = args.destination.clone().unwrap_or_default();
+            return Err(Error::UnknownDestination {
+                destination,
+                why: "it is no folder and no server",
+            });
+        }
     };
     tell_copy(&report, out);
     let counts = json!({

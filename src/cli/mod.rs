@@ -28,6 +28,7 @@ mod search;
 mod show;
 mod snapshot;
 mod stats;
+mod sync;
 mod tag;
 mod take_in;
 mod timelines;
@@ -128,6 +129,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Re
         Command::Tag(args) => tag::run(args, workspace, out),
         Command::Backup(args) => backup::run(args, secret, workspace, out),
         Command::Import(args) => import::run(args, secret, workspace, out),
+        Command::Sync(args) => sync::run(args, workspace, out),
         Command::Stats => stats::run(workspace, out),
         Command::Forget(args) => forget::run(args, workspace, out),
         Command::Gc(args) => gc::run(args, workspace, out),

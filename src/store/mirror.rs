@@ -80,8 +80,7 @@ impl Store {
         let health = self.verify_packs(made, monitor);
         let damaged = health.files.iter().map(|file| (file.path.clone(), file.why.clone()));
         let pack = || made.first().cloned().unwrap_or_default();
-        let mut damaged =
-            damaged.chain(health.damaged.iter().map(|(_, why)| (pack(), why.clone())));
+        let mut damaged = damaged.chain(health.damaged.values().map(|why| (pack(), why.clone())));
         if let Some((path, why)) = damaged.next() {
             let why = format!("what was read back is not what was written: {why}");
             return Err(Error::DamagedPack { path, why });

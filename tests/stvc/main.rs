@@ -43,5 +43,6 @@ mod round_trip;
 mod search;
 mod seeds;
 mod server;
+mod sync;
 mod terminal;
 mod undo;

@@ -138,7 +138,7 @@ fn nothing_is_dropped_from_a_server_unless_asked() {
     sandbox.stvc(&["backup", &url]).exits(0);
     let head = sandbox.snapshot_ids()[0].clone();
     sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
-    sandbox.stvc(&["gc", "--grace", "0s", "--undo", "0s"]);
+    sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
     sandbox.stvc(&["backup", &url]).exits(0);
     let kept = String::from_utf8(git(&server, &["for-each-ref", "refs/stvc/kept"])).unwrap();
     assert!(kept.contains(&head), "{kept}");

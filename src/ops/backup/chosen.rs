@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::archive::{History, SnapshotId};
+use crate::archive::{History, SnapshotId, branch};
 use crate::ops::owners::Owners;
 use crate::ops::{Error, Result, Workspace, resolve};
+use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName, Store};
 
 /// Branches and tags with what they name.
@@ -54,6 +55,16 @@ impl Chosen {
         let whole = chosen.is_empty();
         drop(owners);
         Ok(Self { history, refs, timelines, whole })
+    }
+
+    /// Without the branches of some timelines.
+    pub fn without(mut self, except: &BTreeSet<TimelineName>) -> Self {
+        self.whole &= except.is_empty();
+        for name in except {
+            self.refs.remove(&branch(name));
+            self.timelines.retain(|timeline| timeline != name.as_str());
+        }
+        self
     }
 
     /// The snapshots that these lead to.

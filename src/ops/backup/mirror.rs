@@ -3,7 +3,7 @@
 //! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its branches and tags, in one operation of its own log. Killed anywhere, it is the mirror
 //! that it was or the new one. No git runs, so nothing that stands in the folder's configuration or hooks does either.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::chosen::{self, Chosen, Refs, in_words};
@@ -13,6 +13,7 @@ use crate::archive::{History, objects_beyond};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
+use crate::st::TimelineName;
 use crate::store::{self, Copied, Effect, Format, Kind, ObjectId, Placed, Store};
 
 /// What to back up, and how.
@@ -22,6 +23,8 @@ pub struct Options {
     pub timelines: Vec<String>,
     /// What may be done to what is there.
     pub may: May,
+    /// Timelines that stay there as they are.
+    pub except: BTreeSet<TimelineName>,
 }
 
 /// What was backed up, to a folder or a git server.
@@ -63,7 +66,7 @@ pub fn to_folder(
     let folder = std::path::absolute(folder)
         .map_err(|source| store::Error::Io { path: folder.to_owned(), source })?;
     monitor.begin("looking for what is new", None);
-    let chosen = Chosen::of(workspace, &store, &options.timelines)?;
+    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
     let (mirror, created) = open(&folder, &store)?;
     let lock = workspace.lock(&mirror)?;
     // Opened anew: another process may have written while this one waited.
@@ -120,32 +123,40 @@ pub(super) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) 
     }
 }
 
-/// The mirror, and whether it was made now. Whatever else is in the folder is refused, and not touched.
+/// The mirror, and whether it was made now.
 fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
+    match look(folder, Some(store))? {
+        Some(mirror) => {
+            mirror.become_mirror()?;
+            Ok((mirror, false))
+        }
+        None => Ok((Store::create_mirror(folder)?, true)),
+    }
+}
+
+/// The mirror in a folder; `None` if there is nothing. Whatever else is in it is refused, and not touched.
+pub(in crate::ops) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
     let refused = |why| Error::BackupInTheWay { path: folder.to_owned(), why };
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if real(folder).starts_with(real(store.path())) {
+    if store.is_some_and(|store| real(folder).starts_with(real(store.path()))) {
         return Err(refused("the store itself"));
     }
     if folder.is_file() {
         return Err(refused("a file that is no backup"));
     }
     match Store::open_bare(folder) {
-        Ok(Some(mirror)) => {
-            // A store that is in use by a library has a log of its own, and no mark.
-            if !mirror.is_mirror() && mirror.format()? == Format::Known {
-                return Err(refused("a store of its own and no backup"));
-            }
-            mirror.become_mirror()?;
-            Ok((mirror, false))
+        // A store that is in use by a library has a log of its own, and no mark.
+        Ok(Some(mirror)) if !mirror.is_mirror() && mirror.format()? == Format::Known => {
+            Err(refused("a store of its own and no backup"))
         }
-        Ok(None) => match Store::create_mirror(folder) {
-            Ok(mirror) => Ok((mirror, true)),
-            Err(store::Error::NotEmpty { .. }) => {
-                Err(refused("it is not empty, and no backup of stvc's"))
+        Ok(Some(mirror)) => Ok(Some(mirror)),
+        Ok(None) => {
+            let occupied = std::fs::read_dir(folder).is_ok_and(|mut found| found.next().is_some());
+            match occupied {
+                true => Err(refused("it is not empty, and no backup of stvc's")),
+                false => Ok(None),
             }
-            Err(error) => Err(error.into()),
-        },
+        }
         Err(store::Error::Foreign { .. }) => {
             Err(refused("a git repository that is no backup of stvc's"))
         }

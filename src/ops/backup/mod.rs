@@ -4,7 +4,7 @@
 
 mod chosen;
 pub mod file;
-mod incoming;
+pub(super) mod incoming;
 pub mod last;
 pub mod mirror;
 mod place;

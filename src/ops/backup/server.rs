@@ -23,7 +23,7 @@ pub fn to_server(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     monitor.begin("looking for what is new", None);
-    let chosen = Chosen::of(workspace, &store, &options.timelines)?;
+    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
     let transit = Transit::new(store.path(), Some(&store), url, asks)?;
     let list = transit.list()?;
     let there = ours_of(&list, url)?;

@@ -184,6 +184,9 @@ fn plan(
         Some(store) => store.ref_target(&branch(name)),
         None => Ok(None),
     };
+    let is_former = |id: SnapshotId| {
+        store.is_some_and(|store| !store.with_former_prefix(&id.to_string()).is_empty())
+    };
     // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
     let heads = incoming.store.refs("refs/heads/")?.refs;
     let heads: Vec<_> =
@@ -204,9 +207,17 @@ fn plan(
             // Also one that goes on here under another name.
             (Some(known), _) if ours.head(owners.of_snapshot(known)).is_some() => Outcome::Known,
             (_, Some(current)) if current == head.id.0 => Outcome::Known,
+            // Written anew here: snapshots were forgotten, or put into its past.
+            (_, Some(_)) if is_former(head.id) => Outcome::Known,
             (_, None) => Outcome::New,
             (_, Some(current)) if past.contains(&SnapshotId(current)) => Outcome::Forward,
-            _ => Outcome::Beside(free_name(&timeline, &incoming.header, library, &mut names)?),
+            _ => Outcome::Beside(free_name(
+                &timeline,
+                "from backup",
+                incoming.header.day(),
+                library,
+                &mut names,
+            )?),
         };
         if matches!(outcome, Outcome::New | Outcome::Forward) {
             moved.insert(timeline.clone(), head.id.0);
@@ -219,7 +230,7 @@ fn plan(
 }
 
 /// Without branches that were left behind when their timeline was renamed: it goes on under its new name. A copy elsewhere keeps them.
-fn without_renamed(heads: Vec<Snapshot>, theirs: &History) -> Vec<Snapshot> {
+pub(in crate::ops) fn without_renamed(heads: Vec<Snapshot>, theirs: &History) -> Vec<Snapshot> {
     let own = heads.iter().flat_map(|head| {
         let own = theirs.own(head).0.into_iter().filter(|own| own.id != head.id);
         own.map(|own| (own.id, head.timeline.clone()))
@@ -246,7 +257,7 @@ fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
 }
 
 /// A snapshot and all before it.
-fn past(history: &History, head: &Snapshot) -> HashSet<SnapshotId> {
+pub(in crate::ops) fn past(history: &History, head: &Snapshot) -> HashSet<SnapshotId> {
     let mut seen = HashSet::new();
     let mut open = vec![head.id];
     while let Some(id) = open.pop() {
@@ -263,9 +274,10 @@ fn past(history: &History, head: &Snapshot) -> HashSet<SnapshotId> {
 const LONGEST: usize = 200;
 
 /// `<chat> (from backup 2026-11-15)`, or with a number if there is such a chat already.
-fn free_name(
+pub(in crate::ops) fn free_name(
     timeline: &TimelineName,
-    header: &Header,
+    what: &str,
+    day: &str,
     library: Option<&Library>,
     taken: &mut BTreeSet<String>,
 ) -> Result<TimelineName> {
@@ -276,7 +288,7 @@ fn free_name(
     let mut number = 1;
     loop {
         let more = if number == 1 { String::new() } else { format!(" {number}") };
-        let chat = format!("{} (from backup {}{more})", chat.trim_end(), header.day());
+        let chat = format!("{} ({what} {day}{more})", chat.trim_end());
         let name = match timeline.folder() {
             Some(folder) => TimelineName::solo(folder, &chat)?,
             None => TimelineName::group(&chat)?,
@@ -317,7 +329,7 @@ fn set_beside(
 }
 
 /// The folder that will hold the store, or the first above it that is there.
-fn nearest_folder(path: &Path) -> PathBuf {
+pub(in crate::ops) fn nearest_folder(path: &Path) -> PathBuf {
     let above = path.ancestors().skip(1).find(|dir| dir.is_dir());
     above.unwrap_or(Path::new(".")).to_owned()
 }
