@@ -37,7 +37,16 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
 }
 
 /// Every object that these lead to, in the same order.
-pub fn objects_of(store: &Store, mut tips: Vec<ObjectId>) -> Result<Vec<Placed>> {
+pub fn objects_of(store: &Store, tips: Vec<ObjectId>) -> Result<Vec<Placed>> {
+    objects_beyond(store, tips, &HashSet::new())
+}
+
+/// The same without the commits in `known` and those before them, nor what only they have.
+pub fn objects_beyond(
+    store: &Store,
+    mut tips: Vec<ObjectId>,
+    known: &HashSet<ObjectId>,
+) -> Result<Vec<Placed>> {
     let reader = store.reader();
     let mut walk = Walk {
         reader: store.reader(),
@@ -63,7 +72,7 @@ pub fn objects_of(store: &Store, mut tips: Vec<ObjectId>) -> Result<Vec<Placed>>
             Some(Kind::Commit) | None => roots.push(id),
         }
     }
-    for (id, family) in commits(&reader, roots)? {
+    for (id, family) in commits(&reader, roots, known)? {
         walk.place(id, Kind::Commit, Class::Commit, (family, 0));
         let tree = walk.reader.commit(id)?.tree;
         walk.tree(tree, Place { family, path: 0, class: None, depth: 0 })?;
@@ -75,10 +84,14 @@ pub fn objects_of(store: &Store, mut tips: Vec<ObjectId>) -> Result<Vec<Placed>>
 }
 
 /// All commits that `open` lead to, oldest first, each with the number of the family of timelines that it belongs to: those that come from one first snapshot.
-fn commits(reader: &Reader, mut open: Vec<ObjectId>) -> Result<Vec<(ObjectId, u32)>> {
+fn commits(
+    reader: &Reader,
+    mut open: Vec<ObjectId>,
+    beyond: &HashSet<ObjectId>,
+) -> Result<Vec<(ObjectId, u32)>> {
     let mut known = HashMap::new();
     while let Some(id) = open.pop() {
-        if known.contains_key(&id) {
+        if known.contains_key(&id) || beyond.contains(&id) {
             continue;
         }
         let commit = reader.commit(id)?;
@@ -93,7 +106,8 @@ fn commits(reader: &Reader, mut open: Vec<ObjectId>) -> Result<Vec<(ObjectId, u3
     for (_, id) in order {
         let mut line = Vec::new();
         let mut next = Some(id);
-        while let Some(id) = next.filter(|id| !families.contains_key(id)) {
+        while let Some(id) = next.filter(|id| !families.contains_key(id) && known.contains_key(id))
+        {
             line.push(id);
             next = known.get(&id).and_then(|(_, parent)| *parent);
         }

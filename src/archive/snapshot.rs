@@ -151,6 +151,8 @@ pub struct NewSnapshot<'a> {
     pub tree: ObjectId,
     /// What it follows.
     pub parent: Option<SnapshotId>,
+    /// What was joined with that.
+    pub joined: Option<SnapshotId>,
     /// See [`Snapshot::fork_at`].
     pub fork_at: Option<u64>,
     /// See [`Snapshot::main_chat`].
@@ -193,7 +195,7 @@ impl NewSnapshot<'_> {
             trailers.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect();
         NewCommit {
             tree: self.tree,
-            parents: self.parent.iter().map(|parent| parent.0).collect(),
+            parents: self.parent.iter().chain(&self.joined).map(|parent| parent.0).collect(),
             time: self.time,
             subject,
             trailers,

@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup file can be looked at, too
+    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup can be looked at, too
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
@@ -98,10 +98,12 @@ pub enum Command {
     Doctor(Doctor),
     /// Give a snapshot a name, or list the names
     Tag(Tag),
-    /// Copy all snapshots, or those of some timelines, into one file elsewhere
+    /// Copy all snapshots, or those of some timelines, elsewhere: into one file, a folder, or a git server
     Backup(Backup),
     /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
     Import(Import),
+    /// Bring two devices to the same state through a folder or a git server that both reach
+    Sync(Sync),
     /// Show what the store holds and saves: the share of each timeline, the largest messages
     Stats,
     /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
@@ -142,6 +144,7 @@ impl Command {
             Command::Tag(_) => "tag",
             Command::Backup(_) => "backup",
             Command::Import(_) => "import",
+            Command::Sync(_) => "sync",
             Command::Stats => "stats",
             Command::Forget(_) => "forget",
             Command::Gc(_) => "gc",
@@ -616,15 +619,15 @@ pub struct Operations {
 
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// A backup; the store if not given
-    #[arg(value_name = "FILE")]
+    /// A backup: a file, a folder or a git server; the store if not given
+    #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = BACKUP_HELP)]
 pub struct Backup {
-    /// Where to: a file that ends in .stvc, or - for standard output
+    /// Where to: a file that ends in .stvc, a folder, or a git server; - for standard output
     #[arg(value_name = "DEST", required_unless_present = "last")]
     pub destination: Option<String>,
 
@@ -636,22 +639,28 @@ pub struct Backup {
     #[arg(long)]
     pub encrypt: bool,
 
-    /// Also in the place of a backup that holds snapshots which this one does not
+    /// Also in the place of a backup that holds snapshots which this one does not; a folder or server keeps them out of sight
     #[arg(long)]
     pub overwrite: bool,
 
+    /// In a folder or on a server, drop the timelines, tags and snapshots that are not here any more
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt"])]
+    pub prune: bool,
+
     /// Only tell when the last backups were taken, all or the one at DEST, and what came since
-    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite"])]
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite", "prune"])]
     pub last: bool,
 }
 
-const BACKUP_HELP: &str = "The file is read back and every object in it hashed before it gets its name; on standard output it cannot be, so check it where it went: `stvc check FILE`. \
-                           It holds all branches and tags and what they lead to, not what only `undo` needs. \
-                           Everything comes back with `stvc import FILE && stvc restore --all`, also into an empty folder (--data).";
+const BACKUP_HELP: &str = "A file is written whole each time; it is read back and every object in it hashed before it gets its name. On standard output it cannot be, so check it where it went: \
+                           `stvc check FILE`. A folder is a store of its own (`stvc --store FOLDER log`) to which only what is new is copied, and a git server, such as ssh://host/chats.git or \
+                           me@host:chats.git, gets it through your git; what you delete here stays there without --prune. \
+                           A backup holds all timelines and tags and what they lead to, not what only `undo` needs. \
+                           Everything comes back with `stvc import DEST && stvc restore --all`, also into an empty folder (--data).";
 
 #[derive(Debug, clap::Args)]
 pub struct Import {
-    /// A backup, or a folder of SillyTavern's backups; SillyTavern's own backups/ if not given
+    /// A backup: a file, a folder or a git server; or a folder of SillyTavern's backups. SillyTavern's own backups/ if not given
     #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 
@@ -659,3 +668,20 @@ pub struct Import {
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SYNC_HELP)]
+pub struct Sync {
+    /// A folder, or a git server such as ssh://host/chats.git or me@host:chats.git
+    #[arg(value_name = "REMOTE")]
+    pub remote: String,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const SYNC_HELP: &str = "First a snapshot of every chat that changed is taken. A chat that went on elsewhere is brought up to date here. One that went on on both sides stays as two: what came to REMOTE \
+                         first keeps its name, the other is called `… (other version DAY)`. A lorebook that both changed is merged, entry by entry and field by field; where both changed one value, both \
+                         lorebooks stay and the command that settles it is shown. What changed since its snapshot is left alone. `stvc undo` takes back what came; what was deleted here and is \
+                         still there comes back.";

@@ -1,5 +1,4 @@
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 
 use serde_json::json;
 
@@ -9,6 +8,7 @@ use super::words::{clean, count, shell, size};
 use super::{args, passphrase};
 use crate::ops::backup::file::{self, Options, Report};
 use crate::ops::backup::last::{self, Since};
+use crate::ops::backup::{May, Place, mirror, server};
 use crate::ops::{self, Error, Workspace};
 
 pub fn run(
@@ -20,11 +20,19 @@ pub fn run(
     if args.last {
         return tell_last(args.destination.as_deref(), workspace, out);
     }
-    let destination = args.destination.as_deref().unwrap_or_default();
-    let to_stdout = destination == "-";
-    if !to_stdout && !destination.ends_with(".stvc") {
-        return Err(Error::UnknownDestination { destination: destination.to_owned() });
+    let place = Place::parse(args.destination.as_deref().unwrap_or_default())?;
+    match place {
+        Place::Output => {}
+        Place::File(_) if args.prune => {
+            return Err(Error::UnknownDestination {
+                destination: args.destination.clone().unwrap_or_default(),
+                why: "a file is written anew each time, so there is nothing to prune",
+            });
+        }
+        Place::File(_) => {}
+        Place::Folder(_) | Place::Remote(_) => return to_copy(&place, args, workspace, out),
     }
+    let to_stdout = place == Place::Output;
     if to_stdout && out.is_json() {
         return Err(Error::BadOutput { what: "standard output together with --json" });
     }
@@ -38,16 +46,88 @@ pub fn run(
         passphrase: passphrase::for_writing(secret, args.encrypt)?,
         overwrite: args.overwrite,
     };
-    let report = if to_stdout {
-        let mut stdout = io::stdout().lock();
-        let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
-        let _ = stdout.flush();
-        report
-    } else {
-        file::to_file(workspace, Path::new(destination), &options, &mut out.progress())?
+    let report = match &place {
+        Place::File(path) => file::to_file(workspace, path, &options, &mut out.progress())?,
+        _ => {
+            let mut stdout = io::stdout().lock();
+            let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
+            let _ = stdout.flush();
+            report
+        }
     };
     tell(&report, out);
     Ok(super::DONE)
+}
+
+/// Into a folder or to a server, where only what is new goes.
+fn to_copy(
+    place: &Place,
+    args: &args::Backup,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> ops::Result<u8> {
+    if args.encrypt {
+        return Err(Error::UnknownDestination {
+            destination: args.destination.clone().unwrap_or_default(),
+            why: "only a file can be encrypted; it must end in .stvc",
+        });
+    }
+    let options = mirror::Options {
+        timelines: args.timelines.clone(),
+        may: May { overwrite: args.overwrite, prune: args.prune },
+        ..mirror::Options::default()
+    };
+    let report = match place {
+        Place::Folder(folder) => {
+            mirror::to_folder(workspace, folder, &options, &mut out.progress())?
+        }
+        Place::Remote(url) => {
+            let asks = out.may_ask();
+            server::to_server(workspace, url, &options, asks, &mut out.progress())?
+        }
+        Place::Output | Place::File(_) => {
+            let destination = args.destination.clone().unwrap_or_default();
+            return Err(Error::UnknownDestination {
+                destination,
+                why: "it is no folder and no server",
+            });
+        }
+    };
+    tell_copy(&report, out);
+    let counts = json!({
+        "snapshots": report.snapshots, "new_snapshots": report.new_snapshots, "timelines": report.timelines,
+        "objects": report.copied.map(|copied| copied.objects), "bytes": report.copied.map(|copied| copied.bytes),
+        "moved": report.moved, "ahead": report.ahead, "created": report.created,
+    });
+    out.summary("backup", true, counts);
+    Ok(super::DONE)
+}
+
+fn tell_copy(report: &mirror::Report, out: &mut Out) {
+    let place = clean(&report.destination);
+    let all = format!(
+        "{} of {}",
+        count(report.snapshots as u64, "snapshot"),
+        count(report.timelines as u64, "timeline")
+    );
+    let size = report.copied.map_or(String::new(), |copied| format!(", {}", size(copied.bytes)));
+    if report.moved == 0 {
+        out.say(format!("Nothing is new: {place} has all {all}."));
+    } else {
+        let read = if report.copied.is_some() { " and read back" } else { "" };
+        let new = count(report.new_snapshots as u64, "new snapshot");
+        out.say(format!("Backed up{read}: {new}{size}. {place} now has {all}."));
+    }
+    if report.ahead > 0 {
+        let ahead = count(report.ahead as u64, "timeline");
+        out.say(format!("{ahead} went further there than here, and stayed so."));
+    }
+    if report.created || report.moved > 0 {
+        let import = format!("stvc import {} && stvc restore --all", shell(&report.destination));
+        out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
+    }
+    out.object(&CopyLine::from(report));
+    out.findings(&report.findings);
 }
 
 fn tell(report: &Report, out: &mut Out) {

@@ -1,11 +1,10 @@
-use std::path::Path;
-
 use serde_json::json;
 
 use super::args;
 use super::output::Out;
 use super::passphrase;
 use super::words::{clean, count};
+use crate::ops::backup::Place;
 use crate::ops::{self, Workspace};
 
 pub fn run(
@@ -14,23 +13,32 @@ pub fn run(
     workspace: &Workspace,
     out: &mut Out,
 ) -> ops::Result<u8> {
+    let mut what = "store";
+    let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
-        return backup(source, secret, workspace, out);
+        match Place::parse(&source.to_string_lossy())? {
+            // A store like any other; also what nothing refers to is read.
+            Place::Folder(folder) => {
+                what = "backup";
+                workspace.store = Some(folder);
+            }
+            place => return backup(&place, secret, &workspace, out),
+        }
     }
-    let report = ops::check::check(workspace, &mut out.progress())?;
+    let report = ops::check::check(&workspace, &mut out.progress())?;
     out.findings(&report.findings);
     let sound = report.is_sound();
     let snapshots = count(report.snapshots as u64, "snapshot");
     let objects = count(report.objects, "object");
     if sound {
         out.say(format!(
-            "The store is sound: {objects}, {snapshots}, every one read, rebuilt and compared."
+            "The {what} is sound: {objects}, {snapshots}, every one read, rebuilt and compared."
         ));
     } else if report.damaged == 0 {
-        out.say(format!("The store is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
+        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
     } else {
         out.say(format!(
-            "The store is damaged: {} of {snapshots} cannot be restored ({objects} read).",
+            "The {what} is damaged: {} of {snapshots} cannot be restored ({objects} read).",
             report.damaged
         ));
     }
@@ -41,13 +49,15 @@ pub fn run(
 
 /// What is not sound is an error, and says why.
 fn backup(
-    source: &Path,
+    source: &Place,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> ops::Result<u8> {
-    let passphrase = passphrase::for_reading(secret, source)?;
-    let report = ops::backup::check(workspace, source, passphrase.as_ref(), &mut out.progress())?;
+    let passphrase = passphrase::of_place(secret, source)?;
+    let asks = out.may_ask();
+    let report =
+        ops::backup::check(workspace, source, passphrase.as_ref(), asks, &mut out.progress())?;
     out.say(format!(
         "The backup is sound: {}, {} of {}, every one read, rebuilt and compared. It was taken {}.",
         count(report.objects, "object"),

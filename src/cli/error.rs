@@ -9,6 +9,7 @@ use super::words::{clean, shell, short};
 use crate::archive::Role;
 use crate::archive::backup::BackupError;
 use crate::ops::Error;
+use crate::store::RemoteError;
 use crate::{archive, st, store};
 
 const USAGE: u8 = 2;
@@ -76,6 +77,7 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::NotEmpty { .. }
         | Error::BackupInTheWay { .. }
         | Error::UnitInTheWay { .. }
+        | Error::NotHere { .. }
         | Error::ChangedSince { .. } => REFUSED,
         Error::Watched { .. } => LOCKED,
         Error::NeedsOneTimeline { .. }
@@ -86,7 +88,10 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::BadOutput { .. }
         | Error::BackupIsNoStore { .. }
         | Error::NoPolicy => USAGE,
-        Error::Store(error) | Error::Archive(archive::Error::Store(error)) => match error {
+        Error::Remote(RemoteError::Foreign { .. }) => REFUSED,
+        Error::Store(error)
+        | Error::Remote(RemoteError::Store(error))
+        | Error::Archive(archive::Error::Store(error)) => match error {
             store::Error::NoStore { .. } => NO_STORE,
             store::Error::Locked { .. } => LOCKED,
             _ => super::FAILED,
@@ -153,7 +158,8 @@ fn hint(error: &Error) -> Option<String> {
             "`stvc check` lists all that is damaged. Nothing was changed".into()
         }
         Error::Backup { source, .. } => return backup_hint(source),
-        Error::BackupInTheWay { why, .. } if why.contains("no backup") => {
+        Error::Remote(error) => return remote_hint(error),
+        Error::BackupInTheWay { why, .. } if why.contains("no backup") || why.contains("itself") => {
             "choose another name. Nothing was changed".into()
         }
         Error::BackupInTheWay { .. } => {
@@ -162,7 +168,13 @@ fn hint(error: &Error) -> Option<String> {
         Error::BackupIsNoStore { .. } => {
             "take it in: `stvc import FILE`; log, show, diff, search, timelines, stats, check and `restore … --to DIR` work on the file itself".into()
         }
-        Error::UnknownDestination { .. } => "such as `stvc backup /media/stick/chats.stvc`".into(),
+        Error::UnknownDestination { .. } => {
+            "a file such as /media/stick/chats.stvc, a folder, or a git server such as ssh://host/chats.git".into()
+        }
+        Error::NotHere { destination, .. } => {
+            let place = shell(destination);
+            format!("`stvc sync {place}` joins both sides, `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight. Nothing was changed")
+        }
         Error::BadOutput { .. } => "`stvc backup - | …`, or name a file".into(),
         Error::NoPassphrase { .. } => {
             "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
@@ -242,6 +254,32 @@ fn backup_hint(error: &BackupError) -> Option<String> {
             "the disk is full; make room and try again. Nothing was changed".into()
         }
         _ => return None,
+    })
+}
+
+fn remote_hint(error: &RemoteError) -> Option<String> {
+    let says = |words: &str, signs: &[&str]| {
+        let words = words.to_lowercase();
+        signs.iter().any(|sign| words.contains(sign))
+    };
+    Some(match error {
+        RemoteError::NoGit => {
+            "a git server is reached through git: install it (https://git-scm.com), or back up to a file or folder, which need none. Nothing was changed".into()
+        }
+        RemoteError::Raced { .. } => "try again. Nothing was changed here".into(),
+        RemoteError::Foreign { .. } => {
+            "make an empty repository there, for the chats alone. Nothing was changed".into()
+        }
+        RemoteError::Failed { words, .. } if says(words, &["prompts disabled", "could not read username", "could not read password", "authentication failed", "permission denied"]) => {
+            "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing was changed here".into()
+        }
+        RemoteError::Failed { words, .. } if says(words, &["not allowed", "not support"]) => {
+            "only ssh://, https://, http:// and git:// lead to a git server. Nothing was changed".into()
+        }
+        RemoteError::Failed { .. } => {
+            "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing was changed here".into()
+        }
+        RemoteError::Store(error) => return store_hint(error),
     })
 }
 

@@ -7,6 +7,7 @@ use super::json::ImportLine;
 use super::output::{LOOK, Out, paint};
 use super::take_in;
 use super::words::{clean, count, name, size};
+use crate::ops::backup::{self, Place};
 use crate::ops::import::{Options, Outcome, Report};
 use crate::ops::{self, Workspace};
 
@@ -16,11 +17,12 @@ pub fn run(
     workspace: &Workspace,
     out: &mut Out,
 ) -> ops::Result<u8> {
-    // SillyTavern's backups are a folder; whatever is a file must be one of ours.
-    if let Some(source) = args.source.as_ref().filter(|source| {
-        source.is_file() || source.extension().is_some_and(|ending| ending == "stvc")
-    }) {
-        return take_in::run(source, args.dry_run, secret, workspace, out);
+    // SillyTavern's backups are a folder, too, but no repository.
+    if let Some(source) = &args.source {
+        match Place::parse(&source.to_string_lossy())? {
+            Place::Folder(folder) if !backup::is_repository(&folder) => {}
+            place => return take_in::run(&place, args.dry_run, secret, workspace, out),
+        }
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };
     let report = ops::import::import(workspace, &options, &mut out.progress())?;

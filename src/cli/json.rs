@@ -6,7 +6,7 @@ use super::words::rfc3339;
 use crate::archive::reconstruct::EntryOrigin;
 use crate::archive::{CheckpointState, FileRecord, Snapshot};
 use crate::ops::backup::last::Since;
-use crate::ops::backup::{file, take_in};
+use crate::ops::backup::{file, mirror, take_in};
 use crate::ops::doctor::Repair;
 use crate::ops::files::{Action, FileAction};
 use crate::ops::import::{Entry, Outcome};
@@ -436,6 +436,22 @@ impl<'a> From<&'a file::Report> for CopyLine<'a> {
             whole: report.header.whole,
             encrypted: report.encrypted,
             bytes: Some(report.bytes),
+            snapshots_since: 0,
+            timelines_since: 0,
+        }
+    }
+}
+
+impl<'a> From<&'a mirror::Report> for CopyLine<'a> {
+    fn from(report: &'a mirror::Report) -> Self {
+        Self {
+            kind_of_line: "copy",
+            kind: report.kind,
+            destination: report.destination.clone(),
+            taken: &report.taken,
+            whole: report.whole,
+            encrypted: false,
+            bytes: None,
             snapshots_since: 0,
             timelines_since: 0,
         }

@@ -41,12 +41,13 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Res
         });
     }
     let agrees = || args.yes || agreed(&mut io::stdin().lock(), &mut io::stderr());
-    if changes && wanted && agrees() {
+    let settled = options.prefer.is_some() && !report.merged.conflicts.is_empty();
+    if (changes || settled) && wanted && agrees() {
         options.write = true;
         options.expected = Some(report.result);
         report = ops::merge::merge(workspace, &options, &mut out.progress())?;
         done(&report, out);
-    } else if changes || open {
+    } else if changes || settled || open {
         out.say(match (open, args.dry_run || args.yes || !asks) {
             (true, _) => settle(&options),
             (_, true) => {

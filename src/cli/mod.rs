@@ -30,6 +30,7 @@ mod search;
 mod show;
 mod snapshot;
 mod stats;
+mod sync;
 mod tag;
 mod take_in;
 mod timelines;
@@ -39,14 +40,16 @@ mod watch;
 mod words;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local};
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::ops::{Place, Workspace};
+use crate::ops::backup::Place;
+use crate::ops::{self, Workspace};
+use crate::store;
 use args::{Args, Command};
 use output::Out;
 
@@ -91,20 +94,21 @@ fn run(arguments: &[OsString]) -> u8 {
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
 fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
-    if crate::ops::backup::is_encrypted(path).is_none() {
-        return dispatch(args, workspace, out);
-    }
+    let typed = args.store.as_deref().and_then(Path::to_str);
+    let place = match typed.map(crate::ops::backup::Place::parse).transpose()? {
+        Some(place @ Place::Remote(_)) => place,
+        _ if crate::ops::backup::is_encrypted(path).is_some() => Place::File(path.to_owned()),
+        _ => return dispatch(args, workspace, out),
+    };
     if !args.command.only_looks() {
-        return Err(crate::ops::Error::BackupIsNoStore { path: path.to_owned() });
+        let path = PathBuf::from(store::Url::without_password(typed.unwrap_or_default()));
+        return Err(crate::ops::Error::BackupIsNoStore { path });
     }
-    let passphrase = passphrase::for_reading(&args.secret, path)?;
-    let unpacked = crate::ops::backup::unpack(
-        workspace,
-        path,
-        passphrase.as_ref(),
-        &std::env::temp_dir(),
-        &mut out.progress(),
-    )?;
+    let passphrase = passphrase::of_place(&args.secret, &place)?;
+    let (asks, mut progress) = (out.may_ask(), out.progress());
+    let unpacked =
+        crate::ops::backup::look_at(workspace, &place, passphrase.as_ref(), asks, &mut progress)?;
+    drop(progress);
     let store = Some(unpacked.store.path().to_owned());
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
@@ -128,6 +132,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Re
         Command::Tag(args) => tag::run(args, workspace, out),
         Command::Backup(args) => backup::run(args, secret, workspace, out),
         Command::Import(args) => import::run(args, secret, workspace, out),
+        Command::Sync(args) => sync::run(args, workspace, out),
         Command::Stats => stats::run(workspace, out),
         Command::Forget(args) => forget::run(args, workspace, out),
         Command::Gc(args) => gc::run(args, workspace, out),
@@ -145,12 +150,15 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Workspace {
         library: match &args.data {
-            Some(dir) => Place::At(absolute(dir)),
-            None => Place::Above(here()),
+            Some(dir) => ops::Place::At(absolute(dir)),
+            None => ops::Place::Above(here()),
         },
         user: args.user.clone(),
         store: args.store.as_ref().map(absolute),
-        command: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: arguments
+            .iter()
+            .map(|word| store::Url::without_password(&word.to_string_lossy()))
+            .collect(),
         now: now(),
         patience: PATIENCE,
     }

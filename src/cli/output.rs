@@ -71,6 +71,11 @@ impl Out {
         self.json
     }
 
+    /// Whether somebody is there to answer, should a program that is run have a question.
+    pub fn may_ask(&self) -> bool {
+        !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
     /// Whether colours reach the reader: where they do not, signs must say what they would.
     pub fn is_colored(&self) -> bool {
         match self.color {

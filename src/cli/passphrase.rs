@@ -9,6 +9,7 @@ use console::Term;
 
 use super::args::Secret;
 use crate::archive::backup::Passphrase;
+use crate::ops::backup::Place;
 use crate::ops::{Error, Result, backup};
 
 /// No passphrase is longer; a device that never ends is not read for ever.
@@ -37,6 +38,14 @@ pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
     match given(secret)? {
         Some(given) => Ok(Some(given)),
         None => passphrase(ask("Passphrase of the backup: ")?).map(Some),
+    }
+}
+
+/// The same, wherever the backup is: only a file can be encrypted.
+pub fn of_place(secret: &Secret, place: &Place) -> Result<Option<Passphrase>> {
+    match place {
+        Place::File(path) => for_reading(secret, path),
+        _ => Ok(None),
     }
 }
 

@@ -1,7 +1,5 @@
 //! `import` of a backup.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::args;
@@ -9,18 +7,19 @@ use super::json::{TagLine, TakenInLine};
 use super::output::{LOOK, Out, paint};
 use super::passphrase;
 use super::words::{clean, count, name, size};
+use crate::ops::backup::Place;
 use crate::ops::backup::take_in::{Entry, Options, Outcome, Report, take_in};
 use crate::ops::{self, Workspace};
 
 pub fn run(
-    source: &Path,
+    source: &Place,
     dry_run: bool,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> ops::Result<u8> {
-    let passphrase = passphrase::for_reading(secret, source)?;
-    let options = Options { source: source.to_owned(), passphrase, dry_run };
+    let passphrase = passphrase::of_place(secret, source)?;
+    let options = Options { source: source.clone(), passphrase, asks: out.may_ask(), dry_run };
     let report = take_in(workspace, &options, &mut out.progress())?;
     for entry in &report.entries {
         out.object(&TakenInLine::from(entry));

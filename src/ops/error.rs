@@ -17,6 +17,9 @@ pub enum Error {
     /// The repository.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// A git server.
+    #[error(transparent)]
+    Remote(#[from] store::RemoteError),
     /// A snapshot.
     #[error(transparent)]
     Archive(#[from] archive::Error),
@@ -144,11 +147,21 @@ pub enum Error {
         /// What it is.
         why: &'static str,
     },
-    /// It is not known how to back up to there.
-    #[error("{destination:?} is no place for a backup: it must end in .stvc, or be -")]
+    /// It is not known how to back up to there, or to read from there.
+    #[error("{destination:?} is no place for a backup: {why}")]
     UnknownDestination {
         /// What was asked for.
         destination: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A copy elsewhere has snapshots that were never here; nothing was changed.
+    #[error("{destination} holds snapshots that are not here, of {}", in_short(refs))]
+    NotHere {
+        /// The copy.
+        destination: String,
+        /// Its branches and tags.
+        refs: Vec<String>,
     },
     /// Standard output cannot take a backup and words, nor a terminal a backup.
     #[error("a backup cannot be written to {what}")]
@@ -294,6 +307,19 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+}
+
+/// The first of some names, and how many more there are.
+fn in_short(refs: &[String]) -> String {
+    let name = |name: &String| {
+        let name = name.trim_start_matches("refs/heads/").trim_start_matches("refs/tags/");
+        crate::store::names::decode(name)
+    };
+    match refs {
+        [] => String::new(),
+        [one] => name(one),
+        [first, rest @ ..] => format!("{} and {} more", name(first), rest.len()),
+    }
 }
 
 impl Error {

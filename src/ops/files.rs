@@ -100,6 +100,23 @@ pub(super) fn keep(
     session: &mut Session<'_>,
     why: String,
 ) -> Result<Vec<FileChange>> {
+    keep_all(
+        workspace,
+        plan,
+        &safety.map(|(taken, manifest)| (taken.id, manifest)).into_iter().collect::<Vec<_>>(),
+        session,
+        why,
+    )
+}
+
+/// The same where several snapshots have what is there.
+pub(super) fn keep_all(
+    workspace: &Workspace,
+    plan: &[FilePlan<'_>],
+    safety: &[(SnapshotId, &Manifest)],
+    session: &mut Session<'_>,
+    why: String,
+) -> Result<Vec<FileChange>> {
     let mut kept = Vec::new();
     let mut changes = Vec::new();
     for file in plan.iter().filter(|file| !file.is_there()) {
@@ -110,8 +127,9 @@ pub(super) fn keep(
         };
         let before = match &file.now {
             None => None,
-            Some(now) => match safety.filter(|(_, manifest)| holds(manifest, &file.path, now)) {
-                Some((safety, _)) => Some(Kept::Snapshot(safety.id.to_string())),
+            Some(now) => match safety.iter().find(|(_, manifest)| holds(manifest, &file.path, now))
+            {
+                Some((safety, _)) => Some(Kept::Snapshot(safety.to_string())),
                 None => Some(keep(file.path.to_string(), now)?),
             },
         };
@@ -154,7 +172,7 @@ pub(super) fn write(root: &Path, plan: &[FilePlan<'_>]) -> Result<()> {
 }
 
 /// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)
-fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
+pub(super) fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
     let file = manifest.files.iter().find(|file| file.path == path.as_str());
     file.is_some_and(|file| file.bytes == bytes.len() as u64 && file.blake3 == Blake3::of(bytes))
 }

@@ -182,11 +182,16 @@ fn join_up(
             (None, Some(origin)) => Some(shared_messages(store, history, origin, snapshot)),
             (None, None) => None,
         };
-        let same = new_parent == parent.map(|parent| parent.0) && fork_at == snapshot.fork_at;
+        // What was joined stays joined: on both sides something may have been said.
+        let joined = snapshot.parents.iter().skip(1);
+        let joined: Vec<_> =
+            joined.filter_map(|parent| map.get(parent).copied().flatten()).collect();
+        let parents: Vec<_> = new_parent.into_iter().chain(joined).collect();
+        let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0))
+            && fork_at == snapshot.fork_at;
         let id = if same {
             snapshot.id.0
         } else {
-            let parents = new_parent.into_iter().collect();
             let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
             session.pack.add(ObjectKind::Commit, &commit::encode(&new))?
         };

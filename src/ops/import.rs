@@ -251,6 +251,7 @@ impl<'a> Sorting<'a> {
             chat: &state.chat,
             tree: written.tree,
             parent: None,
+            joined: None,
             fork_at: None,
             main_chat: content.main_chat.clone(),
             renamed_from: None,

@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use super::files::{self, FileAction, FilePlan};
 use super::open_page::{Written, reload};
-use super::session::Session;
+use super::session::{Follows, Session};
 use super::{Error, Result, Workspace, resolve, safety};
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
-use crate::archive::{Blake3, History, Role, Snapshot, SnapshotId, Tree};
+use crate::archive::{Blake3, History, Kind, Role, Snapshot, SnapshotId, State, Tree};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
@@ -108,7 +108,7 @@ pub fn merge(
         });
     }
     let one_file = theirs.stored.is_none() && theirs.path == ours.path;
-    let plan = [FilePlan {
+    let mut plan = [FilePlan {
         path: ours.path.clone(),
         now: Some(ours.bytes.clone()),
         new: Some(Cow::Borrowed(&merged.bytes)),
@@ -122,18 +122,30 @@ pub fn merge(
     }
     let mut safe = Vec::new();
     let mut kept = false;
-    if let Some(lock) = lock.filter(|_| changes) {
+    // That a conflict was settled for what is there changes no file, and is known from then on, too.
+    let settled = options.prefer.is_some() && !merged.conflicts.is_empty();
+    if let Some(lock) = lock.filter(|_| changes || settled) {
         if options.expected.is_some_and(|expected| expected != result) {
             let path = ours.path.under(library.root());
             return Err(Error::St(st::Error::SavedMeanwhile { path }));
         }
+        let words = format!("with the lorebook of {} merged into it", theirs.timeline);
         let mut session = Session::new(workspace, &store, Some("before a merge"));
         let mine = safety::take(&store, &library, &ours.timeline, &mut session)?;
+        let mut joined = theirs.stored.filter(|_| theirs.timeline != ours.timeline);
         if theirs.stored.is_none() && theirs.timeline != ours.timeline {
             // What is not taken over must not be in that file alone.
             let other = safety::take(&store, &library, &theirs.timeline, &mut session)?;
+            joined = other.as_ref().map(|(taken, _)| taken.id);
             let is_new = |taken: &Snapshot| history.get(taken.id).is_none();
             safe.extend(other.map(|(taken, _)| taken).filter(is_new));
+        }
+        if let (Some((before, _)), Some(joined)) = (&mine, joined) {
+            // What was merged is known from now on: the next merge of the two begins here.
+            session.say(&words);
+            let after =
+                leave_trace(&library, &groups, &ours, &merged, before, joined, &mut session)?;
+            plan[0].stored_in = after;
         }
         let why = format!("{} as it was before {} was merged into it", ours.path, theirs.path);
         let changed = files::keep(workspace, &plan, mine.as_ref(), &mut session, why)?;
@@ -159,6 +171,26 @@ pub fn merge(
         findings,
         planned: !options.write,
     })
+}
+
+/// A snapshot of the chat with the merged book, which follows both sides.
+fn leave_trace(
+    library: &Library,
+    groups: &Groups,
+    ours: &Book,
+    merged: &Merged,
+    before: &Snapshot,
+    joined: SnapshotId,
+    session: &mut Session<'_>,
+) -> Result<Option<SnapshotId>> {
+    let mut captured = st::capture(library, groups, &ours.timeline, &Disk)?;
+    let Some(file) = captured.lorebook.as_mut().and_then(|book| book.file.as_mut()) else {
+        return Ok(None);
+    };
+    file.bytes = merged.bytes.clone().into();
+    let follows = Follows::joined(before.clone(), Some(joined));
+    let (taken, _) = session.take(&State::of(&captured), Kind::SNAPSHOT, follows)?;
+    Ok(Some(taken.id))
 }
 
 /// The book that is merged into: the file as it is now.

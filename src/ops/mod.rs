@@ -33,6 +33,7 @@ pub mod show;
 pub mod snapshot;
 pub mod stats;
 mod survey;
+pub mod sync;
 pub mod tag;
 pub mod time_true;
 pub mod timelines;

@@ -259,6 +259,7 @@ fn insertions(
             chat: &whole.chat,
             tree: written.tree,
             parent: None,
+            joined: None,
             fork_at: None,
             main_chat: metadata.and_then(st::main_chat),
             renamed_from: None,

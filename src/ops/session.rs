@@ -21,6 +21,8 @@ use crate::store::{
 #[derive(Default)]
 pub(super) struct Follows {
     parent: Option<SnapshotId>,
+    /// Another one, which was joined with it.
+    joined: Option<SnapshotId>,
     tree: Option<ObjectId>,
     fork_at: Option<u64>,
     renamed_from: Option<TimelineName>,
@@ -32,13 +34,18 @@ impl Follows {
         Self { parent: Some(head.id), tree: Some(head.tree), ..Self::default() }
     }
 
+    /// The same with what another device made of it.
+    pub(super) fn joined(head: Snapshot, with: Option<SnapshotId>) -> Self {
+        Self { joined: with, ..Self::previous(head) }
+    }
+
     /// The snapshot that a timeline of its own begins with.
     pub(super) fn fork(from: &Snapshot, shared: u64) -> Self {
         Self {
             parent: Some(from.id),
             tree: Some(from.tree),
             fork_at: Some(shared),
-            renamed_from: None,
+            ..Self::default()
         }
     }
 
@@ -50,7 +57,7 @@ impl Follows {
                 parent: Some(id),
                 tree: Some(tree),
                 fork_at: Some(shared as u64),
-                renamed_from: None,
+                ..Self::default()
             },
             Origin::Renamed { from } => {
                 let renamed_from = Some(from.timeline.clone());
@@ -94,6 +101,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// What snapshots from now on are called.
+    pub(super) fn say(&mut self, message: &'a str) {
+        self.message = Some(message);
+    }
+
     /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
     pub(super) fn take(
         &mut self,
@@ -102,22 +114,25 @@ impl<'a> Session<'a> {
         follows: Follows,
     ) -> Result<(Snapshot, Vec<Range<usize>>)> {
         let timeline = state.timeline;
-        let (old, parent) = (follows.renamed_from.clone(), follows.parent);
+        let old = follows.renamed_from.clone();
+        let parents = [follows.parent, follows.joined];
         let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
         let (snapshot, written) = self.commit(state, kind, follows, &known)?;
         self.folders.push((timeline.clone(), written.folders));
         // A branch that is led elsewhere must not take its history with it.
-        if let Some(former) = self.store.ref_target(&branch(timeline))?
-            && parent != Some(SnapshotId(former))
+        let former = match self.moves_to(&branch(timeline)) {
+            Some(moved) => Some(moved),
+            None => self.store.ref_target(&branch(timeline))?,
+        };
+        if let Some(former) = former
+            && !parents.contains(&Some(SnapshotId(former)))
             && old.is_none()
         {
             self.move_ref(RefName::kept(former), SnapshotId(former))?;
         }
         self.move_ref(branch(timeline), snapshot.id)?;
         if let Some(old) = old {
-            let name = branch(&old);
-            let before = self.store.ref_target(&name)?;
-            self.moves.insert(name.clone(), RefChange { name, before, after: None });
+            self.drop_ref(branch(&old))?;
         }
         Ok((snapshot, written.fresh))
     }
@@ -138,6 +153,7 @@ impl<'a> Session<'a> {
             chat: &state.chat,
             tree: written.tree,
             parent: follows.parent,
+            joined: follows.joined,
             fork_at: follows.fork_at,
             main_chat: st::metadata(&state.chat, state.timeline, group).and_then(st::main_chat),
             renamed_from: follows.renamed_from,
@@ -217,6 +233,13 @@ impl<'a> Session<'a> {
     pub(super) fn move_ref(&mut self, name: RefName, to: SnapshotId) -> Result<()> {
         let before = self.store.ref_target(&name)?;
         self.moves.insert(name.clone(), RefChange { name, before, after: Some(to.0) });
+        Ok(())
+    }
+
+    /// Take a branch or tag away.
+    pub(super) fn drop_ref(&mut self, name: RefName) -> Result<()> {
+        let before = self.store.ref_target(&name)?;
+        self.moves.insert(name.clone(), RefChange { name, before, after: None });
         Ok(())
     }
 

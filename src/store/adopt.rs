@@ -4,9 +4,29 @@ use std::fs;
 
 use gix::odb::pack::{data, index};
 
-use super::{Error, PackWriter, Result, Store};
+use super::{Error, Kind, ObjectId, PackWriter, Reader, Result, Store};
+
+impl Reader {
+    /// Kind and length of an object, without reading all of it.
+    pub fn header(&self, id: ObjectId) -> Option<(Kind, u64)> {
+        Some((self.kind(id)?, self.length(id)))
+    }
+}
 
 impl PackWriter {
+    /// Add these objects of another store, each hashed as it is read.
+    pub fn adopt_some(&mut self, other: &Store, objects: &[(ObjectId, Kind)]) -> Result<()> {
+        let reader = other.reader();
+        let mut buffer = Vec::new();
+        for (id, kind) in objects {
+            if !self.has(*id, *kind) {
+                let bytes = reader.read(*id, *kind, &mut buffer)?;
+                self.add(*kind, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Add every object of another store's packs that this store does not have. What is no delta is copied as it stands, checked against the index's checksum.
     pub fn adopt(&mut self, other: &Store) -> Result<()> {
         let dir = other.git_dir.join("objects").join("pack");

@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// The file that names the pack that was made here last, which need not be made again, and its volumes.
-    fn packed_mark(&self) -> PathBuf {
+    pub(super) fn packed_mark(&self) -> PathBuf {
         self.private_dir().join("packed")
     }
 

@@ -14,6 +14,7 @@ mod fold;
 mod former;
 mod gc;
 pub mod lock;
+mod mirror;
 pub mod names;
 mod objects;
 pub mod open;
@@ -22,9 +23,11 @@ pub mod pack;
 mod pack_index;
 mod ref_files;
 pub mod refs;
+mod remote;
 mod repack;
 mod sizes;
 pub mod tree;
+mod url;
 pub mod verify;
 
 use std::collections::HashMap;
@@ -37,14 +40,17 @@ pub use gc::Collected;
 pub use gix::ObjectId;
 pub use gix::objs::Kind;
 pub use lock::Lock;
+pub use mirror::Copied;
 pub use objects::{Reader, Readers, hash};
-pub use open::{CONTENT_TRAILER, Format};
+pub use open::{CONTENT_TRAILER, Format, is_repository};
 pub use operations::{Effect, Expiry, FileChange, Kept, Operation};
 pub use pack::PackWriter;
 pub use ref_files::RefList;
 pub use refs::{RefChange, RefName};
+pub use remote::{RemoteError, Transit, folder_for_now, ours_of};
 pub use repack::{Packed, Placed};
 pub use tree::{EntryKind, TreeEntry};
+pub use url::Url;
 
 /// An open store.
 pub struct Store {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::{Error, Kind, Result, Store};
 use crate::durable::{self, Existing};
@@ -13,6 +14,9 @@ pub const FORMAT: u32 = 1;
 
 /// The folder inside the repository that is stvc's own.
 pub(super) const PRIVATE: &str = "stvc";
+
+/// There in a store that is kept as a copy of others, so that a backup may be written to it.
+const MIRROR: &str = "mirror";
 
 /// Every snapshot's commit has this trailer; a clone of a store is known by it.
 pub const CONTENT_TRAILER: &str = "Stvc-Content";
@@ -45,14 +49,25 @@ impl Store {
         if git_dir(path).is_some() {
             return Self::open(path);
         }
+        Self::create_as(path, false)
+    }
+
+    /// Make a store at `path` that is kept as a copy of others.
+    pub fn create_mirror(path: &Path) -> Result<Self> {
+        Self::create_as(path, true)
+    }
+
+    fn create_as(path: &Path, mirror: bool) -> Result<Self> {
         let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if occupied || path.is_file() {
             return Err(Error::NotEmpty { path: path.to_owned() });
         }
         let parent = durable::parent(path);
         durable::create_dir_all(parent).map_err(Error::io(parent))?;
+        clear_left_behind(parent);
         let temp = parent.join(format!(".stvc-new-{}.tmp", std::process::id()));
-        let made = Self::create_in(&temp).and_then(|()| {
+        let marked = || if mirror { mark_mirror(&temp.join(PRIVATE)) } else { Ok(()) };
+        let made = Self::create_in(&temp).and_then(|()| marked()).and_then(|()| {
             // An empty folder may stand in the way on systems whose rename does not replace one.
             let _ = fs::remove_dir(path);
             fs::rename(&temp, path).map_err(Error::io(path))?;
@@ -84,6 +99,34 @@ impl Store {
         fs::create_dir(&private).map_err(Error::io(&private))?;
         write_format_file(&private)?;
         sync_all_below(dir).map_err(Error::io(dir))
+    }
+
+    /// Open the bare repository at `path` as a place for a backup: one that holds snapshots, or nothing at all yet. `None`: there is no repository.
+    pub fn open_bare(path: &Path) -> Result<Option<Self>> {
+        match git_dir(path) {
+            None => return Ok(None),
+            Some(dir) if dir != path => return Err(Error::Foreign { path: path.to_owned() }),
+            Some(_) => {}
+        }
+        let store = Self::over(path.to_owned())?;
+        let found = store.refs("refs/")?;
+        if store.format()? != Format::Known && (!found.refs.is_empty() || !found.broken.is_empty())
+        {
+            store.must_hold_snapshots()?;
+        }
+        Ok(Some(store))
+    }
+
+    /// Whether it is kept as a copy of others.
+    pub fn is_mirror(&self) -> bool {
+        self.private_dir().join(MIRROR).is_file()
+    }
+
+    /// From now on it is.
+    pub fn become_mirror(&self) -> Result<()> {
+        let dir = self.private_dir();
+        durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        if self.is_mirror() { Ok(()) } else { mark_mirror(&dir) }
     }
 
     fn over(git_dir: PathBuf) -> Result<Self> {
@@ -161,6 +204,21 @@ impl Store {
     }
 }
 
+/// Stores that a process which was killed long ago did not finish.
+fn clear_left_behind(parent: &Path) {
+    const LONG_AGO: Duration = Duration::from_secs(3600);
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(".stvc-new-"));
+        let number = number.and_then(|name| name.strip_suffix(".tmp"));
+        let ours = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
+        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 fn no_store(path: &Path) -> Error {
     let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
     if occupied || path.is_file() {
@@ -168,6 +226,11 @@ fn no_store(path: &Path) -> Error {
     } else {
         Error::NoStore { path: path.to_owned() }
     }
+}
+
+/// Whether a folder is a repository, bare or with a work tree.
+pub fn is_repository(path: &Path) -> bool {
+    git_dir(path).is_some()
 }
 
 /// `HEAD` is not asked for: a store that lost it can still be read.
@@ -187,6 +250,12 @@ fn format_line(number: &str) -> String {
     let words = format!("stvc store format {number}");
     let check = blake3::hash(words.as_bytes()).to_hex();
     format!("{words} {}", &check[..8])
+}
+
+fn mark_mirror(private: &Path) -> Result<()> {
+    let path = private.join(MIRROR);
+    let words = b"a copy, kept by `stvc backup`\n";
+    durable::write(&path, words, Existing::Replace).map_err(Error::io(path))
 }
 
 fn write_format_file(private: &Path) -> Result<()> {

@@ -89,6 +89,17 @@ impl Store {
         Ok(health)
     }
 
+    /// Read every object of the packs with these indices.
+    pub(super) fn verify_packs(&self, indices: &[PathBuf], monitor: &mut dyn Monitor) -> Health {
+        let (mut health, mut bad) = (Health::default(), BTreeMap::new());
+        for index in indices {
+            self.verify_pack(index, &mut health, &mut bad, monitor);
+        }
+        bad.retain(|id, _| !health.sound.contains(id));
+        health.damaged = bad;
+        health
+    }
+
     fn verify_pack(
         &self,
         path: &Path,

@@ -99,7 +99,7 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
     after.insert(MAIN.into(), before[MAIN].clone());
     assert_same(&after, &before);
     // What neither side had stored is stored now.
-    assert_eq!(sandbox.snapshot_ids().len(), ids.len() + 2);
+    assert_eq!(sandbox.snapshot_ids().len(), ids.len() + 3);
     // And again there is nothing to do.
     let again = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(again.stdout.contains("Nothing to do"), "{}", again.stdout);
@@ -107,6 +107,27 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
     assert_same(&sandbox.files(), &before);
     sandbox.stvc(&["check"]).exits(0);
     sandbox.git(&["fsck", "--strict"]);
+}
+
+/// What was settled once is not asked again: the merge is in the history.
+#[test]
+fn the_second_merge_of_two_begins_where_the_first_ended() {
+    let fork = Fork::new();
+    let (here, there) = (
+        (0, "Quay", "Dry stones under the old lamp."),
+        (0, "Quay", "Wet stones under the new lamp."),
+    );
+    fork.write(&[here, MIRA], &[there, MIRA]);
+    let sandbox = &fork.sandbox;
+    sandbox.stvc(&["merge", "Main", "What if", "--ours", "--yes"]).exits(0);
+    let again = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
+    assert!(again.stdout.contains("Nothing to do"), "{}", again.stdout);
+    fork.write(&[here, MIRA], &[there, MIRA, (2, "Gull", GULL)]);
+    sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
+    fork.main_is(&[here, MIRA, (2, "Gull", GULL)]);
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    fork.main_is(&[here, MIRA]);
 }
 
 #[test]
@@ -159,6 +180,8 @@ fn what_one_removed_and_the_other_edited_stays() {
     let settled = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--theirs"]).exits(0);
     assert!(settled.stdout.contains("1 conflict: worlds/Lore.json would stay as it is."));
     fork.main_is(&[edited, MIRA]);
+    let fork = Fork::new();
+    let sandbox = &fork.sandbox;
     fork.write(&[MIRA], &[edited, MIRA]);
     sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(4);
     fork.main_is(&[MIRA]);
@@ -209,6 +232,8 @@ fn the_lines_of_json() {
         assert_eq!(summary[count], n, "{count}");
     }
     assert_eq!((&summary["written"], summary["base"].is_string()), (&json!(true), true));
+    let fork = Fork::new();
+    fork.write(&[here, MIRA], &[there, MIRA]);
     let refused = fork.sandbox.json(&["merge", "What if", "Main", "--yes"]).exits(4);
     assert_eq!(refused.of_type("error")[0]["exit"], 4);
     assert!(!refused.of_type("merge").is_empty());

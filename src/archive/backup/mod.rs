@@ -15,7 +15,7 @@ pub use encode::{Totals, encode};
 pub use error::{BackupError, Result};
 pub use header::Header;
 pub use seal::{Passphrase, Sealable, unseal};
-pub use verify::{Lengths, verify};
+pub use verify::{Given, Lengths, Verified, verify};
 
 /// The first line of every backup, without the version and the line feed.
 const MAGIC: &str = "stvc backup ";

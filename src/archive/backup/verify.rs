@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{BackupError, Result};
+use super::{BackupError, LONGEST_OBJECT, Result};
 use crate::archive::{Manifest, Role, Snapshot, Tree, Verifier, manifest};
 use crate::progress::Monitor;
 use crate::store::{EntryKind, Kind, ObjectId, Reader, RefName, Store, TreeEntry, names, tree};
@@ -52,20 +52,37 @@ impl Shape {
     }
 }
 
-/// Hold the objects of `store`, which are those of a backup and no others, against the format. `refs` are its branches and tags. All snapshots.
+/// What is known of the objects before they are looked at.
+pub enum Given<'l> {
+    /// All that there are: each was hashed, and none may be there that no snapshot has.
+    All(&'l Lengths),
+    /// Nothing: the store is asked for each. Snapshots that are known to be sound, and those before them, are passed over.
+    Beyond(&'l HashSet<ObjectId>),
+}
+
+/// What was found sound.
+pub struct Verified {
+    /// The snapshots.
+    pub snapshots: Vec<Snapshot>,
+    /// All objects that they have, commits and trees before what is in them.
+    pub objects: Vec<(ObjectId, Kind)>,
+}
+
+/// Hold the objects of `store` against the format. `refs` are its branches and tags.
 pub fn verify(
     store: &Store,
     refs: &BTreeMap<RefName, ObjectId>,
-    lengths: &Lengths,
+    given: &Given<'_>,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<Snapshot>> {
-    let mut walk = Walk { reader: store.reader(), lengths, seen: HashSet::new() };
+) -> Result<Verified> {
+    let (seen, objects, reader) = (HashMap::new(), Vec::new(), store.reader());
+    let mut walk = Walk { reader, given, seen, objects };
     let snapshots = walk.commits(refs.values().copied().collect())?;
     let mut trees = HashSet::new();
     for snapshot in &snapshots {
         walk.tree(snapshot.tree, &mut trees)?;
     }
-    if walk.seen.len() != lengths.len() {
+    if matches!(given, Given::All(lengths) if walk.seen.len() != lengths.len()) {
         return Err(BackupError::hostile("objects that no snapshot has"));
     }
     monitor.begin("rebuilding snapshots", Some(snapshots.len() as u64));
@@ -89,13 +106,15 @@ pub fn verify(
         }
         monitor.advance(1);
     }
-    Ok(snapshots)
+    Ok(Verified { snapshots, objects: walk.objects })
 }
 
 struct Walk<'l> {
     reader: Reader,
-    lengths: &'l Lengths,
-    seen: HashSet<ObjectId>,
+    given: &'l Given<'l>,
+    /// Of which kind they are, and how long.
+    seen: HashMap<ObjectId, (Kind, u64)>,
+    objects: Vec<(ObjectId, Kind)>,
 }
 
 impl Walk<'_> {
@@ -103,7 +122,8 @@ impl Walk<'_> {
     fn commits(&mut self, mut open: Vec<ObjectId>) -> Result<Vec<Snapshot>> {
         let mut snapshots = Vec::new();
         while let Some(id) = open.pop() {
-            if self.seen.contains(&id) {
+            let is_known = matches!(self.given, Given::Beyond(known) if known.contains(&id));
+            if is_known || self.seen.contains_key(&id) {
                 continue;
             }
             self.must_be(id, Kind::Commit)?;
@@ -158,10 +178,22 @@ impl Walk<'_> {
         Ok(entries)
     }
 
+    fn header(&self, id: ObjectId) -> Option<(Kind, u64)> {
+        self.seen.get(&id).copied().or_else(|| match self.given {
+            Given::All(lengths) => lengths.get(&id).copied(),
+            Given::Beyond(_) => self.reader.header(id),
+        })
+    }
+
     fn must_be(&mut self, id: ObjectId, kind: Kind) -> Result<()> {
-        match self.lengths.get(&id) {
-            Some((found, _)) if *found == kind => {
-                self.seen.insert(id);
+        match self.header(id) {
+            Some((_, length)) if length > LONGEST_OBJECT => {
+                Err(BackupError::hostile(format!("object {id}, which is longer than 512 MiB")))
+            }
+            Some((found, length)) if found == kind => {
+                if self.seen.insert(id, (kind, length)).is_none() {
+                    self.objects.push((id, kind));
+                }
                 Ok(())
             }
             Some(_) => Err(BackupError::hostile(format!("object {id}, which is no {kind}"))),
@@ -181,7 +213,7 @@ impl Walk<'_> {
         if manifest::content_id(files) != *content {
             return Err(BackupError::hostile(format!("tree {id}, whose content id is wrong")));
         }
-        let length = |id: &ObjectId| self.lengths.get(id).map_or(0, |(_, length)| *length);
+        let length = |id: &ObjectId| self.header(*id).map_or(0, |(_, length)| length);
         for file in files {
             file.library_path(id, timeline).map_err(hostile)?;
             // Before anything is put together: many small parts may make a very large whole.

@@ -3,21 +3,21 @@
 //! The file is written beside its place, synced, read back from its beginning to its end with every object hashed, and only then gets its name: what stands there is a whole
 //! backup, the old one or the new one.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::chosen::{Chosen, in_words};
 use super::last::{self, Taken};
 use super::{about, is_encrypted};
 use crate::archive::backup::{
     self, BackupError, Decoder, Header, Passphrase, Sealable, Totals, unseal,
 };
-use crate::archive::{History, objects_of};
+use crate::archive::objects_of;
 use crate::durable::{self, Existing, Temp};
-use crate::ops::owners::Owners;
-use crate::ops::{Error, Result, Workspace, resolve};
+use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
-use crate::rules::{Finding, Level};
+use crate::rules::Finding;
 use crate::store::{self, Placed, Store};
 
 /// What to back up, and how.
@@ -98,45 +98,17 @@ pub fn to_writer(
 
 /// What some timelines, or all, lead to.
 fn plan(workspace: &Workspace, store: &Store, options: &Options) -> Result<Plan> {
-    let history = History::load(store)?;
-    if let Some(broken) = history.broken.first() {
-        let (subject, why) = (broken.subject.clone(), broken.why.clone());
-        return Err(Error::BrokenHistory { subject, why });
-    }
-    let owners = Owners::of(&history);
-    let library = workspace.library().ok();
-    let mut chosen = BTreeSet::new();
-    for text in &options.timelines {
-        chosen.insert(resolve::stored(text, &history, library.as_ref())?.timeline.clone());
-    }
-    let mut refs = BTreeMap::new();
-    let mut tips = Vec::new();
-    let mut timelines = BTreeSet::new();
-    for prefix in ["refs/heads/", "refs/tags/"] {
-        for (name, id) in store.refs(prefix)?.refs {
-            // Moved since the history was read: it will be in the next backup.
-            let Some(snapshot) = history.get(crate::archive::SnapshotId(id)) else { continue };
-            let owner = owners.of_snapshot(snapshot);
-            let wanted = chosen.is_empty() || chosen.contains(owner);
-            if wanted {
-                refs.insert(name.as_str().to_owned(), id.to_string());
-                tips.push(id);
-            }
-            if wanted && prefix == "refs/heads/" {
-                timelines.insert(owner.as_str().to_owned());
-            }
-        }
-    }
-    let objects = objects_of(store, tips)?;
+    let Chosen { refs, timelines, whole, .. } = Chosen::of(workspace, store, &options.timelines)?;
+    let objects = objects_of(store, refs.values().copied().collect())?;
     let snapshots = objects.iter().filter(|object| object.kind == store::Kind::Commit).count();
     let header = Header {
         program: concat!("stvc ", env!("CARGO_PKG_VERSION")).into(),
         taken: workspace.timestamp(),
-        whole: chosen.is_empty(),
-        timelines: timelines.into_iter().collect(),
+        whole,
+        timelines,
         snapshots: snapshots as u64,
         objects: objects.len() as u64,
-        refs,
+        refs: in_words(&refs),
     };
     Ok(Plan { header, objects })
 }
@@ -225,25 +197,14 @@ fn finish(
         path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let taken = Taken {
         kind: "file".into(),
-        destination: destination.clone(),
+        destination,
         taken: plan.header.taken.clone(),
         whole: plan.header.whole,
         encrypted,
         bytes: Some(bytes),
         refs: plan.header.refs.clone(),
     };
-    // The backup is there; that it could not be noted does not undo it.
-    let findings = match last::remember(workspace, store, taken) {
-        Ok(()) => Vec::new(),
-        Err(error) => {
-            let what = format!("it could not be noted in the store: {error}");
-            let finding = Finding::new("backup-not-noted", Level::Warning, destination, what);
-            vec![
-                finding
-                    .remedy("the backup is sound; only `stvc backup --last` does not know of it"),
-            ]
-        }
-    };
+    let findings = last::note(workspace, store, taken).into_iter().collect();
     Ok(Report { path, header: plan.header, totals, bytes, encrypted, findings })
 }
 

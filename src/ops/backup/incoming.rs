@@ -1,35 +1,137 @@
-//! A backup, unpacked into a store of its own and verified; it is gone when dropped.
+//! A backup of any kind, verified: what a file holds is unpacked into a store of its own, which is gone when dropped; a folder is read where it is. Nothing of it is believed
+//! before all of it was held against the format.
 
-use std::fs::{self, File};
+use std::collections::HashSet;
+use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::time::Duration;
 
+use chrono::DateTime;
 use tempfile::TempDir;
 
-use super::about;
-use crate::archive::backup::{self, BackupError, Decoder, Header, Lengths, Passphrase, unseal};
-use crate::ops::{Result, Workspace};
+use super::chosen::{HEADS, Refs, TAGS, in_words, ours};
+use super::{Place, about};
+use crate::archive::backup::{
+    self, BackupError, Decoder, Given, Header, Lengths, Passphrase, Verified, unseal,
+};
+use crate::archive::{History, Snapshot};
+use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
-use crate::store::{Effect, RefChange, Store};
+use crate::store::{Effect, Kind, ObjectId, RefChange, Store, Transit, folder_for_now, ours_of};
 
-/// How the folder is called for as long as it is there.
-const PREFIX: &str = ".stvc-incoming-";
-/// One that is older was left behind by a process that was killed.
-const LONG_AGO: Duration = Duration::from_secs(86_400);
-
-/// A backup that was unpacked and found sound.
+/// A backup that was found sound.
 pub struct Incoming {
     /// What it says of itself.
     pub header: Header,
     /// Its objects, branches and tags.
     pub store: Store,
-    /// How many objects it has.
-    pub objects: u64,
-    /// How many snapshots it has.
+    /// The objects that were looked at: all of them, or those that are not here.
+    pub objects: Vec<(ObjectId, Kind)>,
+    /// The snapshots that these are.
     pub snapshots: usize,
     // Last, so that no file in it is open any more when it goes.
-    _folder: TempDir,
+    _folder: Option<TempDir>,
+}
+
+/// What of a backup need not be looked at: snapshots that the store has.
+type Known = HashSet<ObjectId>;
+
+/// All snapshots of a store.
+fn known_of(store: Option<&Store>) -> Result<Known> {
+    let Some(store) = store else { return Ok(Known::new()) };
+    Ok(History::load(store)?.iter().map(|snapshot| snapshot.id.0).collect())
+}
+
+/// Where a backup is read from, and what is known of it before.
+pub struct Source<'s> {
+    /// Where it is.
+    pub place: &'s Place,
+    /// What opens it, if it is encrypted.
+    pub passphrase: Option<&'s Passphrase>,
+    /// Whether git may ask on the terminal.
+    pub asks: bool,
+    /// If it has to be unpacked, into a folder in this one.
+    pub beside: &'s Path,
+    /// The store that has some of it, if there is one.
+    pub store: Option<&'s Store>,
+}
+
+/// Read a backup and verify all of it that the store does not have.
+pub fn receive(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Incoming> {
+    let Source { place, passphrase, asks, beside, store } = *source;
+    let known = known_of(store)?;
+    match place {
+        Place::File(path) => unpack(workspace, path, passphrase, beside, monitor),
+        Place::Folder(path) => {
+            let store = Store::open(path)?;
+            verify(store, None, path, &known, monitor)
+        }
+        Place::Remote(url) => {
+            monitor.begin("fetching", None);
+            let transit = Transit::new(beside, store, url, asks)?;
+            ours_of(&transit.list()?, url)?;
+            let refspecs = [HEADS, TAGS].map(|prefix| format!("+{prefix}*:{prefix}*"));
+            let have: Vec<_> = match store {
+                Some(store) => ours(store)?.into_values().collect(),
+                None => Vec::new(),
+            };
+            transit.fetch(&refspecs, &have)?;
+            let (store, folder) = transit.into_store()?;
+            verify(store, Some(folder), Path::new(&url.to_string()), &known, monitor)
+        }
+        Place::Output => Err(Error::UnknownDestination {
+            destination: "-".into(),
+            why: "a backup is not read from standard input",
+        }),
+    }
+}
+
+/// Hold what a repository has against the format.
+fn verify(
+    store: Store,
+    folder: Option<TempDir>,
+    path: &Path,
+    known: &Known,
+    monitor: &mut dyn Monitor,
+) -> Result<Incoming> {
+    monitor.begin("looking for objects", None);
+    let refs = ours(&store)?;
+    let Verified { snapshots, objects } =
+        backup::verify(&store, &refs, &Given::Beyond(known), monitor).map_err(hostile(path))?;
+    let header = header_of(&store, &refs, &snapshots, objects.len())?;
+    Ok(Incoming { header, store, objects, snapshots: snapshots.len(), _folder: folder })
+}
+
+/// What a backup file would say of itself. Its day is that of its newest snapshot.
+fn header_of(store: &Store, refs: &Refs, snapshots: &[Snapshot], objects: usize) -> Result<Header> {
+    let heads = crate::archive::history::heads(store)?;
+    let newest =
+        heads.iter().chain(snapshots).map(|snapshot| snapshot.time).max_by_key(|time| time.seconds);
+    let newest = newest.and_then(|time| DateTime::from_timestamp(time.seconds, 0));
+    let mut timelines: Vec<_> = heads.iter().map(|head| head.timeline.to_string()).collect();
+    timelines.sort();
+    Ok(Header {
+        program: "stvc".into(),
+        taken: newest.map_or_else(String::new, |time| time.to_rfc3339()),
+        whole: true,
+        timelines,
+        snapshots: snapshots.len() as u64,
+        objects: objects as u64,
+        refs: in_words(refs),
+    })
+}
+
+/// What others refer to and cannot be read is the backup's fault, not the store's.
+fn hostile(path: &Path) -> impl FnOnce(BackupError) -> Error {
+    let path = path.to_owned();
+    move |error| match error {
+        BackupError::Store(error) => about(&path)(BackupError::Hostile { why: error.to_string() }),
+        error => about(&path)(error),
+    }
 }
 
 /// Unpack the backup at `source` into a folder in `beside` and verify all of it. Whatever is wrong with it, nothing of it is left.
@@ -43,11 +145,7 @@ pub fn unpack(
     let file = File::open(source).map_err(BackupError::Io).map_err(about(source))?;
     let input = unseal(BufReader::new(file), passphrase).map_err(about(source))?;
     let mut decoder = Decoder::new(input).map_err(about(source))?;
-    clear_left_behind(beside);
-    let folder = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .tempdir_in(beside)
-        .map_err(|source| crate::store::Error::Io { path: beside.to_owned(), source })?;
+    let folder = folder_for_now(beside)?;
     let store = Store::create(&folder.path().join("store"))?;
     let mut pack = store.pack_writer();
     let mut lengths = Lengths::new();
@@ -65,14 +163,8 @@ pub fn unpack(
     let refs = header.refs().map_err(about(source))?;
     // Opened anew: a handle does not see a pack that came after it.
     let store = Store::open(store.path())?;
-    let snapshots =
-        backup::verify(&store, &refs, &lengths, monitor).map_err(|error| match error {
-            // What others refer to and cannot be read is the backup's fault, not the store's.
-            BackupError::Store(error) => {
-                about(source)(BackupError::Hostile { why: error.to_string() })
-            }
-            error => about(source)(error),
-        })?;
+    let Verified { snapshots, objects } =
+        backup::verify(&store, &refs, &Given::All(&lengths), monitor).map_err(hostile(source))?;
     let moves = refs
         .into_iter()
         .map(|(name, id)| RefChange { name, before: None, after: Some(id) })
@@ -80,16 +172,5 @@ pub fn unpack(
     let lock = workspace.lock(&store)?;
     store.transact(&lock, workspace.timestamp(), Effect::moves(moves))?;
     drop(lock);
-    let (objects, snapshots) = (header.objects, snapshots.len());
-    Ok(Incoming { header, store, objects, snapshots, _folder: folder })
-}
-
-fn clear_left_behind(dir: &Path) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+    Ok(Incoming { header, store, objects, snapshots: snapshots.len(), _folder: Some(folder) })
 }

@@ -19,7 +19,7 @@ const OLD_DAYS: i64 = 14;
 /// One backup that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
-    /// What it is: `file`.
+    /// What it is: `file`, `folder` or `git`.
     pub kind: String,
     /// Where it went; `-` is standard output.
     pub destination: String,
@@ -63,6 +63,15 @@ pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()
     durable::write(&path, &text, Existing::Replace)
         .map_err(|source| store::Error::Io { path, source })?;
     Ok(())
+}
+
+/// The same for a backup that is there already: that it could not be noted does not undo it.
+pub(in crate::ops) fn note(workspace: &Workspace, store: &Store, taken: Taken) -> Option<Finding> {
+    let destination = taken.destination.clone();
+    let error = remember(workspace, store, taken).err()?;
+    let what = format!("it could not be noted in the store: {error}");
+    let finding = Finding::new("backup-not-noted", Level::Warning, destination, what);
+    Some(finding.remedy("the backup is sound; only `stvc backup --last` does not know of it"))
 }
 
 /// The backups that were taken, newest first; of `destination` alone if it is given.

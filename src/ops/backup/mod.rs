@@ -2,14 +2,21 @@
 //!
 //! A backup is called done when it was read back and every object in it hashed; one that is taken in moves no ref before all of it was unpacked and held against the format.
 
+mod chosen;
 pub mod file;
-mod incoming;
+pub(super) mod incoming;
 pub mod last;
+pub mod mirror;
+mod place;
+pub mod server;
 pub mod take_in;
+mod update;
 
 use std::path::{Path, PathBuf};
 
-pub use incoming::{Incoming, unpack};
+pub use incoming::{Incoming, Source, receive};
+pub use place::Place;
+pub use update::May;
 
 use super::{Error, Result, Workspace};
 use crate::archive::backup::{BackupError, Header, Passphrase, Peek, is_backup};
@@ -24,6 +31,11 @@ pub fn is_encrypted(path: &Path) -> Option<bool> {
     }
 }
 
+/// Whether a folder is a repository: then it is read as a backup or refused as one.
+pub fn is_repository(folder: &Path) -> bool {
+    crate::store::is_repository(folder)
+}
+
 /// What a check of a backup says; that it is not sound is an error.
 pub struct Checked {
     /// What it says of itself.
@@ -34,15 +46,30 @@ pub struct Checked {
     pub snapshots: usize,
 }
 
-/// Read a backup to its end, hash every object and rebuild every snapshot. It is unpacked into a temporary folder for that.
+/// Read a backup to its end, hash every object and rebuild every snapshot. What is not a folder is unpacked into a temporary one for that.
 pub fn check(
     workspace: &Workspace,
-    source: &Path,
+    place: &Place,
     passphrase: Option<&Passphrase>,
+    asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Checked> {
-    let found = unpack(workspace, source, passphrase, &std::env::temp_dir(), monitor)?;
-    Ok(Checked { header: found.header, objects: found.objects, snapshots: found.snapshots })
+    let found = look_at(workspace, place, passphrase, asks, monitor)?;
+    let objects = found.objects.len() as u64;
+    Ok(Checked { header: found.header, objects, snapshots: found.snapshots })
+}
+
+/// The same, and what was found is there to be looked at until it is dropped.
+pub fn look_at(
+    workspace: &Workspace,
+    place: &Place,
+    passphrase: Option<&Passphrase>,
+    asks: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Incoming> {
+    let beside = std::env::temp_dir();
+    let source = Source { place, passphrase, asks, beside: &beside, store: None };
+    receive(workspace, &source, monitor)
 }
 
 /// For `map_err`: what is wrong with a backup, and which one it is.

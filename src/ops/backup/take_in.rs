@@ -1,9 +1,10 @@
-//! `import FILE.stvc`: a backup's timelines into the store. Nothing is overwritten: what moved on both sides stands side by side.
+//! `import SRC`: a backup's timelines into the store. Nothing is overwritten: what moved on both sides stands side by side.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{Incoming, unpack};
+use super::Place;
+use super::incoming::{Incoming, Source, receive};
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{
     BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
@@ -20,9 +21,11 @@ use crate::store::{self, ObjectId, RefName, Store};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The backup.
-    pub source: PathBuf,
+    pub source: Place,
     /// What opens it, if it is encrypted.
     pub passphrase: Option<Passphrase>,
+    /// Whether git may ask on the terminal.
+    pub asks: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -66,8 +69,6 @@ pub struct TagEntry {
 
 /// What was taken in.
 pub struct Report {
-    /// The backup.
-    pub source: PathBuf,
     /// What it says of itself.
     pub header: Header,
     /// Its timelines.
@@ -98,8 +99,14 @@ pub fn take_in(
         Some(store) => store.path().to_owned(),
         None => nearest_folder(&path),
     };
-    let passphrase = options.passphrase.as_ref();
-    let incoming = unpack(workspace, &options.source, passphrase, &beside, monitor)?;
+    let source = Source {
+        place: &options.source,
+        passphrase: options.passphrase.as_ref(),
+        asks: options.asks,
+        beside: &beside,
+        store: found.as_ref(),
+    };
+    let incoming = receive(workspace, &source, monitor)?;
     let created_store = found.is_none();
     let store = match found {
         Some(store) => Some(store),
@@ -113,7 +120,6 @@ pub fn take_in(
     let library = workspace.library().ok();
     let (entries, tags) = plan(&incoming, store.as_ref(), library.as_ref())?;
     let mut report = Report {
-        source: options.source.clone(),
         header: incoming.header.clone(),
         entries,
         tags,
@@ -124,7 +130,11 @@ pub fn take_in(
     };
     if let (Some(store), Some(lock)) = (&store, &lock) {
         let mut pack = store.pack_writer();
-        pack.adopt(&incoming.store)?;
+        match &options.source {
+            // What was unpacked here stands in one pack, and can be copied as it is.
+            Place::File(_) => pack.adopt(&incoming.store)?,
+            _ => pack.adopt_some(&incoming.store, &incoming.objects)?,
+        }
         (report.objects, report.bytes) = (pack.len(), pack.bytes());
         pack.finish()?;
         // Opened anew: a handle does not see a pack that came after it.
@@ -174,10 +184,14 @@ fn plan(
         Some(store) => store.ref_target(&branch(name)),
         None => Ok(None),
     };
+    let is_former = |id: SnapshotId| {
+        store.is_some_and(|store| !store.with_former_prefix(&id.to_string()).is_empty())
+    };
     // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
     let heads = incoming.store.refs("refs/heads/")?.refs;
     let heads: Vec<_> =
         heads.iter().filter_map(|(_, id)| theirs.get(SnapshotId(*id)).cloned()).collect();
+    let heads = without_renamed(heads, &theirs);
     let mut names: BTreeSet<String> =
         ours.heads().chain(theirs.heads()).map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut moved: BTreeMap<TimelineName, ObjectId> = BTreeMap::new();
@@ -193,9 +207,17 @@ fn plan(
             // Also one that goes on here under another name.
             (Some(known), _) if ours.head(owners.of_snapshot(known)).is_some() => Outcome::Known,
             (_, Some(current)) if current == head.id.0 => Outcome::Known,
+            // Written anew here: snapshots were forgotten, or put into its past.
+            (_, Some(_)) if is_former(head.id) => Outcome::Known,
             (_, None) => Outcome::New,
             (_, Some(current)) if past.contains(&SnapshotId(current)) => Outcome::Forward,
-            _ => Outcome::Beside(free_name(&timeline, &incoming.header, library, &mut names)?),
+            _ => Outcome::Beside(free_name(
+                &timeline,
+                "from backup",
+                incoming.header.day(),
+                library,
+                &mut names,
+            )?),
         };
         if matches!(outcome, Outcome::New | Outcome::Forward) {
             moved.insert(timeline.clone(), head.id.0);
@@ -205,6 +227,18 @@ fn plan(
     }
     entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok((entries, plan_tags(&theirs, &ours)))
+}
+
+/// Without branches that were left behind when their timeline was renamed: it goes on under its new name. A copy elsewhere keeps them.
+pub(in crate::ops) fn without_renamed(heads: Vec<Snapshot>, theirs: &History) -> Vec<Snapshot> {
+    let own = heads.iter().flat_map(|head| {
+        let own = theirs.own(head).0.into_iter().filter(|own| own.id != head.id);
+        own.map(|own| (own.id, head.timeline.clone()))
+    });
+    let owned: std::collections::HashMap<_, _> = own.collect();
+    let mut kept = heads;
+    kept.retain(|head| owned.get(&head.id).is_none_or(|owner| *owner == head.timeline));
+    kept
 }
 
 fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
@@ -223,7 +257,7 @@ fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
 }
 
 /// A snapshot and all before it.
-fn past(history: &History, head: &Snapshot) -> HashSet<SnapshotId> {
+pub(in crate::ops) fn past(history: &History, head: &Snapshot) -> HashSet<SnapshotId> {
     let mut seen = HashSet::new();
     let mut open = vec![head.id];
     while let Some(id) = open.pop() {
@@ -240,9 +274,10 @@ fn past(history: &History, head: &Snapshot) -> HashSet<SnapshotId> {
 const LONGEST: usize = 200;
 
 /// `<chat> (from backup 2026-11-15)`, or with a number if there is such a chat already.
-fn free_name(
+pub(in crate::ops) fn free_name(
     timeline: &TimelineName,
-    header: &Header,
+    what: &str,
+    day: &str,
     library: Option<&Library>,
     taken: &mut BTreeSet<String>,
 ) -> Result<TimelineName> {
@@ -253,7 +288,7 @@ fn free_name(
     let mut number = 1;
     loop {
         let more = if number == 1 { String::new() } else { format!(" {number}") };
-        let chat = format!("{} (from backup {}{more})", chat.trim_end(), header.day());
+        let chat = format!("{} ({what} {day}{more})", chat.trim_end());
         let name = match timeline.folder() {
             Some(folder) => TimelineName::solo(folder, &chat)?,
             None => TimelineName::group(&chat)?,
@@ -294,7 +329,7 @@ fn set_beside(
 }
 
 /// The folder that will hold the store, or the first above it that is there.
-fn nearest_folder(path: &Path) -> PathBuf {
+pub(in crate::ops) fn nearest_folder(path: &Path) -> PathBuf {
     let above = path.ancestors().skip(1).find(|dir| dir.is_dir());
     above.unwrap_or(Path::new(".")).to_owned()
 }

@@ -147,7 +147,7 @@ pub(super) fn not_listed(name: &TimelineName) -> Finding {
 }
 
 /// The group's file cannot be edited.
-pub(super) fn not_edited(path: &LibraryPath) -> Finding {
+pub(in crate::ops) fn not_edited(path: &LibraryPath) -> Finding {
     let what = "the group's file cannot be read, so the chat could not be listed in it; SillyTavern will not show it";
     Finding::new("group-not-edited", Level::Warning, path.as_str(), what)
         .remedy("mend the group's file, then restore again")

@@ -12,6 +12,8 @@ mod material;
 
 use std::path::PathBuf;
 
+pub(super) use in_place::not_edited;
+
 use super::files::{Action, FileAction};
 use super::open_page::{self, Written};
 use super::time_true::{Base, Origin, Past, Then};

@@ -1,0 +1,171 @@
+use serde::Serialize;
+use serde_json::json;
+
+use super::args;
+use super::json::{CopyLine, FileLine, TagLine};
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, count, name, shell};
+use crate::ops::backup::Place;
+use crate::ops::files::Action;
+use crate::ops::sync::{Entry, Options, Outcome, Report};
+use crate::ops::{self, Workspace};
+use crate::st::TimelineName;
+
+pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    let place = Place::parse(&args.remote)?;
+    let options = Options { place, asks: out.may_ask(), dry_run: args.dry_run };
+    let report = ops::sync::sync(workspace, &options, &mut out.progress())?;
+    if report.taken_first > 0 {
+        let first = count(report.taken_first as u64, "snapshot");
+        out.say(format!("First, {first} of the chats as they are now."));
+    }
+    for entry in &report.entries {
+        out.object(&SyncLine::from(entry));
+        if entry.outcome != Outcome::Known {
+            out.say(line(entry));
+        }
+        if let Some(conflict) = &entry.conflict {
+            let (book, places) =
+                (clean(conflict.book.as_str()), count(conflict.count as u64, "place"));
+            let settle = match &conflict.into {
+                Some(into) => super::merge::ways(into.as_str(), entry.timeline.as_str()),
+                None => "no chat uses the one here".into(),
+            };
+            let sign = paint(LOOK.warn, "!");
+            out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
+        }
+    }
+    for (tag, id) in &report.tags {
+        let line =
+            TagLine { kind_of_line: "tag", name: tag, snapshot: id.to_string(), timeline: "" };
+        out.object(&line);
+    }
+    for file in &report.files {
+        out.object(&FileLine::from(file));
+    }
+    if let Some(sent) = &report.sent {
+        out.object(&CopyLine::from(sent));
+    }
+    out.findings(&report.findings);
+    tell(&report, out);
+    let left = of(&report, |outcome| matches!(outcome, Outcome::Left(_)));
+    let sent = report.sent.as_ref();
+    let counts = json!({
+        "taken_first": report.taken_first,
+        "known": of(&report, |outcome| *outcome == Outcome::Known),
+        "new": of(&report, |outcome| *outcome == Outcome::New),
+        "renamed": of(&report, |outcome| matches!(outcome, Outcome::Renamed(_))),
+        "forward": of(&report, |outcome| *outcome == Outcome::Forward),
+        "merged": of(&report, |outcome| *outcome == Outcome::Merged),
+        "apart": of(&report, |outcome| matches!(outcome, Outcome::Apart(_))),
+        "left": left,
+        "conflicts": report.entries.iter().filter(|entry| entry.conflict.is_some()).count(),
+        "tags": report.tags.len(),
+        "files": report.files.iter().filter(|file| file.action != Action::Keep).count(),
+        "sent": sent.map(|sent| sent.new_snapshots),
+        "dry_run": report.dry_run,
+    });
+    out.summary("sync", left == 0, counts);
+    Ok(if left == 0 { super::DONE } else { super::PARTLY })
+}
+
+fn of(report: &Report, wanted: fn(&Outcome) -> bool) -> usize {
+    report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+}
+
+fn tell(report: &Report, out: &mut Out) {
+    let came = report.entries.iter().filter(|entry| entry.outcome != Outcome::Known);
+    let came = came.filter(|entry| !matches!(entry.outcome, Outcome::Left(_))).count();
+    let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
+    let verb = if report.dry_run { "would come" } else { "came" };
+    let took = match came {
+        0 => "Nothing new came".to_owned(),
+        came => {
+            let timelines = count(came as u64, "timeline");
+            format!("{timelines} {verb}, {} changed", count(files as u64, "file"))
+        }
+    };
+    match &report.sent {
+        Some(sent) if sent.moved == 0 => out.say(format!("{took}; nothing was to be sent.")),
+        Some(sent) => {
+            let new = count(sent.new_snapshots as u64, "snapshot");
+            out.say(format!("{took}; {new} sent to {}.", clean(&sent.destination)));
+        }
+        None => out.say(format!("{took}. Nothing has been changed.")),
+    }
+    if came > 0 && !report.dry_run {
+        out.say(paint(LOOK.dim, "`stvc undo` takes back what came."));
+    }
+}
+
+fn line(entry: &Entry) -> String {
+    let snapshots = count(entry.snapshots as u64, "snapshot");
+    let what = match &entry.outcome {
+        Outcome::Known => "known".into(),
+        Outcome::New => format!("new, {snapshots}"),
+        Outcome::Renamed(former) => format!("was {}", paint(LOOK.name, name(former))),
+        Outcome::Forward => format!("{snapshots} more"),
+        Outcome::Merged => "changed on both sides, and merged".into(),
+        Outcome::Apart(other) => {
+            format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
+        }
+        Outcome::Left(why) => {
+            format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))
+        }
+    };
+    format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))
+}
+
+/// What settles a conflict.
+fn command(entry: &Entry) -> Option<String> {
+    let conflict = entry.conflict.as_ref()?;
+    let there = shell(entry.timeline.as_str());
+    let into = conflict.into.as_ref()?;
+    Some(format!("stvc merge {} {there}", shell(into.as_str())))
+}
+
+/// A timeline of the other side.
+#[derive(Serialize)]
+struct SyncLine<'a> {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    timeline: &'a str,
+    outcome: &'static str,
+    /// What is here is called so now, or was.
+    other: Option<&'a str>,
+    /// Why it was left alone.
+    why: Option<&'a str>,
+    head: String,
+    snapshots: usize,
+    /// The lorebook here, if it stands against the other side's.
+    lorebook: Option<&'a str>,
+    conflicts: usize,
+    /// What settles it.
+    settle: Option<String>,
+}
+
+impl<'a> From<&'a Entry> for SyncLine<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
+            Outcome::Known => ("known", None, None),
+            Outcome::New => ("new", None, None),
+            Outcome::Renamed(former) => ("renamed", Some(former), None),
+            Outcome::Forward => ("forward", None, None),
+            Outcome::Merged => ("merged", None, None),
+            Outcome::Apart(other) => ("apart", Some(other), None),
+            Outcome::Left(why) => ("left", None, Some(*why)),
+        };
+        Self {
+            kind_of_line: "synced",
+            timeline: entry.timeline.as_str(),
+            outcome,
+            other: other.map(TimelineName::as_str),
+            why,
+            head: entry.head.id.to_string(),
+            snapshots: entry.snapshots,
+            lorebook: entry.conflict.as_ref().map(|conflict| conflict.book.as_str()),
+            conflicts: entry.conflict.as_ref().map_or(0, |conflict| conflict.count),
+            settle: command(entry),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Which branches and tags go into a backup, whatever its kind: all of them, or those of some timelines. The same for every kind, so that each is as good as the others.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::archive::{History, SnapshotId, branch};
+use crate::ops::owners::Owners;
+use crate::ops::{Error, Result, Workspace, resolve};
+use crate::st::TimelineName;
+use crate::store::{ObjectId, RefName, Store};
+
+/// Branches and tags with what they name.
+pub type Refs = BTreeMap<RefName, ObjectId>;
+
+/// What goes into a backup.
+pub struct Chosen {
+    /// All snapshots of the store.
+    pub history: History,
+    /// The branches and tags.
+    pub refs: Refs,
+    /// The timelines whose branches these are.
+    pub timelines: Vec<String>,
+    /// Whether that is all there is.
+    pub whole: bool,
+}
+
+impl Chosen {
+    /// The branches and tags of these timelines; none named: all. A history that cannot be read whole is refused.
+    pub fn of(workspace: &Workspace, store: &Store, named: &[String]) -> Result<Self> {
+        let history = History::load(store)?;
+        if let Some(broken) = history.broken.first() {
+            let (subject, why) = (broken.subject.clone(), broken.why.clone());
+            return Err(Error::BrokenHistory { subject, why });
+        }
+        let owners = Owners::of(&history);
+        let library = workspace.library().ok();
+        let mut chosen = BTreeSet::new();
+        for text in named {
+            chosen.insert(resolve::stored(text, &history, library.as_ref())?.timeline.clone());
+        }
+        let mut refs = Refs::new();
+        let mut timelines = BTreeSet::new();
+        for (name, id) in ours(store)? {
+            // Moved since the history was read: it will be in the next backup.
+            let Some(snapshot) = history.get(SnapshotId(id)) else { continue };
+            let owner = owners.of_snapshot(snapshot);
+            if !chosen.is_empty() && !chosen.contains(owner) {
+                continue;
+            }
+            if name.as_str().starts_with(HEADS) {
+                timelines.insert(owner.as_str().to_owned());
+            }
+            refs.insert(name, id);
+        }
+        let timelines = timelines.into_iter().collect();
+        let whole = chosen.is_empty();
+        drop(owners);
+        Ok(Self { history, refs, timelines, whole })
+    }
+
+    /// Without the branches of some timelines.
+    pub fn without(mut self, except: &BTreeSet<TimelineName>) -> Self {
+        self.whole &= except.is_empty();
+        for name in except {
+            self.refs.remove(&branch(name));
+            self.timelines.retain(|timeline| timeline != name.as_str());
+        }
+        self
+    }
+
+    /// The snapshots that these lead to.
+    pub fn snapshots(&self) -> HashSet<SnapshotId> {
+        let mut seen = HashSet::new();
+        let mut open: Vec<_> = self.refs.values().copied().map(SnapshotId).collect();
+        while let Some(id) = open.pop() {
+            if let Some(snapshot) = self.history.get(id)
+                && seen.insert(id)
+            {
+                open.extend(&snapshot.parents);
+            }
+        }
+        seen
+    }
+}
+
+/// Where branches are.
+pub const HEADS: &str = "refs/heads/";
+/// Where tags are.
+pub const TAGS: &str = "refs/tags/";
+
+/// The branches and tags of a store.
+pub fn ours(store: &Store) -> Result<Refs> {
+    let mut refs = Refs::new();
+    for prefix in [HEADS, TAGS] {
+        refs.extend(store.refs(prefix)?.refs);
+    }
+    Ok(refs)
+}
+
+/// As a note or a header has them.
+pub fn in_words(refs: &Refs) -> BTreeMap<String, String> {
+    refs.iter().map(|(name, id)| (name.to_string(), id.to_string())).collect()
+}

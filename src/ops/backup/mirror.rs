@@ -1,0 +1,195 @@
+//! `backup FOLDER`: a bare repository kept as a copy, to which only what is new is copied. It is a store like any other: `--store FOLDER` works on it.
+//!
+//! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its branches and tags, in one operation of its own log. Killed anywhere, it is the mirror
+//! that it was or the new one. No git runs, so nothing that stands in the folder's configuration or hooks does either.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use super::chosen::{self, Chosen, Refs, in_words};
+use super::last::{self, Taken};
+use super::update::{self, May, is_past};
+use crate::archive::{History, objects_beyond};
+use crate::ops::{Error, Result, Workspace};
+use crate::progress::Monitor;
+use crate::rules::{Finding, Level};
+use crate::st::TimelineName;
+use crate::store::{self, Copied, Effect, Format, Kind, ObjectId, Placed, Store};
+
+/// What to back up, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these timelines; none: everything.
+    pub timelines: Vec<String>,
+    /// What may be done to what is there.
+    pub may: May,
+    /// Timelines that stay there as they are.
+    pub except: BTreeSet<TimelineName>,
+}
+
+/// What was backed up, to a folder or a git server.
+pub struct Report {
+    /// `folder` or `git`.
+    pub kind: &'static str,
+    /// Where.
+    pub destination: String,
+    /// When.
+    pub taken: String,
+    /// Whether it was made now.
+    pub created: bool,
+    /// Whether all branches and tags went there.
+    pub whole: bool,
+    /// The timelines that did.
+    pub timelines: usize,
+    /// The snapshots that these have.
+    pub snapshots: usize,
+    /// How many of them are new there.
+    pub new_snapshots: usize,
+    /// Branches and tags that moved.
+    pub moved: usize,
+    /// Branches that are further there than here.
+    pub ahead: usize,
+    /// What was copied, where that is known.
+    pub copied: Option<Copied>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// Bring the mirror in `folder` up to date; make it if nothing is there.
+pub fn to_folder(
+    workspace: &Workspace,
+    folder: &Path,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let folder = std::path::absolute(folder)
+        .map_err(|source| store::Error::Io { path: folder.to_owned(), source })?;
+    monitor.begin("looking for what is new", None);
+    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    let (mirror, created) = open(&folder, &store)?;
+    let lock = workspace.lock(&mirror)?;
+    // Opened anew: another process may have written while this one waited.
+    let mirror_now = reopen(&mirror)?;
+    let destination = folder.display().to_string();
+    let there = refs_there(&mirror_now)?;
+    let history = History::load(&mirror_now)?;
+    let past = |id: ObjectId, of: ObjectId| is_past(&history, id, of);
+    let update = update::plan(&chosen, &there, &store, &past, options.may, &destination)?;
+    let wanted = lacking(&store, &mirror_now, &history, &chosen.refs)?;
+    let mut copied = Copied::default();
+    if !wanted.is_empty() {
+        copied = mirror_now.copy_from(&lock, &store, &wanted, monitor)?;
+    }
+    let mirror_now = reopen(&mirror)?;
+    let changes = update.changes();
+    let moved = changes.len();
+    mirror_now.transact(&lock, workspace.timestamp(), Effect::moves(changes))?;
+    let mut findings = Vec::new();
+    if let Err(error) = mirror_now.fold_packs(&lock) {
+        let message = format!("small packs could not be joined: {error}");
+        findings.push(Finding::new("packs-not-joined", Level::Info, &*destination, message));
+    }
+    drop(lock);
+    let taken = workspace.timestamp();
+    findings.extend(last::note(workspace, &store, note("folder", &destination, &taken, &chosen)));
+    let all = chosen.snapshots();
+    Ok(Report {
+        kind: "folder",
+        destination,
+        taken,
+        created,
+        whole: chosen.whole,
+        timelines: chosen.timelines.len(),
+        new_snapshots: all.iter().filter(|id| history.get(**id).is_none()).count(),
+        snapshots: all.len(),
+        moved,
+        ahead: update.ahead,
+        copied: Some(copied),
+        findings,
+    })
+}
+
+/// The note that `--last` reads.
+pub(super) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) -> Taken {
+    Taken {
+        kind: kind.to_owned(),
+        destination: destination.to_owned(),
+        taken: taken.to_owned(),
+        whole: chosen.whole,
+        encrypted: false,
+        bytes: None,
+        refs: in_words(&chosen.refs),
+    }
+}
+
+/// The mirror, and whether it was made now.
+fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
+    match look(folder, Some(store))? {
+        Some(mirror) => {
+            mirror.become_mirror()?;
+            Ok((mirror, false))
+        }
+        None => Ok((Store::create_mirror(folder)?, true)),
+    }
+}
+
+/// The mirror in a folder; `None` if there is nothing. Whatever else is in it is refused, and not touched.
+pub(in crate::ops) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
+    let refused = |why| Error::BackupInTheWay { path: folder.to_owned(), why };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if store.is_some_and(|store| real(folder).starts_with(real(store.path()))) {
+        return Err(refused("the store itself"));
+    }
+    if folder.is_file() {
+        return Err(refused("a file that is no backup"));
+    }
+    match Store::open_bare(folder) {
+        // A store that is in use by a library has a log of its own, and no mark.
+        Ok(Some(mirror)) if !mirror.is_mirror() && mirror.format()? == Format::Known => {
+            Err(refused("a store of its own and no backup"))
+        }
+        Ok(Some(mirror)) => Ok(Some(mirror)),
+        Ok(None) => {
+            let occupied = std::fs::read_dir(folder).is_ok_and(|mut found| found.next().is_some());
+            match occupied {
+                true => Err(refused("it is not empty, and no backup of stvc's")),
+                false => Ok(None),
+            }
+        }
+        Err(store::Error::Foreign { .. }) => {
+            Err(refused("a git repository that is no backup of stvc's"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A handle that sees the packs of now.
+fn reopen(store: &Store) -> Result<Store> {
+    let found = Store::open_bare(store.path())?;
+    Ok(found.ok_or_else(|| store::Error::NoStore { path: store.path().to_owned() })?)
+}
+
+/// Branches, tags, and what is kept out of sight.
+fn refs_there(mirror: &Store) -> Result<Refs> {
+    let mut refs = chosen::ours(mirror)?;
+    refs.extend(mirror.refs("refs/stvc/kept/")?.refs);
+    Ok(refs)
+}
+
+/// The objects that the mirror does not have. Where it is known to be damaged, only what can be read counts.
+fn lacking(store: &Store, mirror: &Store, history: &History, refs: &Refs) -> Result<Vec<Placed>> {
+    let damaged = mirror.is_marked_damaged() || !history.broken.is_empty();
+    let known = match damaged {
+        true => HashSet::new(),
+        false => history.iter().map(|snapshot| snapshot.id.0).collect(),
+    };
+    let reader = mirror.reader();
+    let has = |id: ObjectId, kind: Kind| match damaged {
+        true => reader.read(id, kind, &mut Vec::new()).is_ok(),
+        false => reader.exists(id),
+    };
+    let mut objects = objects_beyond(store, refs.values().copied().collect(), &known)?;
+    objects.retain(|object| !has(object.id, object.kind));
+    Ok(objects)
+}

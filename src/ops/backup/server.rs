@@ -1,0 +1,112 @@
+//! `backup URL`: what is new, pushed to a git server by the user's own git. The server gets the same branches and tags as any other backup, and keeps what it has unless it is told not to.
+//!
+//! A server takes a pack only if every object in it hashes to its id and nothing it leads to is missing; afterwards its list of branches is read again. `stvc check URL` fetches and reads all of it.
+
+use std::collections::HashSet;
+
+use super::chosen::Chosen;
+use super::last;
+use super::mirror::{Options, Report, note};
+use super::update::{self, Update};
+use crate::archive::SnapshotId;
+use crate::ops::{Result, Workspace, resolve};
+use crate::progress::Monitor;
+use crate::store::{ObjectId, RemoteError, Store, Transit, Url, ours_of};
+
+/// Bring a server up to date. `asks`: git may ask for a password on the terminal.
+pub fn to_server(
+    workspace: &Workspace,
+    url: &Url,
+    options: &Options,
+    asks: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    monitor.begin("looking for what is new", None);
+    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    let transit = Transit::new(store.path(), Some(&store), url, asks)?;
+    let list = transit.list()?;
+    let there = ours_of(&list, url)?;
+    let past = |id: ObjectId, of: ObjectId| is_past(&store, id, of);
+    let update = update::plan(&chosen, &there, &store, &past, options.may, &url.to_string())?;
+    let changes = update.changes();
+    if !changes.is_empty() {
+        monitor.begin("pushing", None);
+        fetch_kept(&transit, &update, &store, &there)?;
+        transit.push(&update.forward, &update.forced)?;
+        let now = transit.list()?;
+        let done =
+            changes.iter().all(|change| now.get(change.name.as_str()).copied() == change.after);
+        if !done {
+            return Err(RemoteError::Raced { url: url.to_string() }.into());
+        }
+    }
+    let taken = workspace.timestamp();
+    let destination = url.to_string();
+    let finding = last::note(workspace, &store, note("git", &destination, &taken, &chosen));
+    let all = chosen.snapshots();
+    let had = snapshots_there(&chosen, there.values().copied().collect());
+    Ok(Report {
+        kind: "git",
+        destination,
+        taken,
+        created: list.is_empty(),
+        whole: chosen.whole,
+        timelines: chosen.timelines.len(),
+        new_snapshots: all.iter().filter(|id| !had.contains(id)).count(),
+        snapshots: all.len(),
+        moved: changes.len(),
+        ahead: update.ahead,
+        copied: None,
+        findings: finding.into_iter().collect(),
+    })
+}
+
+/// What the server is to keep and is not here any more must be at hand for git to name it there.
+fn fetch_kept(
+    transit: &Transit,
+    update: &Update,
+    store: &Store,
+    there: &super::chosen::Refs,
+) -> Result<()> {
+    let reader = store.reader();
+    let gone = |id: &ObjectId| !reader.exists(*id);
+    let kept = update.forward.iter().filter(|change| change.name.is_kept());
+    let missing: HashSet<_> = kept.filter_map(|change| change.after).filter(gone).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = there.iter().filter(|(_, id)| missing.contains(*id));
+    let refspecs: Vec<_> = names.map(|(name, id)| format!("{name}:refs/former/{id}")).collect();
+    let have: Vec<_> = there.values().copied().filter(|id| reader.exists(*id)).collect();
+    Ok(transit.fetch(&refspecs, &have)?)
+}
+
+/// Of the snapshots here, those that the server had.
+fn snapshots_there(chosen: &Chosen, tips: Vec<ObjectId>) -> HashSet<SnapshotId> {
+    let mut seen = HashSet::new();
+    let mut open: Vec<_> = tips.into_iter().map(SnapshotId).collect();
+    while let Some(id) = open.pop() {
+        if let Some(snapshot) = chosen.history.get(id)
+            && seen.insert(id)
+        {
+            open.extend(&snapshot.parents);
+        }
+    }
+    seen
+}
+
+/// Whether `id` is before `of`, as far as the store knows: `of` may be on no branch here.
+fn is_past(store: &Store, id: ObjectId, of: ObjectId) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = vec![SnapshotId(of)];
+    while let Some(next) = open.pop() {
+        if next.0 == id {
+            return true;
+        }
+        if seen.insert(next) {
+            open.extend(resolve::read(store, next).map(|found| found.parents).unwrap_or_default());
+        }
+    }
+    false
+}

@@ -1,0 +1,404 @@
+//! `sync REMOTE`: two devices, one history. Fetch, take in, push.
+//!
+//! Order: snapshots of what changed here; the other side's, verified; a plan for every timeline and the files of the library; then all of it in one operation, as `restore` and
+//! `import` do it: objects, log, refs, files. Only then is the remote brought up to date. If somebody else was quicker there, it begins anew with what they wrote.
+
+mod desk;
+mod plan;
+mod whole;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::backup::incoming::{Incoming, Source, receive};
+use super::backup::take_in::{nearest_folder, without_renamed};
+use super::backup::{May, Place, mirror, server};
+use super::files::{self, FileAction};
+use super::open_page::{Written, reload};
+use super::owners::Owners;
+use super::session::{Follows, Session};
+use super::snapshot::{self, Taken};
+use super::{Error, Result, Workspace};
+use crate::archive::{History, Kind, Manifest, Snapshot, SnapshotId, branch, read_manifest};
+use crate::durable;
+use crate::progress::Monitor;
+use crate::rules::Finding;
+use crate::st::{LibraryPath, TimelineName};
+use crate::store::{self, Lock, RefName, RemoteError, Store};
+use desk::Desk;
+use plan::{Lead, Planner, Step};
+
+/// With whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder or server that both devices use.
+    pub place: Place,
+    /// Whether git may ask on the terminal.
+    pub asks: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What became of a timeline of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is here, as far or further.
+    Known,
+    /// It was not here.
+    New,
+    /// It was here under this name.
+    Renamed(TimelineName),
+    /// It went on from where it was here.
+    Forward,
+    /// Both changed it, and nothing stands against anything.
+    Merged,
+    /// Both went on with the chat; what is here is under this name now.
+    Apart(TimelineName),
+    /// It was left alone, and why.
+    Left(&'static str),
+}
+
+/// A lorebook that both sides changed in the same places.
+pub struct Conflict {
+    /// The one here.
+    pub book: LibraryPath,
+    /// In how many places.
+    pub count: usize,
+    /// The timeline that has the one here, if there is one; the other side's has the other.
+    pub into: Option<TimelineName>,
+}
+
+/// One timeline of the other side.
+pub struct Entry {
+    /// Its name.
+    pub timeline: TimelineName,
+    /// Its newest snapshot there.
+    pub head: Snapshot,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How many snapshots were not here.
+    pub snapshots: usize,
+    /// What a person has to settle.
+    pub conflict: Option<Conflict>,
+}
+
+/// A tag that came or moved: its name and what it names.
+pub type Tag = (String, SnapshotId);
+
+/// What was done.
+pub struct Report {
+    /// Snapshots that were taken first.
+    pub taken_first: usize,
+    /// The other side's timelines.
+    pub entries: Vec<Entry>,
+    /// Tags that came.
+    pub tags: Vec<Tag>,
+    /// Files that were written or removed.
+    pub files: Vec<FileAction>,
+    /// What went to the remote; none in a dry run.
+    pub sent: Option<mirror::Report>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// How often it begins anew because somebody else was quicker.
+const ATTEMPTS: usize = 5;
+
+/// Bring this device and a remote to the same state.
+pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let (workspace, begun) = workspace.for_recovery();
+    let workspace = &workspace;
+    if let Place::File(_) | Place::Output = options.place {
+        return Err(not_shared(&options.place));
+    }
+    if let Some(root) = begun.filter(|_| !options.dry_run) {
+        // Now it is a user's folder.
+        let chats = root.join("chats");
+        durable::create_dir_all(&chats)
+            .map_err(|source| store::Error::Io { path: chats, source })?;
+    }
+    let mut report = Report {
+        taken_first: 0,
+        entries: Vec::new(),
+        tags: Vec::new(),
+        files: Vec::new(),
+        sent: None,
+        findings: Vec::new(),
+        dry_run: options.dry_run,
+    };
+    if let Place::Folder(folder) = &options.place {
+        mirror::look(folder, workspace.find_store()?.as_ref())?;
+    }
+    if !options.dry_run && workspace.library().is_ok() {
+        let taken = snapshot::snapshot(workspace, &snapshot::Options::as_it_is(), monitor)?;
+        let is_new = |outcome: &&snapshot::Outcome| matches!(outcome.result, Taken::New(..));
+        report.taken_first = taken.timelines.iter().filter(is_new).count();
+    }
+    for attempt in 1.. {
+        let left = take_in(workspace, options, &mut report, monitor)?;
+        if options.dry_run {
+            break;
+        }
+        match send(workspace, options, left, monitor) {
+            Ok(sent) => {
+                report.findings.extend(sent.findings.clone());
+                report.sent = Some(sent);
+                break;
+            }
+            Err(
+                Error::Remote(RemoteError::Raced { .. })
+                | Error::NotHere { .. }
+                | Error::Store(store::Error::RefMoved { .. }),
+            ) if attempt < ATTEMPTS => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let written = report.files.iter().any(|file| file.action != files::Action::Keep);
+    if written && !options.dry_run {
+        let replaced = report.files.iter().any(|file| file.replaces);
+        let written = Written { new_chat: false, replaced };
+        report.findings.push(reload(workspace.library()?.root(), "files", written));
+    }
+    Ok(report)
+}
+
+fn send(
+    workspace: &Workspace,
+    options: &Options,
+    except: BTreeSet<TimelineName>,
+    monitor: &mut dyn Monitor,
+) -> Result<mirror::Report> {
+    let to = mirror::Options { timelines: Vec::new(), may: May::default(), except };
+    match &options.place {
+        Place::Remote(url) => server::to_server(workspace, url, &to, options.asks, monitor),
+        Place::Folder(folder) => mirror::to_folder(workspace, folder, &to, monitor),
+        place => Err(not_shared(place)),
+    }
+}
+
+fn not_shared(place: &Place) -> Error {
+    let destination = match place {
+        Place::File(path) | Place::Folder(path) => path.display().to_string(),
+        Place::Remote(url) => url.to_string(),
+        Place::Output => "-".into(),
+    };
+    Error::UnknownDestination {
+        destination,
+        why: "two devices meet in a folder or on a git server",
+    }
+}
+
+/// Take in what the remote has. The timelines that were left alone, and must be there, too.
+fn take_in(
+    workspace: &Workspace,
+    options: &Options,
+    report: &mut Report,
+    monitor: &mut dyn Monitor,
+) -> Result<BTreeSet<TimelineName>> {
+    let path = workspace.store_path()?;
+    let (_for_now, workspace, store) = match (workspace.find_store()?, options.dry_run) {
+        (Some(store), _) => (None, workspace.clone(), store),
+        (None, false) => (None, workspace.clone(), Store::create(&path)?),
+        (None, true) => {
+            let (folder, elsewhere) = workspace.with_store_for_now()?;
+            let store = Store::create(&elsewhere.store_path()?)?;
+            (Some(folder), elsewhere, store)
+        }
+    };
+    let workspace = &workspace;
+    let Some(incoming) = fetch(workspace, options, &store, monitor)? else {
+        return Ok(BTreeSet::new());
+    };
+    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
+    // Opened anew: a handle does not see what came while it waited.
+    let store_now = Store::open_bare(store.path())?
+        .ok_or_else(|| store::Error::NoStore { path: path.clone() })?;
+    let library = workspace.library().ok();
+    let (ours, theirs) = (History::load(&store_now)?, History::load(&incoming.store)?);
+    let all = ours.heads().chain(theirs.heads());
+    let names = all.map(|(name, _)| name.as_str().to_lowercase()).collect();
+    let mut planner = Planner {
+        ours: &ours,
+        theirs: &theirs,
+        store: &store_now,
+        here: store_now.reader(),
+        there: incoming.store.reader(),
+        groups: match &library {
+            Some(library) => library.scan()?.groups,
+            None => Default::default(),
+        },
+        desk: Desk::new(
+            library.as_ref().map_or_else(Default::default, |found| found.root().to_owned()),
+        ),
+        library: library.as_ref(),
+        findings: Vec::new(),
+        names,
+        books: BTreeSet::new(),
+        moved: HashMap::new(),
+        day: workspace.now.format("%Y-%m-%d").to_string(),
+    };
+    let owners = Owners::of(&ours);
+    let heads = incoming.store.refs("refs/heads/")?.refs;
+    let heads = heads.iter().filter_map(|(_, id)| theirs.get(SnapshotId(*id)).cloned()).collect();
+    let mut heads = without_renamed(heads, &theirs);
+    // What is here already comes first, so that new ones find its lorebooks as they will be; then the newest.
+    heads.sort_by_key(|head| {
+        let is_new = ours.head(&head.timeline).is_none();
+        (is_new, std::cmp::Reverse(head.time.seconds), head.timeline.clone())
+    });
+    let mut steps = Vec::new();
+    monitor.begin("comparing timelines", Some(heads.len() as u64));
+    for head in &heads {
+        steps.push(planner.step(head, &owners)?);
+        monitor.advance(1);
+    }
+    let tags = plan_tags(&ours, &theirs);
+    let Planner { desk, findings, .. } = planner;
+    report.findings.extend(findings);
+    let applied = match &lock {
+        Some(lock) => apply(workspace, &store_now, lock, &incoming, &steps, &tags, &desk)?,
+        None => desk.plan(&[]).iter().map(files::FilePlan::action).collect(),
+    };
+    report.files.extend(applied);
+    let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
+    report.tags.extend(moved.cloned());
+    let left = steps.iter().filter(|step| matches!(step.entry.outcome, Outcome::Left(_)));
+    let left = left.map(|step| step.entry.timeline.clone()).collect();
+    let entries = steps.into_iter().map(|step| step.entry);
+    // What was told of a timeline in an earlier attempt stays told unless there is news.
+    for entry in entries {
+        let known = report.entries.iter_mut().find(|known| known.timeline == entry.timeline);
+        match known {
+            Some(known) if entry.outcome != Outcome::Known => *known = entry,
+            Some(_) => {}
+            None => report.entries.push(entry),
+        }
+    }
+    report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+    Ok(left)
+}
+
+/// What the remote has, verified; none if there is nothing yet.
+fn fetch(
+    workspace: &Workspace,
+    options: &Options,
+    store: &Store,
+    monitor: &mut dyn Monitor,
+) -> Result<Option<Incoming>> {
+    if let Place::Folder(folder) = &options.place {
+        match mirror::look(folder, Some(store))? {
+            Some(mirror) if !mirror.refs("refs/heads/")?.refs.is_empty() => {}
+            _ => return Ok(None),
+        }
+    }
+    let beside = nearest_folder(&store.path().join("x"));
+    let source = Source {
+        place: &options.place,
+        passphrase: None,
+        asks: options.asks,
+        beside: &beside,
+        store: Some(store),
+    };
+    receive(workspace, &source, monitor).map(Some)
+}
+
+/// Do what was planned, in one operation.
+fn apply(
+    workspace: &Workspace,
+    store: &Store,
+    lock: &Lock<'_>,
+    incoming: &Incoming,
+    steps: &[Step],
+    tags: &[Tag],
+    desk: &Desk,
+) -> Result<Vec<FileAction>> {
+    let mut pack = store.pack_writer();
+    pack.adopt_some(&incoming.store, &incoming.objects)?;
+    pack.finish()?;
+    let fresh = Store::open_bare(store.path())?
+        .ok_or_else(|| store::Error::NoStore { path: store.path().to_owned() })?;
+    let store = &fresh;
+    let reader = store.reader();
+    let mut session = Session::new(workspace, store, None);
+    // Snapshots that have what is on disk now, and what will be.
+    let mut had: Vec<(SnapshotId, Manifest)> = Vec::new();
+    let mut held: Vec<(SnapshotId, Manifest)> = Vec::new();
+    for step in steps {
+        let (timeline, head) = (&step.entry.timeline, &step.entry.head);
+        for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
+            if let Some(id) = store.ref_target(&branch(name))?
+                && let Ok(before) = super::resolve::read(store, SnapshotId(id))
+            {
+                had.push((before.id, read_manifest(&reader, before.tree)?));
+            }
+        }
+        match &step.lead {
+            Lead::Stay => continue,
+            Lead::There => {
+                session.move_ref(branch(timeline), head.id)?;
+                held.push((head.id, read_manifest(&reader, head.tree)?));
+            }
+            Lead::Made(whole, joined) => {
+                let state = whole.state();
+                let follows = Follows::joined(head.clone(), *joined);
+                let (taken, _) = session.take(&state, Kind::SNAPSHOT, follows)?;
+                held.push((taken.id, state.manifest));
+            }
+        }
+        if let Some((from, whole)) = &step.aside {
+            let state = whole.state();
+            let follows = Follows::fork(from, state.manifest.messages);
+            let (taken, _) = session.take(&state, Kind::SNAPSHOT, follows)?;
+            held.push((taken.id, state.manifest));
+        }
+        if let Some(former) = &step.drops {
+            session.drop_ref(branch(former))?;
+        }
+    }
+    for (name, id) in tags {
+        if let Some(name) = RefName::tag(name) {
+            session.move_ref(name, *id)?;
+        }
+    }
+    let plan = desk.plan(&held);
+    let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
+    let why = "Files as they were before what another device wrote came".to_owned();
+    let changes = files::keep_all(workspace, &plan, &had, &mut session, why)?;
+    desk.is_steady()?;
+    session.finish(lock, changes)?;
+    if let Ok(library) = workspace.library() {
+        files::write(library.root(), &plan)?;
+    }
+    Ok(plan.iter().map(files::FilePlan::action).collect())
+}
+
+/// Where tags go. One that stands for different snapshots here and there is the remote's; the one here gets a number.
+fn plan_tags(ours: &History, theirs: &History) -> Vec<Tag> {
+    let here: BTreeMap<_, _> = ours.tags().collect();
+    let there: BTreeMap<_, _> = theirs.tags().collect();
+    let mut taken: BTreeSet<String> =
+        here.keys().chain(there.keys()).map(|name| (*name).to_owned()).collect();
+    let mut tags = Vec::new();
+    for (name, id) in &there {
+        match here.get(name) {
+            Some(known) if known == id => {}
+            None => tags.push(((*name).to_owned(), *id)),
+            Some(known) => {
+                tags.push(((*name).to_owned(), *id));
+                let mut numbered = (2..).map(|n| format!("{name} ({n})"));
+                // One that has the number already and names the same is enough.
+                let same = |other: &String| {
+                    here.get(other.as_str()) == Some(known)
+                        || there.get(other.as_str()) == Some(known)
+                };
+                let free = numbered.find(|other| same(other) || !taken.contains(other));
+                if let Some(free) = free {
+                    taken.insert(free.clone());
+                    tags.push((free, *known));
+                }
+            }
+        }
+    }
+    tags
+}

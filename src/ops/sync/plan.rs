@@ -1,0 +1,481 @@
+//! What becomes of each timeline of the other side. Nothing is written here.
+//!
+//! What came to the remote first keeps its name; what is here besides goes on under another. A chat is taken from the side that changed it; a lorebook that both changed is merged.
+//! Where that is not possible without a choice, both stay: the chat as two timelines, the other side's lorebook under a name of its own.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::desk::Desk;
+use super::whole::Whole;
+use super::{Conflict, Entry, Outcome};
+use crate::archive::merge::{Prefer, merge_preferring};
+use crate::archive::{Blake3, History, Snapshot, SnapshotId};
+use crate::ops::backup::take_in::{free_name, past};
+use crate::ops::book_name::clone_name;
+use crate::ops::owners::Owners;
+use crate::ops::{Result, restore, survey};
+use crate::rules::Finding;
+use crate::st::{self, Chat, Groups, Library, LibraryPath, Reference, TimelineName, User};
+use crate::store::{Reader, Store};
+
+/// Where a branch goes.
+pub(super) enum Lead {
+    /// It stays.
+    Stay,
+    /// Where the other side has it.
+    There,
+    /// To a new snapshot after that; with this one of ours joined to it.
+    Made(Box<Whole>, Option<SnapshotId>),
+}
+
+/// What is done for one timeline.
+pub(super) struct Step {
+    pub entry: Entry,
+    pub lead: Lead,
+    /// What is here goes on under another name, after this snapshot.
+    pub aside: Option<(Snapshot, Whole)>,
+    /// The branch that it continues, which goes.
+    pub drops: Option<TimelineName>,
+}
+
+/// What of a timeline is in the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Here {
+    /// Nothing.
+    Absent,
+    /// What its newest snapshot has.
+    Same,
+    /// Something else.
+    Changed,
+}
+
+/// How a lorebook of the other side and the one here become one.
+enum Settled {
+    Theirs,
+    Ours,
+    Both(Vec<u8>),
+    Conflicts(usize),
+}
+
+/// What is looked at.
+pub(super) struct Planner<'a> {
+    pub ours: &'a History,
+    pub theirs: &'a History,
+    pub store: &'a Store,
+    /// Reads what is here.
+    pub here: Reader,
+    /// Reads what is there.
+    pub there: Reader,
+    pub library: Option<&'a Library>,
+    pub groups: Groups,
+    pub desk: Desk,
+    pub findings: Vec<Finding>,
+    /// Names of timelines, in lower case.
+    pub names: BTreeSet<String>,
+    /// Names of lorebooks that are as good as taken, in lower case.
+    pub books: BTreeSet<String>,
+    /// Lorebooks of the other side that got another name here: path and content, and the name.
+    pub moved: HashMap<(LibraryPath, Blake3), String>,
+    pub day: String,
+}
+
+impl Planner<'_> {
+    /// Decide for one timeline whose newest snapshot there is `head`.
+    pub(super) fn step(&mut self, head: &Snapshot, owners: &Owners) -> Result<Step> {
+        let all = past(self.theirs, head);
+        let snapshots = all.iter().filter(|id| self.ours.get(**id).is_none()).count();
+        let entry = Entry {
+            timeline: head.timeline.clone(),
+            head: head.clone(),
+            outcome: Outcome::Known,
+            snapshots,
+            conflict: None,
+        };
+        let mut step = Step { entry, lead: Lead::Stay, aside: None, drops: None };
+        if let Some(known) = self.ours.get(head.id)
+            && self.ours.head(owners.of_snapshot(known)).is_some()
+        {
+            return Ok(step);
+        }
+        let ours = self.ours;
+        match ours.head(&head.timeline) {
+            None => self.new_one(&mut step, &all)?,
+            Some(local) if all.contains(&local.id) => self.forward(&mut step, local)?,
+            Some(local) => self.diverged(&mut step, local, &all)?,
+        }
+        Ok(step)
+    }
+
+    fn new_one(&mut self, step: &mut Step, all: &HashSet<SnapshotId>) -> Result<()> {
+        let head = step.entry.head.clone();
+        if self.look(&head.timeline) != Here::Absent {
+            step.entry.outcome = Outcome::Left("a chat of that name is here and has no snapshot");
+            return Ok(());
+        }
+        step.entry.outcome = Outcome::New;
+        if let Some(former) = self.former(&head, all) {
+            match self.look(&former) {
+                Here::Changed => {}
+                here => {
+                    if here == Here::Same {
+                        self.desk.put(&former.file(), None)?;
+                    }
+                    step.entry.outcome = Outcome::Renamed(former.clone());
+                    step.drops = Some(former);
+                }
+            }
+        }
+        let theirs = Whole::read(&self.there, &head)?;
+        self.lay(step, theirs, None, self.library.is_some())
+    }
+
+    fn forward(&mut self, step: &mut Step, local: &Snapshot) -> Result<()> {
+        let here = self.look(&local.timeline);
+        if here == Here::Changed {
+            step.entry.outcome = Outcome::Left(CHANGED);
+            return Ok(());
+        }
+        step.entry.outcome = Outcome::Forward;
+        let theirs = Whole::read(&self.there, &step.entry.head)?;
+        let base = Whole::read(&self.here, local)?;
+        self.lay(step, theirs, Some(&base), here == Here::Same)
+    }
+
+    /// The other side's state comes here. Where its lorebook is not what is here, they become one, or its gets a name of its own.
+    fn lay(
+        &mut self,
+        step: &mut Step,
+        mut theirs: Whole,
+        base: Option<&Whole>,
+        files: bool,
+    ) -> Result<()> {
+        step.lead = Lead::There;
+        if !files {
+            return Ok(());
+        }
+        let mut made = false;
+        if let Some(mut book) = theirs.book.clone() {
+            let before = base.and_then(|base| base.book_at(&book.path));
+            let settled = settle(self.desk.get(&book.path)?, before, &book.bytes);
+            match settled {
+                Settled::Theirs => self.desk.put(&book.path, Some(book.bytes))?,
+                Settled::Ours => {}
+                Settled::Both(bytes) => {
+                    self.desk.put(&book.path, Some(bytes.clone()))?;
+                    book.bytes = bytes;
+                    theirs.book = Some(book);
+                    made = true;
+                }
+                // What is here stands in another file now, and nobody uses it under this name any more.
+                Settled::Conflicts(_) if self.is_free(&book.path, &theirs.timeline)? => {
+                    self.desk.put(&book.path, Some(book.bytes))?;
+                }
+                Settled::Conflicts(count) => {
+                    let into = self.user_of(&book.path, &theirs.timeline);
+                    theirs = self.apart_book(theirs)?;
+                    // A chat whose metadata cannot be changed keeps the name, and the book here stays.
+                    if let Some(own) = theirs.book.as_ref().filter(|own| own.path != book.path) {
+                        self.desk.put(&own.path, Some(own.bytes.clone()))?;
+                        made = true;
+                    }
+                    step.entry.conflict = Some(Conflict { book: book.path, count, into });
+                }
+            }
+        }
+        self.desk.put(&theirs.path, Some(theirs.chat.clone()))?;
+        self.list_in_group(&theirs)?;
+        if made {
+            step.lead = Lead::Made(Box::new(theirs), None);
+        }
+        Ok(())
+    }
+
+    fn diverged(
+        &mut self,
+        step: &mut Step,
+        local: &Snapshot,
+        all: &HashSet<SnapshotId>,
+    ) -> Result<()> {
+        if !self.store.with_former_prefix(&step.entry.head.id.to_string()).is_empty() {
+            // It was written anew here: snapshots were forgotten, or put into its past.
+            return Ok(());
+        }
+        let here = self.look(&local.timeline);
+        if here == Here::Changed {
+            step.entry.outcome = Outcome::Left(CHANGED);
+            return Ok(());
+        }
+        let ours = Whole::read(&self.here, local)?;
+        let theirs = Whole::read(&self.there, &step.entry.head)?;
+        let base = match self.common(local, all) {
+            Some(base) => Some(Whole::read(&self.here, &base)?),
+            None => None,
+        };
+        let of_base = base.as_ref().map(|base| &base.chat);
+        let chat = match () {
+            () if ours.chat == theirs.chat || of_base == Some(&ours.chat) => Some(&theirs),
+            () if of_base == Some(&theirs.chat) => Some(&ours),
+            // What only goes on has all that the other has.
+            () if goes_on(&ours.chat, &theirs.chat) => Some(&theirs),
+            () if goes_on(&theirs.chat, &ours.chat) => Some(&ours),
+            () => None,
+        };
+        let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
+        let of_ours = std::ptr::eq(chat, &ours);
+        let other = if of_ours { &theirs } else { &ours };
+        let joined = match bound(chat) == bound(other) {
+            true => self.join_book(&ours, &theirs, base.as_ref(), here)?,
+            false => self.follow_book(chat, other, base.as_ref(), here)?,
+        };
+        let Some(book) = joined else {
+            return self.apart(step, local, ours, theirs, base, here);
+        };
+        let mut whole = chat.clone();
+        if let (Some(own), Some(bytes)) = (&mut whole.book, book) {
+            own.bytes = bytes;
+        }
+        if here == Here::Same {
+            self.desk.put(&whole.path, Some(whole.chat.clone()))?;
+            if let Some(book) = &whole.book {
+                self.desk.put(&book.path, Some(book.bytes.clone()))?;
+            }
+            self.list_in_group(&whole)?;
+        }
+        step.entry.outcome = Outcome::Merged;
+        step.lead = Lead::Made(Box::new(whole), Some(local.id));
+        Ok(())
+    }
+
+    /// One lorebook of both sides' states of it; `None`: only somebody who knows can tell.
+    fn join_book(
+        &mut self,
+        ours: &Whole,
+        theirs: &Whole,
+        base: Option<&Whole>,
+        here: Here,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        let Some(book) = &theirs.book else { return Ok(Some(None)) };
+        let before = base.and_then(|base| base.book_at(&book.path));
+        let now = match here {
+            Here::Same => self.desk.get(&book.path)?,
+            _ => ours.book_at(&book.path),
+        };
+        Ok(match settle(now, before, &book.bytes) {
+            Settled::Theirs => Some(Some(book.bytes.clone())),
+            Settled::Ours => Some(now.map(<[u8]>::to_vec)),
+            Settled::Both(bytes) => Some(Some(bytes)),
+            Settled::Conflicts(_) => None,
+        })
+    }
+
+    /// One side bound the chat to a lorebook of another name: what the other side changed in the former one goes there, too.
+    fn follow_book(
+        &mut self,
+        chat: &Whole,
+        other: &Whole,
+        base: Option<&Whole>,
+        here: Here,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        let before = base.and_then(|base| base.book.as_ref());
+        let mut bytes = chat.book.as_ref().map(|book| book.bytes.clone());
+        if let Some(former) = &other.book {
+            let same = before.is_some_and(|b| b.path == former.path && b.bytes == former.bytes);
+            let before = before.map(|book| book.bytes.as_slice());
+            match (same, &bytes) {
+                (true, _) => {}
+                (false, None) => return Ok(None),
+                (false, Some(now)) => match settle(Some(now), before, &former.bytes) {
+                    Settled::Theirs => bytes = Some(former.bytes.clone()),
+                    Settled::Ours => {}
+                    Settled::Both(both) => bytes = Some(both),
+                    Settled::Conflicts(_) => return Ok(None),
+                },
+            }
+        }
+        // Under the name that stays there may be another book here.
+        if let (Here::Same, Some(own)) = (here, &chat.book)
+            && let Some(now) = self.desk.get(&own.path)?
+            && now != own.bytes
+            && Some(now) != bytes.as_deref()
+        {
+            return Ok(None);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Both stay: the other side's under the name, what is here under another.
+    fn apart(
+        &mut self,
+        step: &mut Step,
+        local: &Snapshot,
+        ours: Whole,
+        theirs: Whole,
+        base: Option<Whole>,
+        here: Here,
+    ) -> Result<()> {
+        let files = here == Here::Same;
+        let name =
+            free_name(&local.timeline, "other version", &self.day, self.library, &mut self.names)?;
+        self.lay(step, theirs, base.as_ref(), files)?;
+        let mut aside = ours.called(name.clone());
+        if files {
+            if let Some(book) = &mut aside.book
+                && let Some(now) = self.desk.get(&book.path)?
+            {
+                book.bytes = now.to_vec();
+            }
+            self.desk.put(&aside.path, Some(aside.chat.clone()))?;
+            self.list_in_group(&aside)?;
+        }
+        if let Some(conflict) = &mut step.entry.conflict {
+            conflict.into = Some(name.clone());
+        }
+        step.entry.outcome = Outcome::Apart(name);
+        step.aside = Some((local.clone(), aside));
+        Ok(())
+    }
+
+    /// The newest snapshot from which both come.
+    fn common(&self, local: &Snapshot, theirs: &HashSet<SnapshotId>) -> Option<Snapshot> {
+        let both: HashSet<_> =
+            past(self.ours, local).into_iter().filter(|id| theirs.contains(id)).collect();
+        // One that another of them follows is not the last.
+        let followed: HashSet<_> = both
+            .iter()
+            .filter_map(|id| self.ours.get(*id))
+            .flat_map(|snapshot| &snapshot.parents)
+            .copied()
+            .collect();
+        let last = both.difference(&followed).filter_map(|id| self.ours.get(*id));
+        last.max_by_key(|snapshot| (snapshot.time.seconds, snapshot.id)).cloned()
+    }
+
+    /// The timeline here that this one continues under a new name. Groups keep a list of names, and are left as they are.
+    fn former(&self, head: &Snapshot, all: &HashSet<SnapshotId>) -> Option<TimelineName> {
+        let own = self.theirs.own(head).0;
+        let names = own.iter().flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
+        let mut names = names.filter(|name| **name != head.timeline && !name.is_group());
+        let goes_on = |name: &&TimelineName| {
+            self.ours.head(name).is_some_and(|local| all.contains(&local.id))
+        };
+        names.find(goes_on).cloned()
+    }
+
+    fn look(&self, timeline: &TimelineName) -> Here {
+        let Some(library) = self.library else { return Here::Absent };
+        if !timeline.file().under(library.root()).exists() {
+            return Here::Absent;
+        }
+        match survey::look(Some(self.store), library, &self.groups, timeline, &mut None) {
+            Ok(look) if look.head.is_some() && look.unchanged => Here::Same,
+            _ => Here::Changed,
+        }
+    }
+
+    /// The chat with its lorebook under a name of its own.
+    fn apart_book(&mut self, whole: Whole) -> Result<Whole> {
+        let (Some(library), Some(book)) = (self.library, &whole.book) else { return Ok(whole) };
+        let chat = whole.timeline.chat();
+        // Chats that shared a book go on sharing it.
+        let key = (book.path.clone(), Blake3::of(&book.bytes));
+        if let Some(name) = self.moved.get(&key).cloned()
+            && let Some(path) = st::lorebook_path(&name).filter(|_| whole.can_be_bound())
+        {
+            return Ok(whole.bound_to(&name, path));
+        }
+        let name = clone_name(library, &book.name, &[chat], chat, &self.books)?;
+        self.books.insert(name.to_lowercase());
+        let path = st::lorebook_path(&name).filter(|_| whole.can_be_bound());
+        Ok(match path {
+            Some(path) => {
+                self.moved.insert(key, name.clone());
+                whole.bound_to(&name, path)
+            }
+            None => whole,
+        })
+    }
+
+    fn user_of(&self, book: &LibraryPath, except: &TimelineName) -> Option<TimelineName> {
+        let users = st::users_of_lorebook(self.library?, book).unwrap_or_default();
+        users.into_iter().find(|user| user != except)
+    }
+
+    /// Whether a lorebook here may give way: another file will have its very bytes, and nothing but the chat `except` will use it.
+    fn is_free(&mut self, book: &LibraryPath, except: &TimelineName) -> Result<bool> {
+        let Some(library) = self.library else { return Ok(false) };
+        if !self.desk.has_copy(book)? {
+            return Ok(false);
+        }
+        let references = library.references(&library.scan()?);
+        let here = |user: &&Reference| st::lorebook_path(&user.book).as_ref() == Some(book);
+        let mut free = references.unreadable.is_empty();
+        for reference in references.list.iter().filter(here) {
+            free &= match &reference.user {
+                User::Chat(name) if name == except => true,
+                User::Chat(name) => {
+                    let chat = self.desk.get(&name.file())?.unwrap_or_default();
+                    let metadata = st::metadata(&Chat::split(chat, name.is_group()), name, None);
+                    let bound = metadata.and_then(st::lorebook_name);
+                    bound.and_then(|bound| st::lorebook_path(&bound)).as_ref() != Some(book)
+                }
+                _ => false,
+            };
+        }
+        Ok(free)
+    }
+
+    /// A chat of a group that does not list it would not be shown.
+    fn list_in_group(&mut self, whole: &Whole) -> Result<()> {
+        let Some((path, stored)) = &whole.group else { return Ok(()) };
+        let Some(live) = self.desk.get(path)? else {
+            return self.desk.put(path, Some(stored.clone()));
+        };
+        let mut new = st::list_in_group(live, &whole.timeline);
+        if let Some(own) = whole.own_group_metadata() {
+            new = new.and_then(|group| st::set_group_metadata(&group, &whole.timeline, &own));
+        }
+        match new {
+            Some(new) => self.desk.put(path, Some(new)),
+            None => {
+                self.findings.push(restore::not_edited(path));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where its lorebook is.
+fn bound(whole: &Whole) -> Option<&LibraryPath> {
+    whole.book.as_ref().map(|book| &book.path)
+}
+
+/// Whether `longer` is `chat` and more lines.
+fn goes_on(chat: &[u8], longer: &[u8]) -> bool {
+    let chat = chat.strip_suffix(b"\n").unwrap_or(chat);
+    !chat.is_empty() && longer.strip_prefix(chat).is_some_and(|more| more.starts_with(b"\n"))
+}
+
+const CHANGED: &str = "it changed here since its newest snapshot";
+
+/// `now` is what is here, `before` what both come from.
+fn settle(now: Option<&[u8]>, before: Option<&[u8]>, theirs: &[u8]) -> Settled {
+    let Some(now) = now else { return Settled::Theirs };
+    if now == theirs || before == Some(now) {
+        return Settled::Theirs;
+    }
+    if before == Some(theirs) {
+        return Settled::Ours;
+    }
+    match merge_preferring(before, now, theirs, Prefer::Ours) {
+        Ok(merged)
+            if merged.conflicts.is_empty()
+                && merged.not_renumbered.is_empty()
+                && merged.queue_left == 0 =>
+        {
+            Settled::Both(merged.bytes)
+        }
+        Ok(merged) => Settled::Conflicts(merged.conflicts.len().max(1)),
+        // What is no lorebook that can be read is not mixed.
+        Err(_) => Settled::Conflicts(1),
+    }
+}

@@ -1,0 +1,391 @@
+//! A git server, spoken to by the user's own git: it has their keys and passwords. Everything is done from a bare repository of our own, made for it and gone afterwards
+//! ([`Transit`]), so git reads the user's configuration and that of nobody else; hooks and helpers are switched off.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{Error, ObjectId, RefChange, RefName, Store, Url};
+
+/// What the repository itself returns.
+type Local<T> = super::Result<T>;
+
+/// How the folder is called for as long as it is there.
+const PREFIX: &str = ".stvc-incoming-";
+/// One that is older was left behind by a process that was killed.
+const LONG_AGO: Duration = Duration::from_secs(86_400);
+/// A server that tells of more refs than fit here is not listened to.
+const LONGEST_LIST: u64 = 64 << 20;
+/// Command lines end somewhere: on Windows at 32 kB.
+const LONGEST_LINE: usize = 16_000;
+
+/// A folder of its own in `dir`, gone when dropped. What processes that were killed left there long ago goes, too.
+pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
+        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    tempfile::Builder::new().prefix(PREFIX).tempdir_in(dir).map_err(Error::io(dir))
+}
+
+/// Why git could not do it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// There is none.
+    #[error("there is no git on this machine")]
+    NoGit,
+    /// Git, or the server, says why.
+    #[error("{url}: {words}")]
+    Failed {
+        /// The server.
+        url: String,
+        /// What git said.
+        words: String,
+    },
+    /// Somebody else wrote there meanwhile; nothing was written.
+    #[error("{url}: somebody else wrote there meanwhile")]
+    Raced {
+        /// The server.
+        url: String,
+    },
+    /// The repository there.
+    #[error("{url}: it holds {what}, which no backup of stvc's holds")]
+    Foreign {
+        /// The server.
+        url: String,
+        /// A ref.
+        what: String,
+    },
+    /// The repository here.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// A repository for one conversation with a server.
+pub struct Transit {
+    dir: PathBuf,
+    url: Url,
+    asks: bool,
+    // Last, so that nothing in it is open any more when it goes.
+    folder: TempDir,
+}
+
+impl Transit {
+    /// A new one in `beside`, with the objects of `store` at hand. `asks`: git may ask for a password on the terminal.
+    pub fn new(beside: &Path, store: Option<&Store>, url: &Url, asks: bool) -> Local<Self> {
+        let folder = folder_for_now(beside)?;
+        let dir = folder.path().join("store");
+        Store::create(&dir)?;
+        if let Some(store) = store {
+            let objects = store.path().join("objects");
+            let objects = objects.canonicalize().map_err(Error::io(&objects))?;
+            let info = dir.join("objects").join("info");
+            fs::create_dir_all(&info).map_err(Error::io(&info))?;
+            let path = info.join("alternates");
+            let line = alternate(&objects);
+            fs::write(&path, line).map_err(Error::io(&path))?;
+        }
+        Ok(Self { dir, url: url.clone(), asks, folder })
+    }
+
+    /// What the server has.
+    pub fn list(&self) -> Result<BTreeMap<String, ObjectId>, RemoteError> {
+        let text = self.git(&["ls-remote", "--refs", "--quiet", "--end-of-options"], &[], true)?;
+        let mut refs = BTreeMap::new();
+        for line in String::from_utf8_lossy(&text).lines() {
+            let parsed = line.split_once('\t');
+            let parsed = parsed.and_then(|(id, name)| {
+                Some((name.to_owned(), ObjectId::from_hex(id.as_bytes()).ok()?))
+            });
+            match parsed {
+                Some((name, id)) => drop(refs.insert(name, id)),
+                None => return Err(self.failed("its list of branches cannot be read")),
+            }
+        }
+        Ok(refs)
+    }
+
+    /// Fetch refs, each as `from:to`; `have` are commits that need not be sent. All new objects are in packs afterwards.
+    pub fn fetch(&self, refspecs: &[String], have: &[ObjectId]) -> Result<(), RemoteError> {
+        self.set_refs(have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
+        let arguments = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+            "--end-of-options",
+        ];
+        let refspecs: Vec<_> = refspecs.iter().map(String::as_str).collect();
+        for part in in_lines(&refspecs) {
+            self.git(&arguments, part, true)?;
+        }
+        Ok(())
+    }
+
+    /// Move the server's refs: first what only goes on, in one go where the server can, then what leads elsewhere, each only if it still is where it was.
+    pub fn push(&self, forward: &[RefChange], forced: &[RefChange]) -> Result<(), RemoteError> {
+        if !forward.is_empty() {
+            let refs =
+                forward.iter().filter_map(|change| Some((change.name.to_string(), change.after?)));
+            self.set_refs(refs)?;
+            let all = [
+                "refs/heads/*:refs/heads/*",
+                "refs/tags/*:refs/tags/*",
+                "refs/stvc/kept/*:refs/stvc/kept/*",
+            ];
+            self.push_some(&[], &all)?;
+        }
+        let leases: Vec<_> = forced
+            .iter()
+            .map(|change| {
+                let before = change.before.map_or(String::new(), |id| id.to_string());
+                let after = change.after.map_or(String::new(), |id| id.to_string());
+                let lease = format!("--force-with-lease={}:{before}", change.name);
+                (lease, format!("{after}:{}", change.name))
+            })
+            .collect();
+        for part in leases.chunks(24) {
+            let options: Vec<_> = part.iter().map(|(lease, _)| lease.as_str()).collect();
+            let refspecs: Vec<_> = part.iter().map(|(_, refspec)| refspec.as_str()).collect();
+            self.push_some(&options, &refspecs)?;
+        }
+        Ok(())
+    }
+
+    fn push_some(&self, options: &[&str], refspecs: &[&str]) -> Result<(), RemoteError> {
+        let base = [
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--no-signed",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+        ];
+        let with = |atomic: bool| {
+            let atomic = if atomic { &["--atomic"][..] } else { &[] };
+            let arguments = [&base[..], atomic, options, &["--end-of-options"]].concat();
+            self.git(&arguments, refspecs, false)
+        };
+        let done = match with(true) {
+            Err(RemoteError::Failed { words, .. }) if words.contains("--atomic") => with(false),
+            done => done,
+        };
+        match done {
+            Err(RemoteError::Failed { url, words }) if is_raced(&words) => {
+                Err(RemoteError::Raced { url })
+            }
+            done => done.map(drop),
+        }
+    }
+
+    /// The fetched repository, opened, and its folder, which goes when dropped.
+    pub fn into_store(self) -> Local<(Store, TempDir)> {
+        Ok((Store::open_bare(&self.dir)?.ok_or(Error::NoStore { path: self.dir })?, self.folder))
+    }
+
+    /// Make these all its refs.
+    fn set_refs(&self, refs: impl Iterator<Item = (String, ObjectId)>) -> Local<()> {
+        let path = self.dir.join("packed-refs");
+        let mut refs: Vec<_> = refs.collect();
+        refs.sort();
+        let mut text = String::from("# pack-refs with: peeled fully-peeled sorted \n");
+        for (name, id) in refs {
+            text.push_str(&format!("{id} {name}\n"));
+        }
+        fs::write(&path, text).map_err(Error::io(path))
+    }
+
+    /// Run git; what it printed. The address comes after the options, then `more`.
+    fn git(&self, arguments: &[&str], more: &[&str], quiet: bool) -> Result<Vec<u8>, RemoteError> {
+        let nowhere = self.dir.join("no-hooks");
+        let mut command = Command::new("git");
+        command.arg("--git-dir").arg(&self.dir);
+        for setting in [
+            format!("core.hooksPath={}", nowhere.display()),
+            // Also where the user's own configuration turns one address into another.
+            "protocol.allow=never".into(),
+            "protocol.ssh.allow=always".into(),
+            "protocol.https.allow=always".into(),
+            "protocol.http.allow=always".into(),
+            "protocol.git.allow=always".into(),
+            "transfer.fsckObjects=true".into(),
+            "fetch.unpackLimit=1".into(),
+            "transfer.unpackLimit=1".into(),
+            "fetch.recurseSubmodules=no".into(),
+            "fetch.writeCommitGraph=false".into(),
+            "push.followTags=false".into(),
+            "push.gpgSign=false".into(),
+            "gc.auto=0".into(),
+            "maintenance.auto=false".into(),
+            "core.fsmonitor=false".into(),
+            "advice.pushUpdateRejected=false".into(),
+        ] {
+            command.arg("-c").arg(setting);
+        }
+        command.args(arguments).arg(self.url.as_str()).args(more);
+        // Whatever repository this was started in, it is not the one that is meant.
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+            "GIT_COMMON_DIR",
+            "GIT_NAMESPACE",
+            "GIT_CONFIG",
+            "GIT_EXTERNAL_DIFF",
+        ] {
+            command.env_remove(name);
+        }
+        command.env("GIT_ALLOW_PROTOCOL", "ssh:git+ssh:ssh+git:https:http:git");
+        // What git says is looked at.
+        command.env("LC_ALL", "C");
+        if !self.asks {
+            command.env("GIT_TERMINAL_PROMPT", "0");
+        }
+        command.stdin(if self.asks { Stdio::inherit() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => RemoteError::NoGit,
+            _ => self.failed(&format!("git could not be started: {error}")),
+        })?;
+        let errors = child.stderr.take();
+        let said = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            if let Some(mut errors) = errors {
+                let mut buffer = [0; 4096];
+                while let Ok(read @ 1..) = errors.read(&mut buffer) {
+                    // The end is what matters.
+                    said.extend_from_slice(&buffer[..read]);
+                    let more = said.len().saturating_sub(1 << 16);
+                    said.drain(..more);
+                }
+            }
+            said
+        });
+        let mut printed = Vec::new();
+        let read = match child.stdout.take() {
+            Some(output) => output.take(LONGEST_LIST).read_to_end(&mut printed).map(drop),
+            None => Ok(()),
+        };
+        if printed.len() as u64 >= LONGEST_LIST {
+            let _ = child.kill();
+        }
+        let ended = child.wait();
+        let said = said.join().unwrap_or_default();
+        match (read, ended) {
+            (Ok(()), Ok(status)) if status.success() => Ok(printed),
+            (Ok(()), Ok(_)) => {
+                // A refused push tells what was refused on its output.
+                let printed = if quiet { Vec::new() } else { printed };
+                let both = [said, printed].concat();
+                Err(self.failed(&in_words(&String::from_utf8_lossy(&both))))
+            }
+            (Err(error), _) | (_, Err(error)) => Err(self.failed(&error.to_string())),
+        }
+    }
+
+    fn failed(&self, words: &str) -> RemoteError {
+        RemoteError::Failed { url: self.url.to_string(), words: words.to_owned() }
+    }
+}
+
+/// The line in `alternates` that names a folder.
+fn alternate(objects: &Path) -> Vec<u8> {
+    let mut line = match cfg!(windows) {
+        true => {
+            let text = objects.to_string_lossy();
+            text.strip_prefix(r"\\?\").unwrap_or(&text).replace('\\', "/").into_bytes()
+        }
+        false => objects.as_os_str().as_encoded_bytes().to_vec(),
+    };
+    line.push(b'\n');
+    line
+}
+
+/// Whether a push was refused because a ref is not where it was.
+fn is_raced(words: &str) -> bool {
+    [
+        "stale info",
+        "fetch first",
+        "non-fast-forward",
+        "already exists",
+        "cannot lock ref",
+        "failed to update ref",
+        "incorrect old value",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign))
+}
+
+/// What git said, on one line, without what only it needs.
+fn in_words(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| {
+        !line.is_empty()
+            && !line.starts_with("hint:")
+            && !line.starts_with("To ")
+            && *line != "Done"
+    });
+    let lines: Vec<_> = lines
+        .map(|line| {
+            line.trim_start_matches("fatal: ").trim_start_matches("error: ").replace('\t', " ")
+        })
+        .collect();
+    let begin = lines.len().saturating_sub(6);
+    match lines.is_empty() {
+        true => "git failed and did not say why".into(),
+        false => lines[begin..].join("; "),
+    }
+}
+
+/// In parts that fit a command line.
+fn in_lines<'a, 'b>(refspecs: &'a [&'b str]) -> Vec<&'a [&'b str]> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut length = 0;
+    for (at, refspec) in refspecs.iter().enumerate() {
+        if length + refspec.len() > LONGEST_LINE && at > begin {
+            parts.push(&refspecs[begin..at]);
+            (begin, length) = (at, 0);
+        }
+        length += refspec.len() + 1;
+    }
+    parts.push(&refspecs[begin..]);
+    parts
+}
+
+/// Branches and tags of a server's list, each with a name that is ours; anything else there makes it somebody's repository.
+pub fn ours_of(
+    list: &BTreeMap<String, ObjectId>,
+    url: &Url,
+) -> Result<BTreeMap<RefName, ObjectId>, RemoteError> {
+    let mut refs = BTreeMap::new();
+    for (name, id) in list {
+        let branch = name.strip_prefix("refs/heads/");
+        let ours = branch
+            .is_some_and(|name| name.starts_with("chats/") || name.starts_with("group%20chats/"));
+        let foreign = branch.is_some() && !ours;
+        let tag = name.starts_with("refs/tags/") || name.starts_with("refs/stvc/kept/");
+        if foreign {
+            return Err(RemoteError::Foreign { url: url.to_string(), what: name.clone() });
+        }
+        // Servers have refs of their own beside branches and tags; they are nobody's business.
+        if ours || tag {
+            let name = RefName::try_from(name.clone())
+                .map_err(|_| RemoteError::Foreign { url: url.to_string(), what: name.clone() })?;
+            refs.insert(name, *id);
+        }
+    }
+    Ok(refs)
+}

@@ -1,0 +1,118 @@
+//! The address of a git server: only forms that lead to one, and none that would let git run something else.
+
+use std::fmt;
+
+/// An address that git may be given.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(String);
+
+/// The ways to a server that git may take.
+const SCHEMES: [&str; 6] = ["ssh", "git+ssh", "ssh+git", "https", "http", "git"];
+
+impl Url {
+    /// Understand an address. `None`: it is none, but a path. An error says why it is refused.
+    pub fn parse(text: &str) -> Result<Option<Self>, &'static str> {
+        if text.starts_with('-') {
+            return Err("it begins with -, which a program would take for an option");
+        }
+        if text.chars().any(char::is_control) {
+            return Err("there are control characters in it");
+        }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            let known = SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+            return match known {
+                // `ssh://-oProxyCommand=…`: git refuses it, too.
+                true if rest.starts_with(['-', '/']) || rest.contains("@-") => {
+                    Err("it names no server")
+                }
+                true => Ok(Some(Self(text.to_owned()))),
+                false => Err("only ssh://, https://, http:// and git:// lead to a git server"),
+            };
+        }
+        let Some((host, path)) = text.split_once(':') else { return Ok(None) };
+        if host.contains(['/', '\\']) || host.chars().count() < 2 {
+            return Ok(None);
+        }
+        if path.starts_with(':') {
+            return Err("helpers of git are not run; name a server with ssh:// or https://");
+        }
+        if path.is_empty() || host.contains("@-") {
+            return Err("it names no server and path");
+        }
+        Ok(Some(Self(text.to_owned())))
+    }
+
+    /// As git must be given it.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` with the password of an address in it hidden: logs and notes are read by others.
+    pub fn without_password(text: &str) -> String {
+        let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+        let host = rest.split('/').next().unwrap_or_default();
+        match host.rsplit_once('@').and_then(|(user, _)| user.split_once(':')) {
+            Some((user, password)) => {
+                let rest = &rest[user.len() + 1 + password.len()..];
+                format!("{scheme}://{user}:***{rest}")
+            }
+            None => text.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Self::without_password(&self.0))
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_servers_are_addresses() {
+        for address in [
+            "ssh://host/chats.git",
+            "https://user:secret@host/chats.git",
+            "http://192.168.1.2:3000/u/chats.git",
+            "me@host:chats.git",
+            "host:chats.git",
+            "SSH://me@host:2222/~/chats.git",
+        ] {
+            assert!(Url::parse(address).unwrap().is_some(), "{address}");
+        }
+        for path in ["/media/stick", "stick", "./a:b", "C:\\chats", "C:chats", "a/b:c"] {
+            assert!(Url::parse(path).unwrap().is_none(), "{path}");
+        }
+        for bad in [
+            "ext::sh -c evil",
+            "fd::7",
+            "-oProxyCommand=evil",
+            "--upload-pack=evil",
+            "ssh://-oProxyCommand=evil/x",
+            "me@-oProxyCommand=evil:x",
+            "ftp://host/x",
+            "host:",
+            "ssh://host/a\nb",
+        ] {
+            assert!(Url::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let url = Url::parse("https://me:s3cret@host/x.git").unwrap().unwrap();
+        assert_eq!(url.to_string(), "https://me:***@host/x.git");
+        assert_eq!(format!("{url:?}"), "\"https://me:***@host/x.git\"");
+        assert_eq!(Url::without_password("https://me@host/a:b@c"), "https://me@host/a:b@c");
+        assert_eq!(Url::without_password("snapshot"), "snapshot");
+    }
+}

@@ -1,0 +1,352 @@
+//! A git server, reached through the user's git. The way there is a script in the place of ssh, which runs what the server would run; the user's own configuration names it.
+#![cfg(unix)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::backup::{Forged, drill_with, entry, small, text, tree};
+use crate::common::{Sandbox, answer, git};
+use crate::crash::sound;
+use crate::damage::{calm, chat, message};
+use crate::recap_library::RecapLibrary;
+
+const A: &str = "chats/Mira/a.jsonl";
+
+/// Let this sandbox's user reach the repository at `server`; its address.
+pub fn reach(sandbox: &Sandbox, server: &Path) -> String {
+    let ssh = sandbox.folder().join("ssh");
+    // What `way` says happens on the way there.
+    let script = r#"#!/bin/sh
+here=$(dirname "$0")
+for last; do :; done
+case $(cat "$here/way" 2>/dev/null) in
+    down) echo "ssh: Could not resolve hostname server: Name or service not known" >&2; exit 255;;
+    cut) case $last in *receive-pack*) head -c 400 | sh -c "$last"; exit 255;; esac;;
+    race) case $last in *receive-pack*) sh "$here/race.sh"; rm "$here/way";; esac;;
+esac
+exec sh -c "$last"
+"#;
+    fs::write(&ssh, script).unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let config = format!("[core]\n\tsshCommand = {}\n[ssh]\n\tvariant = ssh\n", ssh.display());
+    fs::write(sandbox.folder().join(".gitconfig"), config).unwrap();
+    format!("ssh://server{}", server.display())
+}
+
+pub fn way(sandbox: &Sandbox, what: &str) {
+    fs::write(sandbox.folder().join("way"), what).unwrap();
+}
+
+/// A server's repository with nothing in it.
+pub fn server(folder: &Path) -> PathBuf {
+    let path = folder.join("server.git");
+    git(folder, &["init", "-q", "--bare", text(&path)]);
+    path
+}
+
+fn to_server(sandbox: &Sandbox) -> PathBuf {
+    let url = reach(sandbox, &server(sandbox.folder()));
+    sandbox.stvc(&["backup", &url]).exits(0);
+    url.into()
+}
+
+fn refs(repository: &Path) -> BTreeSet<String> {
+    let refs = git(repository, &["for-each-ref", "refs/heads", "refs/tags"]);
+    String::from_utf8(refs).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn next(sandbox: &mut Sandbox, n: usize) {
+    sandbox.wait(60);
+    sandbox.append(A, &message("a", n));
+    sandbox.stvc(&["snapshot"]).exits(0);
+}
+
+#[test]
+fn a_lost_library_comes_back_from_a_server() {
+    for fixture in ["1.19.0", "1.12.6", "odd"] {
+        drill_with(&Sandbox::of_fixture(fixture), to_server);
+    }
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    library.fork("Harbour days", 7).write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
+    drill_with(&sandbox, to_server);
+}
+
+#[test]
+fn a_server_gets_only_what_is_new_and_can_be_looked_at() {
+    let mut sandbox = small();
+    sandbox.stvc(&["tag", "mark", "Mira/a"]).exits(0);
+    let server = server(sandbox.folder());
+    let url = reach(&sandbox, &server);
+    let first = sandbox.json(&["backup", &url]).exits(0);
+    assert_eq!(first.lines().pop().unwrap()["new_snapshots"], 2);
+    assert_eq!(refs(&server), refs(&sandbox.store()));
+    git(&server, &["fsck", "--strict"]);
+    next(&mut sandbox, 3);
+    let count = || {
+        let text = String::from_utf8(git(&server, &["count-objects", "-v"])).unwrap();
+        let number = |key: &str| {
+            let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+            line.split(' ').nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        number("count:") + number("in-pack:")
+    };
+    let before = count();
+    let again = sandbox.json(&["backup", &url]).exits(0);
+    assert_eq!(again.lines().pop().unwrap()["new_snapshots"], 1);
+    assert!(count() - before < 10, "{} objects for one message", count() - before);
+    let none = sandbox.stvc(&["backup", &url]).exits(0);
+    assert!(none.stdout.starts_with("Nothing is new"), "{}", none.stdout);
+    assert_eq!(refs(&server), refs(&sandbox.store()));
+    let log = sandbox.json(&["log"]).exits(0).stdout;
+    assert_eq!(sandbox.json(&["--store", &url, "log"]).exits(0).stdout, log);
+    sandbox.stvc(&["--store", &url, "gc"]).exits(2);
+    let checked = sandbox.stvc(&["check", &url]).exits(0);
+    assert!(checked.stdout.contains("The backup is sound"), "{}", checked.stdout);
+    let last = sandbox.json(&["backup", "--last", &url]).exits(0).of_type("copy");
+    assert_eq!((&last[0]["kind"], &last[0]["destination"]), (&"git".into(), &url.clone().into()));
+    // A clone of it is a store.
+    let clone = sandbox.folder().join("clone");
+    git(sandbox.folder(), &["clone", "-q", "--mirror", text(&server), text(&clone)]);
+    assert_eq!(sandbox.json(&["--store", text(&clone), "log"]).exits(0).stdout, log);
+    // Nothing is left of what was made for it.
+    let left = fs::read_dir(sandbox.store()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.filter(|name| name.to_string_lossy().contains("incoming")).count(), 0);
+}
+
+#[test]
+fn nothing_is_dropped_from_a_server_unless_asked() {
+    let mut sandbox = small();
+    sandbox.write("chats/Mira/b.jsonl", chat("b", 2, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let server = server(sandbox.folder());
+    let url = reach(&sandbox, &server);
+    sandbox.stvc(&["backup", &url]).exits(0);
+    let before = refs(&server);
+    sandbox.git(&["update-ref", "-d", "refs/heads/chats/Mira/b"]);
+    sandbox.stvc(&["backup", &url]).exits(0);
+    assert_eq!(refs(&server), before);
+    // Snapshots that a policy let go here, and of which nothing is here any more.
+    for n in 3..6 {
+        next(&mut sandbox, n);
+    }
+    sandbox.stvc(&["backup", &url]).exits(0);
+    let head = sandbox.snapshot_ids()[0].clone();
+    sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
+    sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
+    sandbox.stvc(&["backup", &url]).exits(0);
+    let kept = String::from_utf8(git(&server, &["for-each-ref", "refs/stvc/kept"])).unwrap();
+    assert!(kept.contains(&head), "{kept}");
+    git(&server, &["fsck", "--strict"]);
+    sandbox.stvc(&["backup", &url, "--prune"]).exits(0);
+    assert_eq!(refs(&server), refs(&sandbox.store()));
+    assert!(git(&server, &["for-each-ref", "refs/stvc/kept"]).is_empty());
+}
+
+#[test]
+fn what_goes_wrong_on_the_way_changes_nothing() {
+    let mut sandbox = small();
+    let server = server(sandbox.folder());
+    let url = reach(&sandbox, &server);
+    sandbox.stvc(&["backup", &url]).exits(0);
+    next(&mut sandbox, 3);
+    let (there, here) = (refs(&server), tree(&sandbox.store()));
+    let fails = |words: &str, hint: &str| {
+        for command in ["backup", "import", "check"] {
+            let answer = calm(sandbox.stvc(&[command, &url])).exits(1);
+            assert!(answer.stderr.contains(words), "{}", answer.stderr);
+            assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+        }
+        assert_eq!(refs(&server), there);
+        assert!(tree(&sandbox.store()) == here, "something changed here");
+    };
+    way(&sandbox, "down");
+    fails("Could not resolve hostname", "is the server there");
+    way(&sandbox, "cut");
+    let cut = calm(sandbox.stvc(&["backup", &url])).exits(1);
+    assert!(cut.stderr.contains("try again"), "{}", cut.stderr);
+    assert_eq!(refs(&server), there);
+    git(&server, &["fsck", "--strict"]);
+    way(&sandbox, "");
+    // No git: said, and nothing tried. Nobody listens; a password is wanted and nobody is there to type it.
+    for command in ["backup", "import", "check"] {
+        let mut command = sandbox.command(&[command, &url]);
+        let answer = answer(command.env("PATH", sandbox.folder()).output().unwrap()).exits(1);
+        assert!(answer.stderr.contains("there is no git on this machine"), "{}", answer.stderr);
+    }
+    let nobody = sandbox.stvc(&["backup", "http://me:s3cret@127.0.0.1:9/chats.git"]).exits(1);
+    assert!(nobody.stderr.contains("127.0.0.1"), "{}", nobody.stderr);
+    assert!(!nobody.stderr.contains("s3cret"), "{}", nobody.stderr);
+    assert!(tree(&sandbox.store()) == here, "something changed here");
+    sandbox.stvc(&["backup", &url]).exits(0);
+    assert_eq!(refs(&server), refs(&sandbox.store()));
+    sound(&sandbox);
+}
+
+#[test]
+fn the_users_configuration_opens_no_other_way() {
+    let sandbox = small();
+    let evidence = sandbox.folder().join("evidence");
+    let config = format!(
+        "[url \"ext::touch {}\"]\n\tinsteadOf = https://trap/\n[url \"file://{}\"]\n\tinsteadOf = https://files/\n",
+        evidence.display(),
+        sandbox.store().display(),
+    );
+    fs::write(sandbox.folder().join(".gitconfig"), config).unwrap();
+    for url in ["https://trap/ now", "https://files/"] {
+        let answer = sandbox.stvc(&["backup", url]).exits(1);
+        assert!(answer.stderr.contains("not allowed"), "{}", answer.stderr);
+    }
+    assert!(!evidence.exists());
+}
+
+#[test]
+fn somebodys_repository_is_not_written_to() {
+    let sandbox = small();
+    let work = sandbox.folder().join("work");
+    fs::create_dir(&work).unwrap();
+    git(&work, &["init", "-q", "-b", "main"]);
+    let commit =
+        ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-mx"];
+    git(&work, &commit);
+    let url = reach(&sandbox, &work.join(".git"));
+    let before = refs(&work);
+    for command in ["backup", "import"] {
+        let answer = sandbox.stvc(&[command, &url]).exits(4);
+        assert!(answer.stderr.contains("refs/heads/main"), "{}", answer.stderr);
+    }
+    assert_eq!(refs(&work), before);
+}
+
+/// No program of the other side runs, and none of its settings counts, whatever stands in a folder that is backed up to or imported from.
+#[test]
+fn hooks_and_configuration_of_a_folder_are_never_run_or_read() {
+    let mut sandbox = small();
+    let bare = server(sandbox.folder());
+    let evidence = sandbox.folder().join("evidence");
+    let trap = format!("#!/bin/sh\ntouch {}\n", evidence.display());
+    let spring = |hooks: &Path| {
+        fs::create_dir_all(hooks).unwrap();
+        for hook in [
+            "pre-receive",
+            "update",
+            "post-receive",
+            "post-update",
+            "reference-transaction",
+            "pre-push",
+            "post-checkout",
+        ] {
+            fs::write(hooks.join(hook), &trap).unwrap();
+            fs::set_permissions(hooks.join(hook), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    };
+    spring(&bare.join("hooks"));
+    let command = sandbox.folder().join("command");
+    fs::write(&command, &trap).unwrap();
+    fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
+    let command = command.display();
+    let config = format!(
+        "[core]\n\tbare = true\n\trepositoryformatversion = 0\n\tfsmonitor = {command}\n\talternateRefsCommand = {command}\n\tsshCommand = {command}\n\
+         [uploadpack]\n\tpackObjectsHook = {command}\n[gc]\n\trecentObjectsHook = {command}\n"
+    );
+    fs::write(bare.join("config"), &config).unwrap();
+    sandbox.stvc(&["backup", text(&bare)]).exits(0);
+    let other = Sandbox::empty();
+    other.stvc(&["import", text(&bare)]).exits(0);
+    other.stvc(&["import", &format!("file://{}", bare.display())]).exits(0);
+    other.stvc(&["check", text(&bare)]).exits(0);
+    assert!(!evidence.exists());
+    // Nor those of the store, when git is run for a server.
+    next(&mut sandbox, 3);
+    let second = sandbox.folder().join("second");
+    fs::create_dir(&second).unwrap();
+    let url = reach(&sandbox, &server(&second));
+    spring(&sandbox.store().join("hooks"));
+    fs::write(sandbox.store().join("config"), &config).unwrap();
+    sandbox.stvc(&["backup", &url]).exits(0);
+    sandbox.stvc(&["import", &url]).exits(0);
+    assert!(!evidence.exists());
+}
+
+/// What a hostile repository holds, built with git.
+fn repository(forged: &Forged, at: &Path, name: &str) {
+    fs::create_dir_all(at).unwrap();
+    git(at, &["init", "-q", "--bare"]);
+    for (kind, bytes) in forged.objects.values() {
+        let kind = ["commit", "tree", "blob"][usize::from(*kind) - 1];
+        let file = at.join("object");
+        fs::write(&file, bytes).unwrap();
+        git(at, &["hash-object", "--literally", "-w", "-t", kind, "object"]);
+        fs::remove_file(file).unwrap();
+    }
+    let path = at.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("{}\n", forged.commit)).unwrap();
+}
+
+#[test]
+fn a_hostile_repository_is_refused_before_anything_changes() {
+    let sandbox = small();
+    const BRANCH: &str = "refs/heads/chats/Mira/z";
+    let mut cases: Vec<(String, Forged, &str)> = Vec::new();
+    for name in ["..", ".git", "git~1", "extra"] {
+        let mut forged = Forged::new();
+        let evil = forged.add(3, b"evil".to_vec());
+        let root = match name < "chat" {
+            true => [entry("100644", name, &evil), forged.root()].concat(),
+            false => {
+                let at = forged.root().windows(13).position(|w| w == b"snapshot.json").unwrap() - 7;
+                [&forged.root()[..at], &entry("100644", name, &evil), &forged.root()[at..]].concat()
+            }
+        };
+        cases.push((name.into(), forged.with_root(root), BRANCH));
+    }
+    for path in ["../../evil", "/evil", ".stvc/config"] {
+        let forged =
+            Forged::new().with_manifest(|manifest| manifest["files"][0]["path"] = path.into());
+        cases.push((path.into(), forged, BRANCH));
+    }
+    let mut missing = Forged::new();
+    let some = missing.objects.iter().find(|(_, (kind, _))| *kind == 3).map(|(id, _)| *id).unwrap();
+    missing.objects.remove(&some);
+    cases.push(("missing".into(), missing, BRANCH));
+    cases.push(("main".into(), Forged::new(), "refs/heads/main"));
+    for (what, forged, branch) in cases {
+        let outside = tempfile::tempdir().unwrap();
+        let at = outside.path().join("repository");
+        repository(&forged, &at, branch);
+        let url = reach(&sandbox, &at);
+        let before = tree(&sandbox.library());
+        // A branch of any name is a timeline's in a folder: what its snapshots say counts.
+        let sources = [text(&at), url.as_str()];
+        for source in sources.iter().skip(usize::from(branch.ends_with("main"))) {
+            let answer = calm(sandbox.stvc(&["import", source]));
+            assert!([1, 4].contains(&answer.code), "{what}: {answer:?}");
+            assert!(tree(&sandbox.library()) == before, "{what} changed something");
+        }
+    }
+    // Objects that are not what their names say.
+    let outside = tempfile::tempdir().unwrap();
+    let at = outside.path().join("repository");
+    let forged = Forged::new();
+    repository(&forged, &at, BRANCH);
+    let blobs: Vec<_> = forged
+        .objects
+        .iter()
+        .filter(|(_, (kind, _))| *kind == 3)
+        .map(|(id, _)| id.to_string())
+        .collect();
+    let loose = |id: &String| at.join("objects").join(&id[..2]).join(&id[2..]);
+    let other = fs::read(loose(&blobs[1])).unwrap();
+    fs::remove_file(loose(&blobs[0])).unwrap();
+    fs::write(loose(&blobs[0]), other).unwrap();
+    let before = tree(&sandbox.library());
+    calm(sandbox.stvc(&["import", text(&at)])).exits(1);
+    calm(sandbox.stvc(&["check", text(&at)])).exits(1);
+    assert!(tree(&sandbox.library()) == before);
+}
