@@ -161,13 +161,13 @@ impl Store {
         Ok(())
     }
 
-    /// Deletion goes through git's library: a packed ref means rewriting `packed-refs`.
     /// Where `HEAD` leads, if it names a commit and no branch.
     pub fn detached_head(&self) -> Option<ObjectId> {
         let text = fs::read(self.git_dir.join("HEAD")).ok()?;
         ObjectId::from_hex(text.trim_ascii()).ok()
     }
 
+    /// Deletion goes through git's library: a packed ref means rewriting `packed-refs`.
     fn delete_ref(&self, change: &RefChange) -> Result<()> {
         let what = || format!("deleting the ref {}", change.name);
         let expected = match change.before {

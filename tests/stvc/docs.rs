@@ -68,3 +68,53 @@ fn literals(text: &str) -> Vec<String> {
     };
     text.match_indices('"').filter_map(code).collect()
 }
+
+/// A translation has the commands and the output of the page it follows, as they stand there, and the same headings in number and level.
+#[test]
+fn translations_follow_their_pages() {
+    let read = |path: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    for (page, translation) in [
+        ("README.md", "docs/README.zh-CN.md"),
+        ("docs/sillytavern.md", "docs/sillytavern.zh-CN.md"),
+    ] {
+        let (original, translated) = (read(page), read(translation));
+        let version = format!("stvc {}", env!("CARGO_PKG_VERSION"));
+        assert!(
+            translated.contains(&version),
+            "{translation} does not say which version it follows"
+        );
+        let (blocks, headings) = parts(&original);
+        let (own_blocks, own_headings) = parts(&translated);
+        for (n, (block, own)) in blocks.iter().zip(&own_blocks).enumerate() {
+            assert_eq!(own, block, "block {n} of {translation} is not that of {page}");
+        }
+        assert_eq!(own_blocks.len(), blocks.len(), "blocks of {translation}");
+        assert_eq!(own_headings, headings, "headings of {translation}");
+    }
+}
+
+/// The fenced blocks of a page, and the levels of its headings.
+fn parts(page: &str) -> (Vec<String>, Vec<usize>) {
+    let (mut blocks, mut headings) = (Vec::new(), Vec::new());
+    let mut open: Option<String> = None;
+    for line in page.lines() {
+        match (&mut open, line.starts_with("```")) {
+            (None, true) => open = Some(format!("{line}\n")),
+            (Some(block), is_end) => {
+                block.push_str(line);
+                block.push('\n');
+                if is_end {
+                    blocks.extend(open.take());
+                }
+            }
+            (None, false) if line.starts_with('#') => {
+                headings.push(line.bytes().take_while(|byte| *byte == b'#').count());
+            }
+            _ => {}
+        }
+    }
+    (blocks, headings)
+}
