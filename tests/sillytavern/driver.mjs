@@ -94,12 +94,13 @@ async function saved() {
 async function ready() {
     await page.waitForFunction(() => window.SillyTavern?.getContext && !document.getElementById('preloader'), null, { timeout: 90000 });
     const welcome = page.locator('dialog.popup[open]', { hasText: 'Welcome to SillyTavern' });
-    const started = page.evaluate(() => new Promise((resolve) => {
+    // Who asks after it happened is told at once, but who asks while it happens is not told at all: so it is asked again and again.
+    const started = page.waitForFunction(() => {
         const { eventSource, eventTypes, event_types } = SillyTavern.getContext();
-        // Who comes late is told at once.
-        eventSource.on((eventTypes ?? event_types).APP_READY, () => resolve('ready'));
-    }));
-    const first = await Promise.race([started, welcome.waitFor({ timeout: 90000 }).then(() => 'welcome', () => 'ready')]);
+        eventSource.on((eventTypes ?? event_types).APP_READY, () => { window.stvcReady = true; });
+        return window.stvcReady;
+    }, null, { polling: 300, timeout: 90000 });
+    const first = await Promise.race([started.then(() => 'ready'), welcome.waitFor({ timeout: 90000 }).then(() => 'welcome', () => 'ready')]);
     if (first === 'welcome') await welcome.locator('.popup-button-ok').click();
     await started;
     await saved();
@@ -308,12 +309,15 @@ const verbs = {
 for await (const line of createInterface({ input: process.stdin })) {
     const request = JSON.parse(line);
     let answer;
+    let clock;
     try {
-        answer = { ok: await verbs[request.do](request) ?? null };
+        const late = new Promise((_, reject) => { clock = setTimeout(() => reject(new Error('nothing happens any more')), 150000); });
+        answer = { ok: await Promise.race([verbs[request.do](request), late]) ?? null };
     } catch (error) {
         // The first lines say which element was waited for; the browser's own log is long and of no use.
         answer = { error: String(error.message).replace(/\x1b\[\d+m/g, '').split('\n').slice(0, 4).join(' ') };
     }
+    clearTimeout(clock);
     process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 await context.close();

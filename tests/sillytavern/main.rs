@@ -3,6 +3,8 @@
 //! Files are right only when that program says so. What is needed is fetched once, see `equipment.rs`; where that is not possible, the tests say so and
 //! are skipped, or fail if `STVC_REQUIRE_SILLYTAVERN` is set, as `.ci/run` does.
 
+// SillyTavern is started by a shell, and its folders are linked.
+#![cfg(unix)]
 // clippy.toml allows these in tests, but not in what tests share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 

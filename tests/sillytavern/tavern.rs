@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::equipment::Equipment;
 
+/// Runs the server until its input ends: also a test that is killed leaves none behind.
+const WHILE_OPEN: &str = r#"exec 3<&0; node server.js "$@" & server=$!; (cat <&3 >/dev/null; kill $server) & wait $server"#;
+
 pub struct Tavern {
     child: Child,
     port: u16,
@@ -20,7 +23,6 @@ impl Tavern {
     pub fn start(equipment: &Equipment, data: &Path) -> Self {
         fs::create_dir_all(data).unwrap();
         fs::create_dir_all(&equipment.webpack).unwrap();
-        #[cfg(unix)]
         if !data.join("_webpack").exists() {
             std::os::unix::fs::symlink(&equipment.webpack, data.join("_webpack")).unwrap();
         }
@@ -31,8 +33,8 @@ impl Tavern {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let log = data.join("server.log");
         let output = File::create(&log).unwrap();
-        let child = Command::new("node")
-            .arg("server.js")
+        let child = Command::new("sh")
+            .args(["-c", WHILE_OPEN, "sh"])
             // 1.12 reads its configuration in its own folder, and calls the third option by another name.
             .current_dir(&equipment.sillytavern)
             .args(["--port", &port.to_string(), "--listen", "false"])
@@ -46,7 +48,7 @@ impl Tavern {
             .env("SILLYTAVERN_ENABLEDOWNLOADABLETOKENIZERS", "false")
             .env("SILLYTAVERN_ENABLESERVERPLUGINSAUTOUPDATE", "false")
             .env("SILLYTAVERN_WHITELISTDOCKERHOSTS", "false")
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(output.try_clone().unwrap())
             .stderr(output)
             .spawn()
@@ -77,8 +79,7 @@ impl Tavern {
 
 impl Drop for Tavern {
     fn drop(&mut self) {
-        // It may be gone already.
-        let _ = self.child.kill();
+        drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
