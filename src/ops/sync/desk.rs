@@ -1,7 +1,7 @@
 //! The files of the library as they will be when all is done: what is decided for one timeline is what the next one finds.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use crate::archive::{Manifest, SnapshotId};
@@ -42,6 +42,13 @@ impl Desk {
         let others = self.files.iter().filter(|(other, _)| *other != path);
         let mut books = others.filter(|(other, _)| other.as_str().starts_with("worlds/"));
         Ok(bytes.is_some() && books.any(|(_, file)| file.new == bytes))
+    }
+
+    /// The lorebooks that will not be what they are.
+    pub(super) fn changed_books(&self) -> HashSet<LibraryPath> {
+        let changed = self.files.iter().filter(|(_, file)| file.now != file.new);
+        let books = changed.filter(|(path, _)| path.as_str().starts_with("worlds/"));
+        books.map(|(path, _)| path.clone()).collect()
     }
 
     fn file(&mut self, path: &LibraryPath) -> Result<&mut File> {

@@ -253,6 +253,7 @@ fn take_in(
         steps.push(planner.step(head, &owners)?);
         monitor.advance(1);
     }
+    planner.keep_in_step(&mut steps)?;
     let tags = plan_tags(&ours, &theirs);
     let Planner { desk, findings, .. } = planner;
     report.findings.extend(findings);

@@ -424,6 +424,70 @@ impl Planner<'_> {
         Ok(free)
     }
 
+    /// Several timelines may share a lorebook. All of them get its new state in the same operation: were one left for its next snapshot, two devices could hand two states to and fro.
+    pub(super) fn keep_in_step(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+        if self.library.is_none() {
+            return Ok(());
+        }
+        let mut done = HashSet::new();
+        for step in steps.iter_mut() {
+            if let Some((_, aside)) = &mut step.aside {
+                self.match_book(aside)?;
+                done.insert(aside.timeline.clone());
+            }
+            match &mut step.lead {
+                Lead::Stay => continue,
+                Lead::There => {
+                    let mut whole = Whole::read(&self.there, &step.entry.head)?;
+                    if self.match_book(&mut whole)? {
+                        step.lead = Lead::Made(Box::new(whole), None);
+                    }
+                }
+                Lead::Made(whole, _) => {
+                    self.match_book(whole)?;
+                }
+            }
+            done.insert(step.entry.timeline.clone());
+            done.extend(step.drops.clone());
+        }
+        let changed = self.desk.changed_books();
+        let ours = self.ours;
+        for (name, head) in ours.heads().filter(|(name, _)| !done.contains(*name)) {
+            let book = head.lorebook.as_deref().and_then(st::lorebook_path);
+            if book.is_none_or(|book| !changed.contains(&book)) || self.look(name) != Here::Same {
+                continue;
+            }
+            let mut whole = Whole::read(&self.here, head)?;
+            if self.match_book(&mut whole)? {
+                let entry = Entry {
+                    timeline: name.clone(),
+                    head: head.clone(),
+                    outcome: Outcome::Known,
+                    snapshots: 0,
+                    conflict: None,
+                };
+                let lead = Lead::Made(Box::new(whole), None);
+                steps.push(Step { entry, lead, aside: None, drops: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// Give a state the lorebook that will be in its file; whether that is another. One whose chat will not be there stays as it is.
+    fn match_book(&mut self, whole: &mut Whole) -> Result<bool> {
+        if self.desk.get(&whole.path)? != Some(&whole.chat) {
+            return Ok(false);
+        }
+        let Some(book) = &mut whole.book else { return Ok(false) };
+        match self.desk.get(&book.path)? {
+            Some(now) if now != book.bytes => {
+                book.bytes = now.to_vec();
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// A chat of a group that does not list it would not be shown.
     fn list_in_group(&mut self, whole: &Whole) -> Result<()> {
         let Some((path, stored)) = &whole.group else { return Ok(()) };
