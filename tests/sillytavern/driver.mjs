@@ -47,8 +47,11 @@ await page.addInitScript(() => {
 const underWay = new Set();
 let lastRequest = Date.now();
 const writes = (request) => request.method() === 'POST' && new URL(request.url()).pathname.startsWith('/api/');
-const done = (request) => { if (underWay.delete(request)) lastRequest = Date.now(); };
-page.on('request', (request) => { if (writes(request)) { underWay.add(request); lastRequest = Date.now(); } });
+// Settings and token counts come and go on their own; nothing that is compared depends on them.
+const matters = (request) => /^\/api\/(chats|worldinfo|groups|characters)\//.test(new URL(request.url()).pathname);
+const heard = (request) => { if (matters(request)) lastRequest = Date.now(); };
+const done = (request) => { if (underWay.delete(request)) heard(request); };
+page.on('request', (request) => { if (writes(request)) { underWay.add(request); heard(request); } });
 page.on('requestfinished', done);
 page.on('requestfailed', done);
 // Of a page that is gone nothing more is heard.
