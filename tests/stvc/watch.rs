@@ -170,6 +170,19 @@ fn what_was_just_saved_is_taken_on_the_way_out() {
 }
 
 #[test]
+fn times_that_mean_never_or_always() {
+    let sandbox = Sandbox::empty();
+    save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));
+    let never = "99999999999d";
+    for (settle, patience, poll) in [(never, never, never), ("0s", "0s", "0s")] {
+        let options = ["--settle", settle, "--patience", patience, "--poll", poll];
+        let watching = Watching::start(&sandbox, &options);
+        watching.stop();
+        assert_stored(&sandbox);
+    }
+}
+
+#[test]
 fn one_watch_a_library() {
     let sandbox = Sandbox::empty();
     save(&sandbox, "chats/Mira/one.jsonl", chat(1, "none"));

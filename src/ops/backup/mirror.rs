@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::chosen::{self, Chosen, Refs, in_words};
 use super::last::{self, Taken};
-use super::update::{self, May, is_past};
+use super::update::{self, May, is_past, parents_in};
 use crate::archive::{History, objects_beyond};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
@@ -74,7 +74,7 @@ pub fn to_folder(
     let destination = folder.display().to_string();
     let there = refs_there(&mirror_now)?;
     let history = History::load(&mirror_now)?;
-    let past = |id: ObjectId, of: ObjectId| is_past(&history, id, of);
+    let past = |id: ObjectId, of: ObjectId| is_past(id, of, |id| parents_in(&history, id));
     let update = update::plan(&chosen, &there, &store, &past, options.may, &destination)?;
     let wanted = lacking(&store, &mirror_now, &history, &chosen.refs)?;
     let mut copied = Copied::default();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use super::chosen::Chosen;
 use super::last;
 use super::mirror::{Options, Report, note};
-use super::update::{self, Update};
+use super::update::{self, Update, is_past};
 use crate::archive::SnapshotId;
 use crate::ops::{Result, Workspace, resolve};
 use crate::progress::Monitor;
@@ -27,7 +27,9 @@ pub fn to_server(
     let transit = Transit::new(store.path(), Some(&store), url, asks)?;
     let list = transit.list()?;
     let there = ours_of(&list, url)?;
-    let past = |id: ObjectId, of: ObjectId| is_past(&store, id, of);
+    // As far as the store knows: what is there may be on no branch here.
+    let parents = |id| resolve::read(&store, id).map(|found| found.parents).unwrap_or_default();
+    let past = |id: ObjectId, of: ObjectId| is_past(id, of, parents);
     let update = update::plan(&chosen, &there, &store, &past, options.may, &url.to_string())?;
     let changes = update.changes();
     if !changes.is_empty() {
@@ -94,19 +96,4 @@ fn snapshots_there(chosen: &Chosen, tips: Vec<ObjectId>) -> HashSet<SnapshotId> 
         }
     }
     seen
-}
-
-/// Whether `id` is before `of`, as far as the store knows: `of` may be on no branch here.
-fn is_past(store: &Store, id: ObjectId, of: ObjectId) -> bool {
-    let mut seen = HashSet::new();
-    let mut open = vec![SnapshotId(of)];
-    while let Some(next) = open.pop() {
-        if next.0 == id {
-            return true;
-        }
-        if seen.insert(next) {
-            open.extend(resolve::read(store, next).map(|found| found.parents).unwrap_or_default());
-        }
-    }
-    false
 }

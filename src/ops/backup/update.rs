@@ -60,7 +60,9 @@ pub fn plan(
         match change.before {
             None => update.forward.push(change),
             Some(before) if before == *id => {}
-            Some(before) if is_branch && is_past(&chosen.history, before, *id) => {
+            Some(before)
+                if is_branch && is_past(before, *id, |id| parents_in(&chosen.history, id)) =>
+            {
                 update.forward.push(change);
             }
             Some(before) if is_branch && !may.prune && past_there(*id, before) => update.ahead += 1,
@@ -94,8 +96,12 @@ fn is_former(store: &Store, id: ObjectId) -> bool {
     store.reader().exists(id) || !store.with_former_prefix(&id.to_string()).is_empty()
 }
 
-/// Whether `id` is `of`, or before it.
-pub fn is_past(history: &History, id: ObjectId, of: ObjectId) -> bool {
+/// Whether `id` is `of`, or before it, as far as `parents` knows.
+pub fn is_past(
+    id: ObjectId,
+    of: ObjectId,
+    parents: impl Fn(SnapshotId) -> Vec<SnapshotId>,
+) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![SnapshotId(of)];
     while let Some(next) = open.pop() {
@@ -103,8 +109,13 @@ pub fn is_past(history: &History, id: ObjectId, of: ObjectId) -> bool {
             return true;
         }
         if seen.insert(next) {
-            open.extend(history.get(next).into_iter().flat_map(|snapshot| &snapshot.parents));
+            open.extend(parents(next));
         }
     }
     false
+}
+
+/// The snapshots that one follows, by a history.
+pub fn parents_in(history: &History, id: SnapshotId) -> Vec<SnapshotId> {
+    history.get(id).map(|snapshot| snapshot.parents.clone()).unwrap_or_default()
 }

@@ -35,6 +35,11 @@ const SEEK_EVERY: Duration = Duration::from_secs(2);
 /// How often the store is tidied up, if its configuration says how.
 const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Nobody waits longer.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Looking more often than this is of no use.
+const SHORTEST_POLL: Duration = Duration::from_millis(100);
+
 /// How to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -44,6 +49,18 @@ pub struct Options {
     pub patience: Duration,
     /// Look so often, and do not rely on file events.
     pub poll: Option<Duration>,
+}
+
+impl Options {
+    /// Not so short that it never rests, not so long that no clock goes that far.
+    fn within_reason(self) -> Self {
+        let longest = |span: Duration| span.min(LONGEST);
+        Self {
+            settle: longest(self.settle),
+            patience: longest(self.patience),
+            poll: self.poll.map(|poll| longest(poll).max(SHORTEST_POLL)),
+        }
+    }
 }
 
 /// What happened.
@@ -102,7 +119,7 @@ pub fn watch(
     let guard = Guard::take(&workspace.open_store()?)?;
     let mut watch = Watch {
         workspace,
-        options: *options,
+        options: options.within_reason(),
         clock,
         root,
         guard: Some(guard),
