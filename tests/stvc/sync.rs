@@ -273,6 +273,80 @@ fn renamed_chats_and_tags_come_along() {
 }
 
 #[test]
+fn a_name_that_was_used_again_is_another_chat() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 4, None)));
+    let renamed = "chats/Mira/z.jsonl";
+    fs::rename(one.path(A), one.path(renamed)).unwrap();
+    one.stvc(&["snapshot"]).exits(0);
+    one.write(A, chat("quite another", 2, None));
+    sync(&mut one, &folder);
+    let answer = sync(&mut two, &folder);
+    assert_eq!(outcome(&answer, "chats/Mira/a"), "new");
+    // No copy of what lives on under its new name.
+    assert_same(&ours(&two), &ours(&one));
+    assert_eq!(ours(&two).len(), 2);
+    settle(&mut one, &mut two, &folder);
+    assert_eq!(ours(&one).len(), 2);
+}
+
+#[test]
+fn metadata_in_a_group_s_file_goes_both_ways() {
+    let group = |note: &str| {
+        json!({
+            "id": "7", "name": "Crew", "members": [], "chat_id": "night", "chats": ["night"],
+            "chat_metadata": { "note_prompt": note },
+        })
+        .to_string()
+    };
+    let headless = |messages: usize| {
+        let lines: Vec<_> = (0..messages).map(|n| message("g", n)).collect();
+        lines.join("\n")
+    };
+    const GROUP: &str = "groups/7.json";
+    const NIGHT: &str = "group chats/night.jsonl";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(GROUP, group("before"));
+        one.write(NIGHT, headless(3));
+    });
+    one.write(GROUP, group("after"));
+    two.write(NIGHT, headless(4));
+    sync(&mut two, &folder);
+    sync(&mut one, &folder);
+    settle(&mut one, &mut two, &folder);
+    for device in [&one, &two] {
+        assert_eq!(device.read(NIGHT), headless(4).into_bytes());
+        let group: Value = serde_json::from_slice(&device.read(GROUP)).unwrap();
+        assert_eq!(group["chat_metadata"]["note_prompt"], "after");
+    }
+    // Changed on both sides: both stay.
+    one.write(GROUP, group("by one"));
+    two.write(GROUP, group("by two"));
+    sync(&mut two, &folder);
+    sync(&mut one, &folder);
+    let all = one.stvc(&["timelines"]).exits(0).stdout;
+    assert!(all.contains("other version"), "{all}");
+}
+
+/// Objects that came with a sync that was killed are here, and say nothing of who knows the other side's branch.
+#[test]
+fn a_sync_that_was_interrupted_is_no_leave_to_overwrite() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    one.append(A, &message("one", 4));
+    two.append(A, &message("two", 4));
+    sync(&mut two, &folder);
+    one.stvc(&["snapshot"]).exits(0);
+    git(&one.store(), &["fetch", "-q", text(&folder), "refs/heads/*:refs/junk/*"]);
+    for name in one.git(&["for-each-ref", "--format=%(refname)", "refs/junk"]).lines() {
+        git(&one.store(), &["update-ref", "-d", name]);
+    }
+    let before = tree(&folder);
+    one.stvc(&["backup", text(&folder)]).exits(4);
+    assert!(tree(&folder) == before, "the mirror changed");
+    sync(&mut one, &folder);
+    settle(&mut one, &mut two, &folder);
+}
+
+#[test]
 fn what_was_forgotten_here_is_not_fetched_again() {
     let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
     for n in 4..8 {

@@ -220,6 +220,10 @@ impl Planner<'_> {
             () if goes_on(&theirs.chat, &ours.chat) => Some(&ours),
             () => None,
         };
+        if chat.is_none() && self.lives_on(local) {
+            step.entry.outcome = Outcome::New;
+            return self.lay(step, theirs, Some(&ours), here == Here::Same);
+        }
         let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
         let of_ours = std::ptr::eq(chat, &ours);
         let other = if of_ours { &theirs } else { &ours };
@@ -230,7 +234,15 @@ impl Planner<'_> {
         let Some(book) = joined else {
             return self.apart(step, local, ours, theirs, base, here);
         };
+        // Without a header the chat's metadata stands in the group's file, which goes with the chat.
+        let metadata = |whole: &Whole| whole.own_group_metadata();
+        let was = base.as_ref().and_then(metadata);
         let mut whole = chat.clone();
+        if metadata(other) != metadata(chat) && metadata(other) != was {
+            if metadata(chat) != was || !whole.take_group_metadata(other) {
+                return self.apart(step, local, ours, theirs, base, here);
+            }
+        }
         if let (Some(own), Some(bytes)) = (&mut whole.book, book) {
             own.bytes = bytes;
         }
@@ -335,6 +347,12 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Whether what is here goes on there under another name, because this one was used again.
+    fn lives_on(&self, local: &Snapshot) -> bool {
+        let mut others = self.theirs.heads().filter(|(name, _)| **name != local.timeline);
+        others.any(|(_, head)| past(self.theirs, head).contains(&local.id))
+    }
+
     /// The newest snapshot from which both come.
     fn common(&self, local: &Snapshot, theirs: &HashSet<SnapshotId>) -> Option<Snapshot> {
         let both: HashSet<_> =
@@ -354,7 +372,12 @@ impl Planner<'_> {
     fn former(&self, head: &Snapshot, all: &HashSet<SnapshotId>) -> Option<TimelineName> {
         let own = self.theirs.own(head).0;
         let names = own.iter().flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
-        let mut names = names.filter(|name| **name != head.timeline && !name.is_group());
+        // A name that was used again is another chat's there. One that only was left behind leads to this chat's past.
+        let left = |name: &TimelineName| {
+            self.theirs.head(name).is_none_or(|there| all.contains(&there.id))
+        };
+        let mut names =
+            names.filter(|name| **name != head.timeline && !name.is_group() && left(name));
         let goes_on = |name: &&TimelineName| {
             self.ours.head(name).is_some_and(|local| all.contains(&local.id))
         };

@@ -96,6 +96,20 @@ impl Whole {
         Some(st::metadata(&chat, &self.timeline, self.group_bytes())?.as_bytes().to_vec())
     }
 
+    /// Have the metadata that the group's file of `other` has for this chat; whether that was possible.
+    pub(super) fn take_group_metadata(&mut self, other: &Self) -> bool {
+        let own = other.own_group_metadata();
+        let group = self.group_bytes();
+        let new = group
+            .zip(own)
+            .and_then(|(group, own)| st::set_group_metadata(group, &self.timeline, &own));
+        match (new, &mut self.group) {
+            (Some(new), Some((_, bytes))) => *bytes = new,
+            _ => return false,
+        }
+        true
+    }
+
     fn group_bytes(&self) -> Option<&[u8]> {
         self.group.as_ref().map(|(_, bytes)| bytes.as_slice())
     }

@@ -125,6 +125,7 @@ pub fn watch(
         guard: Some(guard),
         watcher: None,
         waiting: BTreeMap::new(),
+        not_before: None,
         told: BTreeSet::new(),
         tidied: None,
         summary: Summary::default(),
@@ -145,6 +146,8 @@ struct Watch<'a> {
     watcher: Option<Watcher>,
     /// Timelines whose queue is at work, and since when they wait.
     waiting: BTreeMap<String, Instant>,
+    /// The store could not be written: those that waited long enough wait a little longer.
+    not_before: Option<Instant>,
     /// What failed, and was said.
     told: BTreeSet<(String, String)>,
     tidied: Option<Instant>,
@@ -162,8 +165,10 @@ impl Watch<'_> {
         let mut due = Due::at_once(self.options.settle);
         let mut looked = Instant::now();
         loop {
-            let next = [due.when(), Some(looked + self.interval()), self.out_of_patience()];
-            let next = next.into_iter().flatten().min().unwrap_or(looked);
+            let next = looked + self.interval();
+            let sooner = [due.when(), self.out_of_patience()];
+            let sooner = sooner.into_iter().flatten().filter(|_| self.guard.is_some());
+            let next = sooner.min().map_or(next, |sooner| sooner.min(next));
             match listener.wait(next) {
                 Heard::Stop => break,
                 Heard::Change => due.note(Instant::now()),
@@ -187,6 +192,8 @@ impl Watch<'_> {
             }
             if let Some(why) = self.is_gone() {
                 (self.guard, self.watcher) = (None, None);
+                due.clear();
+                looked = now;
                 tell(Event::Gone(why));
                 continue;
             }
@@ -232,7 +239,8 @@ impl Watch<'_> {
 
     /// When the first of those that wait has waited long enough.
     fn out_of_patience(&self) -> Option<Instant> {
-        self.waiting.values().min().map(|since| *since + self.options.patience)
+        let when = self.waiting.values().min().map(|since| *since + self.options.patience);
+        when.map(|when| self.not_before.map_or(when, |not_before| when.max(not_before)))
     }
 
     /// Why nothing can be taken now. A library on a drive that went away must not look like one without chats.
@@ -261,6 +269,7 @@ impl Watch<'_> {
         self.workspace.now = (self.clock)();
         match snapshot::snapshot(&self.workspace, &snapshot::Options::default(), &mut Silent) {
             Ok(report) => {
+                self.not_before = None;
                 self.note(&report, due, tell);
                 let here = |name: &str| report.timelines.iter().any(|found| found.timeline == name);
                 self.waiting.retain(|timeline, _| here(timeline));
@@ -330,6 +339,7 @@ impl Watch<'_> {
 
     /// The store could not be written: the next look tries again.
     fn failed(&mut self, error: &Error, due: &mut Due, tell: &mut dyn FnMut(Event<'_>)) {
+        self.not_before = Some(Instant::now() + POLL_EVERY);
         let failure = (String::new(), error.to_string());
         if self.told.insert(failure) {
             tell(Event::Failed(error));
