@@ -32,11 +32,14 @@ impl Store {
         monitor: &mut dyn Monitor,
     ) -> Result<Copied> {
         let packs = indices(&other.git_dir.join("objects").join("pack"))?;
+        // A pack of the same name that was here, perhaps damaged, may still have what nothing else has.
+        let here: HashSet<_> =
+            indices(&self.git_dir.join("objects").join("pack"))?.into_iter().collect();
         let mut attempt = |packs: &[PathBuf]| {
             let mut made = Vec::new();
             let copied = self.copy_and_verify(other, wanted, packs, &mut made, monitor);
             if copied.is_err() {
-                for index in &made {
+                for index in made.iter().filter(|index| !here.contains(*index)) {
                     let _ = remove_pack(index);
                 }
             }
@@ -111,10 +114,13 @@ impl Store {
             durable::sync_dir(&dir)
         };
         let pack = target.with_extension("pack");
+        let was_here = pack.exists();
         copy(&index.with_extension("pack"), &pack).map_err(Error::io(&pack))?;
         if let Err(source) = copy(index, &target) {
             // Without its index it is of no use, and takes room where there may be none.
-            let _ = fs::remove_file(&pack);
+            if !was_here {
+                let _ = fs::remove_file(&pack);
+            }
             return Err(Error::Io { path: target, source });
         }
         Ok(Some(target))
