@@ -238,10 +238,9 @@ impl Planner<'_> {
         let metadata = |whole: &Whole| whole.own_group_metadata();
         let was = base.as_ref().and_then(metadata);
         let mut whole = chat.clone();
-        if metadata(other) != metadata(chat) && metadata(other) != was {
-            if metadata(chat) != was || !whole.take_group_metadata(other) {
-                return self.apart(step, local, ours, theirs, base, here);
-            }
+        let changed = metadata(other) != metadata(chat) && metadata(other) != was;
+        if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
+            return self.apart(step, local, ours, theirs, base, here);
         }
         if let (Some(own), Some(bytes)) = (&mut whole.book, book) {
             own.bytes = bytes;
