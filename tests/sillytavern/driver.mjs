@@ -14,7 +14,7 @@ const context = await chromium.launchPersistentContext(profile, {
     args: ['--no-sandbox', '--headless', '--disable-gpu', '--disable-quic', '--disable-dev-shm-usage', '--no-first-run',
         '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
-context.setDefaultTimeout(20000);
+context.setDefaultTimeout(60000);
 await context.route('**/*', (route) => {
     const url = new URL(route.request().url());
     if (url.protocol.startsWith('http') && url.hostname !== '127.0.0.1') return route.abort();
@@ -60,7 +60,7 @@ page.on('framenavigated', (frame) => { if (frame === page.mainFrame()) underWay.
 async function until(condition) {
     const begin = Date.now();
     while (!condition()) {
-        if (Date.now() - begin > 20000) throw new Error(`still under way: ${[...underWay].map((request) => request.url()).join(' ')}`);
+        if (Date.now() - begin > 60000) throw new Error(`still under way: ${[...underWay].map((request) => request.url()).join(' ')}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
     }
 }
@@ -113,11 +113,19 @@ const message = (number) => page.locator(`#chat .mes[mesid="${number}"]`);
 const popup = () => page.locator('dialog.popup[open]').last();
 
 async function type(text) {
-    await page.locator('#send_textarea').fill(text);
+    const box = page.locator('#send_textarea');
     const send = page.locator('#send_but');
-    // Without a model there is no button.
-    if (await send.isVisible()) await send.click();
-    else await page.locator('#send_textarea').press('Enter');
+    await calm();
+    await box.fill(text);
+    // For a moment after an answer the page takes no notice of a click: so it is clicked until the text is taken.
+    for (let tries = 0; tries < 5; tries++) {
+        // Without a model there is no button.
+        if (await send.isVisible()) await send.click();
+        else await box.press('Enter');
+        const taken = page.waitForFunction((text) => document.querySelector('#send_textarea').value !== text, text, { timeout: 10000 });
+        if (await taken.then(() => true, () => false)) return;
+    }
+    throw new Error(`not taken: ${text}`);
 }
 
 async function command(text) {
