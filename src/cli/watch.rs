@@ -4,7 +4,7 @@ use super::args;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{label, new_snapshot};
-use super::words::{count, shell};
+use super::words::{clean, count, shell};
 use crate::ops::snapshot::{Report, Taken};
 use crate::ops::watch::install::{self, Starter, Step};
 use crate::ops::watch::{self, Event, Options};
@@ -44,11 +44,11 @@ fn tell(event: &Event<'_>, out: &mut Out) {
             object["polling_seconds"] =
                 json!(polling.as_ref().map(|(interval, _)| interval.as_secs_f64()));
             let how = polling.as_ref().map(|(interval, why)| {
-                format!(", looking every {} s ({why})", interval.as_secs_f64())
+                format!(", looking every {} s ({})", interval.as_secs_f64(), clean(why))
             });
             out.say(line(&format!(
                 "watching {}{}; Ctrl-C stops it",
-                root.display(),
+                clean(&root.display().to_string()),
                 how.unwrap_or_default()
             )));
         }
@@ -66,7 +66,7 @@ fn tell(event: &Event<'_>, out: &mut Out) {
         Event::Gone(why) => {
             name("gone");
             object["message"] = json!(why);
-            out.warn(&line(&format!("{why}; waiting for it to come back")));
+            out.warn(&line(&format!("{}; waiting for it to come back", clean(why))));
         }
         Event::Back => {
             name("back");
@@ -75,7 +75,7 @@ fn tell(event: &Event<'_>, out: &mut Out) {
         Event::Failed(error) => {
             name("failed");
             object["message"] = json!(error.to_string());
-            out.warn(&line(&format!("{error}; will be tried again")));
+            out.warn(&line(&format!("{}; will be tried again", clean(&error.to_string()))));
         }
         Event::Tidied(report) => {
             name("tidied");
@@ -102,7 +102,11 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
                 out.object(
                     &json!({ "type": "failed", "timeline": outcome.timeline, "message": why }),
                 );
-                out.warn(&line(&format!("not taken: {}: {why}", label(&outcome.timeline))));
+                out.warn(&line(&format!(
+                    "not taken: {}: {}",
+                    label(&outcome.timeline),
+                    clean(why)
+                )));
             }
             _ => {}
         }

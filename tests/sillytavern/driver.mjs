@@ -213,15 +213,20 @@ const verbs = {
         return chatId();
     },
     async go({ name }) {
-        await openDrawer('#rightNavDrawerIcon', '#right-nav-panel');
-        await listCharacters();
         const exactly = page.locator('.ch_name').getByText(name, { exact: true });
-        await page.locator('#rm_print_characters_block .entity_block').filter({ has: exactly }).first().click();
-        await page.waitForFunction((name) => {
+        const isOpen = (timeout) => page.waitForFunction((name) => {
             const { characters, characterId, groups, groupId, chat } = SillyTavern.getContext();
             const open = groupId ? groups.find((one) => one.id === groupId)?.name : characters[characterId]?.name;
             return open === name && chat.length;
-        }, name);
+        }, name, { timeout });
+        // The list is drawn anew now and then, and a click on the old one is lost.
+        for (let tries = 0; tries < 5; tries++) {
+            await openDrawer('#rightNavDrawerIcon', '#right-nav-panel');
+            await listCharacters();
+            await page.locator('#rm_print_characters_block .entity_block').filter({ has: exactly }).first().click();
+            if (await isOpen(15000).then(() => true, () => false)) break;
+        }
+        await isOpen(1000);
         await saved();
         await closeDrawer('#rightNavDrawerIcon', '#right-nav-panel');
     },

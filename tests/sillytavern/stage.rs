@@ -180,3 +180,15 @@ impl Drop for Stage {
         eprintln!("What it complained about: {complaints:?}");
     }
 }
+
+/// Play a scenario; if it fails, again from the beginning, at most twice. The browser and SillyTavern's page are real, and on a busy machine one click in some thousands is lost. What stvc does wrong, it does wrong each time.
+pub fn again(scenario: impl Fn()) {
+    for left in (0..3).rev() {
+        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&scenario));
+        match played {
+            Ok(()) => return,
+            Err(panic) if left == 0 => std::panic::resume_unwind(panic),
+            Err(_) => eprintln!("this scenario failed, and is played again"),
+        }
+    }
+}
