@@ -40,9 +40,39 @@ impl Due {
     }
 }
 
+/// When to look next: at `latest`, or when something is due. While the library is gone nothing is: what was due stays due, and would never let it rest.
+pub(super) fn next_look(latest: Instant, sooner: [Option<Instant>; 2], is_here: bool) -> Instant {
+    let sooner = sooner.into_iter().flatten().filter(|_| is_here);
+    sooner.chain([latest]).min().unwrap_or(latest)
+}
+
+/// When one that waits since then has waited long enough, but not before a store that could not be written is tried again.
+pub(super) fn patience_ends(
+    since: Instant,
+    patience: Duration,
+    not_before: Option<Instant>,
+) -> Instant {
+    let end = since + patience;
+    not_before.map_or(end, |not_before| end.max(not_before))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_done_now_is_not_tried_without_rest() {
+        let now = Instant::now();
+        let (past, later) = (now, now + Duration::from_secs(9));
+        assert_eq!(next_look(later, [Some(past), None], true), past);
+        assert_eq!(next_look(later, [None, Some(past)], true), past);
+        assert_eq!(next_look(later, [None, None], true), later);
+        assert_eq!(next_look(later, [Some(past), Some(past)], false), later);
+        let patience = Duration::from_secs(2);
+        assert_eq!(patience_ends(now, patience, None), now + patience);
+        assert_eq!(patience_ends(now, patience, Some(later)), later);
+        assert_eq!(patience_ends(later, patience, Some(now)), later + patience);
+    }
 
     #[test]
     fn a_snapshot_waits_for_quiet_and_not_for_ever() {

@@ -165,10 +165,8 @@ impl Watch<'_> {
         let mut due = Due::at_once(self.options.settle);
         let mut looked = Instant::now();
         loop {
-            let next = looked + self.interval();
             let sooner = [due.when(), self.out_of_patience()];
-            let sooner = sooner.into_iter().flatten().filter(|_| self.guard.is_some());
-            let next = sooner.min().map_or(next, |sooner| sooner.min(next));
+            let next = due::next_look(looked + self.interval(), sooner, self.guard.is_some());
             match listener.wait(next) {
                 Heard::Stop => break,
                 Heard::Change => due.note(Instant::now()),
@@ -239,8 +237,8 @@ impl Watch<'_> {
 
     /// When the first of those that wait has waited long enough.
     fn out_of_patience(&self) -> Option<Instant> {
-        let when = self.waiting.values().min().map(|since| *since + self.options.patience);
-        when.map(|when| self.not_before.map_or(when, |not_before| when.max(not_before)))
+        let since = self.waiting.values().min()?;
+        Some(due::patience_ends(*since, self.options.patience, self.not_before))
     }
 
     /// Why nothing can be taken now. A library on a drive that went away must not look like one without chats.
