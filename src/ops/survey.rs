@@ -34,7 +34,7 @@ pub(super) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
         return Ok((Some(head), false));
     }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
-    let mut known = store.last_known(&branch).iter().map_while(|id| *id);
+    let mut known = store.last_known(&branch)?.iter().map_while(|id| *id);
     let readable = known.find_map(|id| resolve::read(store, SnapshotId(id)).ok());
     let found = readable.is_some();
     Ok((readable, found))
