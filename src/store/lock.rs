@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Result, Store, pack};
+use super::{Error, LoggedOperation, Result, Store, pack};
 use crate::durable;
 
 /// The store's lock, held until dropped.
 pub struct Lock {
     holder: PathBuf,
     command: Vec<String>,
+    finished: Vec<LoggedOperation>,
     file: File,
 }
 
@@ -61,14 +62,14 @@ impl Store {
         if was_killed {
             self.clear_temporary_files()?;
         }
-        self.finish_refs(was_killed)?;
+        let finished = self.finish_refs(was_killed, command, now)?;
         self.write_format()?;
         let holder =
             Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
         // Not synced: what was interrupted is known by the log.
         fs::write(&holder_path, words).map_err(Error::io(&holder_path))?;
-        Ok(Lock { holder: holder_path, command: command.to_owned(), file })
+        Ok(Lock { holder: holder_path, command: command.to_owned(), finished, file })
     }
 
     fn holder_path(&self) -> PathBuf {
@@ -104,6 +105,11 @@ impl Store {
 }
 
 impl Lock {
+    /// Operations without files that were interrupted, and were finished when the lock was taken.
+    pub fn finished(&self) -> &[LoggedOperation] {
+        &self.finished
+    }
+
     /// The command line of the holder.
     pub fn command(&self) -> &[String] {
         &self.command

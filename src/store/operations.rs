@@ -274,7 +274,13 @@ impl Store {
     /// are finished then. A ref that is neither where it was nor where it goes was moved by somebody else, and stays.
     ///
     /// An operation of the first version has no note that it is finished; `was_killed` tells whether the last holder of the lock was.
-    pub(super) fn finish_refs(&self, was_killed: bool) -> Result<()> {
+    pub(super) fn finish_refs(
+        &self,
+        was_killed: bool,
+        by: &[String],
+        now: &str,
+    ) -> Result<Vec<LoggedOperation>> {
+        let mut finished = Vec::new();
         let mut operations = self.unfinished()?;
         if was_killed {
             let last = self.end_of_log()?.last.filter(|last| !last.is_checked && !last.summary);
@@ -295,10 +301,31 @@ impl Store {
             self.move_refs(&open)?;
             self.show_a_branch(&operation.refs);
             if operation.files.is_empty() {
-                self.log_finished(operation.number, Sync::Whenever)?;
+                self.log_finishing(&operation, by, now)?;
+                finished.push(operation);
             }
         }
-        Ok(())
+        Ok(finished)
+    }
+
+    /// Note that an operation was interrupted, and who brought it to its end.
+    fn log_finishing(&self, operation: &LoggedOperation, by: &[String], now: &str) -> Result<()> {
+        let end = self.end_of_log()?;
+        let number = end.last.map_or(operation.number, |last| last.number) + 1;
+        let mut unfinished = end.unfinished;
+        unfinished.retain(|pending| *pending != operation.number);
+        self.log_operation(&LoggedOperation {
+            number,
+            time: now.to_owned(),
+            command: by.to_owned(),
+            refs: Vec::new(),
+            undoes: None,
+            finishes: Some(operation.number),
+            library: None,
+            unfinished,
+            ..operation.clone()
+        })?;
+        self.log_finished(number, Sync::Whenever)
     }
 
     /// Which operations are older than `before`, and what goes with them. Nothing is changed yet.

@@ -279,7 +279,7 @@ fn a_torn_last_line_of_the_operation_log_costs_that_line_only() {
         two.sandbox.stvc(&["tag", "--delete", "keep"]).exits(0);
         let text = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
         let numbers: Vec<_> = text.lines().filter_map(number).collect();
-        assert_eq!(numbers, [1, 2, 3, 4], "{text}");
+        assert_eq!(numbers, [1, 2, 3, 4, 5], "{text}");
     }
     two.goes_on();
 }

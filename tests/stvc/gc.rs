@@ -993,11 +993,15 @@ fn a_gc_killed_while_operations_expire_leaves_a_sound_store() {
     sandbox.stvc(&["tag", "here", "Mira/a"]).exits(0);
     let kept = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/stvc/kept"]);
     assert_eq!(kept.lines().count(), 1);
-    sandbox.git(&["update-ref", "-d", kept.trim()]);
-    fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
-    sound(&sandbox);
+    let id = kept.trim().rsplit('/').next().unwrap().to_owned();
     sandbox.wait(60);
+    gc(&sandbox, &["--keep-undo", "0s"]);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/stvc/kept"]), "");
+    // The log is shortened first, and the ref is still there.
+    sandbox.git(&["update-ref", kept.trim(), &id]);
+    sound(&sandbox);
     gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"]);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/stvc/kept"]), "");
     sound(&sandbox);
     stored.must_come_back(&sandbox);
 }

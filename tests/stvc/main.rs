@@ -29,6 +29,7 @@ mod git_agrees;
 mod graph;
 mod hostile;
 mod import;
+mod interrupted;
 mod json;
 mod layers;
 mod lineage;

@@ -33,10 +33,9 @@ fn end(child: Child) -> Answer {
 /// The operation log's numbers, which count up whoever wrote.
 fn numbers(sandbox: &Sandbox) -> Vec<u64> {
     let log = fs::read_to_string(sandbox.store().join("stvc/operations.jsonl")).unwrap();
-    let number = |line: &str| {
-        serde_json::from_str::<serde_json::Value>(line).unwrap()["number"].as_u64().unwrap()
-    };
-    log.lines().map(number).collect()
+    let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    // Lines between them say that an operation is finished.
+    log.lines().filter_map(|line| parse(line)["number"].as_u64()).collect()
 }
 
 /// Each process stores a timeline of its own; the first of them makes the store.

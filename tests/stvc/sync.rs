@@ -29,7 +29,7 @@ fn book(entries: &[(&str, &str, &str)]) -> String {
 }
 
 /// Two devices that have the same, and the folder that they share.
-fn pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
+pub fn pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
     let one = Sandbox::empty();
     with(&one);
     let folder = one.folder().join("shared");
@@ -41,7 +41,7 @@ fn pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
 }
 
 /// The chats, and the lorebooks that they use: others are in no snapshot.
-fn ours(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
+pub fn ours(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
     let mut files = sandbox.files();
     let bound = |bytes: &[u8]| {
         let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -63,13 +63,13 @@ fn outcome(answer: &[Value], timeline: &str) -> String {
     line.map_or("none".into(), |line| line["outcome"].as_str().unwrap().to_owned())
 }
 
-fn sync(sandbox: &mut Sandbox, folder: &Path) -> Vec<Value> {
+pub fn sync(sandbox: &mut Sandbox, folder: &Path) -> Vec<Value> {
     sandbox.wait(60);
     sandbox.json(&["sync", text(folder)]).exits(0).lines()
 }
 
 /// Both sides sync until neither has news, and then have the same.
-fn settle(one: &mut Sandbox, two: &mut Sandbox, folder: &Path) {
+pub fn settle(one: &mut Sandbox, two: &mut Sandbox, folder: &Path) {
     for _ in 0..6 {
         sync(one, folder);
         sync(two, folder);

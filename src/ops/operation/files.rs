@@ -151,6 +151,12 @@ impl<'a> Operation<'a> {
         let mut planned = Planned::default();
         for file in plan {
             planned.actions.push(file.action());
+            if let Some(change) = &file.known {
+                // Also one that is there: the log says all that was taken back.
+                let bytes = file.new;
+                self.steps.push(Step { bytes, ..Step::of(self.store, change)? });
+                continue;
+            }
             if file.is_there() {
                 continue;
             }
@@ -161,7 +167,6 @@ impl<'a> Operation<'a> {
             };
             let path = file.path.to_string();
             let before = match &file.now {
-                _ if file.known.is_some() => None,
                 None => None,
                 Some(now) => {
                     match had.iter().find(|(_, manifest)| holds(manifest, &file.path, now)) {
@@ -174,7 +179,6 @@ impl<'a> Operation<'a> {
                 }
             };
             let after = match (&file.new, file.stored_in) {
-                _ if file.known.is_some() => None,
                 (None, _) => None,
                 (Some(_), Some(snapshot)) => Some(Kept::Snapshot(snapshot.to_string())),
                 (Some(new), None) => Some(keep(format!("{path} after"), new)?),
@@ -183,7 +187,7 @@ impl<'a> Operation<'a> {
                 before: file.now.as_deref().map(Fingerprint::of),
                 after: file.new.as_deref().map(Fingerprint::of),
                 bytes: file.new.filter(|_| file.in_memory),
-                change: file.known.unwrap_or(FileChange { path, before, after }),
+                change: FileChange { path, before, after },
                 path: file.path,
             });
         }

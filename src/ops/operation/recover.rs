@@ -46,7 +46,7 @@ impl Held {
         store: &Store,
     ) -> Result<Option<LoggedOperation>> {
         let same = |operation: &&LoggedOperation| operation.command == workspace.command;
-        if let Some(now) = self.finished.iter().find(same) {
+        if let Some(now) = self.finished.iter().chain(self.lock.finished()).find(same) {
             return Ok(Some(now.clone()));
         }
         let operations = store.operations()?.0;

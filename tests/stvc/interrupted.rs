@@ -1,0 +1,205 @@
+//! A command that was interrupted between the log and its files: whoever comes next finishes it, or finds that somebody saved the file
+//! meanwhile and leaves it; never does a file that was not written look like something new. (The sweep does this at every call; here are the
+//! states by hand, with what is said.)
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::backup::text;
+use crate::common::{Answer, Sandbox};
+use crate::crash::{sound, unfinished};
+use crate::damage::{chat, message};
+use crate::sync::{ours, pair, settle, sync};
+
+const A: &str = "chats/Mira/a.jsonl";
+
+fn codes(answer: &Answer) -> Vec<String> {
+    let code = |finding: &Value| finding["code"].as_str().unwrap().to_owned();
+    answer.of_type("finding").iter().map(code).collect()
+}
+
+/// A sync on the second device that was cut off before the file was written.
+fn unfinished_sync() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<u8>, Vec<u8>) {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let old = two.read(A);
+    one.append(A, &message("one", 4));
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    let new = two.read(A);
+    assert_ne!(old, new);
+    two.write(A, &old);
+    unfinished(&two);
+    (one, two, folder, old, new)
+}
+
+#[test]
+fn a_file_that_sync_did_not_write_is_written_by_whoever_comes_next() {
+    for next in
+        [&["snapshot"][..], &["tag", "here", "Mira/a"], &["gc"], &["forget", "--keep-last", "9"]]
+    {
+        let (mut one, mut two, folder, _, new) = unfinished_sync();
+        let answer = two.json(next).exits(0);
+        assert_eq!(codes(&answer), ["operation-finished"], "{next:?}");
+        assert_eq!(two.read(A), new, "{next:?}");
+        settle(&mut one, &mut two, &folder);
+        assert_eq!(one.read(A), new);
+        assert_eq!(ours(&one).len(), 1);
+    }
+}
+
+#[test]
+fn a_file_that_was_saved_before_sync_could_write_it_goes_on_from_what_it_comes_from() {
+    let (mut one, mut two, folder, old, new) = unfinished_sync();
+    let saved = [&old, format!("\n{}", message("two", 4)).as_bytes()].concat();
+    two.write(A, &saved);
+    let answer = two.json(&["snapshot"]).exits(0);
+    assert_eq!(codes(&answer), ["operation-finished", "saved-meanwhile"]);
+    assert_eq!(two.read(A), saved);
+    sound(&two);
+    settle(&mut one, &mut two, &folder);
+    let states: Vec<_> = ours(&one).into_values().collect();
+    assert!(states.contains(&new) && states.contains(&saved), "{} states", states.len());
+}
+
+#[test]
+fn a_lorebook_that_was_saved_before_sync_could_write_it_is_merged() {
+    let book = |pier: &str, gull: &str| {
+        format!(
+            r#"{{"entries":{{"0":{{"uid":0,"comment":"Pier","content":"{pier}"}},"1":{{"uid":1,"comment":"Gull","content":"{gull}"}}}}}}"#
+        )
+    };
+    let path = "worlds/Harbour.json";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(path, book("old", "old"));
+        one.write(A, chat("a", 3, Some("Harbour")));
+    });
+    one.append(A, &message("one", 4));
+    one.write(path, book("new", "old"));
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    // The chat was written, the lorebook was not, and SillyTavern saved it.
+    two.write(path, book("old", "saved"));
+    unfinished(&two);
+    two.wait(60);
+    two.json(&["snapshot"]).exits(0);
+    settle(&mut one, &mut two, &folder);
+    assert_eq!(String::from_utf8(one.read(path)).unwrap(), book("new", "saved"));
+    assert_eq!(ours(&one).len(), 2, "{:?}", ours(&one).keys());
+}
+
+#[test]
+fn an_undo_that_was_interrupted_is_done_once() {
+    for (between, said) in [(None, 1), (Some("gc"), 0)] {
+        let mut sandbox = Sandbox::empty();
+        let mut states = Vec::new();
+        for n in 0..3 {
+            sandbox.write(A, chat("a", 3 + n, None));
+            sandbox.stvc(&["snapshot"]).exits(0);
+            states.push(sandbox.read(A));
+            sandbox.wait(60);
+        }
+        let id = sandbox.snapshot_ids()[2].clone();
+        sandbox.stvc(&["restore", &id, "--overwrite"]).exits(0);
+        sandbox.stvc(&["--json", "undo"]).exits(0);
+        assert_eq!(sandbox.read(A), states[2]);
+        sandbox.write(A, &states[0]);
+        unfinished(&sandbox);
+        if let Some(between) = between {
+            sandbox.stvc(&[between]).exits(0);
+            assert_eq!(sandbox.read(A), states[2]);
+        }
+        let again = sandbox.json(&["undo"]).exits(0);
+        let finished = codes(&again).iter().filter(|code| *code == "operation-finished").count();
+        assert_eq!(finished, said);
+        assert_eq!(again.of_type("operation")[0]["number"], 4, "{}", again.stdout);
+        assert_eq!(sandbox.read(A), states[2]);
+        assert_eq!(sandbox.snapshot_ids().len(), 3, "an older one was taken back, too");
+        // And then the next one is the snapshot before.
+        sandbox.stvc(&["--json", "undo"]).exits(0);
+        assert_eq!(sandbox.snapshot_ids().len(), 2);
+        sound(&sandbox);
+    }
+}
+
+#[test]
+fn a_chat_of_its_own_whose_restore_was_interrupted_is_there_when_it_is_asked_for_again() {
+    for between in [false, true] {
+        let sandbox = Sandbox::empty();
+        sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
+        sandbox.write(A, chat("a", 3, Some("Harbour")));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        let command = ["--json", "restore", "Mira/a", "--as", "b"];
+        sandbox.stvc(&command).exits(0);
+        let whole = sandbox.files();
+        fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+        unfinished(&sandbox);
+        if between {
+            sandbox.stvc(&["snapshot"]).exits(0);
+        }
+        let again = sandbox.stvc(&command).exits(0);
+        assert_eq!(again.of_type("file").len(), 2, "{}", again.stdout);
+        assert_eq!(sandbox.files(), whole);
+        // Asked for once more, the name is taken.
+        sandbox.stvc(&command).exits(4);
+        sound(&sandbox);
+    }
+}
+
+#[test]
+fn a_tag_whose_deletion_was_interrupted_is_gone_when_it_is_deleted_again() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    sandbox.stvc(&["snapshot", "--tag", "here"]).exits(0);
+    let tag = sandbox.store().join("refs/tags/here");
+    let target = fs::read(&tag).unwrap();
+    sandbox.stvc(&["tag", "--delete", "here"]).exits(0);
+    fs::create_dir_all(tag.parent().unwrap()).unwrap();
+    fs::write(&tag, target).unwrap();
+    unfinished(&sandbox);
+    sandbox.stvc(&["tag", "--delete", "here"]).exits(0);
+    assert!(!tag.exists());
+    sandbox.stvc(&["tag", "--delete", "here"]).exits(1);
+    sound(&sandbox);
+}
+
+/// The second file does not fit on the disk: the first is as it was, and so is every branch.
+#[test]
+#[cfg(unix)]
+fn an_operation_one_of_whose_files_cannot_be_written_is_taken_back() {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write("chats/Mira/b.jsonl", chat("b", 3, None));
+    });
+    let heads = two.git(&["for-each-ref", "refs/heads"]);
+    let before = two.files();
+    one.append(A, &message("one", 4));
+    // In the store it takes next to nothing.
+    let long = serde_json::json!({ "name": "Mira", "mes": "a".repeat(200_000) }).to_string();
+    one.append("chats/Mira/b.jsonl", &long);
+    sync(&mut one, &folder);
+    let answer = crate::full_disk::limited(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
+    let error = &answer.of_type("error")[0];
+    assert!(error["message"].as_str().unwrap().contains("b.jsonl"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("nothing was changed"), "{error}");
+    assert_eq!(two.files(), before);
+    assert_eq!(two.git(&["for-each-ref", "refs/heads"]), heads);
+    sound(&two);
+    settle(&mut one, &mut two, &folder);
+    assert_eq!(ours(&two).len(), 2);
+}
+
+/// One failed write of a book must not leave the operation half done for ever: what is lost from the store cannot be finished.
+#[test]
+fn what_cannot_be_finished_because_the_store_lost_it_blocks_nothing() {
+    let (_one, two, _folder, old, _) = unfinished_sync();
+    // The pack that came last holds the snapshot that was to be written.
+    let packs = crate::damage::files_of(&two.store().join("objects/pack"), "pack");
+    let newest = packs.iter().max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+    let index = newest.unwrap().with_extension("idx");
+    fs::remove_file(newest.unwrap()).unwrap();
+    fs::remove_file(index).unwrap();
+    let answer = two.json(&["snapshot"]);
+    assert!(answer.code == 0 || answer.code == 1, "{}", answer.stdout);
+    assert_eq!(two.read(A), old);
+}
