@@ -679,6 +679,10 @@ pub struct Import {
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -21,7 +21,7 @@ pub fn run(
     if let Some(source) = &args.source {
         match Place::parse(&source.to_string_lossy())? {
             Place::Folder(folder) if !backup::is_repository(&folder) => {}
-            place => return take_in::run(&place, args.dry_run, secret, workspace, out),
+            place => return take_in::run(&place, args, secret, workspace, out),
         }
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };

@@ -3,23 +3,29 @@
 use serde_json::json;
 
 use super::args;
-use super::json::{TagLine, TakenInLine};
+use super::json::{FileLine, TagLine, TakenInLine};
 use super::output::{LOOK, Out, paint};
 use super::passphrase;
-use super::words::{clean, count, name, size};
+use super::words::{clean, closed, count, name, size};
 use crate::ops::backup::Place;
 use crate::ops::backup::take_in::{Entry, Options, Outcome, Report, take_in};
 use crate::ops::{self, Workspace};
 
 pub fn run(
     source: &Place,
-    dry_run: bool,
+    args: &args::Import,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> ops::Result<u8> {
-    let passphrase = passphrase::of_place(secret, source)?;
-    let options = Options { source: source.clone(), passphrase, asks: out.may_ask(), dry_run };
+    let dry_run = args.dry_run;
+    let options = Options {
+        source: source.clone(),
+        passphrase: passphrase::of_place(secret, source)?,
+        asks: out.may_ask(),
+        closed: closed(args.chat_closed),
+        dry_run,
+    };
     let report = take_in(workspace, &options, &mut out.progress())?;
     for entry in &report.entries {
         out.object(&TakenInLine::from(entry));
@@ -28,6 +34,9 @@ pub fn run(
         }
     }
     tags(&report, out);
+    for file in &report.files {
+        out.object(&FileLine::from(file));
+    }
     let of = |wanted: fn(&Outcome) -> bool| {
         report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     };
@@ -51,7 +60,7 @@ pub fn run(
         ));
         if beside > 0 {
             out.say(
-                "What moved on here and in the backup stands side by side; no file was touched.",
+                "What moved on here and in the backup stands side by side; its files were not touched.",
             );
         }
         if !dry_run {

@@ -101,7 +101,7 @@ pub(super) fn tags_of(store: &Store, snapshot: SnapshotId) -> Result<Vec<String>
     Ok(tags.filter(|(_, id)| *id == snapshot.0).filter_map(|(name, _)| name.tag_name()).collect())
 }
 
-fn tag_ref(name: &str) -> Result<RefName> {
+pub(super) fn tag_ref(name: &str) -> Result<RefName> {
     let bad = |why| Error::BadTag { name: name.to_owned(), why };
     if name.trim().is_empty() {
         return Err(bad("it is empty"));

@@ -157,8 +157,13 @@ fn refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
     let source = outside.path().join("b.stvc");
     fs::write(&source, bytes).unwrap();
     let before = tree(sandbox.folder());
-    let options =
-        Options { source: Place::File(source), passphrase: None, asks: false, dry_run: false };
+    let options = Options {
+        source: Place::File(source),
+        passphrase: None,
+        asks: false,
+        closed: Default::default(),
+        dry_run: false,
+    };
     let error = match take_in(&sandbox.workspace(), &options, &mut Silent) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it was taken in; {words} was expected"),
@@ -478,6 +483,9 @@ fn two_stores_that_moved_apart_stand_side_by_side() {
     assert_eq!(dry.of_type("taken_in"), answer.of_type("taken_in"));
     assert_eq!(answer.of_type("taken_in")[0]["outcome"], "forward");
     assert_eq!(other.snapshot_ids(), one.snapshot_ids());
+    // Its file follows: left as it was, it would be taken for something newer.
+    assert_eq!(other.read(A), one.read(A));
+    assert_eq!(other.json(&["snapshot"]).exits(0).of_type("snapshot")[0]["unchanged"], true);
     let again = other.json(&["import", text(&backup)]).exits(0);
     assert_eq!(again.of_type("taken_in")[0]["outcome"], "known");
     // Each goes on by itself.
@@ -513,6 +521,34 @@ fn two_stores_that_moved_apart_stand_side_by_side() {
     other.stvc(&["show", name]).exits(1);
     assert_eq!(other.snapshot_ids(), ids);
     sound(&other);
+}
+
+/// What is on the disk is older than the backup, or nobody can tell: it stays, and so does its timeline.
+#[test]
+fn a_file_that_does_not_go_on_from_the_backup_is_not_taken_for_newer() {
+    let one = small();
+    let old = one.read(A);
+    one.append(A, &message("one", 3));
+    one.stvc(&["snapshot"]).exits(0);
+    let backup = back_up(&one);
+    let newest = one.read(A);
+    let other = |chat: &[u8]| {
+        let other = Sandbox::empty();
+        other.write(A, chat);
+        let answer = other.json(&["import", text(&backup)]).exits(0);
+        assert_eq!(other.read(A), chat);
+        other.stvc(&["snapshot"]).exits(0);
+        let outcome = answer.of_type("taken_in")[0]["outcome"].as_str().unwrap().to_owned();
+        let heads = other.json(&["timelines"]).exits(0).of_type("timeline").len();
+        (outcome, heads)
+    };
+    assert_eq!(other(&old), ("beside".into(), 2));
+    assert_eq!(other(&newest), ("new".into(), 1));
+    let goes_on = [&newest, format!("\n{}", message("one", 4)).as_bytes()].concat();
+    assert_eq!(other(&goes_on), ("new".into(), 1));
+    // A chat with words that no snapshot has.
+    let changed = [&old, format!("\n{}", message("other", 3)).as_bytes()].concat();
+    assert_eq!(other(&changed), ("beside".into(), 2));
 }
 
 #[test]

@@ -1,20 +1,26 @@
-//! `import SRC`: a backup's timelines into the store. Nothing is overwritten: what moved on both sides stands side by side.
+//! `import SRC`: a backup's timelines into the store. Nothing is overwritten: what moved on both sides stands side by side. Of a timeline that
+//! only goes on in the backup, the files follow: were they left as they are, the next snapshot would take them for something newer.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Place;
 use super::incoming::{Incoming, Source, receive};
 use crate::archive::backup::{Header, Passphrase};
+use crate::archive::lineage::Chain;
 use crate::archive::{
     BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
+    read_manifest,
 };
 use crate::durable;
+use crate::ops::files::{self, Closed, FileAction, FilePlan};
+use crate::ops::lineage::without_blank_end;
 use crate::ops::operation::{Follows, Operation};
 use crate::ops::owners::Owners;
-use crate::ops::{Result, Workspace};
+use crate::ops::{Result, Workspace, resolve, survey};
 use crate::progress::Monitor;
-use crate::st::{Library, TimelineName};
+use crate::st::{self, Chat, Disk, Library, LibraryPath, TimelineName};
 use crate::store::{self, ObjectId, RefName, Store};
 
 /// What to take in.
@@ -26,6 +32,8 @@ pub struct Options {
     pub passphrase: Option<Passphrase>,
     /// Whether git may ask on the terminal.
     pub asks: bool,
+    /// Whether SillyTavern has the chats closed.
+    pub closed: Closed,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -77,6 +85,8 @@ pub struct Report {
     pub tags: Vec<TagEntry>,
     /// Whether the store was made now.
     pub created_store: bool,
+    /// Files of timelines that go on, and that followed.
+    pub files: Vec<FileAction>,
     /// How many objects were written.
     pub objects: usize,
     /// What they take.
@@ -120,10 +130,15 @@ pub fn take_in(
     };
     let library = workspace.library().ok();
     let (entries, tags) = plan(&incoming, store.as_ref(), library.as_ref())?;
+    let files = match &library {
+        Some(library) => following_files(&incoming, store.as_ref(), library, &entries)?,
+        None => Vec::new(),
+    };
     let mut report = Report {
         header: incoming.header.clone(),
         entries,
         tags,
+        files: Vec::new(),
         created_store,
         objects: 0,
         bytes: 0,
@@ -155,6 +170,22 @@ pub fn take_in(
             if let Some(name) = RefName::tag(&tag.here) {
                 operation.move_ref(name, tag.snapshot)?;
             }
+        }
+        match &library {
+            Some(library) if !files.is_empty() => {
+                let mut had = Vec::new();
+                for (_, id) in store.refs("refs/heads/")?.refs {
+                    let head = resolve::read(&store, SnapshotId(id))?;
+                    had.push((head.id, read_manifest(&store.reader(), head.tree)?));
+                }
+                let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
+                let why =
+                    format!("Files as they were before a backup of {}", incoming.header.day());
+                let root = library.root();
+                let planned = operation.write_files(root, files, &had, options.closed, &why)?;
+                report.files = planned.actions;
+            }
+            _ => {}
         }
         let (objects, bytes) = operation.finish(held)?;
         report.objects += objects;
@@ -220,8 +251,13 @@ fn plan(
             (_, Some(current)) if current == head.id.0 => Outcome::Known,
             // Written anew here: snapshots were forgotten, or put into its past.
             (_, Some(_)) if is_former(head.id) => Outcome::Known,
-            (_, None) => Outcome::New,
-            (_, Some(current)) if past.contains(&SnapshotId(current)) => Outcome::Forward,
+            (_, None) if on_disk(&head, incoming, store, library)? == OnDisk::Free => Outcome::New,
+            (_, Some(current))
+                if past.contains(&SnapshotId(current))
+                    && on_disk(&head, incoming, store, library)? != OnDisk::Other =>
+            {
+                Outcome::Forward
+            }
             _ => Outcome::Beside(free_name(
                 &timeline,
                 "from backup",
@@ -238,6 +274,88 @@ fn plan(
     }
     entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok((entries, plan_tags(&theirs, &ours)))
+}
+
+/// What is on the disk for a timeline that would come. A branch may not go where its file would then look like something newer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDisk {
+    /// Nothing, or a chat that goes on from what comes.
+    Free,
+    /// What the timeline's newest snapshot here has: it can follow.
+    Stored,
+    /// Something else.
+    Other,
+}
+
+fn on_disk(
+    head: &Snapshot,
+    incoming: &Incoming,
+    store: Option<&Store>,
+    library: Option<&Library>,
+) -> Result<OnDisk> {
+    let name = &head.timeline;
+    let Some(library) = library.filter(|library| name.file().under(library.root()).exists()) else {
+        return Ok(OnDisk::Free);
+    };
+    let groups = library.scan()?.groups;
+    let captured = st::capture(library, &groups, name, &Disk)?;
+    let here = Chat::split(&captured.chat.bytes, name.is_group());
+    // Without a header a chat's metadata stands in the group's file, which does not follow.
+    if let (Some(store), Some(_)) = (store, here.header)
+        && survey::look(Some(store), library, &groups, name, &mut None)?.unchanged
+    {
+        return Ok(OnDisk::Stored);
+    }
+    let reader = incoming.store.reader();
+    let contents = Tree::open(&reader, head.tree)?.materialise(&reader)?;
+    let comes = Chain::of(without_blank_end(&contents.chat().messages));
+    let here = Chain::of(without_blank_end(&here.messages));
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
+    let same_book = book.map(|file| &*file.bytes) == contents.bytes(Role::Lorebook);
+    let goes_on = comes.shared_with(&here) == comes.len();
+    // With as many messages, only the lorebook can tell which is newer, and it does not.
+    let is_newer = here.len() > comes.len() || same_book;
+    Ok(if goes_on && is_newer { OnDisk::Free } else { OnDisk::Other })
+}
+
+/// The files of timelines that go on. Of a lorebook that several have, the newest state is written.
+fn following_files(
+    incoming: &Incoming,
+    store: Option<&Store>,
+    library: &Library,
+    entries: &[Entry],
+) -> Result<Vec<FilePlan<'static>>> {
+    let reader = incoming.store.reader();
+    let mut forward = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.outcome == Outcome::Forward) {
+        if on_disk(&entry.head, incoming, store, Some(library))? == OnDisk::Stored {
+            forward.push(entry);
+        }
+    }
+    forward.sort_by_key(|entry| std::cmp::Reverse(entry.head.time.seconds));
+    let mut books: BTreeMap<LibraryPath, FilePlan<'_>> = BTreeMap::new();
+    let mut chats = Vec::new();
+    for entry in forward {
+        for file in Tree::open(&reader, entry.head.tree)?.materialise(&reader)?.files {
+            let plan = |now| {
+                let new = Some(Cow::Owned(file.bytes.clone()));
+                FilePlan {
+                    stored_in: Some(entry.head.id),
+                    ..FilePlan::new(file.path.clone(), now, new)
+                }
+            };
+            match file.role {
+                Role::Chat => chats.push(plan(files::read(library.root(), &file.path)?)),
+                Role::Lorebook if !books.contains_key(&file.path) => {
+                    let now = files::read(library.root(), &file.path)?;
+                    books.insert(file.path.clone(), plan(now));
+                }
+                Role::Lorebook | Role::Group => {}
+            }
+        }
+    }
+    // The books first: a chat that is there names a book that is there.
+    Ok(books.into_values().chain(chats).collect())
 }
 
 /// Without branches that were left behind when their timeline was renamed: it goes on under its new name. A copy elsewhere keeps them.

@@ -166,7 +166,13 @@ pub fn snapshot(
     };
     let (store, held) = workspace.hold(store)?;
     let tag = match &options.tag {
-        Some(name) => Some(super::tag::free(&store, name)?),
+        Some(name) => Some(match super::tag::free(&store, name) {
+            // The same command was interrupted, and its tag is there by now.
+            Err(Error::TagExists { .. }) if held.done_before(workspace, &store)?.is_some() => {
+                super::tag::tag_ref(name)?
+            }
+            tag => tag?,
+        }),
         None => None,
     };
     let mut run = Run::new(workspace, &store, &library, &scan, options, report);
