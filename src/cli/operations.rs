@@ -13,10 +13,13 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> ops
         let operation = &entry.operation;
         out.object(&OperationLine::new(operation, entry.undone_by));
         let number = paint(LOOK.id, format!("{:>4}", operation.number));
-        let undone = match (entry.undone_by, operation.undoes) {
-            (Some(by), _) => paint(LOOK.warn, format!("  (undone by {by})")),
-            (None, Some(undoes)) => paint(LOOK.dim, format!("  (undid {undoes})")),
-            (None, None) => String::new(),
+        let undone = match (entry.undone_by, operation.undoes, operation.finishes) {
+            (Some(by), ..) => paint(LOOK.warn, format!("  (undone by {by})")),
+            (None, Some(undoes), _) => paint(LOOK.dim, format!("  (undid {undoes})")),
+            (None, None, Some(number)) => {
+                paint(LOOK.dim, format!("  (found {number} interrupted)"))
+            }
+            (None, None, None) => String::new(),
         };
         let time = paint(LOOK.dim, clean(&operation.time));
         out.line(format!(
@@ -74,5 +77,9 @@ pub fn effect(operation: &LoggedOperation) -> String {
     let deleted = operation.files.iter().filter(|file| file.after.is_none()).count() as u64;
     part(operation.files.len() as u64 - deleted, "wrote", "file");
     part(deleted, "removed", "file");
-    if parts.is_empty() { "nothing that is left".into() } else { parts.join(", ") }
+    match (parts.is_empty(), operation.finishes) {
+        (true, Some(number)) => format!("brought operation {number} to its end"),
+        (true, None) => "nothing that is left".into(),
+        (false, _) => parts.join(", "),
+    }
 }

@@ -53,6 +53,7 @@ fn tell(event: &Event<'_>, out: &mut Out) {
             )));
         }
         Event::Looked(report) => return looked(report, &line, out),
+        Event::Noticed(findings) => return out.findings(findings),
         Event::Waiting(timelines) => {
             name("waiting");
             object["timelines"] = json!(timelines);

@@ -131,7 +131,22 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     let overdue =
         store.as_ref().and_then(|store| backup::last::overdue(workspace, store, &history));
     findings.extend(overdue);
+    if let Some(store) = &store {
+        findings.extend(interrupted(store)?);
+    }
     Ok(Report { timelines: list, findings, has_store: store.is_some() })
+}
+
+/// What is on the disk may be older than the store while a command waits to be finished.
+fn interrupted(store: &Store) -> Result<Option<Finding>> {
+    let unfinished = store.unfinished()?;
+    let Some(operation) = unfinished.iter().find(|operation| !operation.files.is_empty()) else {
+        return Ok(None);
+    };
+    let what = "it was interrupted before all its files were written, or is at work just now";
+    let subject = format!("operation {}", operation.number);
+    let finding = Finding::new("operation-unfinished", Level::Info, subject, what);
+    Ok(Some(finding.remedy("the next command that writes finishes it, such as `stvc snapshot`")))
 }
 
 fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline {

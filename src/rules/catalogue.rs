@@ -467,6 +467,13 @@ const STORE: &[Rule] = &[
         remedy: "none is needed; `stvc undo` with the number takes it back",
     },
     Rule {
+        code: "operation-unfinished",
+        levels: &[Info],
+        from: "`status`, `timelines`",
+        meaning: "a command was interrupted before all its files were written, or is at work just now",
+        remedy: "the next command that writes finishes it, such as `stvc snapshot`",
+    },
+    Rule {
         code: "operation-taken-back",
         levels: &[Warning],
         from: "every command that writes",

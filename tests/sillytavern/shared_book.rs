@@ -18,7 +18,9 @@ fn doctor_parts_the_lorebook_that_a_branch_shares() {
         let shared = |finding: &&serde_json::Value| finding["code"] == "lorebook-shared";
         let findings = found.of_type("finding");
         assert_eq!(findings.iter().filter(shared).count(), 1, "{}", found.stdout);
-        stage.while_away("Mira Voss", |stage| stage.stvc(&["doctor", "--fix", "--yes"]).exits(0));
+        stage.while_away("Mira Voss", |stage| {
+            stage.stvc(&["doctor", "--fix", "--yes", "--chat-closed"]).exits(0)
+        });
         let found = stage.json(&["doctor"]).exits(0);
         assert_eq!(found.of_type("finding").iter().filter(shared).count(), 0, "{}", found.stdout);
 

@@ -20,6 +20,7 @@ use super::retention::Policy;
 use super::snapshot::{self, Report, Taken};
 use super::{Error, Place, Result, Workspace, forget, gc};
 use crate::progress::Silent;
+use crate::rules::Finding;
 use crate::store::Store;
 use bell::Heard;
 use due::Due;
@@ -84,6 +85,8 @@ pub enum Event<'a> {
     Failed(&'a Error),
     /// The configuration's policy let snapshots go.
     Tidied(&'a forget::Report),
+    /// Something else was noticed: another command had been interrupted.
+    Noticed(&'a [Finding]),
 }
 
 /// What came of it.
@@ -265,7 +268,13 @@ impl Watch<'_> {
     /// Take what changed; `last`: also what waits.
     fn look(&mut self, last: bool, due: &mut Due, tell: &mut dyn FnMut(Event<'_>)) {
         self.workspace.now = (self.clock)();
-        match snapshot::snapshot(&self.workspace, &snapshot::Options::default(), &mut Silent) {
+        let looked =
+            snapshot::snapshot(&self.workspace, &snapshot::Options::default(), &mut Silent);
+        let notices = self.workspace.take_notices();
+        if !notices.is_empty() {
+            tell(Event::Noticed(&notices));
+        }
+        match looked {
             Ok(report) => {
                 self.not_before = None;
                 self.note(&report, due, tell);
