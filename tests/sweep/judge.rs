@@ -1,0 +1,363 @@
+//! What must hold after every point, whatever happened there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::cases::{Driver, Scene};
+use crate::stage::{Ack, Answer, Files, Stage, files};
+
+/// Something that must hold and does not.
+#[derive(Clone, Debug)]
+pub struct Wrong {
+    /// What kind of thing, for counting.
+    pub class: &'static str,
+    pub words: String,
+}
+
+/// All that a verb may change and that has an end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub library: Files,
+    pub out: Files,
+    pub refs: BTreeMap<String, String>,
+    pub copies: BTreeMap<&'static str, BTreeMap<String, String>>,
+}
+
+impl State {
+    pub fn of(stage: &Stage, scene: &Scene) -> Self {
+        let store = stage.store("one");
+        let folder = |copy: &&&str| stage.disk().join(copy).join("refs").is_dir();
+        Self {
+            library: stage.files("one"),
+            out: files(&stage.disk().join("out")),
+            refs: if store.exists() { stage.refs(&store) } else { BTreeMap::new() },
+            copies: scene
+                .copies
+                .iter()
+                .filter(folder)
+                .map(|copy| (*copy, stage.refs(&stage.disk().join(copy))))
+                .collect(),
+        }
+    }
+
+    /// How another state differs from this one.
+    fn differs(&self, found: &Self) -> Vec<Wrong> {
+        let mut wrong = Vec::new();
+        for (expected, found) in [(&self.library, &found.library), (&self.out, &found.out)] {
+            for path in both(expected, found) {
+                let length = |files: &Files| files.get(path).map(Vec::len);
+                if expected.get(path) != found.get(path) && !is_temporary(path) {
+                    let words =
+                        format!("{path}: {:?} bytes for {:?}", length(found), length(expected));
+                    wrong.push(Wrong { class: "files", words });
+                }
+            }
+        }
+        let copies = self.copies.iter().map(|(copy, refs)| (*copy, refs, found.copies.get(copy)));
+        let all = copies.chain([("store", &self.refs, Some(&found.refs))]);
+        for (place, expected, found) in all {
+            let none = BTreeMap::new();
+            let found = found.unwrap_or(&none);
+            for name in both(expected, found) {
+                if expected.get(name) != found.get(name) {
+                    let words = format!(
+                        "{place}: {name} is {:?} for {:?}",
+                        found.get(name),
+                        expected.get(name)
+                    );
+                    wrong.push(Wrong { class: "refs", words });
+                }
+            }
+        }
+        wrong
+    }
+}
+
+fn both<'a, A, B>(
+    one: &'a BTreeMap<String, A>,
+    two: &'a BTreeMap<String, B>,
+) -> std::collections::BTreeSet<&'a String> {
+    one.keys().chain(two.keys()).collect()
+}
+
+/// What a verb begins with and ends with.
+pub struct Ends {
+    pub old: State,
+    pub new: State,
+    /// How it exits when nothing is in its way, and how if it is run once more.
+    pub exit: i32,
+    pub second: Option<i32>,
+    /// What must come back whatever happens, and what must if the verb said so.
+    pub acks: Vec<Ack>,
+    pub printed: Vec<Ack>,
+}
+
+/// A point that happened, to be judged.
+pub struct Judge<'a> {
+    pub stage: &'a mut Stage,
+    pub scene: &'a Scene,
+    pub ends: &'a Ends,
+    /// Whether to bring back every snapshot, or some that this number picks.
+    pub all_snapshots: bool,
+    pub pick: usize,
+    pub wrong: Vec<Wrong>,
+}
+
+impl Judge<'_> {
+    fn say(&mut self, class: &'static str, words: impl Into<String>) {
+        self.wrong.push(Wrong { class, words: words.into() });
+    }
+
+    /// Judge what `answer` left behind.
+    pub fn judge(mut self, answer: &Answer) -> Vec<Wrong> {
+        let (scene, ends) = (self.scene, self.ends);
+        if answer.code == Some(101) || answer.stderr.contains("panicked") {
+            self.say("panic", answer.stderr.lines().next().unwrap_or_default());
+        }
+        if answer.hung {
+            self.say("hang", "it did not end");
+        }
+        let other = scene.remote.map(|_| {
+            let folder = self.stage.beside().join("other");
+            self.stage.copy(&folder)
+        });
+        self.old_or_new();
+        let existed = |stage: &Stage| !ends.old.refs.is_empty() || stage.store("one").exists();
+        if existed(self.stage) {
+            self.sound("one");
+            self.come_back(answer);
+        }
+        for copy in &scene.copies {
+            if ends.old.copies.contains_key(copy) {
+                self.copy_is_sound(copy);
+            }
+        }
+
+        let now = State::of(self.stage, scene);
+        if answer.stdout.contains("othing was changed") && !ends.old.differs(&now).is_empty() {
+            self.say("untrue", "it said that nothing was changed, and something was");
+        }
+        let acknowledged = answer.code == Some(ends.exit);
+        if acknowledged {
+            let differs = ends.new.differs(&now);
+            self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
+                class: match wrong.class {
+                    "files" => "acknowledged, files not as they should be",
+                    _ => "acknowledged, refs not as they should be",
+                },
+                ..wrong
+            }));
+        } else {
+            self.again(&now);
+        }
+        self.clean();
+        if let (Some(remote), Some(other)) = (scene.remote, other) {
+            self.devices(remote, other);
+        }
+        self.wrong
+    }
+
+    /// Each of the user's files is what it was or what it shall be.
+    fn old_or_new(&mut self) {
+        let (old, new) = (&self.ends.old, &self.ends.new);
+        let now = State::of(self.stage, self.scene);
+        let of = |state: &State| [state.library.clone(), state.out.clone()];
+        for ((old, new), now) in of(old).into_iter().zip(of(new)).zip(of(&now)) {
+            let known: Files = old.clone().into_iter().chain(new.clone()).collect();
+            for path in both(&known, &now) {
+                let (was, will, is) = (old.get(path), new.get(path), now.get(path));
+                if is != was && is != will && !is_temporary(path) {
+                    let class =
+                        if is.is_some() { "file neither old nor new" } else { "file missing" };
+                    self.say(class, format!("{path}: {:?} bytes", is.map(Vec::len)));
+                }
+            }
+        }
+    }
+
+    /// The store is sound by stvc's own word and by git's.
+    fn sound(&mut self, device: &str) {
+        let check = self.stage.stvc(device, &["check"]);
+        if check.code != Some(0) {
+            let errors =
+                check.of_type("finding").into_iter().filter(|line| line["level"] == "error");
+            let words: Vec<_> =
+                errors.map(|line| format!("{} {}", line["subject"], line["message"])).collect();
+            self.say("check", format!("{} {}", check.words(), words.join("; ")));
+        }
+        let store = self.stage.store(device);
+        self.fsck(&store, "git fsck");
+    }
+
+    fn fsck(&mut self, repository: &Path, class: &'static str) {
+        let fsck = self.stage.git(repository, &["fsck", "--strict", "--full", "--no-progress"]);
+        let lines = fsck.stdout.lines().chain(fsck.stderr.lines());
+        let bad: Vec<_> = lines
+            .filter(|line| !line.starts_with("dangling ") && !line.starts_with("notice: "))
+            .collect();
+        if fsck.code != Some(0) || !bad.is_empty() {
+            self.say(class, bad.join("; "));
+        }
+    }
+
+    fn copy_is_sound(&mut self, copy: &str) {
+        let place = match copy {
+            "server.git" => crate::cases::SERVER.to_owned(),
+            copy => format!("../../{copy}"),
+        };
+        let check = self.stage.stvc("one", &["check", &place]);
+        if check.code != Some(0) {
+            self.say("copy not sound", format!("{copy}: {}", check.words()));
+        }
+        let folder = self.stage.disk().join(copy);
+        if folder.is_dir() {
+            self.fsck(&folder, "git fsck of the copy");
+        }
+    }
+
+    /// Every acknowledged snapshot gives its bytes back.
+    fn come_back(&mut self, answer: &Answer) {
+        let said: Vec<_> =
+            answer.of_type("snapshot").iter().map(|line| line["id"].to_string()).collect();
+        let printed = self
+            .ends
+            .printed
+            .iter()
+            .filter(|ack| said.iter().any(|id| id.trim_matches('"') == ack.id));
+        let acks: Vec<_> = self.ends.acks.iter().chain(printed).cloned().collect();
+        for (n, ack) in acks.iter().enumerate() {
+            if !self.all_snapshots && (n + self.pick) % acks.len() > 1 {
+                continue;
+            }
+            match self.stage.snapshot_files("one", &ack.id) {
+                Ok(found) if found == ack.files => {}
+                Ok(_) => self.say("snapshot has other bytes", ack.id.clone()),
+                Err(why) => self.say("snapshot lost", format!("{}: {why}", ack.id)),
+            }
+        }
+    }
+
+    /// The same command once more ends as it would have.
+    fn again(&mut self, before: &State) {
+        let ends = self.ends;
+        let done = ends.new.differs(before).is_empty();
+        if done && self.scene.once {
+            return;
+        }
+        let again = self.scene.run(self.stage);
+        let fits = again.code == Some(ends.exit) || done && again.code == ends.second;
+        if !fits {
+            self.say("again: fails", again.words());
+        }
+        let differs = ends.new.differs(&State::of(self.stage, self.scene));
+        self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
+            class: match wrong.class {
+                "files" => "again: other files",
+                _ => "again: other refs",
+            },
+            ..wrong
+        }));
+    }
+
+    /// Nothing is left over after the next collection, and nothing that matters went with it.
+    fn clean(&mut self) {
+        if !self.stage.store("one").exists() {
+            return;
+        }
+        let gc = self.stage.stvc("one", &["gc", "--grace", "0s"]);
+        if gc.code != Some(0) {
+            self.say("gc fails", gc.words());
+        }
+        for copy in self.scene.copies.clone() {
+            self.copy_is_sound(copy);
+        }
+        let mut left = Vec::new();
+        left_over(&self.stage.disk(), &mut left);
+        let server = self.stage.server();
+        for path in left.iter().filter(|path| !path.starts_with(&server)) {
+            let path = path.strip_prefix(self.stage.disk()).unwrap().display().to_string();
+            self.say("left over", path);
+        }
+        self.sound("one");
+        self.come_back(&Answer::default());
+    }
+
+    /// This device goes on as if nothing had happened, and the other loses nothing by it.
+    fn devices(&mut self, remote: &str, mut stage: Stage) {
+        let mut failed = |answer: Answer, what: &str| {
+            if !matches!(answer.code, Some(0 | 3)) {
+                self.say("devices: fails", format!("{what}: {}", answer.words()));
+            }
+        };
+        failed(stage.stvc("one", &["snapshot"]), "snapshot");
+        for device in ["one", "two", "one"] {
+            failed(stage.stvc(device, &["sync", remote]), &format!("sync of {device}"));
+        }
+        for device in ["one", "two"] {
+            let files = stage.files(device);
+            for (name, bytes) in &self.scene.contents {
+                if !files.values().any(|found| found == bytes) {
+                    let is = files.get(name).map(Vec::len);
+                    let words =
+                        format!("{name} ({} bytes) is nowhere on {device}: {is:?}", bytes.len());
+                    self.say("devices: newest bytes lost", words);
+                }
+            }
+            for word in &self.scene.words {
+                let has = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(word.as_str());
+                if !files.values().any(has) {
+                    self.say("devices: words lost", format!("{word:?} is nowhere on {device}"));
+                }
+            }
+        }
+        for device in ["one", "two"] {
+            let check = stage.stvc(device, &["check"]);
+            if check.code != Some(0) {
+                self.say("devices: check", format!("{device}: {}", check.words()));
+            }
+        }
+    }
+}
+
+/// A temporary file of ours, which SillyTavern does not look at. Whether it stays is another question.
+fn is_temporary(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with(".stvc-"))
+}
+
+/// What an interrupted command may leave for a while and nobody may leave for good.
+fn left_over(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let beside = |ending: &str| path.with_extension(ending).exists();
+        let left = name.starts_with(".stvc-")
+            || name.starts_with("tmp_")
+            || name.ends_with(".tmp")
+            || name.ends_with(".lock")
+            || name.starts_with("pack-") && name.ends_with(".pack") && !beside("idx")
+            || name.starts_with("pack-") && name.ends_with(".idx") && !beside("pack");
+        if left {
+            found.push(path);
+        } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            left_over(&path, found);
+        }
+    }
+}
+
+impl Scene {
+    /// Run the command to its end.
+    pub fn run(&self, stage: &mut Stage) -> Answer {
+        stage.now += 60;
+        let command = stage.command("one", &self.command);
+        self.drive(stage, command)
+    }
+
+    /// See a started command to its end.
+    pub fn drive(&self, stage: &Stage, command: std::process::Command) -> Answer {
+        match self.driver {
+            Driver::Once => crate::stage::run(command, &stage.beside()),
+            Driver::Watch => crate::watching::run(command, stage),
+        }
+    }
+}
