@@ -83,6 +83,7 @@ pub fn main() -> ExitCode {
         for case in &ready {
             println!("{}: {} points", case.case.name, case.points.len());
         }
+        report.print(&ready, base.path());
         return ExitCode::SUCCESS;
     }
     let jobs = choose(&asked, &ready);

@@ -40,6 +40,20 @@ pub struct Call {
     pub data: Vec<u8>,
 }
 
+/// Add what was done by somebody who is not recorded: a file's new bytes, synced.
+pub fn add_save(file: &Path, path: &str, bytes: &[u8]) {
+    let record = |did: Did, value: u64, data: &[u8]| {
+        let numbers = [0, 0, value].map(u64::to_le_bytes).concat();
+        let text = |text: &str| [&(text.len() as u16).to_le_bytes(), text.as_bytes()].concat();
+        let texts = ["save", path, ""].map(text).concat();
+        let record = [&[did as u8, 0, 0], &*numbers, &texts, data].concat();
+        [&(record.len() as u32).to_le_bytes(), &*record].concat()
+    };
+    let all = [record(Did::Open, 1, b""), record(Did::Write, 0, bytes), record(Did::Sync, 0, b"")];
+    let mut file = fs::File::options().append(true).open(file).unwrap();
+    std::io::Write::write_all(&mut file, &all.concat()).unwrap();
+}
+
 /// All calls of a recording.
 pub fn read(file: &Path, disk: &Path) -> Vec<Call> {
     let bytes = fs::read(file).unwrap();

@@ -43,27 +43,27 @@ pub const CASES: &[Listed] = &[
         }
         let other = "backups/chat_nobody_20260101-120000.jsonl";
         stage.write("one", other, chat("stranger", 3, None));
-        Scene::of(&["import"])
+        Scene::of(&["import"]).history()
     }),
     ("import", "import-file", |stage| {
         elsewhere(stage, FILE);
-        Scene::of(&["import", FILE])
+        Scene::of(&["import", FILE]).history()
     }),
     ("import", "import-folder", |stage| {
         elsewhere(stage, SHARED);
-        Scene::of(&["import", SHARED])
+        Scene::of(&["import", SHARED]).history()
     }),
     ("import", "import-git", |stage| {
         reach(stage, &["one", "two"]);
         elsewhere(stage, SERVER);
-        Scene::of(&["import", SERVER])
+        Scene::of(&["import", SERVER]).history()
     }),
     ("import", "import-new", |stage| {
         elsewhere(stage, FILE);
         std::fs::remove_dir_all(stage.disk().join("one")).unwrap();
         stage.acks.clear();
         empty(stage, "one");
-        Scene::of(&["import", FILE])
+        Scene::of(&["import", FILE]).history()
     }),
 ];
 

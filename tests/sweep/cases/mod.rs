@@ -39,6 +39,8 @@ pub struct Scene {
     pub once: bool,
     /// Snapshots go by it.
     pub forgets: bool,
+    /// It is about the past: all of it is compared, not only where it ends.
+    pub history: bool,
     /// Copies elsewhere, below the disk.
     pub copies: Vec<&'static str>,
     /// Two devices, and where they meet.
@@ -52,6 +54,10 @@ pub struct Scene {
 impl Scene {
     fn of(command: &[&str]) -> Self {
         Self { command: command.iter().map(|&part| part.to_owned()).collect(), ..Self::default() }
+    }
+
+    fn history(self) -> Self {
+        Self { history: true, ..self }
     }
 
     fn once(self) -> Self {

@@ -54,16 +54,16 @@ pub const CASES: &[Listed] = &[
         day(stage, "one");
         stage.stvc("one", &["snapshot"]).exits(0);
         pack_refs(stage);
-        Scene::of(&["undo"]).once()
+        Scene::of(&["undo"]).once().history()
     }),
     ("reconstruct", "reconstruct", |stage| {
         recap(stage);
-        Scene::of(&["reconstruct", "Harbour nights", "--all"])
+        Scene::of(&["reconstruct", "Harbour nights", "--all"]).history()
     }),
     ("forget", "forget", |stage| {
         long(stage);
         pack_refs(stage);
-        Scene { forgets: true, ..Scene::of(&["forget", "--keep-last", "1"]) }
+        Scene { forgets: true, ..Scene::of(&["forget", "--keep-last", "1"]).history() }
     }),
     ("gc", "gc", |stage| {
         long(stage);
