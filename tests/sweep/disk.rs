@@ -217,7 +217,7 @@ impl Disk {
                     *mode = call.value as u32;
                 }
             }
-            Did::Other => {}
+            Did::Other | Did::Read => {}
         }
     }
 

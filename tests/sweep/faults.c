@@ -6,6 +6,7 @@
  * FAULTS_EXCEPT  and not below this one (another machine's disk): recorded, never numbered
  * FAULTS_PAGE    a file of one page that all processes share: the counter, and what was hit
  * FAULTS_AT      the number of the call, from 1; none: nothing happens
+ * FAULTS_READ    the same for calls that only read, which have numbers of their own
  * FAULTS_DO      kill, torn (kill after half of a write), or the number of an error
  * FAULTS_TRACE   record into this file
  *
@@ -16,6 +17,7 @@
  * these calls do not have.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,11 +45,12 @@
 enum { OUTSIDE, INSIDE, FOREIGN };
 
 /* The operations of a trace; trace.rs has the same list. */
-enum { OPEN = 1, WRITE, SYNC, RENAME, LINK, SYMLINK, UNLINK, RMDIR, MKDIR, TRUNCATE, CHMOD, OTHER };
+enum { OPEN = 1, WRITE, SYNC, RENAME, LINK, SYMLINK, UNLINK, RMDIR, MKDIR, TRUNCATE, CHMOD, OTHER, READ };
 
 struct page {
     _Atomic uint64_t count;
     _Atomic uint64_t hit;
+    _Atomic uint64_t reads;
     _Atomic uint32_t lock;
     char what[2048];
 };
@@ -55,7 +58,7 @@ struct page {
 static struct page *page;
 static const char *root, *except_;
 static size_t root_len, except_len;
-static uint64_t at;
+static uint64_t at, read_at;
 static int error_, torn_, trace_ = -1;
 
 #define REAL(result, name, ...)                                                                                              \
@@ -70,15 +73,16 @@ static void install_filter(void);
 
 __attribute__((constructor)) static void begin(void) {
     const char *file = getenv("FAULTS_PAGE"), *trace = getenv("FAULTS_TRACE"), *what = getenv("FAULTS_DO");
-    const char *number = getenv("FAULTS_AT");
+    const char *number = getenv("FAULTS_AT"), *read = getenv("FAULTS_READ");
     if (!file || !getenv("FAULTS_ROOT")) return;
     int fd = syscall(SYS_openat, AT_FDCWD, file, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0) return;
-    void *map = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *map = (void *)syscall(SYS_mmap, NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     syscall(SYS_close, fd);
     if (map == MAP_FAILED) return;
     if (trace) trace_ = syscall(SYS_openat, AT_FDCWD, trace, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
     if (number) at = strtoull(number, NULL, 10);
+    if (read) read_at = strtoull(read, NULL, 10);
     if (what) {
         torn_ = strcmp(what, "torn") == 0;
         error_ = atoi(what);
@@ -223,13 +227,34 @@ static void leave(struct gate gate, int done, uint8_t kind, const char *name, ui
         return -1;                                                                                                           \
     }
 
+/* Reading: its error, if this is the one. */
+static int reads(const char *name, const char *path) {
+    if (trace_ < 0 && !read_at) return 0;
+    uint64_t number = atomic_fetch_add(&page->reads, 1) + 1;
+    if (trace_ >= 0) {
+        struct gate gate = {INSIDE, 0, 0, 0};
+        while (atomic_exchange(&page->lock, 1)) sched_yield();
+        leave(gate, 1, READ, name, 0, number, path, NULL, NULL, 0);
+    }
+    if (number != read_at) return 0;
+    snprintf(page->what, sizeof page->what, "%s %s", name, path + root_len);
+    atomic_store(&page->hit, 1);
+    return error_;
+}
+
 /* Opening. Only what makes or empties a file changes anything. */
 
 static int do_open(int dir, const char *path, int flags, mode_t mode) {
     char full[PATH_MAX];
     int changes = (flags & (O_CREAT | O_TRUNC)) || (flags & O_TMPFILE) == O_TMPFILE;
-    int where = changes ? find(dir, path, full) : OUTSIDE;
+    int where = changes || read_at || trace_ >= 0 ? find(dir, path, full) : OUTSIDE;
     if (where == OUTSIDE) return RAW(SYS_openat, dir, path, flags, mode, 0);
+    if (!changes) {
+        int error = where == INSIDE ? reads("open for reading", full) : 0;
+        if (!error) return RAW(SYS_openat, dir, path, flags, mode, 0);
+        errno = error;
+        return -1;
+    }
     struct gate gate = enter("open", where, full, 0);
     REFUSED(gate, OPEN, "open", full);
     int fd = RAW(SYS_openat, dir, path, flags, mode, 0);
@@ -308,7 +333,7 @@ static void leave_region(struct gate gate, const char *name, int fd, const char 
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         int again = syscall(SYS_openat, AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
         if (again >= 0) {
-            have = pread(again, data, done, from);
+            have = syscall(SYS_pread64, again, data, done, from);
             syscall(SYS_close, again);
         }
     }
@@ -500,6 +525,49 @@ int symlink(const char *target, const char *path) {
 }
 int symlinkat(const char *target, int dir, const char *path) {
     ON_NAME(SYMLINK, "symlink", dir, path, 0, RAW(SYS_symlinkat, target, dir, path, 0, 0))
+}
+
+/* Reading. */
+
+#define READING(name, fd, failed)                                                                                            \
+    char full[PATH_MAX];                                                                                                     \
+    int error = (trace_ >= 0 || read_at) && find_fd(fd, full, NULL) == INSIDE ? reads(name, full) : 0;                       \
+    if (error) {                                                                                                             \
+        errno = error;                                                                                                       \
+        return failed;                                                                                                       \
+    }
+
+ssize_t read(int fd, void *buffer, size_t length) {
+    REAL(ssize_t, "read", int, void *, size_t);
+    READING("read", fd, -1)
+    return real(fd, buffer, length);
+}
+ssize_t pread64(int fd, void *buffer, size_t length, off64_t from) {
+    REAL(ssize_t, "pread64", int, void *, size_t, off64_t);
+    READING("read", fd, -1)
+    return real(fd, buffer, length, from);
+}
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t from) {
+    REAL(void *, "mmap64", void *, size_t, int, int, int, off64_t);
+    if (fd < 0) return real(address, length, protection, flags, fd, from);
+    READING("mmap", fd, MAP_FAILED)
+    return real(address, length, protection, flags, fd, from);
+}
+void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t from) {
+    return mmap(address, length, protection, flags, fd, from);
+}
+DIR *opendir(const char *path) {
+    REAL(DIR *, "opendir", const char *);
+    char full[PATH_MAX];
+    int error = (trace_ >= 0 || read_at) && find(AT_FDCWD, path, full) == INSIDE ? reads("opendir", full) : 0;
+    if (!error) return real(path);
+    errno = error;
+    return NULL;
+}
+struct dirent64 *readdir64(DIR *folder) {
+    REAL(struct dirent64 *, "readdir64", DIR *);
+    READING("readdir", dirfd(folder), NULL)
+    return real(folder);
 }
 
 /* What comes without the C library. */

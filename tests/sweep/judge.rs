@@ -21,6 +21,7 @@ pub struct State {
     pub library: Files,
     pub out: Files,
     pub refs: BTreeMap<String, String>,
+    pub history: Vec<String>,
     pub copies: BTreeMap<&'static str, BTreeMap<String, String>>,
 }
 
@@ -31,19 +32,24 @@ impl State {
         Self {
             library: stage.files("one"),
             out: files(&stage.disk().join("out")),
-            refs: if store.exists() { stage.refs(&store, scene.history) } else { BTreeMap::new() },
+            refs: if store.exists() { stage.refs(&store) } else { BTreeMap::new() },
+            history: if store.exists() { stage.history(&store) } else { Vec::new() },
             copies: scene
                 .copies
                 .iter()
                 .filter(folder)
-                .map(|copy| (*copy, stage.refs(&stage.disk().join(copy), false)))
+                .map(|copy| (*copy, stage.refs(&stage.disk().join(copy))))
                 .collect(),
         }
     }
 
-    /// How another state differs from this one.
-    fn differs(&self, found: &Self) -> Vec<Wrong> {
+    /// How another state differs from this one; the past counts if it is asked for.
+    fn differs(&self, found: &Self, history: bool) -> Vec<Wrong> {
         let mut wrong = Vec::new();
+        if history && self.history != found.history {
+            let words = format!("{} snapshots for {}", found.history.len(), self.history.len());
+            wrong.push(Wrong { class: "refs", words });
+        }
         for (expected, found) in [(&self.library, &found.library), (&self.out, &found.out)] {
             for path in both(expected, found) {
                 let length = |files: &Files| files.get(path).map(Vec::len);
@@ -85,6 +91,8 @@ fn both<'a, A, B>(
 pub struct Ends {
     pub old: State,
     pub new: State,
+    /// The moment of the command.
+    pub clock: i64,
     /// How it exits when nothing is in its way, and how if it is run once more.
     pub exit: i32,
     pub second: Option<i32>,
@@ -122,7 +130,8 @@ impl Judge<'_> {
             let folder = self.stage.beside().join("other");
             self.stage.copy(&folder)
         });
-        self.old_or_new();
+        let now = State::of(self.stage, scene);
+        self.old_or_new(&now);
         let existed = |stage: &Stage| !ends.old.refs.is_empty() || stage.store("one").exists();
         if existed(self.stage) {
             self.sound("one");
@@ -134,8 +143,8 @@ impl Judge<'_> {
             }
         }
 
-        let now = State::of(self.stage, scene);
-        if answer.stdout.contains("othing was changed") && !ends.old.differs(&now).is_empty() {
+        if answer.stdout.contains("othing was changed") && !ends.old.differs(&now, true).is_empty()
+        {
             self.say("untrue", "it said that nothing was changed, and something was");
         }
         // A watch ends well also if it could not do all of it; what it did, it printed.
@@ -143,7 +152,7 @@ impl Judge<'_> {
         let acknowledged =
             answer.code == Some(ends.exit) && (scene.driver == Driver::Once || done(answer));
         if acknowledged {
-            let differs = ends.new.differs(&now);
+            let differs = ends.new.differs(&now, true);
             self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
                 class: match wrong.class {
                     "files" => "acknowledged, files not as they should be",
@@ -162,14 +171,13 @@ impl Judge<'_> {
     }
 
     /// Each of the user's files is what it was or what it shall be.
-    fn old_or_new(&mut self) {
+    fn old_or_new(&mut self, now: &State) {
         let (old, new) = (&self.ends.old, &self.ends.new);
-        let now = State::of(self.stage, self.scene);
-        let of = |state: &State| [state.library.clone(), state.out.clone()];
-        for ((old, new), now) in of(old).into_iter().zip(of(new)).zip(of(&now)) {
-            let known: Files = old.clone().into_iter().chain(new.clone()).collect();
-            for path in both(&known, &now) {
-                let (was, will, is) = (old.get(path), new.get(path), now.get(path));
+        for (old, new, now) in
+            [(&old.library, &new.library, &now.library), (&old.out, &new.out, &now.out)]
+        {
+            for path in both(old, new).union(&both(now, now)) {
+                let (was, will, is) = (old.get(*path), new.get(*path), now.get(*path));
                 if is != was && is != will && !is_temporary(path) {
                     let class =
                         if is.is_some() { "file neither old nor new" } else { "file missing" };
@@ -244,16 +252,18 @@ impl Judge<'_> {
     /// The same command once more ends as it would have.
     fn again(&mut self, before: &State) {
         let ends = self.ends;
-        let done = ends.new.differs(before).is_empty();
+        let done = ends.new.differs(before, true).is_empty();
         if done && self.scene.once {
             return;
         }
-        let again = self.scene.run(self.stage);
+        let again = self.scene.run(self.stage, self.ends.clock);
         let fits = again.code == Some(ends.exit) || done && again.code == ends.second;
         if !fits {
             self.say("again: fails", again.words());
         }
-        let differs = ends.new.differs(&State::of(self.stage, self.scene));
+        // A command that was interrupted may have stored one state more than one that was not.
+        let now = State::of(self.stage, self.scene);
+        let differs = ends.new.differs(&now, self.scene.history);
         self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
             class: match wrong.class {
                 "files" => "again: other files",
@@ -350,10 +360,11 @@ fn left_over(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 }
 
 impl Scene {
-    /// Run the command to its end.
-    pub fn run(&self, stage: &mut Stage) -> Answer {
-        stage.now += 60;
+    /// Run the command to its end, at that moment: what it makes may depend on it.
+    pub fn run(&self, stage: &mut Stage, clock: i64) -> Answer {
+        let later = std::mem::replace(&mut stage.now, clock);
         let command = stage.command("one", &self.command);
+        stage.now = later;
         self.drive(stage, command)
     }
 

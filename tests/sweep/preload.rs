@@ -17,6 +17,8 @@ pub enum Fault {
     Torn,
     /// The call fails.
     Error(i32),
+    /// The same for one that only reads; these have numbers of their own.
+    Read(i32),
 }
 
 /// The library that is loaded into the program.
@@ -68,16 +70,17 @@ impl Preload {
         let what = match fault {
             Fault::Kill => "kill".to_owned(),
             Fault::Torn => "torn".to_owned(),
-            Fault::Error(number) => number.to_string(),
+            Fault::Error(number) | Fault::Read(number) => number.to_string(),
         };
-        command.env("FAULTS_AT", at.to_string()).env("FAULTS_DO", what);
+        let which = if let Fault::Read(_) = fault { "FAULTS_READ" } else { "FAULTS_AT" };
+        command.env(which, at.to_string()).env("FAULTS_DO", what);
         let answer = run(command);
         if stage.server().exists() {
             wait_for_all(&page);
         }
         let page = fs::read(page).unwrap();
         let hit = page[8] == 1;
-        let words = page[20..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let words = page[28..].split(|byte| *byte == 0).next().unwrap_or_default();
         (answer, hit.then(|| String::from_utf8_lossy(words).into_owned()))
     }
 

@@ -1,11 +1,12 @@
 //! A case made ready: its start state, how it goes when nothing happens, every call it makes, and all points to try.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use crate::cases::{Case, Scene};
 use crate::disk::{Disk, Loss};
-use crate::judge::{Ends, Judge, State};
+use crate::judge::{Ends, Judge, State, Wrong};
 use crate::preload::{Fault, Preload};
 use crate::stage::{Ack, Answer, Stage, copy_all};
 use crate::trace::{Call, Did};
@@ -13,22 +14,35 @@ use crate::trace::{Call, Did};
 /// The errors that every call fails with, once each.
 pub const ERRORS: [(&str, i32); 3] = [("ENOSPC", 28), ("EIO", 5), ("EACCES", 13)];
 
+/// What a read fails with, by the call's name. One that was only interrupted must be made again, and nobody notice.
+const READ_ERRORS: [(&str, &str, i32); 6] = [
+    ("open for reading", "EMFILE", 24),
+    ("read", "EIO", 5),
+    ("read", "EINTR", EINTR),
+    ("mmap", "ENOMEM", 12),
+    ("opendir", "EACCES", 13),
+    ("readdir", "EIO", 5),
+];
+const EINTR: i32 = 4;
+
 /// What is done to a case at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Kill,
     Error,
     Cut,
+    Read,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Kill, Self::Error, Self::Cut];
+    pub const ALL: [Self; 4] = [Self::Kill, Self::Error, Self::Cut, Self::Read];
 
     pub fn words(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::Error => "error",
             Self::Cut => "cut",
+            Self::Read => "read",
         }
     }
 }
@@ -46,6 +60,7 @@ impl Point {
     pub fn kind(self) -> Kind {
         match self {
             Self::At(_, Fault::Error(_)) => Kind::Error,
+            Self::At(_, Fault::Read(_)) => Kind::Read,
             Self::At(..) => Kind::Kill,
             Self::Cut(..) => Kind::Cut,
         }
@@ -59,6 +74,10 @@ impl Point {
             Self::At(at, Fault::Error(error)) => {
                 let name = ERRORS.iter().find(|(_, number)| *number == error);
                 format!("{at}:{}", name.map_or("?", |(name, _)| name))
+            }
+            Self::At(at, Fault::Read(error)) => {
+                let name = READ_ERRORS.iter().find(|(.., number)| *number == error);
+                format!("{at}:{}", name.map_or("?", |(_, name, _)| name))
             }
             Self::Cut(at, loss) => format!("{at}:{}", loss.words()),
         }
@@ -76,7 +95,9 @@ pub struct Ready {
     after: Stage,
     disk: Disk,
     calls: Vec<Call>,
+    reads: Vec<Call>,
     answer: Answer,
+    judged: Mutex<HashMap<(blake3::Hash, bool), Vec<Wrong>>>,
 }
 
 impl Ready {
@@ -90,6 +111,8 @@ impl Ready {
         let command = after.command("one", &scene.command);
         let (answer, calls) =
             preload.record(&after, command, |command| scene.drive(&after, command));
+        let (reads, calls): (Vec<_>, Vec<_>) =
+            calls.into_iter().partition(|call| call.did == Did::Read);
         let mut replayed = disk.clone();
         calls.iter().for_each(|call| replayed.apply(call));
         let missed = replayed.whole().differs_from(&Disk::of(&after.disk(), "server.git").whole());
@@ -110,13 +133,13 @@ impl Ready {
         let said = said.filter_map(|line| Some(line["id"].as_str()?.to_owned()));
         let printed =
             said.filter_map(|id| Some(Ack { files: files(&id).ok()?, id })).collect::<Vec<_>>();
-        let second = start.copy(&work.join("second"));
+        let clock = start.now;
         let second = {
-            let mut stage = second;
-            scene.run(&mut stage);
-            scene.run(&mut stage).code
+            let mut stage = start.copy(&work.join("second"));
+            scene.run(&mut stage, clock);
+            scene.run(&mut stage, clock).code
         };
-        let ends = Ends { old, new, exit, second, acks, printed };
+        let ends = Ends { old, new, clock, exit, second, acks, printed };
         // The end of it must stand before the judge like every point, on a copy: `after` stays as it is.
         let mut stage = after.copy(&work.join("judged"));
         let judge = Judge {
@@ -131,8 +154,9 @@ impl Ready {
             return Err(format!("it does not go right by itself: {} {}", wrong.class, wrong.words));
         }
         after.acks.clear();
+        let (points, judged) = (Vec::new(), Mutex::default());
         let mut ready =
-            Self { case, scene, ends, points: Vec::new(), start, after, disk, calls, answer };
+            Self { case, scene, ends, points, start, after, disk, calls, reads, answer, judged };
         ready.points = ready.list();
         Ok(ready)
     }
@@ -170,6 +194,10 @@ impl Ready {
                 disk.apply(call);
             }
         }
+        for call in &self.reads {
+            let errors = READ_ERRORS.iter().filter(|(name, ..)| *name == call.name);
+            points.extend(errors.map(|(.., error)| Point::At(call.value, Fault::Read(*error))));
+        }
         points
     }
 
@@ -188,7 +216,7 @@ impl Ready {
         preload: &Preload,
         work: &Path,
         all_snapshots: bool,
-    ) -> (Vec<crate::judge::Wrong>, String) {
+    ) -> (Vec<Wrong>, String) {
         let (mut stage, answer, at, pick) = match point {
             Point::At(at, fault) => {
                 let stage = self.start.copy(work);
@@ -215,6 +243,12 @@ impl Ready {
                 (stage, answer, self.calls.get(at).map_or_else(at_end, words), at)
             }
         };
+        // The same files and the same answer deserve the same judgement, and many errors end alike.
+        let interrupted = matches!(point, Point::At(_, Fault::Read(EINTR)));
+        let print = (fingerprint(&stage, &answer), interrupted);
+        if let Some(known) = self.judged.lock().unwrap().get(&print) {
+            return (known.clone(), at);
+        }
         let judge = Judge {
             stage: &mut stage,
             scene: &self.scene,
@@ -223,6 +257,45 @@ impl Ready {
             pick,
             wrong: Vec::new(),
         };
-        (judge.judge(&answer), at)
+        let mut wrong = judge.judge(&answer);
+        if interrupted && answer.code != Some(self.ends.exit) {
+            let words = answer.words();
+            wrong.push(Wrong { class: "fails after a read that was only interrupted", words });
+        }
+        self.judged.lock().unwrap().insert(print, wrong.clone());
+        (wrong, at)
     }
+}
+
+/// All that the judge can see. The numbers of processes and the stamps in caches, which another copy of the same files has not,
+/// are no part of it.
+fn fingerprint(stage: &Stage, answer: &Answer) -> blake3::Hash {
+    let mut image = Disk::of(&stage.disk(), "").whole();
+    for (_, (bytes, mode, _)) in &mut image.files {
+        *bytes = Arc::new([bytes.as_slice(), &mode.to_le_bytes()].concat());
+    }
+    let of_a_process = |part: &str| part.starts_with(".stvc-") || part.starts_with("tmp_");
+    let clean = |path: &str| {
+        let parts = path.split('/').map(|part| match of_a_process(part) {
+            true => part.chars().filter(|c| !c.is_ascii_digit()).collect(),
+            false => part.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("/")
+    };
+    let mut files = BTreeMap::new();
+    for (path, file) in std::mem::take(&mut image.files) {
+        let cache = path.ends_with(".stvc/stvc/cache.json");
+        let holder = path.ends_with("stvc/lock.json") && file.0.len() > 4;
+        let file = if cache || holder { (Arc::default(), 0, None) } else { file };
+        files.insert(clean(&path), file);
+    }
+    image.files = files;
+    image.folders = image.folders.into_iter().map(|(path, mode)| (clean(&path), mode)).collect();
+    let said = (answer.code, answer.hung, answer.stdout.contains("othing was changed"));
+    let ids: Vec<_> =
+        answer.of_type("snapshot").iter().map(|line| line["id"].to_string()).collect();
+    let words = format!("{said:?} {ids:?} {}", answer.stderr.contains("panicked"));
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(image.hash().as_bytes()).update(words.as_bytes());
+    hasher.finalize()
 }

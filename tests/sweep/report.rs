@@ -12,7 +12,7 @@ const TOLD: usize = 1;
 #[derive(Default)]
 pub struct Report {
     /// By verb: points of each kind, and those that failed.
-    table: BTreeMap<String, ([usize; 3], usize)>,
+    table: BTreeMap<String, ([usize; 4], usize)>,
     /// By case, kind and class: how often, and what was said.
     failures: BTreeMap<(String, Kind, &'static str), (usize, Vec<String>)>,
     cases_failed: Vec<String>,
@@ -71,18 +71,18 @@ impl Report {
         if self.failed > 0 {
             println!("\nThe folders of the points told are in {}\n", base.display());
         }
-        println!("| verb | cases | kills | errors | power cuts | failures |");
-        println!("|---|---|---|---|---|---|");
-        let mut sum = ([0; 3], 0);
+        println!("| verb | cases | kills | errors | power cuts | failed reads | failures |");
+        println!("|---|---|---|---|---|---|---|");
+        let mut sum = ([0; 4], 0);
         for (verb, (counts, failed)) in &self.table {
             let cases = ready.iter().filter(|ready| ready.case.verb == verb).count();
-            let [kills, errors, cuts] = counts;
-            println!("| {verb} | {cases} | {kills} | {errors} | {cuts} | {failed} |");
-            (0..3).for_each(|n| sum.0[n] += counts[n]);
+            let [kills, errors, cuts, reads] = counts;
+            println!("| {verb} | {cases} | {kills} | {errors} | {cuts} | {reads} | {failed} |");
+            (0..4).for_each(|n| sum.0[n] += counts[n]);
             sum.1 += failed;
         }
-        let ([kills, errors, cuts], failed) = sum;
-        println!("| all | {} | {kills} | {errors} | {cuts} | {failed} |", ready.len());
+        let ([kills, errors, cuts, reads], failed) = sum;
+        println!("| all | {} | {kills} | {errors} | {cuts} | {reads} | {failed} |", ready.len());
         println!("\n{} passed, {} failed", self.passed, self.failed());
     }
 }

@@ -13,7 +13,7 @@ use crate::prepare::{Kind, Point, Ready};
 use crate::report::Report;
 
 /// How many points the fixed sample has, about.
-const SAMPLE: usize = 450;
+const SAMPLE: usize = 400;
 
 /// What to try.
 #[derive(Default)]
@@ -177,7 +177,7 @@ fn choose(asked: &Asked, ready: &[Ready]) -> Vec<(usize, Point)> {
         for kind in Kind::ALL {
             let of = all.iter().filter(|(at, point)| *at == case && point.kind() == kind);
             let of: Vec<_> = of.copied().collect();
-            let wanted = (of.len() / step).max(3).min(of.len());
+            let wanted = (of.len() / step).max(2).min(of.len());
             // Another begin for each case, so that the same step of two verbs is not missed in both.
             let points =
                 (0..wanted).map(|n| of[(n * of.len() + case % of.len()) / wanted % of.len()]);

@@ -191,21 +191,20 @@ impl Stage {
         run(command, &self.beside())
     }
 
-    /// Branches and tags of a repository, each with the tree it leads to: content, whatever the commits are called. With `history`,
-    /// also all trees that were.
-    pub fn refs(&self, repository: &Path, history: bool) -> BTreeMap<String, String> {
+    /// Branches and tags of a repository, each with the tree it leads to: content, whatever the commits are called.
+    pub fn refs(&self, repository: &Path) -> BTreeMap<String, String> {
         let format = "--format=%(refname)%09%(tree)";
         let found = self.git(repository, &["for-each-ref", format, "refs/heads", "refs/tags"]);
         let lines = found.stdout.lines().filter_map(|line| line.split_once('\t'));
-        let mut refs: BTreeMap<_, _> =
-            lines.map(|(name, tree)| (name.to_owned(), tree.to_owned())).collect();
-        if history {
-            let log = self.git(repository, &["log", "--branches", "--tags", "--format=%T"]);
-            let mut trees: Vec<_> = log.stdout.lines().collect();
-            trees.sort_unstable();
-            refs.insert("history".into(), trees.join(" "));
-        }
-        refs
+        lines.map(|(name, tree)| (name.to_owned(), tree.to_owned())).collect()
+    }
+
+    /// The trees of all snapshots that branches and tags lead to.
+    pub fn history(&self, repository: &Path) -> Vec<String> {
+        let log = self.git(repository, &["log", "--branches", "--tags", "--format=%T"]);
+        let mut trees: Vec<_> = log.stdout.lines().map(str::to_owned).collect();
+        trees.sort_unstable();
+        trees
     }
 }
 

@@ -18,6 +18,7 @@ pub enum Did {
     Truncate,
     Chmod,
     Other,
+    Read,
 }
 
 /// One call.
@@ -31,7 +32,7 @@ pub struct Call {
     pub number: u64,
     /// The file's inode, where there was one at hand.
     pub inode: u64,
-    /// An offset, a length, a mode, a flag.
+    /// An offset, a length, a mode, a flag; of a read its own number.
     pub value: u64,
     pub name: String,
     /// Below the disk, without a slash at the beginning; so is `second`, where a call has two paths.
@@ -87,6 +88,7 @@ fn parse(mut record: &[u8], disk: &str) -> Call {
         9 => Did::Mkdir,
         10 => Did::Truncate,
         11 => Did::Chmod,
+        13 => Did::Read,
         _ => Did::Other,
     };
     let (foreign, failed) = (take(1)[0] == 1, take(1)[0] == 1);
