@@ -1,11 +1,10 @@
 //! What must hold after every point, whatever happened there.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use crate::cases::{Driver, Scene};
-use crate::stage::{Ack, Answer, Files, Stage, files};
+use crate::stage::{Ack, Answer, Stage};
+use crate::state::{State, both, is_temporary, left_over};
 
 /// Something that must hold and does not.
 #[derive(Clone, Debug)]
@@ -13,78 +12,6 @@ pub struct Wrong {
     /// What kind of thing, for counting.
     pub class: &'static str,
     pub words: String,
-}
-
-/// All that a verb may change and that has an end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
-    pub library: Files,
-    pub out: Files,
-    pub refs: BTreeMap<String, String>,
-    pub history: Vec<String>,
-    pub copies: BTreeMap<&'static str, BTreeMap<String, String>>,
-}
-
-impl State {
-    pub fn of(stage: &Stage, scene: &Scene) -> Self {
-        let store = stage.store("one");
-        let folder = |copy: &&&str| stage.disk().join(copy).join("refs").is_dir();
-        Self {
-            library: stage.files("one"),
-            out: files(&stage.disk().join("out")),
-            refs: if store.exists() { stage.refs(&store) } else { BTreeMap::new() },
-            history: if store.exists() { stage.history(&store) } else { Vec::new() },
-            copies: scene
-                .copies
-                .iter()
-                .filter(folder)
-                .map(|copy| (*copy, stage.refs(&stage.disk().join(copy))))
-                .collect(),
-        }
-    }
-
-    /// How another state differs from this one; the past counts if it is asked for.
-    fn differs(&self, found: &Self, history: bool) -> Vec<Wrong> {
-        let mut wrong = Vec::new();
-        if history && self.history != found.history {
-            let words = format!("{} snapshots for {}", found.history.len(), self.history.len());
-            wrong.push(Wrong { class: "refs", words });
-        }
-        for (expected, found) in [(&self.library, &found.library), (&self.out, &found.out)] {
-            for path in both(expected, found) {
-                let length = |files: &Files| files.get(path).map(Vec::len);
-                if expected.get(path) != found.get(path) && !is_temporary(path) {
-                    let words =
-                        format!("{path}: {:?} bytes for {:?}", length(found), length(expected));
-                    wrong.push(Wrong { class: "files", words });
-                }
-            }
-        }
-        let copies = self.copies.iter().map(|(copy, refs)| (*copy, refs, found.copies.get(copy)));
-        let all = copies.chain([("store", &self.refs, Some(&found.refs))]);
-        for (place, expected, found) in all {
-            let none = BTreeMap::new();
-            let found = found.unwrap_or(&none);
-            for name in both(expected, found) {
-                if expected.get(name) != found.get(name) {
-                    let words = format!(
-                        "{place}: {name} is {:?} for {:?}",
-                        found.get(name),
-                        expected.get(name)
-                    );
-                    wrong.push(Wrong { class: "refs", words });
-                }
-            }
-        }
-        wrong
-    }
-}
-
-fn both<'a, A, B>(
-    one: &'a BTreeMap<String, A>,
-    two: &'a BTreeMap<String, B>,
-) -> std::collections::BTreeSet<&'a String> {
-    one.keys().chain(two.keys()).collect()
 }
 
 /// What a verb begins with and ends with.
@@ -329,32 +256,6 @@ impl Judge<'_> {
             if check.code != Some(0) {
                 self.say("devices: check", format!("{device}: {}", check.words()));
             }
-        }
-    }
-}
-
-/// A temporary file of ours, which SillyTavern does not look at. Whether it stays is another question.
-fn is_temporary(path: &str) -> bool {
-    path.split('/').any(|part| part.starts_with(".stvc-"))
-}
-
-/// What an interrupted command may leave for a while and nobody may leave for good.
-fn left_over(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let beside = |ending: &str| path.with_extension(ending).exists();
-        let left = name.starts_with(".stvc-")
-            || name.starts_with("tmp_")
-            || name.ends_with(".tmp")
-            // Locks of the operating system stay where they are.
-            || name.ends_with(".lock") && !folder.ends_with("stvc")
-            || name.starts_with("pack-") && name.ends_with(".pack") && !beside("idx")
-            || name.starts_with("pack-") && name.ends_with(".idx") && !beside("pack");
-        if left {
-            found.push(path);
-        } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            left_over(&path, found);
         }
     }
 }

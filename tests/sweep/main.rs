@@ -23,7 +23,11 @@ mod cases;
 #[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
+mod fingerprint;
+#[cfg(target_os = "linux")]
 mod judge;
+#[cfg(target_os = "linux")]
+mod point;
 #[cfg(target_os = "linux")]
 mod preload;
 #[cfg(target_os = "linux")]
@@ -34,6 +38,8 @@ mod report;
 mod run;
 #[cfg(target_os = "linux")]
 mod stage;
+#[cfg(target_os = "linux")]
+mod state;
 #[cfg(target_os = "linux")]
 mod trace;
 #[cfg(target_os = "linux")]

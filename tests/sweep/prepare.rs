@@ -1,88 +1,18 @@
 //! A case made ready: its start state, how it goes when nothing happens, every call it makes, and all points to try.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use crate::cases::{Case, Scene};
 use crate::disk::{Disk, Loss};
-use crate::judge::{Ends, Judge, State, Wrong};
+use crate::fingerprint::fingerprint;
+use crate::judge::{Ends, Judge, Wrong};
+use crate::point::{EINTR, ERRORS, Point, READ_ERRORS};
 use crate::preload::{Fault, Preload};
 use crate::stage::{Ack, Answer, Stage, copy_all};
+use crate::state::State;
 use crate::trace::{Call, Did};
-
-/// The errors that every call fails with, once each.
-pub const ERRORS: [(&str, i32); 3] = [("ENOSPC", 28), ("EIO", 5), ("EACCES", 13)];
-
-/// What a read fails with, by the call's name. One that was only interrupted must be made again, and nobody notice.
-const READ_ERRORS: [(&str, &str, i32); 6] = [
-    ("open for reading", "EMFILE", 24),
-    ("read", "EIO", 5),
-    ("read", "EINTR", EINTR),
-    ("mmap", "ENOMEM", 12),
-    ("opendir", "EACCES", 13),
-    ("readdir", "EIO", 5),
-];
-const EINTR: i32 = 4;
-
-/// What is done to a case at a point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Kill,
-    Error,
-    Cut,
-    Read,
-}
-
-impl Kind {
-    pub const ALL: [Self; 4] = [Self::Kill, Self::Error, Self::Cut, Self::Read];
-
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Error => "error",
-            Self::Cut => "cut",
-            Self::Read => "read",
-        }
-    }
-}
-
-/// A point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
-    /// A fault at a call.
-    At(u64, Fault),
-    /// A cut after so many calls of the recording.
-    Cut(usize, Loss),
-}
-
-impl Point {
-    pub fn kind(self) -> Kind {
-        match self {
-            Self::At(_, Fault::Error(_)) => Kind::Error,
-            Self::At(_, Fault::Read(_)) => Kind::Read,
-            Self::At(..) => Kind::Kill,
-            Self::Cut(..) => Kind::Cut,
-        }
-    }
-
-    /// As `--point` takes it.
-    pub fn words(self) -> String {
-        match self {
-            Self::At(at, Fault::Kill) => at.to_string(),
-            Self::At(at, Fault::Torn) => format!("{at}:torn"),
-            Self::At(at, Fault::Error(error)) => {
-                let name = ERRORS.iter().find(|(_, number)| *number == error);
-                format!("{at}:{}", name.map_or("?", |(name, _)| name))
-            }
-            Self::At(at, Fault::Read(error)) => {
-                let name = READ_ERRORS.iter().find(|(.., number)| *number == error);
-                format!("{at}:{}", name.map_or("?", |(_, name, _)| name))
-            }
-            Self::Cut(at, loss) => format!("{at}:{}", loss.words()),
-        }
-    }
-}
 
 /// A case that points can be tried on.
 pub struct Ready {
@@ -265,37 +195,4 @@ impl Ready {
         self.judged.lock().unwrap().insert(print, wrong.clone());
         (wrong, at)
     }
-}
-
-/// All that the judge can see. The numbers of processes and the stamps in caches, which another copy of the same files has not,
-/// are no part of it.
-fn fingerprint(stage: &Stage, answer: &Answer) -> blake3::Hash {
-    let mut image = Disk::of(&stage.disk(), "").whole();
-    for (_, (bytes, mode, _)) in &mut image.files {
-        *bytes = Arc::new([bytes.as_slice(), &mode.to_le_bytes()].concat());
-    }
-    let of_a_process = |part: &str| part.starts_with(".stvc-") || part.starts_with("tmp_");
-    let clean = |path: &str| {
-        let parts = path.split('/').map(|part| match of_a_process(part) {
-            true => part.chars().filter(|c| !c.is_ascii_digit()).collect(),
-            false => part.to_owned(),
-        });
-        parts.collect::<Vec<_>>().join("/")
-    };
-    let mut files = BTreeMap::new();
-    for (path, file) in std::mem::take(&mut image.files) {
-        let cache = path.ends_with(".stvc/stvc/cache.json");
-        let holder = path.ends_with("stvc/lock.json") && file.0.len() > 4;
-        let file = if cache || holder { (Arc::default(), 0, None) } else { file };
-        files.insert(clean(&path), file);
-    }
-    image.files = files;
-    image.folders = image.folders.into_iter().map(|(path, mode)| (clean(&path), mode)).collect();
-    let said = (answer.code, answer.hung, answer.stdout.contains("othing was changed"));
-    let ids: Vec<_> =
-        answer.of_type("snapshot").iter().map(|line| line["id"].to_string()).collect();
-    let words = format!("{said:?} {ids:?} {}", answer.stderr.contains("panicked"));
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(image.hash().as_bytes()).update(words.as_bytes());
-    hasher.finalize()
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::judge::Wrong;
-use crate::prepare::{Kind, Point, Ready};
+use crate::point::{Kind, Point};
+use crate::prepare::Ready;
 
 /// How many failures of one kind in one case are told in full, with their folders kept.
 const TOLD: usize = 1;

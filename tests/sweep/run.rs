@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cases::{self, Case};
+use crate::point::{Kind, Point};
 use crate::preload::Preload;
-use crate::prepare::{Kind, Point, Ready};
+use crate::prepare::Ready;
 use crate::report::Report;
 
 /// How many points the fixed sample has, about.
@@ -23,6 +24,7 @@ struct Asked {
     kind: Option<String>,
     point: Option<String>,
     list: bool,
+    threads: Option<usize>,
     /// A filter of `cargo test` that is about other tests.
     others: bool,
 }
@@ -39,6 +41,7 @@ impl Asked {
                 "--kind" => asked.kind = Some(value()?),
                 "--point" => asked.point = Some(value()?),
                 "--list" => asked.list = true,
+                "--threads" => asked.threads = value()?.parse().ok(),
                 // What `cargo test` may say to every test program.
                 option if option.starts_with('-') => {}
                 filter => asked.others |= !"sweep".contains(filter),
@@ -119,11 +122,11 @@ fn fast_folder() -> PathBuf {
 }
 
 /// Do something for each, on all cores.
-fn on_all_cores<T: Sync>(items: &[T], work: impl Fn(usize, &T) + Sync) {
+fn on_all_cores<T: Sync>(asked: &Asked, items: &[T], work: impl Fn(usize, &T) + Sync) {
     let next = AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let cores = || std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..cores {
+        for _ in 0..asked.threads.unwrap_or_else(cores) {
             scope.spawn(|| {
                 while let Some((at, item)) = {
                     let at = next.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +143,7 @@ fn prepare(asked: &Asked, preload: &Preload, base: &Path, report: &mut Report) -
     let cases: Vec<_> = cases::all().into_iter().filter(|case| asked.picks(case)).collect();
     let slots: Vec<_> = cases.into_iter().map(|case| Mutex::new(Some(case))).collect();
     let done = Mutex::new(Vec::new());
-    on_all_cores(&slots, |at, slot| {
+    on_all_cores(asked, &slots, |at, slot| {
         let case = slot.lock().unwrap().take().unwrap();
         let (name, work) = (case.name, base.join(format!("case-{}", case.name)));
         let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -202,7 +205,7 @@ fn attempt(
     let shared = Mutex::new(std::mem::take(report));
     // Every snapshot is brought back where there is time for it.
     let all_snapshots = asked.whole || asked.point.is_some();
-    on_all_cores(jobs, |at, (case, point)| {
+    on_all_cores(asked, jobs, |at, (case, point)| {
         let ready = &ready[*case];
         let work = base.join(format!("point-{at}"));
         let (wrong, call) = ready.attempt(*point, preload, &work, all_snapshots);
