@@ -1,0 +1,94 @@
+//! Verbs that write the user's files.
+
+use std::fs;
+
+use super::store::{begun, recap};
+use super::{Listed, Scene};
+use crate::recap_library::RecapLibrary;
+use crate::stage::Stage;
+use crate::world::{
+    A, B, BOOK, C, CREW, GULL, NIGHT, PIER, PIER_NOW, book, chat, day, empty, message,
+};
+
+pub const CASES: &[Listed] = &[
+    ("restore", "restore-missing", |stage| {
+        begun(stage);
+        remove(stage, &[A, BOOK]);
+        Scene::of(&["restore", "Mira/a"])
+    }),
+    ("restore", "restore-overwrite", |stage| {
+        let id = replaced(stage);
+        Scene::of(&["restore", &id, "--overwrite"])
+    }),
+    ("restore", "restore-group", |stage| {
+        begun(stage);
+        remove(stage, &[NIGHT, CREW]);
+        Scene::of(&["restore", "night"])
+    }),
+    ("restore", "restore-as", |stage| {
+        begun(stage);
+        Scene::of(&["restore", "Mira/a", "--as", "What if"])
+    }),
+    ("restore", "restore-at", |stage| {
+        recap(stage);
+        Scene::of(&["restore", "Harbour nights", "--at", "7", "--as", "Early"])
+    }),
+    ("restore", "restore-to", |stage| {
+        begun(stage);
+        Scene::of(&["restore", "Mira/a", "--to", "../../out"])
+    }),
+    ("restore", "restore-all", |stage| {
+        begun(stage);
+        remove(stage, &[A, BOOK, C, NIGHT, CREW]);
+        Scene::of(&["restore", "--all"])
+    }),
+    ("undo", "undo-restore", |stage| {
+        let id = replaced(stage);
+        stage.stvc("one", &["restore", &id, "--overwrite"]).exits(0);
+        Scene::of(&["undo"]).once()
+    }),
+    ("merge", "merge", |stage| {
+        begun(stage);
+        stage.stvc("one", &["restore", "Mira/a", "--as", "What if"]).exits(0);
+        let theirs =
+            stage.files("one").into_keys().find(|path| path.starts_with("worlds/") && path != BOOK);
+        stage.write("one", BOOK, book(&[PIER_NOW, GULL]));
+        let bell = (2, "Bell", "It rings three times before dawn.");
+        stage.write("one", &theirs.unwrap(), book(&[PIER, GULL, bell]));
+        Scene::of(&["merge", "Mira/a", "What if", "--yes"])
+    }),
+    ("doctor", "doctor-fix", |stage| {
+        empty(stage, "one");
+        let main = RecapLibrary::default();
+        stage.write("one", &main.book_path(), main.book_bytes());
+        for library in [main.clone(), main.fork("Branch #1", 7), main.fork("Dawn", 11)] {
+            stage.write("one", &library.chat_path(), library.chat_bytes());
+        }
+        stage.snapshot("one");
+        Scene::of(&["doctor", "--fix", "--yes"])
+    }),
+    ("doctor", "doctor-missing", |stage| {
+        begun(stage);
+        day(stage, "one");
+        remove(stage, &[BOOK]);
+        Scene::of(&["doctor", "--fix", "--yes"])
+    }),
+];
+
+fn remove(stage: &Stage, paths: &[&str]) {
+    for path in paths {
+        fs::remove_file(stage.library("one").join(path)).unwrap();
+    }
+}
+
+/// A state that was stored, another that was not, in both files; the id of the first.
+fn replaced(stage: &mut Stage) -> String {
+    begun(stage);
+    let first = stage.acks.iter().find(|ack| ack.files.contains_key(A)).unwrap().id.clone();
+    stage.append("one", A, &message("later", 0));
+    stage.snapshot("one");
+    stage.write("one", A, chat("quite another", 2, Some("Harbour")));
+    stage.append("one", B, &message("later", 1));
+    stage.write("one", BOOK, book(&[PIER_NOW]));
+    first
+}

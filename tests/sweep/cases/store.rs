@@ -1,0 +1,116 @@
+//! Verbs that write to the store and leave the library alone.
+
+use super::{Driver, Listed, Scene};
+use crate::recap_library::RecapLibrary;
+use crate::stage::Stage;
+use crate::world::{A, B, chat, day, empty, message, small};
+
+pub const CASES: &[Listed] = &[
+    ("snapshot", "snapshot-first", |stage| {
+        small(stage, "one");
+        Scene::of(&["snapshot"])
+    }),
+    ("snapshot", "snapshot-further", |stage| {
+        begun(stage);
+        pack_refs(stage);
+        day(stage, "one");
+        Scene::of(&["snapshot"])
+    }),
+    ("snapshot", "snapshot-at", |stage| {
+        begun(stage);
+        Scene::of(&["snapshot", "Mira/a", "--at", "1", "--tag", "early"])
+    }),
+    ("snapshot", "snapshot-scenes", |stage| {
+        recap(stage);
+        Scene::of(&["snapshot", "--scenes"])
+    }),
+    ("snapshot", "snapshot-fold", |stage| {
+        begun(stage);
+        for n in 0..20 {
+            stage.append("one", A, &message("more", n));
+            stage.stvc("one", &["snapshot"]).exits(0);
+        }
+        stage.append("one", A, &message("last", 0));
+        Scene::of(&["snapshot"])
+    }),
+    ("watch", "watch", |stage| {
+        begun(stage);
+        stage.append("one", A, &message("before", 0));
+        let command = ["watch", "--settle", "20ms"];
+        Scene { driver: Driver::Watch, ..Scene::of(&command) }
+    }),
+    ("tag", "tag-add", |stage| {
+        begun(stage);
+        Scene::of(&["tag", "keep", "Mira/a"])
+    }),
+    ("tag", "tag-delete", |stage| {
+        begun(stage);
+        stage.stvc("one", &["tag", "keep", "Mira/a"]).exits(0);
+        pack_refs(stage);
+        Scene::of(&["tag", "-d", "keep"])
+    }),
+    ("undo", "undo-snapshot", |stage| {
+        begun(stage);
+        day(stage, "one");
+        stage.stvc("one", &["snapshot"]).exits(0);
+        pack_refs(stage);
+        Scene::of(&["undo"]).once().history()
+    }),
+    ("reconstruct", "reconstruct", |stage| {
+        recap(stage);
+        Scene::of(&["reconstruct", "Harbour nights", "--all"]).history()
+    }),
+    ("forget", "forget", |stage| {
+        long(stage);
+        pack_refs(stage);
+        Scene { forgets: true, ..Scene::of(&["forget", "--keep-last", "1"]).history() }
+    }),
+    ("gc", "gc", |stage| {
+        long(stage);
+        Scene::of(&["gc"])
+    }),
+    ("gc", "gc-again", |stage| {
+        begun(stage);
+        stage.stvc("one", &["gc"]).exits(0);
+        day(stage, "one");
+        stage.snapshot("one");
+        Scene::of(&["gc"])
+    }),
+    ("gc", "gc-forgotten", |stage| {
+        long(stage);
+        stage.stvc("one", &["forget", "--keep-last", "1"]).exits(0);
+        pack_refs(stage);
+        let command = ["gc", "--grace", "0s", "--keep-undo", "0s"];
+        Scene { forgets: true, ..Scene::of(&command) }
+    }),
+];
+
+/// A small library with a first snapshot of everything.
+pub fn begun(stage: &mut Stage) {
+    small(stage, "one");
+    stage.snapshot("one");
+}
+
+/// One with a history.
+fn long(stage: &mut Stage) {
+    begun(stage);
+    for n in 0..4 {
+        stage.append("one", A, &message("more", n));
+        stage.write("one", B, chat(&format!("b{n}"), 3, Some("Harbour")));
+        stage.snapshot("one");
+    }
+}
+
+/// Chats that ST-Auto-Recap has worked on.
+pub fn recap(stage: &mut Stage) {
+    empty(stage, "one");
+    let library = RecapLibrary::default();
+    stage.write("one", &library.chat_path(), library.chat_bytes());
+    stage.write("one", &library.book_path(), library.book_bytes());
+    stage.snapshot("one");
+}
+
+/// Refs as git packs them: deleting one means writing all of them anew.
+pub fn pack_refs(stage: &Stage) {
+    stage.git(&stage.store("one"), &["pack-refs", "--all"]).exits(0);
+}
