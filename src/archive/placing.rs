@@ -31,7 +31,11 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
         let moved =
             operation.refs.iter().flat_map(|change| change.before.iter().chain(&change.after));
         let logged = moved.copied().chain(operation.snapshots()).chain(operation.blobs());
-        tips.extend(logged.filter(|id| reader.exists(*id)));
+        for id in logged {
+            if reader.has(id)? {
+                tips.push(id);
+            }
+        }
     }
     objects_of(store, tips)
 }
@@ -57,7 +61,7 @@ pub fn objects_beyond(
     let mut roots = Vec::new();
     // A git may have made tags of its own, or have led a ref to something that is no commit.
     while let Some(id) = tips.pop() {
-        match reader.kind(id) {
+        match reader.kind(id)? {
             Some(Kind::Tag) if walk.place(id, Kind::Tag, Class::Commit, (0, 1)) => {
                 tips.push(reader.tag_target(id)?);
             }

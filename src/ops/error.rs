@@ -322,6 +322,16 @@ fn in_short(refs: &[String]) -> String {
     }
 }
 
+impl store::Loss for Error {
+    fn is_loss(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_loss(),
+            Self::Archive(error) => error.is_loss(),
+            _ => false,
+        }
+    }
+}
+
 impl Error {
     /// A rule forbids it.
     pub(super) fn refused(finding: Finding) -> Self {

@@ -7,14 +7,12 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
-use gix::odb::pack::index;
-
-use super::delta_pack::DeltaPack;
-use super::fold::{forget_multi_pack_index, remove, remove_pack};
+use super::fold::{forget_multi_pack_index, is_kept, remove, remove_pack};
+use super::object_files::{files_ending, is_absent};
 use super::pack::TEMP_PREFIX;
+use super::pack_file::PackFile;
 use super::repack::{Packed, Placed};
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable::{self, Existing};
@@ -82,7 +80,7 @@ impl Store {
                 + loose.iter().map(|object| object.bytes).sum::<u64>(),
             ..Collected::default()
         };
-        let volumes = self.known_volumes();
+        let (packed_well, volumes) = self.packed_well()?;
         let young = |time: SystemTime| time > keep_after;
         // Volumes are made anew each time, and are nobody's.
         let unwanted = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
@@ -119,7 +117,7 @@ impl Store {
         let is_tidy = loose.iter().all(|object| young_loose.contains(&object.id))
             && gone.is_empty()
             && ours().count() <= 1
-            && ours().all(|pack| self.is_packed_well(&pack.index));
+            && ours().all(|pack| pack.index.file_name() == Some(packed_well.as_ref()));
         if is_tidy || dry_run {
             collected.bytes_after = collected.bytes_before;
             if !dry_run {
@@ -163,18 +161,6 @@ impl Store {
         self.private_dir().join("packed")
     }
 
-    /// The pack that was made here last, opened.
-    pub(super) fn delta_pack(&self) -> Option<Arc<DeltaPack>> {
-        let open = || {
-            let mark = fs::read_to_string(self.packed_mark()).ok()?;
-            let name = mark.lines().next()?;
-            let plain = name.starts_with("pack-") && !name.contains(['/', '\\']);
-            let dir = self.git_dir.join("objects").join("pack");
-            plain.then(|| DeltaPack::at(&dir.join(name))).flatten().map(Arc::new)
-        };
-        self.deltas.get_or_init(open).clone()
-    }
-
     fn mark_packed_well(&self, index: &Path, volumes: &[ObjectId]) -> Result<()> {
         let mark = self.packed_mark();
         let mut text = format!("{}\n", index.file_name().unwrap_or_default().to_string_lossy());
@@ -184,15 +170,18 @@ impl Store {
         durable::write(&mark, text.as_bytes(), Existing::Replace).map_err(Error::io(&mark))
     }
 
-    fn is_packed_well(&self, index: &Path) -> bool {
-        let name = index.file_name().unwrap_or_default().to_string_lossy();
-        let mark = fs::read_to_string(self.packed_mark()).unwrap_or_default();
-        mark.lines().next() == Some(&name)
-    }
-
-    fn known_volumes(&self) -> HashSet<ObjectId> {
-        let mark = fs::read_to_string(self.packed_mark()).unwrap_or_default();
-        mark.lines().skip(1).filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok()).collect()
+    /// The pack that was made here last, by its index's name, and its volumes; nothing if there is none, or the file is damaged.
+    fn packed_well(&self) -> Result<(String, HashSet<ObjectId>)> {
+        let path = self.packed_mark();
+        let mark = match fs::read(&path) {
+            Ok(mark) => mark,
+            Err(error) if is_absent(&error) => Vec::new(),
+            Err(source) => return Err(Error::Io { path, source }),
+        };
+        let mark = String::from_utf8_lossy(&mark);
+        let mut lines = mark.lines();
+        let name = lines.next().unwrap_or_default().to_owned();
+        Ok((name, lines.filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok()).collect()))
     }
 
     /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.
@@ -212,7 +201,9 @@ impl Store {
         let mut objects = Vec::new();
         for id in spare.iter().filter(|id| !stay.contains(id)) {
             // One that cannot be read is of no use to anybody.
-            if let Some(kind) = reader.kind(*id).filter(|kind| reader.is_sound(*id, *kind)) {
+            if let Some(kind) = reader.kind(*id)?
+                && reader.is_sound(*id, kind)?
+            {
                 objects.push(Placed { id: *id, kind, slot: 0 });
             }
         }
@@ -240,37 +231,50 @@ fn is_only(pack: &OldPack, spare: &HashSet<ObjectId>) -> bool {
 
 fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
     let mut packs = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
-        let index = entry.path();
-        if index.extension().is_none_or(|extension| extension != "idx") {
-            continue;
-        }
+    for index in files_ending(dir, "idx")? {
         let pack = index.with_extension("pack");
-        let Ok(found) = fs::metadata(&pack) else { continue };
-        let damaged = |why: String| Error::DamagedPack { path: index.clone(), why };
-        let list = index::File::at(&index, gix::hash::Kind::Sha1)
-            .map_err(|error| damaged(error.to_string()))?;
+        let found = match fs::metadata(&pack) {
+            Ok(found) => found,
+            Err(error) if is_absent(&error) => continue,
+            Err(source) => return Err(Error::Io { path: pack, source }),
+        };
+        let file = PackFile::new(index.clone());
+        let list = file.index()?.whole(&index)?;
         packs.push(OldPack {
             objects: list.iter().map(|entry| entry.oid).collect(),
             bytes: found.len() + fs::metadata(&index).map_or(0, |found| found.len()),
             modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            kept: ["keep", "promisor"].iter().any(|mark| index.with_extension(mark).exists()),
+            kept: is_kept(&index)?,
             index,
         });
     }
     Ok(packs)
 }
 
+/// The objects in files of their own below a folder of objects.
 pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
     let mut objects = Vec::new();
-    for folder in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
+    for folder in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let folder = folder.map_err(Error::io(dir))?;
         let name = folder.file_name();
-        let Some(first) = name.to_str().filter(|name| name.len() == 2) else { continue };
-        for file in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+        let fan = |name: &&str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let Some(first) = name.to_str().filter(fan) else { continue };
+        let dir = folder.path();
+        let files = match fs::read_dir(&dir) {
+            Ok(files) => files,
+            Err(error) if is_absent(&error) => continue,
+            Err(source) => return Err(Error::Io { path: dir, source }),
+        };
+        for file in files {
+            let file = file.map_err(Error::io(&dir))?;
             let name = file.file_name();
             let hex = format!("{first}{}", name.to_string_lossy());
-            let (Ok(id), Ok(found)) = (ObjectId::from_hex(hex.as_bytes()), file.metadata()) else {
-                continue;
+            let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else { continue };
+            let found = match file.metadata() {
+                Ok(found) => found,
+                // Another program packed it meanwhile.
+                Err(error) if is_absent(&error) => continue,
+                Err(source) => return Err(Error::Io { path: file.path(), source }),
             };
             objects.push(Loose {
                 id,

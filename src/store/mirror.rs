@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::index;
-
 use super::fold::remove_pack;
+use super::object_files::files_ending;
+use super::pack_file::{Opened, PackFile};
 use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};
 use crate::durable::{self, Existing, Temp};
 use crate::progress::Monitor;
@@ -31,10 +31,10 @@ impl Store {
         wanted: &[Placed],
         monitor: &mut dyn Monitor,
     ) -> Result<Copied> {
-        let packs = indices(&other.git_dir.join("objects").join("pack"))?;
+        let packs = files_ending(&other.git_dir.join("objects").join("pack"), "idx")?;
         // A pack of the same name that was here, perhaps damaged, may still have what nothing else has.
         let here: HashSet<_> =
-            indices(&self.git_dir.join("objects").join("pack"))?.into_iter().collect();
+            files_ending(&self.git_dir.join("objects").join("pack"), "idx")?.into_iter().collect();
         let mut attempt = |packs: &[PathBuf]| {
             let mut made = Vec::new();
             let copied = self.copy_and_verify(other, wanted, packs, &mut made, monitor);
@@ -66,7 +66,7 @@ impl Store {
             if open.is_empty() {
                 break;
             }
-            let Some(ids) = ids_if_most(index, &open) else { continue };
+            let Some(ids) = ids_if_most(index, &open)? else { continue };
             made.extend(self.copy_pack(index)?);
             monitor.advance(ids.iter().filter(|id| open.remove(*id)).count() as u64);
         }
@@ -80,7 +80,7 @@ impl Store {
             monitor.advance(1);
         }
         made.extend(pack.finish()?);
-        let health = self.verify_packs(made, monitor);
+        let health = self.verify_packs(made, monitor)?;
         let damaged = health.files.iter().map(|file| (file.path.clone(), file.why.clone()));
         let pack = || made.first().cloned().unwrap_or_default();
         let mut damaged = damaged.chain(health.damaged.values().map(|why| (pack(), why.clone())));
@@ -138,20 +138,11 @@ impl Store {
     }
 }
 
-/// The indices of all packs in a folder.
-fn indices(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).map_err(Error::io(dir))?.flatten().map(|entry| entry.path());
-    let mut found: Vec<_> = entries
-        .filter(|path| path.extension().is_some_and(|extension| extension == "idx"))
-        .collect();
-    found.sort();
-    Ok(found)
-}
-
-/// The objects of a pack, if at least half of them are wanted. One that cannot be read is looked at object by object.
-fn ids_if_most(index: &Path, wanted: &HashSet<ObjectId>) -> Option<Vec<ObjectId>> {
-    let index = index::File::at(index, gix::hash::Kind::Sha1).ok()?;
+/// The objects of a pack, if at least half of them are wanted. One that is damaged is looked at object by object.
+fn ids_if_most(index: &Path, wanted: &HashSet<ObjectId>) -> Result<Option<Vec<ObjectId>>> {
+    let file = PackFile::new(index.to_owned());
+    let Opened::Whole(index) = file.index()? else { return Ok(None) };
     let ids: Vec<_> = index.iter().map(|entry| entry.oid).collect();
     let hits = ids.iter().filter(|id| wanted.contains(*id)).count();
-    (hits > 0 && hits * 2 >= ids.len()).then_some(ids)
+    Ok((hits > 0 && hits * 2 >= ids.len()).then_some(ids))
 }

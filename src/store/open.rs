@@ -3,10 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{Error, Kind, Result, Store};
+use super::object_files::ObjectFiles;
+use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
 
 /// The format this program writes.
@@ -130,8 +131,7 @@ impl Store {
     }
 
     fn over(git_dir: PathBuf) -> Result<Self> {
-        let objects = git_dir.join("objects");
-        let odb = gix::odb::at(&objects, gix::hash::Kind::Sha1).map_err(Error::io(&objects))?;
+        let objects = Arc::new(ObjectFiles::at(git_dir.join("objects")));
         let refs = gix::refs::file::Store::at_opts(
             git_dir.clone(),
             gix::hash::Kind::Sha1,
@@ -140,14 +140,7 @@ impl Store {
                 ..Default::default()
             },
         );
-        Ok(Self {
-            git_dir,
-            odb,
-            refs,
-            packed: Default::default(),
-            logged: OnceLock::new(),
-            deltas: OnceLock::new(),
-        })
+        Ok(Self { git_dir, objects, refs, packed: Default::default(), logged: OnceLock::new() })
     }
 
     /// What the format file says. A newer format than this program knows is an error.
@@ -191,15 +184,17 @@ impl Store {
     fn must_hold_snapshots(&self) -> Result<()> {
         let branches = self.refs("refs/heads/")?.refs;
         let reader = self.reader();
-        let is_snapshot = |commit| {
-            reader.commit(commit).is_ok_and(|commit| commit.trailer(CONTENT_TRAILER).is_some())
-        };
-        // A branch whose commit cannot be read may be a damaged snapshot; it does not make the repository foreign.
-        let is_other = |commit| {
-            reader.read(commit, Kind::Commit, &mut Vec::new()).is_ok() && !is_snapshot(commit)
-        };
-        let any = branches.iter().any(|(_, commit)| is_snapshot(*commit));
-        let foreign = branches.iter().any(|(_, commit)| is_other(*commit));
+        let (mut any, mut foreign) = (false, false);
+        for (_, id) in branches {
+            // A branch whose commit is lost may be a damaged snapshot; it does not make the repository foreign.
+            if let Some(commit) = unless_lost(reader.commit(id))? {
+                let snapshot = commit.trailer(CONTENT_TRAILER).is_some();
+                any |= snapshot;
+                foreign |= !snapshot;
+            } else {
+                foreign |= reader.is_sound(id, Kind::Commit)?;
+            }
+        }
         if any && !foreign { Ok(()) } else { Err(Error::Foreign { path: self.git_dir.clone() }) }
     }
 }

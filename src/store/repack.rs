@@ -93,10 +93,11 @@ impl Store {
         let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
         let mut packed = Packed { objects: objects.len(), ..Packed::default() };
         let readers = self.reader().shared();
+        let parts = parts(objects, &readers)?;
         // The channel holds few, so that a slow disk does not fill the memory.
         let (sender, receiver) = sync_channel::<Result<Ready>>(64);
         std::thread::scope(|scope| -> Result<()> {
-            for (n, part) in parts(objects, &readers).into_iter().enumerate() {
+            for (n, part) in parts.into_iter().enumerate() {
                 let (sender, readers) = (sender.clone(), &readers);
                 scope.spawn(move || {
                     let mut packer = Packer::new(n, &sender);
@@ -141,12 +142,15 @@ impl Store {
 
 /// Stretches of about the same size for all cores. They end where a slot does; the first object after a cut has no base, so there are no more than
 /// needed.
-fn parts(objects: &[Placed], readers: &Readers) -> Vec<Range<usize>> {
+fn parts(objects: &[Placed], readers: &Readers) -> Result<Vec<Range<usize>>> {
     let lengths = |part: &[Placed]| {
         let reader = readers.reader();
-        part.iter().map(|object| reader.length(object.id) + SMALL).collect::<Vec<_>>()
+        let length = |object: &Placed| {
+            Ok(reader.look(object.id)?.map_or(0, |(_, length)| length).saturating_add(SMALL))
+        };
+        part.iter().map(length).collect::<Result<Vec<_>>>()
     };
-    let lengths = in_parts(objects, 256, lengths).concat();
+    let lengths = in_parts(objects, 256, lengths).into_iter().collect::<Result<Vec<_>>>()?.concat();
     let share = lengths.iter().sum::<u64>() / cores() as u64 + 1;
     let mut parts = Vec::new();
     let (mut begin, mut held) = (0, 0);
@@ -158,7 +162,7 @@ fn parts(objects: &[Placed], readers: &Readers) -> Vec<Range<usize>> {
         held += length;
     }
     parts.push(begin..objects.len());
-    parts
+    Ok(parts)
 }
 
 /// What an object costs beside its bytes.
