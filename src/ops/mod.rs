@@ -29,6 +29,7 @@ pub mod retention;
 mod safety;
 pub mod search;
 mod session;
+mod settled;
 pub mod show;
 pub mod snapshot;
 pub mod stats;

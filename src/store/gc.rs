@@ -7,13 +7,14 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::fold::{forget_multi_pack_index, is_kept, remove, remove_pack};
-use super::object_files::{files_ending, is_absent};
+use super::object_files::{files_ending, is_absent, is_there};
 use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;
 use super::repack::{Packed, Placed};
+use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable::{self, Existing};
 use crate::progress::Monitor;
@@ -127,9 +128,16 @@ impl Store {
             return Ok(collected);
         }
 
+        let mut made = Made { packs: &packs, indices: Vec::new() };
         let (new, packed) = self.write_packed(objects, monitor)?;
+        made.indices.extend(new.clone());
         collected.packed = packed;
-        let spared = self.write_spared(&packs, &spare, youngest, monitor)?;
+        let (spared, spared_objects) = self.write_spared(&packs, &spare, youngest, monitor)?;
+        made.indices.extend(spared.clone());
+        // What the old packs have is gone soon: every object is read back before the first of them goes.
+        let wanted = objects.iter().chain(&spared_objects).map(|object| object.id);
+        self.read_back(&made.indices, wanted, monitor)?;
+        made.indices.clear();
         if let Some(new) = &new {
             self.mark_packed_well(new, &collected.packed.volumes)?;
         }
@@ -191,7 +199,7 @@ impl Store {
         spare: &HashSet<ObjectId>,
         youngest: SystemTime,
         monitor: &mut dyn Monitor,
-    ) -> Result<Option<PathBuf>> {
+    ) -> Result<(Option<PathBuf>, Vec<Placed>)> {
         let stay: HashSet<_> = packs
             .iter()
             .filter(|pack| is_only(pack, spare))
@@ -212,7 +220,7 @@ impl Store {
             object.slot = slot as u32;
         }
         if objects.is_empty() {
-            return Ok(None);
+            return Ok((None, objects));
         }
         let (index, _) = self.write_packed(&objects, monitor)?;
         if let Some(index) = &index {
@@ -220,7 +228,23 @@ impl Store {
             let set = File::options().write(true).open(&pack);
             set.and_then(|file| file.set_modified(youngest)).map_err(Error::io(&pack))?;
         }
-        Ok(index)
+        Ok((index, objects))
+    }
+}
+
+/// Packs that were made just now; what fails takes them away again, unless they were there before.
+struct Made<'p> {
+    packs: &'p [OldPack],
+    indices: Vec<PathBuf>,
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        for index in &self.indices {
+            if self.packs.iter().all(|pack| pack.index != *index) {
+                let _ = remove_pack(index);
+            }
+        }
     }
 }
 
@@ -301,23 +325,55 @@ impl Store {
         }
     }
 
-    /// What commands that were killed left: temporary files, and packs without an index.
+    /// What commands that were killed left: temporary files, packs without an index, and indices without a pack. The caller has the lock, so temporary files of ours are
+    /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
     fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<()> {
+        const ABOUT_TO: Duration = Duration::from_secs(60);
+        let is_old = |path: &Path| {
+            let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
+            modified.is_ok_and(|time| {
+                time <= keep_after || time.elapsed().is_ok_and(|age| age > ABOUT_TO)
+            })
+        };
         for dir in [packs, &self.private_dir()] {
-            for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
-                let path = entry.path();
-                let modified = entry.metadata().and_then(|found| found.modified());
-                let old = modified.is_ok_and(|time| time <= keep_after);
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                let temporary = name.starts_with(TEMP_PREFIX)
-                    || (name.starts_with(".stvc-") && name.ends_with(".tmp"));
-                let lone = name.ends_with(".pack") && !path.with_extension("idx").exists();
-                if old && (temporary || lone) {
-                    remove(&path)?;
+            for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+                let path = entry.map_err(Error::io(dir))?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with(TEMP_PREFIX)
+                    || (name.starts_with(durable::TEMP_PREFIX) && name.ends_with(".tmp"))
+                {
+                    let _ = fs::remove_file(&path);
                 }
             }
         }
+        for pack in files_ending(packs, "pack")? {
+            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
+                let _ = remove_pack(&pack);
+            }
+        }
+        for index in files_ending(packs, "idx")? {
+            if !is_there(&index.with_extension("pack"))? {
+                let _ = remove_pack(&index);
+            }
+        }
         Ok(())
+    }
+
+    /// Read every object of new packs, and see that all that were to be in them are.
+    pub(super) fn read_back(
+        &self,
+        indices: &[PathBuf],
+        mut wanted: impl Iterator<Item = ObjectId>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Health> {
+        let health = self.verify_packs(indices, monitor)?;
+        if let Some((path, why)) = health.first_damage(indices) {
+            let why = format!("what was read back is not what was written: {why}");
+            return Err(Error::DamagedPack { path, why });
+        }
+        match wanted.find(|id| !health.is_sound(*id)) {
+            Some(id) => Err(Error::Missing { id }),
+            None => Ok(health),
+        }
     }
 }

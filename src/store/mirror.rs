@@ -80,17 +80,7 @@ impl Store {
             monitor.advance(1);
         }
         made.extend(pack.finish()?);
-        let health = self.verify_packs(made, monitor)?;
-        let damaged = health.files.iter().map(|file| (file.path.clone(), file.why.clone()));
-        let pack = || made.first().cloned().unwrap_or_default();
-        let mut damaged = damaged.chain(health.damaged.values().map(|why| (pack(), why.clone())));
-        if let Some((path, why)) = damaged.next() {
-            let why = format!("what was read back is not what was written: {why}");
-            return Err(Error::DamagedPack { path, why });
-        }
-        if let Some(object) = wanted.iter().find(|object| !health.is_sound(object.id)) {
-            return Err(Error::Missing { id: object.id });
-        }
+        let health = self.read_back(made, wanted.iter().map(|object| object.id), monitor)?;
         self.take_over_mark(other, made);
         let length = |index: &PathBuf| {
             let both = [index.clone(), index.with_extension("pack")];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gix::odb::pack::data;
 
 use super::gc::{Loose, loose_objects};
-use super::object_files::{files_ending, is_there, read_loose};
+use super::object_files::{files_ending, is_absent, is_there, read_loose};
 use super::objects::verify;
 use super::pack_file::{Kept, Opened, PackFile};
 use super::{Error, Loss, ObjectId, Result, Store};
@@ -37,10 +37,21 @@ pub struct DamagedFile {
     pub harmful: bool,
 }
 
+/// What a repository held at one moment. See [`Store::fingerprint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(blake3::Hash);
+
 impl Health {
     /// Whether a sound copy of the object was read.
     pub fn is_sound(&self, id: ObjectId) -> bool {
         self.sound.contains(&id)
+    }
+
+    /// Something that is wrong, in words that name it: a file, or an object in one of these packs.
+    pub(super) fn first_damage(&self, indices: &[PathBuf]) -> Option<(PathBuf, String)> {
+        let file = self.files.first().map(|file| (file.path.clone(), file.why.clone()));
+        let pack = || indices.first().cloned().unwrap_or_default();
+        file.or_else(|| self.damaged.values().next().map(|why| (pack(), why.clone())))
     }
 
     fn file(&mut self, store: &Store, path: &Path, why: impl Into<String>, harmful: bool) {
@@ -69,6 +80,39 @@ impl Store {
         crate::durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         if damaged { fs::write(&path, "see `stvc check`\n") } else { fs::remove_file(&path) }
             .map_err(Error::io(path))
+    }
+
+    /// Tells whether packs, single objects, refs or the log are still those that they were.
+    pub fn fingerprint(&self) -> Result<Fingerprint> {
+        let objects = self.git_dir.join("objects");
+        let mut hasher = blake3::Hasher::new();
+        let mut note = |text: &[u8]| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        };
+        let dir = objects.join("pack");
+        for ending in ["pack", "idx"] {
+            for path in files_ending(&dir, ending)? {
+                note(path.as_os_str().as_encoded_bytes());
+            }
+        }
+        let mut loose: Vec<_> =
+            loose_objects(&objects)?.into_iter().map(|found| found.id).collect();
+        loose.sort();
+        loose.iter().for_each(|id| note(id.as_slice()));
+        for (name, id) in self.refs("refs/")?.refs {
+            note(name.as_str().as_bytes());
+            note(id.as_slice());
+        }
+        // A command that is just moving its refs has logged what it will do.
+        note(&[u8::from(self.is_at_work())]);
+        let log = self.private_dir().join("operations.jsonl");
+        match fs::metadata(&log) {
+            Ok(found) => note(&found.len().to_le_bytes()),
+            Err(error) if is_absent(&error) => {}
+            Err(source) => return Err(Error::Io { path: log, source }),
+        }
+        Ok(Fingerprint(hasher.finalize()))
     }
 
     /// Read every object that the repository holds. What could not be read is an error: it may be as sound as the rest.
