@@ -5,7 +5,6 @@
 //! now, so that every chat has a timeline to which its past can be added.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::PathBuf;
 
 use chrono::{Local, NaiveDateTime, TimeZone};
@@ -18,6 +17,7 @@ use super::{Result, Workspace};
 use crate::archive::lineage::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::progress::Monitor;
+use crate::regular;
 use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 
@@ -211,7 +211,7 @@ impl<'a> Sorting<'a> {
             messages: 0,
             outcome: Outcome::Empty,
         };
-        let bytes = match fs::read(&backup.path) {
+        let bytes = match regular::read(&backup.path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 entry.outcome = Outcome::Failed(error.to_string());

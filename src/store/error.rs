@@ -21,6 +21,8 @@ pub enum Error {
     Locked { path: PathBuf, holder: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("{} is a link, and no link inside a store is followed", path.display())]
+    Link { path: PathBuf },
     #[error("object {id} is missing from the store")]
     Missing { id: ObjectId },
     #[error("object {id} is damaged: {why}")]

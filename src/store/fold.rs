@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::gc::loose_objects;
+use super::gc::{loose_objects, refuse_linked};
 use super::object_files::{files_ending, is_there};
 use super::pack_file::{Opened, PackFile};
 use super::{Error, Lock, ObjectId, Result, Store, unless_lost};
@@ -71,6 +71,7 @@ impl Store {
         if loose.len() <= MANY_LOOSE {
             return Ok(());
         }
+        refuse_linked(&loose)?;
         let reader = self.reader();
         let mut writer = self.pack_writer();
         let mut taken = Vec::new();

@@ -2,12 +2,13 @@
 //! is gone.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
 use super::object_files::is_absent;
 use super::{Error, Lock, ObjectId, Result, Store};
+use crate::regular;
 
 impl Store {
     /// Remember that these commits have new ids.
@@ -33,7 +34,7 @@ impl Store {
     /// The present ids of commits whose former id begins with `prefix`.
     pub fn find_former(&self, prefix: &str) -> Result<Vec<ObjectId>> {
         let path = self.former_path();
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => return Ok(Vec::new()),
             Err(source) => return Err(Error::Io { path, source }),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::fold::{forget_multi_pack_index, is_kept, remove, remove_pack};
+use super::links::refuse_link;
 use super::object_files::{files_ending, is_absent, is_there};
 use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;
@@ -18,6 +19,7 @@ use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable::{self, Existing};
 use crate::progress::Monitor;
+use crate::regular;
 
 /// What was collected.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,7 @@ impl Store {
         let dir = self.git_dir.join("objects").join("pack");
         let packs = old_packs(&dir)?;
         let loose = loose_objects(&self.git_dir.join("objects"))?;
+        refuse_linked(&loose)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
         let mut collected = Collected {
             packs_before: packs.len(),
@@ -181,7 +184,7 @@ impl Store {
     /// The pack that was made here last, by its index's name, and its volumes; nothing if there is none, or the file is damaged.
     fn packed_well(&self) -> Result<(String, HashSet<ObjectId>)> {
         let path = self.packed_mark();
-        let mark = match fs::read(&path) {
+        let mark = match regular::read(&path) {
             Ok(mark) => mark,
             Err(error) if is_absent(&error) => Vec::new(),
             Err(source) => return Err(Error::Io { path, source }),
@@ -246,6 +249,12 @@ impl Drop for Made<'_> {
             }
         }
     }
+}
+
+/// Objects in a folder that is a link are somebody else's, and must not be removed there.
+pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
+    let folders: HashSet<_> = loose.iter().filter_map(|object| object.path.parent()).collect();
+    folders.into_iter().try_for_each(refuse_link)
 }
 
 /// Whether a pack holds nothing but objects that stay only because they are young: it is left as it is.

@@ -28,6 +28,7 @@ struct Holder {
 impl Store {
     /// Take the lock for `command`, waiting up to `patience` for another process.
     pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock<'_>> {
+        self.refuse_links()?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");

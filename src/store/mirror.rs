@@ -2,7 +2,7 @@
 //! hashed before anybody may refer to it.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use super::pack_file::{Opened, PackFile};
 use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};
 use crate::durable::{self, Existing, Temp};
 use crate::progress::Monitor;
+use crate::regular;
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Store {
         let target = dir.join(name);
         let copy = |from: &Path, to: &Path| {
             let mut temp = Temp::within(&dir, pack::TEMP_PREFIX)?;
-            io::copy(&mut File::open(from)?, temp.file())?;
+            io::copy(&mut regular::open(from)?, temp.file())?;
             temp.finish(to, Existing::Replace)?;
             durable::sync_dir(&dir)
         };
@@ -118,7 +119,7 @@ impl Store {
 
     /// If the pack that `gc` made there was copied, readers here should know it, too. That it fails costs speed and nothing else.
     fn take_over_mark(&self, other: &Store, made: &[PathBuf]) {
-        let Ok(text) = fs::read(other.packed_mark()) else { return };
+        let Ok(text) = regular::read(&other.packed_mark()) else { return };
         let name = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let names = made.iter().filter_map(|index| index.file_name());
         let copied = names.map(|made| made.as_encoded_bytes()).any(|made| made == name);

@@ -12,6 +12,7 @@ mod error;
 mod fold;
 mod former;
 mod gc;
+mod links;
 pub mod lock;
 mod mirror;
 pub mod names;

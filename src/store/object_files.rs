@@ -97,7 +97,7 @@ impl ObjectFiles {
     /// The folders of objects of other repositories that this one counts on.
     fn borrowed(&self) -> Result<Vec<Folder>> {
         let path = self.objects.join("info").join("alternates");
-        if !is_there(&path)? {
+        if !is_file(&path)? {
             return Ok(Vec::new());
         }
         let here = std::env::current_dir().map_err(Error::io(&path))?;
@@ -311,6 +311,9 @@ pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
 /// The object in a file of its own, into `out`.
 pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result<Kind> {
     let length = match fs::metadata(file) {
+        Ok(found) if !found.is_file() => {
+            return Err(Error::Damaged { id, why: "it is not a file".into() });
+        }
         Ok(found) => found.len(),
         Err(error) if is_absent(&error) => return Err(Error::Missing { id }),
         Err(source) => return Err(Error::Io { path: file.to_owned(), source }),

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::object_files::ObjectFiles;
+use super::object_files::{ObjectFiles, is_absent};
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
+use crate::regular;
 
 /// The format this program writes.
 pub const FORMAT: u32 = 1;
@@ -36,7 +37,7 @@ pub enum Format {
 impl Store {
     /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
     pub fn open(path: &Path) -> Result<Self> {
-        let git_dir = git_dir(path).ok_or_else(|| no_store(path))?;
+        let git_dir = git_dir(path)?.ok_or_else(|| no_store(path))?;
         let store = Self::over(git_dir)?;
         match store.format()? {
             Format::Known => {}
@@ -47,7 +48,7 @@ impl Store {
 
     /// Make a store at `path`, which must not exist or be empty. It appears whole or not at all.
     pub fn create(path: &Path) -> Result<Self> {
-        if git_dir(path).is_some() {
+        if git_dir(path)?.is_some() {
             return Self::open(path);
         }
         Self::create_as(path, false)
@@ -77,7 +78,7 @@ impl Store {
         if made.is_err() {
             let _ = fs::remove_dir_all(&temp);
             // Another process may have been quicker; its store is as good.
-            if git_dir(path).is_none() {
+            if git_dir(path)?.is_none() {
                 made?;
             }
         }
@@ -104,7 +105,7 @@ impl Store {
 
     /// Open the bare repository at `path` as a place for a backup: one that holds snapshots, or nothing at all yet. `None`: there is no repository.
     pub fn open_bare(path: &Path) -> Result<Option<Self>> {
-        match git_dir(path) {
+        match git_dir(path)? {
             None => return Ok(None),
             Some(dir) if dir != path => return Err(Error::Foreign { path: path.to_owned() }),
             Some(_) => {}
@@ -125,6 +126,7 @@ impl Store {
 
     /// From now on it is.
     pub fn become_mirror(&self) -> Result<()> {
+        self.refuse_links()?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         if self.is_mirror() { Ok(()) } else { mark_mirror(&dir) }
@@ -146,15 +148,15 @@ impl Store {
     /// What the format file says. A newer format than this program knows is an error.
     pub fn format(&self) -> Result<Format> {
         let path = self.private_dir().join("format");
-        let text = match fs::read_to_string(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Format::Missing),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Format::Damaged),
+            Err(error) if is_absent(&error) => return Ok(Format::Missing),
             Err(error) => {
                 return Err(Error::Io { path, source: error });
             }
         };
         // The line says its own checksum: one flipped bit must not look like a newer format.
+        let Ok(text) = String::from_utf8(text) else { return Ok(Format::Damaged) };
         let line = text.trim_end();
         let number =
             line.strip_prefix("stvc store format ").and_then(|rest| rest.split(' ').next());
@@ -225,20 +227,22 @@ fn no_store(path: &Path) -> Error {
 
 /// Whether a folder is a repository, bare or with a work tree.
 pub fn is_repository(path: &Path) -> bool {
-    git_dir(path).is_some()
+    git_dir(path).is_ok_and(|found| found.is_some())
 }
 
 /// `HEAD` is not asked for: a store that lost it can still be read.
-fn git_dir(path: &Path) -> Option<PathBuf> {
-    let is_repository = |dir: &Path| dir.join("objects").is_dir() && dir.join("refs").is_dir();
-    let inner = path.join(".git");
-    if is_repository(path) {
-        Some(path.to_owned())
-    } else if is_repository(&inner) {
-        Some(inner)
-    } else {
-        None
+fn git_dir(path: &Path) -> Result<Option<PathBuf>> {
+    let is_dir = |dir: &Path| match fs::metadata(dir) {
+        Ok(found) => Ok(found.is_dir()),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(source) => Err(Error::Io { path: dir.to_owned(), source }),
+    };
+    for dir in [path.to_owned(), path.join(".git")] {
+        if is_dir(&dir.join("objects"))? && is_dir(&dir.join("refs"))? {
+            return Ok(Some(dir));
+        }
     }
+    Ok(None)
 }
 
 fn format_line(number: &str) -> String {

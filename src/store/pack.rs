@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use gix::odb::pack::data::{Version, entry::Header, header};
@@ -17,6 +17,7 @@ use super::pack_index::{self, IndexEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Existing, Temp};
 use crate::parallel::in_parts;
+use crate::regular::read_some;
 
 /// Git clears away what begins so and was left behind.
 pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
@@ -252,7 +253,7 @@ impl Pack {
         let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
         let mut buffer = vec![0; 1 << 16];
         loop {
-            match file.read(&mut buffer)? {
+            match read_some(file, &mut buffer)? {
                 0 => break,
                 read => hasher.update(&buffer[..read]),
             }

@@ -275,13 +275,21 @@ fn open<'c, T>(
     if let Some(opened) = cell.get() {
         return Ok(opened);
     }
-    let opened = match open(path) {
-        Ok(file) => Opened::Whole(file),
-        Err(error) => match error.downcast_any_ref::<io::Error>() {
-            Some(error) if error.kind() == io::ErrorKind::NotFound => Opened::Gone,
-            Some(error) => return Err(Error::Io { path: path.to_owned(), source: again(error) }),
-            None => Opened::Damaged(error.to_string()),
+    let opened = match std::fs::metadata(path) {
+        // A pipe would keep us waiting.
+        Ok(found) if !found.is_file() => Opened::Damaged("it is not a file".into()),
+        Ok(_) => match open(path) {
+            Ok(file) => Opened::Whole(file),
+            Err(error) => match error.downcast_any_ref::<io::Error>() {
+                Some(error) if error.kind() == io::ErrorKind::NotFound => Opened::Gone,
+                Some(error) => {
+                    return Err(Error::Io { path: path.to_owned(), source: again(error) });
+                }
+                None => Opened::Damaged(error.to_string()),
+            },
         },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Opened::Gone,
+        Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
     };
     // Another thread may have been quicker; then its is as good.
     Ok(cell.get_or_init(|| opened))

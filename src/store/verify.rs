@@ -13,6 +13,7 @@ use super::pack_file::{Kept, Opened, PackFile};
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;
 use crate::progress::Monitor;
+use crate::regular;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -76,6 +77,7 @@ impl Store {
         if damaged == path.exists() {
             return Ok(());
         }
+        self.refuse_links()?;
         let dir = self.private_dir();
         crate::durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         if damaged { fs::write(&path, "see `stvc check`\n") } else { fs::remove_file(&path) }
@@ -254,7 +256,7 @@ impl Store {
     /// What is wrong with the repository's configuration, in words. stvc itself does not read it.
     pub fn config_problem(&self) -> Option<String> {
         let path = self.git_dir.join("config");
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) => return Some(error.to_string()),
         };

@@ -20,6 +20,7 @@ mod docs;
 mod doctor;
 mod findings;
 mod folders;
+mod foreign;
 mod forget;
 mod forks;
 mod format;

@@ -10,6 +10,7 @@ use super::{
     AGE_MAGIC, BackupError, Header, LONGEST_HEADER, LONGEST_OBJECT, MAGIC, Result, VERSION,
     WINDOW_LOG,
 };
+use crate::regular::{self, read_some};
 use crate::store::Kind;
 
 /// The kind of the last record.
@@ -40,8 +41,7 @@ pub fn peek(begin: &[u8]) -> Peek {
 /// What the file at `path` begins with; a folder, or what cannot be read, is something else.
 pub fn is_backup(path: &Path) -> Peek {
     let read = || {
-        // A pipe would wait for somebody to write to it.
-        let file = std::fs::File::open(path).ok().filter(|_| path.is_file())?;
+        let file = regular::open(path).ok()?;
         let mut begin = Vec::new();
         file.take(32).read_to_end(&mut begin).ok()?;
         Some(peek(&begin))
@@ -120,7 +120,7 @@ impl<R: Read> Decoder<R> {
     fn finish(&mut self, objects: u64) -> Result<()> {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         let bytes = read_number(&mut stream)?;
-        if stream.read(&mut [0]).map_err(reading)? > 0 {
+        if read_some(&mut stream, &mut [0]).map_err(reading)? > 0 {
             return Err(BackupError::damaged("something follows its last record"));
         }
         if (objects, bytes) != (self.objects, self.bytes) || objects != self.header.objects {
@@ -133,7 +133,7 @@ impl<R: Read> Decoder<R> {
         if hash != blake3::Hash::from_bytes(written) {
             return Err(BackupError::damaged("its bytes are not those that were written (BLAKE3)"));
         }
-        if input.read(&mut [0]).map_err(reading)? > 0 {
+        if read_some(&mut input, &mut [0]).map_err(reading)? > 0 {
             return Err(BackupError::damaged("something follows its end"));
         }
         Ok(())
@@ -183,7 +183,7 @@ impl<R: Read> BufRead for Hashed<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.end {
             self.at = 0;
-            self.end = self.input.read(&mut self.buffer)?;
+            self.end = read_some(&mut self.input, &mut self.buffer)?;
         }
         Ok(&self.buffer[self.at..self.end])
     }

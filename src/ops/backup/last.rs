@@ -1,7 +1,6 @@
 //! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`, one entry for each destination.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{History, SnapshotId};
 use crate::durable::{self, Existing};
 use crate::ops::{Result, Workspace};
+use crate::regular;
 use crate::rules::{Finding, Level};
 use crate::store::{self, ObjectId, Store};
 
@@ -137,7 +137,7 @@ fn moment(taken: &Taken) -> i64 {
 /// A file that is damaged says nothing: it is a note, and the next backup writes it anew.
 fn load(store: &Store) -> Result<Vec<Taken>> {
     let path = path(store);
-    match fs::read(&path) {
+    match regular::read(&path) {
         Ok(text) => Ok(serde_json::from_slice::<Backups>(&text).unwrap_or_default().backups),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(source) => Err(store::Error::Io { path, source }.into()),

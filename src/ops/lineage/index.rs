@@ -1,7 +1,6 @@
 //! How stored chats begin: `stvc/lineage.json`, a cache that is brought up to date when it is needed.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::identities::Identities;
 use crate::archive::lineage::{Chain, Link};
 use crate::archive::{History, Snapshot, SnapshotId, Tree};
-use crate::ops::Result;
+use crate::ops::{Result, cache};
+use crate::regular;
 use crate::store::{ObjectId, Reader, unless_lost};
 
 /// A link is kept for every so many messages.
@@ -53,17 +53,15 @@ impl Index {
     /// Load it; a missing or unreadable one is empty.
     pub(super) fn load(path: &Path) -> Self {
         let index =
-            fs::read(path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
+            regular::read(path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
         index.filter(|index| index.version == VERSION).unwrap_or_default()
     }
 
     /// Write it back. That it fails matters to nobody.
     pub(super) fn save(mut self, path: &Path) {
         self.version = VERSION;
-        let temp = path.with_extension("tmp");
-        let written = serde_json::to_vec(&self).ok().and_then(|text| fs::write(&temp, text).ok());
-        if written.is_some() {
-            let _ = fs::rename(&temp, path);
+        if let Ok(text) = serde_json::to_vec(&self) {
+            cache::replace(path, &text);
         }
     }
 

@@ -196,7 +196,7 @@ pub(super) fn has_changed(workspace: &Workspace) -> Result<bool> {
         }
     }
     if let Some(cache) = cache {
-        cache.save();
+        cache.save(&store);
     }
     Ok(false)
 }

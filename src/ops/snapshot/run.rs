@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
             report.findings.push(Finding::new("packs-not-joined", Level::Info, subject, message));
         }
         if let Some(cache) = self.cache {
-            cache.save();
+            cache.save(self.store);
         }
         if let Some(lineage) = self.lineage {
             lineage.save();
