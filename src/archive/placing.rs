@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Result;
+use super::{Error, Result};
 use crate::store::{EntryKind, Expiry, Kind, ObjectId, Placed, Reader, Store};
 
 /// What stands together in a pack; in this order, because a log needs the commits alone.
@@ -125,6 +125,9 @@ fn commits(
     Ok(placed)
 }
 
+/// No folder is that deep; and each takes a piece of the stack.
+const DEEPEST: usize = 1000;
+
 struct Walk {
     reader: Reader,
     seen: HashSet<ObjectId>,
@@ -163,6 +166,10 @@ impl Walk {
     fn tree(&mut self, id: ObjectId, place: Place) -> Result<()> {
         if !self.place(id, Kind::Tree, Class::Tree, (place.family, place.path)) {
             return Ok(());
+        }
+        if place.depth > DEEPEST {
+            let why = format!("its folders are more than {DEEPEST} deep");
+            return Err(Error::Incomplete { tree: id, why });
         }
         for entry in self.reader.tree(id)? {
             let within = place.within(&entry.name);

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use gix::hash::Prefix;
 
-use super::pack_file::{Kept, Opened, PackFile, again};
+use super::pack_file::{Kept, Opened, PackFile, ZLIB_RATIO, again};
 use super::{Error, Kind, Loss, ObjectId, Result, longest};
 
 /// How often packs may come and go while one object is looked for.
@@ -318,10 +318,9 @@ pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result
         Err(error) if is_absent(&error) => return Err(Error::Missing { id }),
         Err(source) => return Err(Error::Io { path: file.to_owned(), source }),
     };
-    let (kind, size) = loose_header(id, file)?;
-    // As in a pack: no longer than its kind may be, nor than zlib could make it.
-    if size > longest(kind) || size > length.saturating_mul(1032) {
-        let why = "it says that it is longer than any such object".to_owned();
+    let (_, size) = loose_header(id, file)?;
+    if size > length.saturating_mul(ZLIB_RATIO) {
+        let why = "it says that it is longer than its file can make it".to_owned();
         return Err(Error::Damaged { id, why });
     }
     match loose_store(file).try_find(&id, out) {
@@ -339,6 +338,10 @@ pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result
 /// Kind and length of an object in a file of its own.
 pub(super) fn loose_header(id: ObjectId, file: &Path) -> Result<(Kind, u64)> {
     match loose_store(file).try_header(&id) {
+        Ok(Some((length, kind))) if length > longest(kind) => {
+            let why = "it says that it is longer than any such object".to_owned();
+            Err(Error::Damaged { id, why })
+        }
         Ok(Some((length, kind))) => Ok((kind, length)),
         Ok(None) => Err(Error::Missing { id }),
         Err(error) => Err(loose_error(id, file, &error)),

@@ -29,7 +29,7 @@ const MOST_MADE: u64 = 32 << 30;
 /// Up to this length memory is taken at once.
 const AT_ONCE: usize = 1 << 20;
 /// No stream of zlib's is longer than this many times what it is made of.
-const ZLIB_RATIO: u64 = 1032;
+pub(super) const ZLIB_RATIO: u64 = 1032;
 
 /// A pack with its index, each opened when it is needed; shared by all readers.
 pub(super) struct PackFile {
@@ -227,16 +227,16 @@ impl PackFile {
                 Base::Kept(found) => (found.kind, found.data.len() as u64),
                 Base::Entry(kind, entry) => (*kind, entry.decompressed_size),
             };
-            match deltas.first() {
-                None => Ok((kind, length)),
+            let length = match deltas.first() {
+                None => length,
                 Some((_, entry)) => {
                     // The lengths of the base and of itself, ten bytes each at most.
                     let mut begin = [0; 20];
                     let begin = begin_of(data, entry, &mut kept.zlib, &mut begin)?;
-                    let length = delta::length_of(begin);
-                    Ok((kind, length.ok_or(Fault("its delta has no length"))?))
+                    delta::length_of(begin).ok_or(Fault("its delta has no length"))?
                 }
-            }
+            };
+            if length > longest(kind) { Err(TOO_LONG) } else { Ok((kind, length)) }
         };
         header().map_err(|why: Fault| Error::Damaged { id, why: why.to_string() })
     }
@@ -313,6 +313,7 @@ struct Zlib {
 }
 
 const TORN: Fault = Fault("its bytes cannot be unpacked");
+const TOO_LONG: Fault = Fault("it says that it is longer than any such object");
 
 /// What an entry holds, into `out`.
 fn inflate(
@@ -325,7 +326,7 @@ fn inflate(
     let size = entry.decompressed_size;
     let there = (data.pack_end() as u64).saturating_sub(entry.data_offset);
     if size > longest {
-        return Err(Fault("it says that it is longer than any such object"));
+        return Err(TOO_LONG);
     }
     if size > there.saturating_mul(ZLIB_RATIO) {
         return Err(Fault("it says that it is longer than its pack can make it"));

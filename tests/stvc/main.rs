@@ -7,7 +7,9 @@ mod common;
 mod recap_library;
 
 mod backup;
+
 mod bad_input;
+mod bounds;
 mod checkpoints;
 mod commands;
 mod crash;

@@ -6,12 +6,9 @@ use std::path::Path;
 use zstd::stream::read::Decoder as Zstd;
 
 use super::error::reading;
-use super::{
-    AGE_MAGIC, BackupError, Header, LONGEST_HEADER, LONGEST_OBJECT, MAGIC, Result, VERSION,
-    WINDOW_LOG,
-};
+use super::{AGE_MAGIC, BackupError, Header, LONGEST_HEADER, MAGIC, Result, VERSION, WINDOW_LOG};
 use crate::regular::{self, read_some};
-use crate::store::Kind;
+use crate::store::{Kind, longest};
 
 /// The kind of the last record.
 pub(super) const END: u8 = 0;
@@ -102,8 +99,9 @@ impl<R: Read> Decoder<R> {
         if self.objects == self.header.objects {
             return Err(BackupError::damaged("it has more objects than its header says"));
         }
-        if length > LONGEST_OBJECT {
-            return Err(BackupError::damaged("an object in it is longer than 512 MiB"));
+        if length > longest(kind) {
+            let most = longest(kind) >> 20;
+            return Err(BackupError::damaged(format!("a {kind} in it is longer than {most} MiB")));
         }
         self.object.clear();
         // Grows as bytes come, not as they are promised.
