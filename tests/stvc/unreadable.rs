@@ -199,3 +199,42 @@ fn a_folder_of_packs_that_cannot_be_listed_is_not_empty() {
     }
     stage.goes_on();
 }
+
+/// A signal that comes while something is read is no reason to fail.
+#[test]
+fn a_read_that_was_only_interrupted_is_done_again() {
+    if !can_trace() {
+        return;
+    }
+    let stage = Stage::new();
+    let sandbox = &stage.sandbox;
+    let copy = sandbox.folder().join("copy.stvc");
+    let copy = copy.to_str().unwrap();
+    for arguments in [
+        &["snapshot"][..],
+        &["gc"],
+        &["check"],
+        &["log"],
+        &["backup", copy],
+        &["check", copy],
+        &["import", copy],
+        &["doctor"],
+    ] {
+        let program = sandbox.command(arguments);
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=read,pread64"])
+            // Not while the program is being loaded: that is not ours.
+            .args(["-e", "inject=read:error=EINTR:when=12+2"])
+            .args(["-e", "inject=pread64:error=EINTR:when=6+2"])
+            .arg(program.get_program())
+            .args(arguments)
+            .current_dir(sandbox.library())
+            .env_clear();
+        for (name, value) in program.get_envs() {
+            strace.env(name, value.unwrap_or_default());
+        }
+        let answer = calm(answer(strace.output().unwrap()));
+        assert_eq!(answer.code, 0, "{arguments:?}: {answer:?}");
+    }
+}
