@@ -151,8 +151,11 @@ pub(super) fn is_kept(index: &Path) -> Result<bool> {
     Ok(false)
 }
 
+/// An object, and its entry as it stands in a pack.
+type Raw = (ObjectId, Vec<u8>);
+
 /// Every object of a pack as it stands there, checked against the checksum that the index keeps of it; `None` if it is damaged or has deltas.
-fn entries_of(path: &Path) -> Result<Option<Vec<(ObjectId, Vec<u8>)>>> {
+fn entries_of(path: &Path) -> Result<Option<Vec<Raw>>> {
     let file = PackFile::new(path.to_owned());
     let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
         return Ok(None);

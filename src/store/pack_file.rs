@@ -50,15 +50,22 @@ pub(super) enum Opened<T> {
 }
 
 impl<T> Opened<T> {
+    /// What is wrong with it.
+    pub(super) fn problem(&self) -> Option<&str> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Damaged(why) => Some(why),
+            Self::Gone => Some("it is not there"),
+        }
+    }
+
     /// The file, which must be there and whole; `path` is the index's.
     pub(super) fn whole(&self, path: &Path) -> Result<&T> {
         match self {
             Self::Whole(file) => Ok(file),
-            Self::Damaged(why) => {
-                Err(Error::DamagedPack { path: path.to_owned(), why: why.clone() })
-            }
-            Self::Gone => {
-                Err(Error::DamagedPack { path: path.to_owned(), why: "it is gone".into() })
+            other => {
+                let why = other.problem().unwrap_or_default().to_owned();
+                Err(Error::DamagedPack { path: path.to_owned(), why })
             }
         }
     }

@@ -160,18 +160,16 @@ impl Store {
     ) -> Result<()> {
         let pack_path = path.with_extension("pack");
         let file = PackFile::new(path.to_owned());
-        let mut unusable = |subject: &Path, why: &str| {
-            health.file(self, subject, format!("it cannot be opened: {why}"), true);
-        };
-        let data = match file.data()? {
-            Opened::Whole(data) => data,
-            Opened::Damaged(why) => return Ok(unusable(&pack_path, why)),
-            Opened::Gone => return Ok(unusable(&pack_path, "it is not there")),
-        };
-        let index = match file.index()? {
-            Opened::Whole(index) => index,
-            Opened::Damaged(why) => return Ok(unusable(path, why)),
-            Opened::Gone => return Ok(unusable(path, "it is not there")),
+        let (data, index) = match (file.data()?, file.index()?) {
+            (Opened::Whole(data), Opened::Whole(index)) => (data, index),
+            (data, index) => {
+                let (subject, why) = match data.problem() {
+                    Some(why) => (pack_path.as_path(), why),
+                    None => (path, index.problem().unwrap_or_default()),
+                };
+                health.file(self, subject, format!("it cannot be opened: {why}"), true);
+                return Ok(());
+            }
         };
         if !checksum_is_right(data) {
             health.file(self, &pack_path, "its checksum is wrong", true);
