@@ -1,6 +1,6 @@
 //! Snapshots of SillyTavern timelines in a git repository.
 //!
-//! Layers, lowest first: [`durable`], [`parallel`] and [`progress`] serve all; [`st`] knows SillyTavern's files and [`store`] knows git;
+//! Layers, lowest first: [`durable`], `regular`, [`parallel`] and [`progress`] serve all; [`st`] knows SillyTavern's files and [`store`] knows git;
 //! [`archive`] says what a snapshot is; [`rules`] find fault with values; [`ops`] has one file for each verb; [`cli`] is the
 //! front end. Imports go downward only, and `st` and `store` are strangers to each other.
 
@@ -10,6 +10,7 @@ pub mod durable;
 pub mod ops;
 pub mod parallel;
 pub mod progress;
+mod regular;
 pub mod rules;
 pub mod st;
 pub mod store;

@@ -1,5 +1,5 @@
 use super::SnapshotId;
-use crate::store;
+use crate::store::{self, Loss};
 
 /// What this layer returns.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -47,4 +47,16 @@ pub enum Error {
         /// The file's path in the library.
         path: String,
     },
+}
+
+impl Loss for Error {
+    fn is_loss(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_loss(),
+            Self::NotASnapshot { .. }
+            | Self::NewerFormat { .. }
+            | Self::Incomplete { .. }
+            | Self::Differs { .. } => true,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Result, Snapshot, SnapshotId};
 use crate::st::TimelineName;
-use crate::store::{ObjectId, Reader, RefName, Store};
+use crate::store::{Loss, ObjectId, Reader, RefName, Store, unless_lost};
 
 /// The snapshots reachable from branches and tags.
 #[derive(Default)]
@@ -21,8 +21,15 @@ pub struct History {
 /// Every timeline that has a branch, with its newest snapshot. Reads one commit a timeline; broken ones are left out.
 pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     let reader = store.reader();
-    let read = |id| reader.commit(id).ok().and_then(|commit| Snapshot::read(&commit).ok());
-    Ok(store.refs("refs/heads/")?.refs.into_iter().filter_map(|(_, id)| read(id)).collect())
+    let mut heads = Vec::new();
+    for (_, id) in store.refs("refs/heads/")?.refs {
+        heads.extend(unless_lost(read(&reader, id))?);
+    }
+    Ok(heads)
+}
+
+fn read(reader: &Reader, id: ObjectId) -> Result<Snapshot> {
+    Snapshot::read(&reader.commit(id)?)
 }
 
 /// A ref or commit that could not be read.
@@ -39,10 +46,14 @@ impl History {
     pub fn load_with_kept(store: &Store) -> Result<Self> {
         let mut history = Self::load(store)?;
         let reader = store.reader();
-        let mut kept = store.refs("refs/stvc/kept/")?.refs;
-        // Others keep single files for `undo`.
-        kept.retain(|(_, id)| reader.commit(*id).is_ok_and(|kept| Snapshot::read(&kept).is_ok()));
-        history.walk(store, &kept);
+        let mut kept = Vec::new();
+        for (name, id) in store.refs("refs/stvc/kept/")?.refs {
+            // Others keep single files for `undo`.
+            if unless_lost(read(&reader, id))?.is_some() {
+                kept.push((name, id));
+            }
+        }
+        history.walk(store, &kept)?;
         Ok(history)
     }
 
@@ -55,7 +66,7 @@ impl History {
             history.broken.push(Broken { subject: "ref".into(), why: why.clone() });
         }
         let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
-        history.walk(store, &tips);
+        history.walk(store, &tips)?;
         for (_, id) in &heads.refs {
             if let Some(head) = history.snapshots.get(&SnapshotId(*id)) {
                 history.heads.insert(head.timeline.clone(), head.id);
@@ -71,19 +82,19 @@ impl History {
         Ok(history)
     }
 
-    fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) {
+    fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) -> Result<()> {
         let known = self.snapshots.keys().map(|id| id.0).collect();
         let seen = Mutex::new(known);
         let tips = tips.iter().map(|(name, id)| (*id, Followed::By(name.clone())));
         let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
-        let mut found = walk.run(WORTH_A_THREAD);
+        let mut found = walk.run(WORTH_A_THREAD)?;
         // What is still open are other branches: each thread takes some, and none reads what another has begun with.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut open = vec![Vec::new(); threads];
         for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
             open[n % threads].push(tip);
         }
-        std::thread::scope(|scope| {
+        std::thread::scope(|scope| -> Result<()> {
             let start = |open: Vec<_>| {
                 let mut walk = Walk { reader: store.reader(), seen: &seen, open };
                 scope.spawn(move || walk.run(usize::MAX))
@@ -92,9 +103,10 @@ impl History {
                 open.into_iter().filter(|open| !open.is_empty()).map(start).collect();
             for worker in workers {
                 let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                found.extend(more);
+                found.extend(more?);
             }
-        });
+            Ok(())
+        })?;
         for found in found {
             match found {
                 Ok(snapshot) => {
@@ -103,6 +115,7 @@ impl History {
                 Err(broken) => self.broken.push(broken),
             }
         }
+        Ok(())
     }
 
     /// One snapshot.
@@ -216,8 +229,8 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Read until nothing is open, or until `limit` are read.
-    fn run(&mut self, limit: usize) -> Vec<std::result::Result<Snapshot, Broken>> {
+    /// Read until nothing is open, or until `limit` are read. What is lost is broken; what could not be read is an error.
+    fn run(&mut self, limit: usize) -> Result<Vec<std::result::Result<Snapshot, Broken>>> {
         let mut found = Vec::new();
         while found.len() < limit {
             let Some((id, from)) = self.open.pop() else { break };
@@ -225,13 +238,13 @@ impl Walk<'_> {
             if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(id) {
                 continue;
             }
-            let commit = self.reader.commit(id).map_err(super::Error::from);
-            match commit.and_then(|commit| Snapshot::read(&commit)) {
+            match read(&self.reader, id) {
                 Ok(snapshot) => {
                     let parents = snapshot.parents.iter();
                     self.open.extend(parents.map(|parent| (parent.0, Followed::ByCommit(id))));
                     found.push(Ok(snapshot));
                 }
+                Err(error) if !error.is_loss() => return Err(error),
                 Err(error) => {
                     let subject = match from {
                         Followed::By(name) => name.to_string(),
@@ -241,6 +254,6 @@ impl Walk<'_> {
                 }
             }
         }
-        found
+        Ok(found)
     }
 }

@@ -1,6 +1,7 @@
 //! From a tree back to the files, byte for byte; and to their parts, for those who compare.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::manifest::{FileRecord, Manifest, Role};
 use super::write::entry_file;
@@ -179,13 +180,13 @@ impl Tree {
     pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<MaterialFile> {
         if record.role == Role::Chat {
             // The hash of the whole covers every message. Only if it is wrong is each one hashed, to name the damaged one.
-            let quick = self.rebuild_chat(reader, record.bytes, Trust::Whole);
+            let quick = self.rebuild_chat(reader, record, Trust::Whole);
             if let Some(file) = quick.ok().and_then(|bytes| self.checked(record, bytes).ok()) {
                 return Ok(file);
             }
         }
         let bytes = match record.role {
-            Role::Chat => self.rebuild_chat(reader, record.bytes, Trust::Nothing)?,
+            Role::Chat => self.rebuild_chat(reader, record, Trust::Nothing)?,
             Role::Lorebook => self.rebuild_book(reader, record.bytes)?,
             Role::Group => {
                 reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
@@ -207,11 +208,13 @@ impl Tree {
         })
     }
 
-    fn rebuild_chat(&self, reader: &Reader, length: u64, trust: Trust) -> Result<Vec<u8>> {
+    fn rebuild_chat(&self, reader: &Reader, record: &FileRecord, trust: Trust) -> Result<Vec<u8>> {
         let lines: Vec<ObjectId> = self.header.iter().chain(&self.messages).copied().collect();
-        // The manifest's word is checked before memory is reserved on it.
-        let mut chat = Vec::with_capacity(length.min(1 << 30) as usize);
-        let parts = read_lines(reader, &lines, trust)?;
+        // A chat that says one long message very often must not take all memory.
+        let parts = read_lines(reader, &lines, trust, record.bytes)?;
+        let differs = || Error::Differs { tree: self.id, path: record.path.clone() };
+        let parts = parts.ok_or_else(differs)?;
+        let mut chat = Vec::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
         for (n, part) in parts.iter().enumerate() {
             if n > 0 {
                 chat.push(b'\n');
@@ -264,10 +267,16 @@ pub fn first_message(reader: &Reader, tree: ObjectId) -> Option<ObjectId> {
     Some(reader.tree(at).ok()?.first()?.id)
 }
 
-/// The parts of a chat, each core's stretch of lines joined.
-fn read_lines(reader: &Reader, ids: &[ObjectId], trust: Trust) -> Result<Vec<Vec<u8>>> {
+/// The parts of a chat, each core's stretch of lines joined; `None` if they are longer than `room`.
+fn read_lines(
+    reader: &Reader,
+    ids: &[ObjectId],
+    trust: Trust,
+    room: u64,
+) -> Result<Option<Vec<Vec<u8>>>> {
     let readers = reader.shared();
-    let read = |ids: &[ObjectId]| -> Result<Vec<u8>> {
+    let taken = AtomicU64::new(0);
+    let read = |ids: &[ObjectId]| -> Result<Option<Vec<u8>>> {
         let reader = readers.reader();
         let mut joined = Vec::new();
         let mut buffer = Vec::new();
@@ -275,12 +284,17 @@ fn read_lines(reader: &Reader, ids: &[ObjectId], trust: Trust) -> Result<Vec<Vec
             if n > 0 {
                 joined.push(b'\n');
             }
-            joined.extend_from_slice(match trust {
+            let line = match trust {
                 Trust::Whole => reader.read_unchecked(*id, &mut buffer)?,
                 Trust::Nothing => reader.read(*id, Kind::Blob, &mut buffer)?,
-            });
+            };
+            let length = line.len() as u64;
+            if taken.fetch_add(length, Ordering::Relaxed).saturating_add(length) > room {
+                return Ok(None);
+            }
+            joined.extend_from_slice(line);
         }
-        Ok(joined)
+        Ok(Some(joined))
     };
     in_parts(ids, 256, read).into_iter().collect()
 }

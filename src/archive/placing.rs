@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Result;
+use super::{Error, Result};
 use crate::store::{EntryKind, Expiry, Kind, ObjectId, Placed, Reader, Store};
 
 /// What stands together in a pack; in this order, because a log needs the commits alone.
@@ -31,7 +31,11 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
         let moved =
             operation.refs.iter().flat_map(|change| change.before.iter().chain(&change.after));
         let logged = moved.copied().chain(operation.snapshots()).chain(operation.blobs());
-        tips.extend(logged.filter(|id| reader.exists(*id)));
+        for id in logged {
+            if reader.has(id)? {
+                tips.push(id);
+            }
+        }
     }
     objects_of(store, tips)
 }
@@ -57,7 +61,7 @@ pub fn objects_beyond(
     let mut roots = Vec::new();
     // A git may have made tags of its own, or have led a ref to something that is no commit.
     while let Some(id) = tips.pop() {
-        match reader.kind(id) {
+        match reader.kind(id)? {
             Some(Kind::Tag) if walk.place(id, Kind::Tag, Class::Commit, (0, 1)) => {
                 tips.push(reader.tag_target(id)?);
             }
@@ -121,6 +125,9 @@ fn commits(
     Ok(placed)
 }
 
+/// No folder is that deep; and each takes a piece of the stack.
+const DEEPEST: usize = 1000;
+
 struct Walk {
     reader: Reader,
     seen: HashSet<ObjectId>,
@@ -159,6 +166,10 @@ impl Walk {
     fn tree(&mut self, id: ObjectId, place: Place) -> Result<()> {
         if !self.place(id, Kind::Tree, Class::Tree, (place.family, place.path)) {
             return Ok(());
+        }
+        if place.depth > DEEPEST {
+            let why = format!("its folders are more than {DEEPEST} deep");
+            return Err(Error::Incomplete { tree: id, why });
         }
         for entry in self.reader.tree(id)? {
             let within = place.within(&entry.name);

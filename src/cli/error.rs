@@ -95,6 +95,7 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::Archive(archive::Error::Store(error)) => match error {
             store::Error::NoStore { .. } => NO_STORE,
             store::Error::Locked { .. } => LOCKED,
+            store::Error::Link { .. } => REFUSED,
             _ => super::FAILED,
         },
         _ => super::FAILED,
@@ -305,6 +306,9 @@ fn store_hint(error: &store::Error) -> Option<String> {
         }
         store::Error::RefLocked { .. } => {
             "wait for git to finish; a lock that nobody holds is removed by itself after a minute. Nothing was changed".into()
+        }
+        store::Error::Link { .. } => {
+            "put what it leads to in its place, if you trust that; nothing was written".into()
         }
         store::Error::Locked { .. } => "wait for it to finish, then try again".into(),
         store::Error::Missing { .. } | store::Error::Damaged { .. } => {

@@ -156,14 +156,27 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
         },
         user: args.user.clone(),
         store: args.store.as_ref().map(absolute),
-        command: arguments
-            .iter()
-            .map(|word| store::Url::without_password(&word.to_string_lossy()))
-            .collect(),
+        command: without_secrets(arguments),
         now: now(),
         patience: PATIENCE,
         notices: Default::default(),
     }
+}
+
+/// A command line for the log and the lock, which others read: without passwords in addresses, and without the command that prints a passphrase, which may well have it in it.
+fn without_secrets(arguments: &[OsString]) -> Vec<String> {
+    const SECRET: &str = "--passphrase-command";
+    let mut is_secret = false;
+    let hide = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let hidden = std::mem::replace(&mut is_secret, word == SECRET);
+        match word.split_once('=') {
+            _ if hidden => "***".to_owned(),
+            Some((SECRET, _)) => format!("{SECRET}=***"),
+            _ => store::Url::without_password(&word),
+        }
+    };
+    arguments.iter().map(hide).collect()
 }
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.

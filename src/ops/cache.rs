@@ -5,11 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Blake3, Folders, SnapshotId};
+use crate::durable;
+use crate::regular;
 use crate::st::{Captured, CapturedFile, Groups, Stamp, TimelineName};
 use crate::store::Store;
 
@@ -44,8 +47,9 @@ struct Known {
 impl Cache {
     pub(super) fn load(store: &Store) -> Self {
         let path = store.private_dir().join("cache.json");
-        let document =
-            fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Document>(&text).ok());
+        let document = regular::read(&path)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Document>(&text).ok());
         let document = document.filter(|document| document.version == VERSION).unwrap_or_default();
         Self { path, document, changed: false }
     }
@@ -61,11 +65,14 @@ impl Cache {
         let Some(known) = self.document.timelines.get(name.as_str()) else {
             return false;
         };
-        let stamp_of =
-            |path: &str| fs::metadata(root.join(path)).ok().map(|found| Stamp::of(&found));
+        let look = |path: &str| fs::metadata(root.join(path)).map(|found| Stamp::of(&found));
         let quiet = |stamp: &Stamp| stamp.mtime_ns < known.seen_ns - QUIET_NS;
-        let same =
-            |path: &str, stamp: &Stamp| quiet(stamp) && stamp_of(path).as_ref() == Some(stamp);
+        let same = |path: &str, stamp: &Stamp| {
+            quiet(stamp) && look(path).is_ok_and(|found| found == *stamp)
+        };
+        // What cannot be looked at may well be there.
+        let is_gone =
+            |path: &str| look(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         let group = name
             .is_group()
             .then(|| groups.group_of(name.chat()))
@@ -76,7 +83,7 @@ impl Cache {
             && match &known.lorebook {
                 None => true,
                 Some((path, Some(stamp))) => same(path, stamp),
-                Some((path, None)) => stamp_of(path).is_none(),
+                Some((path, None)) => is_gone(path),
             }
             && match (&known.group, group) {
                 (None, None) => true,
@@ -104,32 +111,46 @@ impl Cache {
     }
 
     /// Write it back if something was learnt. That it fails matters to nobody.
-    pub(super) fn save(mut self) {
-        if !self.changed {
+    pub(super) fn save(mut self, store: &Store) {
+        if !self.changed || store.refuse_links().is_err() {
             return;
         }
         self.document.version = VERSION;
-        let temp = self.path.with_extension("tmp");
-        let written =
-            serde_json::to_vec(&self.document).ok().and_then(|text| fs::write(&temp, text).ok());
-        if written.is_some() {
-            let _ = fs::rename(&temp, &self.path);
+        if let Ok(text) = serde_json::to_vec(&self.document) {
+            replace(&self.path, &text);
         }
+    }
+}
+
+/// Put a cache in its place; no link there is followed. Nothing is synced: one that is torn is not believed. That it fails matters to nobody.
+pub(super) fn replace(path: &Path, bytes: &[u8]) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temp = format!("{}{}-{name}.tmp", durable::TEMP_PREFIX, std::process::id());
+    let temp = durable::parent(path).join(temp);
+    // Left behind by a process of the same number that was killed.
+    let _ = fs::remove_file(&temp);
+    let write = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&temp)?;
+        io::Write::write_all(&mut file, bytes)?;
+        drop(file);
+        fs::rename(&temp, path)
+    };
+    if write().is_err() {
+        let _ = fs::remove_file(&temp);
     }
 }
 
 /// What is known of the folders of a timeline's newest snapshot. A file each, read only when its timeline changed.
 pub(super) fn load_folders(store: &Store, timeline: &TimelineName) -> Folders {
-    fs::read(folders_path(store, timeline))
+    regular::read(&folders_path(store, timeline))
         .map_or_else(|_| Folders::default(), |bytes| Folders::decode(&bytes))
 }
 
 /// Know them next time. That it fails matters to nobody.
 pub(super) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Folders) {
     let path = folders_path(store, timeline);
-    let _ = fs::create_dir_all(crate::durable::parent(&path));
-    // Damage is seen when it is read, so a torn file does no harm.
-    let _ = fs::write(path, folders.encode());
+    let _ = fs::create_dir_all(durable::parent(&path));
+    replace(&path, &folders.encode());
 }
 
 fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {

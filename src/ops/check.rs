@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::settled::settled;
 use super::{Result, Workspace};
 use crate::archive::{History, Snapshot, Verifier};
 use crate::progress::Monitor;
@@ -27,10 +28,13 @@ impl Report {
     }
 }
 
-/// Check everything.
+/// Check everything, whatever others do there meanwhile.
 pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
-    let store = workspace.open_store()?;
-    let mut findings = check_files(&store)?;
+    settled(workspace, |report: &Report| report.findings.is_empty(), |store| look(store, monitor))
+}
+
+fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
+    let mut findings = check_files(store)?;
     let health = store.verify_objects(monitor)?;
     for file in &health.files {
         let level = if file.harmful { Level::Error } else { Level::Warning };
@@ -42,7 +46,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         ));
     }
 
-    let history = History::load(&store)?;
+    let history = History::load(store)?;
     for broken in &history.broken {
         findings.push(Finding::new("history-broken", Level::Error, &broken.subject, &*broken.why));
     }
@@ -63,7 +67,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         if let Some(why) = outcome {
             damaged += 1;
             findings.push(snapshot_finding(snapshot, why, &history));
-            for object in unsound_objects(&store, snapshot, |id| health.is_sound(id)) {
+            for object in unsound_objects(store, snapshot, |id| health.is_sound(id)) {
                 hurt.entry(object).or_default().push(short(snapshot));
             }
         }

@@ -343,6 +343,16 @@ fn in_short_paths(paths: &[String]) -> String {
     }
 }
 
+impl store::Loss for Error {
+    fn is_loss(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_loss(),
+            Self::Archive(error) => error.is_loss(),
+            _ => false,
+        }
+    }
+}
+
 impl Error {
     /// What was asked for was a restore: hints can name it.
     pub(super) fn of_restore(self, id: SnapshotId, options: &RestoreOptions) -> Self {

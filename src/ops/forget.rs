@@ -15,7 +15,7 @@ use super::{Error, Result, Workspace, resolve, weave};
 use crate::archive::{self, History, Snapshot, SnapshotId, Tree, moved};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
-use crate::store::{Kind as ObjectKind, ObjectId, Store, commit};
+use crate::store::{Kind as ObjectKind, ObjectId, Store, commit, unless_lost};
 
 /// What to let go.
 #[derive(Clone, Debug, Default)]
@@ -178,7 +178,7 @@ fn join_up(
         }
         let fork_at = match (snapshot.fork_at, origin) {
             (Some(shared), _) => Some(shared),
-            (None, Some(origin)) => Some(shared_messages(store, history, origin, snapshot)),
+            (None, Some(origin)) => Some(shared_messages(store, history, origin, snapshot)?),
             (None, None) => None,
         };
         // What was joined stays joined: on both sides something may have been said.
@@ -200,15 +200,28 @@ fn join_up(
 }
 
 /// How many first messages two snapshots share.
-fn shared_messages(store: &Store, history: &History, a: SnapshotId, b: &Snapshot) -> u64 {
+fn shared_messages(store: &Store, history: &History, a: SnapshotId, b: &Snapshot) -> Result<u64> {
     let reader = store.reader();
-    let tree = |snapshot: &Snapshot| Tree::open(&reader, snapshot.tree).ok();
-    let (Some(a), Some(b)) = (history.get(a).and_then(tree), tree(b)) else { return 0 };
-    let mut identities = Identities::new(store.reader());
-    let mut same = |(a, b): &(&ObjectId, &ObjectId)| {
-        a == b || (identities.of(**a).is_some() && identities.of(**a) == identities.of(**b))
+    let tree = |snapshot: &Snapshot| unless_lost(Tree::open(&reader, snapshot.tree));
+    let a = match history.get(a) {
+        Some(a) => tree(a)?,
+        None => None,
     };
-    a.messages().iter().zip(b.messages()).take_while(|pair| same(pair)).count() as u64
+    let (Some(a), Some(b)) = (a, tree(b)?) else { return Ok(0) };
+    let mut identities = Identities::new(store.reader());
+    let mut shared = 0;
+    for (a, b) in a.messages().iter().zip(b.messages()) {
+        let same = a == b
+            || match identities.find(*a)? {
+                Some(a) => identities.find(*b)? == Some(a),
+                None => false,
+            };
+        if !same {
+            break;
+        }
+        shared += 1;
+    }
+    Ok(shared)
 }
 
 /// What the objects take that only these snapshots have.

@@ -5,7 +5,6 @@
 //! now, so that every chat has a timeline to which its past can be added.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::PathBuf;
 
 use chrono::{Local, NaiveDateTime, TimeZone};
@@ -18,8 +17,9 @@ use super::{Result, Workspace};
 use crate::archive::lineage::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::progress::Monitor;
+use crate::regular;
 use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineName};
-use crate::store::{ObjectId, Reader, Store, Time};
+use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 
 /// What to take in.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ pub fn import(
     };
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
     let mut operation = Operation::new(workspace, &store, None);
-    let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run);
+    let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run)?;
     monitor.begin("reading backups", Some(backups.len() as u64));
     for backup in &backups {
         let entry = sorting.sort(backup, &mut lineage, &mut operation)?;
@@ -176,18 +176,18 @@ impl<'a> Sorting<'a> {
         scan: &'a Scan,
         lineage: &Lineage,
         dry_run: bool,
-    ) -> Self {
+    ) -> Result<Self> {
         let reader = store.reader();
-        let mut candidates: Vec<_> = lineage
-            .history()
-            .heads()
-            .map(|(name, head)| {
-                let header = Tree::open(&reader, head.tree).ok().and_then(|tree| tree.header());
-                let header = header.and_then(|header| reader.blob(header).ok()).unwrap_or_default();
-                let main_chat = head.main_chat.clone();
-                Candidate::stored(name.clone(), integrity_of(&header), main_chat)
-            })
-            .collect();
+        let mut candidates = Vec::new();
+        for (name, head) in lineage.history().heads() {
+            let tree = unless_lost(Tree::open(&reader, head.tree))?;
+            let header = match tree.and_then(|tree| tree.header()) {
+                Some(header) => unless_lost(reader.blob(header))?.unwrap_or_default(),
+                None => Vec::new(),
+            };
+            let main_chat = head.main_chat.clone();
+            candidates.push(Candidate::stored(name.clone(), integrity_of(&header), main_chat));
+        }
         if dry_run {
             // What is not stored yet would be, before the backups are taken in.
             for name in scan.timelines.iter().filter(|name| lineage.history().head(name).is_none())
@@ -198,7 +198,7 @@ impl<'a> Sorting<'a> {
                 }
             }
         }
-        Self { reader, scan, candidates }
+        Ok(Self { reader, scan, candidates })
     }
 
     fn sort(
@@ -214,7 +214,7 @@ impl<'a> Sorting<'a> {
             messages: 0,
             outcome: Outcome::Empty,
         };
-        let bytes = match fs::read(&backup.path) {
+        let bytes = match regular::read(&backup.path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 entry.outcome = Outcome::Failed(error.to_string());
@@ -230,7 +230,7 @@ impl<'a> Sorting<'a> {
             .any(|known| known.name.is_group() && backup.may_be_of(known.name.chat()));
         let content = Content::read(&bytes, is_group);
         entry.messages = content.chat.message_count() as u64;
-        let index = match self.choose(backup, &content, lineage) {
+        let index = match self.choose(backup, &content, lineage)? {
             Some(index) => index,
             None => {
                 let name = self.free_name(backup, is_group)?;
@@ -278,12 +278,12 @@ impl<'a> Sorting<'a> {
         backup: &Backup,
         content: &Content<'_>,
         lineage: &mut Lineage,
-    ) -> Option<usize> {
+    ) -> Result<Option<usize>> {
         let possible: Vec<_> = (0..self.candidates.len())
             .filter(|n| self.candidates[*n].may_be(backup, content))
             .collect();
         let names: Vec<_> = possible.iter().map(|n| self.candidates[*n].name.clone()).collect();
-        let stored = lineage.shared_with_timelines(&content.chain, &names);
+        let stored = lineage.shared_with_timelines(&content.chain, &names)?;
         let rank = |(n, stored): (&usize, usize)| {
             let candidate = &self.candidates[*n];
             let own = candidate
@@ -299,7 +299,7 @@ impl<'a> Sorting<'a> {
             let enough = certain || shared >= 2 || (shared == 1 && same_key);
             enough.then_some((certain, shared, same_key, std::cmp::Reverse(&candidate.name), *n))
         };
-        possible.iter().zip(stored).filter_map(rank).max().map(|(.., n)| n)
+        Ok(possible.iter().zip(stored).filter_map(rank).max().map(|(.., n)| n))
     }
 
     /// A name for a chat that nobody knows: in its character's folder if that is there.

@@ -28,6 +28,7 @@ pub mod restore;
 pub mod retention;
 mod safety;
 pub mod search;
+mod settled;
 pub mod show;
 pub mod snapshot;
 pub mod stats;

@@ -192,7 +192,7 @@ fn find(
             && found.timeline == captured.name
             && (!bound || found.lorebook.is_some())
     };
-    if let Some(known) = past.taken_at(&chat, tells) {
+    if let Some(known) = past.taken_at(&chat, tells)? {
         return Ok(Found::Known(Box::new(known)));
     }
     match past.at(base, message, true) {

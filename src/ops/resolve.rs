@@ -7,7 +7,7 @@ use super::workspace::relative_to;
 use super::{Error, Result};
 use crate::archive::{History, Snapshot, SnapshotId, history};
 use crate::st::{Library, TimelineName};
-use crate::store::{Kind, RefName, Store};
+use crate::store::{Kind, ObjectId, RefName, Store, unless_lost};
 
 /// The timeline that `text` names: its file, `Character/Chat name`, or any unique part of that.
 pub fn timeline(
@@ -113,16 +113,13 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
         text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hex {
         let reader = store.reader();
-        let ids = reader.with_prefix(&text.to_lowercase(), Kind::Commit);
-        let found: Vec<_> =
-            ids.into_iter().filter_map(|id| read(store, SnapshotId(id)).ok()).collect();
-        if let Some(found) = single(text, found)? {
+        let ids = reader.with_prefix(&text.to_lowercase(), Kind::Commit)?;
+        if let Some(found) = single(text, readable(store, ids)?)? {
             return Ok(found);
         }
         // Perhaps it was called that once.
-        let ids = store.with_former_prefix(&text.to_lowercase());
-        let found = ids.into_iter().filter_map(|id| read(store, SnapshotId(id)).ok()).collect();
-        if let Some(found) = single(text, found)? {
+        let ids = store.find_former(&text.to_lowercase())?;
+        if let Some(found) = single(text, readable(store, ids)?)? {
             return Ok(found);
         }
     }
@@ -166,6 +163,20 @@ fn single(text: &str, found: Vec<Snapshot>) -> Result<Option<Snapshot>> {
         return Err(Error::Ambiguous { name: text.into(), candidates });
     }
     Ok(found.into_iter().next())
+}
+
+/// Those of some commits that are snapshots and not lost.
+fn readable(store: &Store, ids: Vec<ObjectId>) -> Result<Vec<Snapshot>> {
+    let mut found = Vec::new();
+    for id in ids {
+        found.extend(find(store, SnapshotId(id))?);
+    }
+    Ok(found)
+}
+
+/// Read one snapshot; `None` if it is lost.
+pub fn find(store: &Store, id: SnapshotId) -> Result<Option<Snapshot>> {
+    unless_lost(read(store, id))
 }
 
 /// Read one snapshot.

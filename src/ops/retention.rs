@@ -1,7 +1,6 @@
 //! How long snapshots are kept: what `forget` is told, or the `[retention]` table of the store's configuration.
 
 use std::collections::HashSet;
-use std::fs;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -10,6 +9,7 @@ use serde::Deserialize;
 use super::forget::period;
 use super::{Error, Result};
 use crate::archive::{Snapshot, SnapshotId};
+use crate::regular;
 use crate::store::Store;
 
 /// Which snapshots of a timeline stay. Each rule keeps some; what none keeps goes.
@@ -58,11 +58,16 @@ impl Policy {
     /// What the store's configuration says, if it does.
     pub fn of_store(store: &Store) -> Result<Option<Self>> {
         let path = store.private_dir().join("config.toml");
-        let text = match fs::read_to_string(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::BadConfiguration { path, why: error.to_string() }),
         };
+        let text = String::from_utf8(text);
+        let text = text.map_err(|_| Error::BadConfiguration {
+            path: path.clone(),
+            why: "it is not valid UTF-8".into(),
+        })?;
         let read: std::result::Result<Configuration, _> = toml::from_str(&text);
         match read {
             Ok(found) => Ok(found.retention.filter(|policy| !policy.is_empty())),

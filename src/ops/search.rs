@@ -12,7 +12,7 @@ use super::{Error, Result, Workspace, log, resolve};
 use crate::archive::{Blake3, Fresh, FreshPlace, FreshTexts, History, Snapshot};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
-use crate::store::{self, Reader};
+use crate::store::{self, Loss, Reader};
 
 pub use super::needle::Excerpt;
 
@@ -142,7 +142,7 @@ pub fn search(
         let texts = fresh.of(snapshot.tree);
         report.snapshots += 1;
         report.texts += texts.len();
-        let hits = read_all(&store.reader(), &texts, &needle, &mut report.broken);
+        let hits = read_all(&store.reader(), &texts, &needle, &mut report.broken)?;
         let timeline = owners.of_snapshot(snapshot);
         let head = history.head(timeline);
         let is_deleted = head.is_some_and(|head| deleted.contains(&head.id));
@@ -164,7 +164,12 @@ pub fn search(
             break;
         }
     }
-    report.broken.extend(fresh.broken.iter().map(ToString::to_string));
+    for error in fresh.broken {
+        match error.is_loss() {
+            true => report.broken.push(error.to_string()),
+            false => return Err(error.into()),
+        }
+    }
     Ok(report)
 }
 
@@ -184,17 +189,18 @@ fn read_all(
     texts: &[Fresh],
     needle: &Needle,
     broken: &mut Vec<String>,
-) -> Vec<Hit> {
+) -> Result<Vec<Hit>> {
     let read = |reader: &Reader, texts: &[Fresh]| {
         let (mut hits, mut broken) = (Vec::new(), Vec::new());
         let mut buffer = Vec::new();
         for text in texts {
             match reader.read(text.id, store::Kind::Blob, &mut buffer) {
                 Ok(bytes) => look(&text.place, bytes, needle, &mut hits),
-                Err(error) => broken.push(error.to_string()),
+                Err(error) if error.is_loss() => broken.push(error.to_string()),
+                Err(error) => return Err(error),
             }
         }
-        (hits, broken)
+        Ok((hits, broken))
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let stretch = texts.len().div_ceil(threads).max(WORTH_A_THREAD);
@@ -214,11 +220,12 @@ fn read_all(
         })
     };
     let mut hits = Vec::new();
-    for (found, failed) in parts {
+    for part in parts {
+        let (found, failed) = part?;
         hits.extend(found);
         broken.extend(failed);
     }
-    hits
+    Ok(hits)
 }
 
 fn look(place: &FreshPlace, bytes: &[u8], needle: &Needle, hits: &mut Vec<Hit>) {

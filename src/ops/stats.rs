@@ -7,7 +7,7 @@ use super::{Result, Workspace};
 use crate::archive::{History, Reach, Tree, read_manifest};
 use crate::progress::Monitor;
 use crate::st::{Message, Raw, TimelineName};
-use crate::store::{ObjectId, Store};
+use crate::store::{ObjectId, Store, unless_lost};
 
 /// The numbers.
 pub struct Report {
@@ -94,13 +94,13 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         let name = owners.of_snapshot(snapshot);
         let entry = shares.entry(name).or_insert_with(|| share(name));
         entry.snapshots += 1;
-        match read_manifest(&reader, snapshot.tree) {
-            Ok(manifest) => {
+        match unless_lost(read_manifest(&reader, snapshot.tree))? {
+            Some(manifest) => {
                 let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
                 entry.bytes_as_copies += bytes;
                 report.bytes_as_copies += bytes;
             }
-            Err(_) => report.damaged += 1,
+            None => report.damaged += 1,
         }
         monitor.advance(1);
     }
@@ -113,7 +113,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     }
     report.timelines = shares.into_values().collect();
     report.timelines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
-    report.largest = largest(&store, &history);
+    report.largest = largest(&store, &history)?;
     Ok(report)
 }
 
@@ -136,9 +136,9 @@ fn shared_bytes(
         let mut reach = Reach::new(store.reader());
         for tree in by_timeline.get(name).into_iter().flatten() {
             // What is damaged is counted elsewhere.
-            let _ = reach.visit(*tree, &mut |id| {
+            unless_lost(reach.visit(*tree, &mut |id| {
                 whose.entry(id).and_modify(|owner| *owner = several).or_insert(n);
-            });
+            }))?;
         }
     }
     let mut bytes: HashMap<Option<TimelineName>, u64> = HashMap::new();
@@ -150,18 +150,19 @@ fn shared_bytes(
 }
 
 /// The largest messages of the newest states.
-fn largest(store: &Store, history: &History) -> Vec<Large> {
+fn largest(store: &Store, history: &History) -> Result<Vec<Large>> {
     let reader = store.reader();
     let mut found: Vec<Large> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut line = Vec::new();
     for (name, head) in history.heads() {
-        let Ok(tree) = Tree::open(&reader, head.tree) else { continue };
+        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { continue };
         for (index, id) in tree.messages().iter().enumerate() {
             if !seen.insert(*id) {
                 continue;
             }
-            let Ok(bytes) = reader.read_unchecked(*id, &mut line) else { continue };
+            let read = unless_lost(reader.read_unchecked(*id, &mut line))?;
+            let Some(bytes) = read else { continue };
             let smallest = found.last().map_or(0, |last| last.bytes);
             if found.len() < LARGEST || bytes.len() as u64 > smallest {
                 found.push(made_of(name, index, bytes));
@@ -170,7 +171,7 @@ fn largest(store: &Store, history: &History) -> Vec<Large> {
             }
         }
     }
-    found
+    Ok(found)
 }
 
 fn made_of(timeline: &TimelineName, index: usize, line: &[u8]) -> Large {

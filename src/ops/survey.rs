@@ -5,7 +5,7 @@ use super::cache::Cache;
 use super::resolve;
 use crate::archive::{self, Blake3, FileRecord, Role, Snapshot, SnapshotId, Tree, branch};
 use crate::st::{self, Captured, CapturedFile, Chat, Disk, Groups, Library, TimelineName};
-use crate::store::{Reader, Store};
+use crate::store::{Reader, Store, unless_lost};
 
 /// A timeline whose file is there, held against the store.
 pub(super) struct Look {
@@ -25,19 +25,21 @@ pub(super) type Head = (Option<Snapshot>, bool);
 /// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
 ///
 /// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
-/// where it was: what came before must not be out of reach because the newest is.
+/// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an error.
 pub(super) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
     let branch = branch(name);
     if let Some(id) = store.ref_target(&branch)?
-        && let Ok(head) = resolve::read(store, SnapshotId(id))
+        && let Some(head) = resolve::find(store, SnapshotId(id))?
     {
         return Ok((Some(head), false));
     }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
-    let mut known = store.last_known(&branch)?.iter().map_while(|id| *id);
-    let readable = known.find_map(|id| resolve::read(store, SnapshotId(id)).ok());
-    let found = readable.is_some();
-    Ok((readable, found))
+    for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
+        if let Some(known) = resolve::find(store, SnapshotId(id))? {
+            return Ok((Some(known), true));
+        }
+    }
+    Ok((None, false))
 }
 
 /// Look at one timeline. Reads its files only if their stamps are not known.
@@ -72,7 +74,7 @@ pub(super) fn look_from(
     }
     let captured = st::capture(library, groups, name, &Disk)?;
     let unchanged = match (store, &head) {
-        (Some(store), Some(head)) => is_stored(&captured, &store.reader(), head),
+        (Some(store), Some(head)) => is_stored(&captured, &store.reader(), head)?,
         _ => false,
     };
     if let (true, Some(cache), Some(head)) = (unchanged, cache, &head) {
@@ -85,8 +87,10 @@ pub(super) fn look_from(
 ///
 /// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
 /// without only this chat's metadata in it counts.
-fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> bool {
-    let Ok(manifest) = archive::read_manifest(reader, head.tree) else { return false };
+fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
+    let Some(manifest) = unless_lost(archive::read_manifest(reader, head.tree))? else {
+        return Ok(false);
+    };
     let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
     let headed = Chat::header_of(&captured.chat.bytes, captured.name.is_group()).header.is_some();
     // Lengths first: most saves change them, and then nothing need be hashed.
@@ -98,23 +102,26 @@ fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> bool {
             _ => false,
         })
     };
-    same(&|then, now| then.bytes == now.bytes.len() as u64)
+    Ok(same(&|then, now| then.bytes == now.bytes.len() as u64)
         && same(&|then, now| then.blake3 == Blake3::of(&now.bytes))
-        && (headed || same_group_metadata(captured, reader, head))
+        && (headed || same_group_metadata(captured, reader, head)?))
 }
 
-fn same_group_metadata(captured: &Captured, reader: &Reader, head: &Snapshot) -> bool {
+fn same_group_metadata(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
     let headless = Chat { header: None, messages: Vec::new() };
-    let Ok(tree) = Tree::open(reader, head.tree) else { return false };
-    let Some(Ok(before)) = tree.group().map(|id| reader.blob(id)) else {
-        return captured.group.is_none();
+    let Some(tree) = unless_lost(Tree::open(reader, head.tree))? else { return Ok(false) };
+    let before = match tree.group() {
+        Some(id) => unless_lost(reader.blob(id))?,
+        None => None,
     };
-    let Some(after) = &captured.group else {
-        return false;
+    let (before, after) = match (before, &captured.group) {
+        (Some(before), Some(after)) => (before, after),
+        (None, after) => return Ok(after.is_none()),
+        (Some(_), None) => return Ok(false),
     };
     let before =
         st::metadata(&headless, &captured.name, Some(&before)).map(|raw| raw.as_bytes().to_vec());
     let after = st::metadata(&headless, &captured.name, Some(&after.bytes))
         .map(|raw| raw.as_bytes().to_vec());
-    before == after
+    Ok(before == after)
 }

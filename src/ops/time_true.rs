@@ -14,7 +14,7 @@ use crate::archive::{History, Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::rules::{Finding, Level};
 use crate::st::auto_recap::{Scene, scene, scene_breaks};
 use crate::st::{self, Chat, LibraryPath, Raw, TimelineName, entries, entry_uid};
-use crate::store::{ObjectId, Store};
+use crate::store::{ObjectId, Store, unless_lost};
 
 /// The state that is cut.
 #[derive(Clone, Copy)]
@@ -123,7 +123,7 @@ impl<'a> Past<'a> {
                 && found.kind != Kind::RECONSTRUCTED
                 && (!with_book || bound.is_none() || found.lorebook.is_some())
         };
-        let found = self.taken_at(&cut, taken);
+        let found = self.taken_at(&cut, taken)?;
         match found {
             Some(snapshot) if snapshot.timeline == *base.timeline => {
                 Ok(Then::Snapshot(Box::new(snapshot)))
@@ -140,7 +140,7 @@ impl<'a> Past<'a> {
         &self,
         chat: &Chat<'_>,
         is: impl Fn(&Snapshot) -> bool,
-    ) -> Option<Snapshot> {
+    ) -> Result<Option<Snapshot>> {
         let messages = chat.message_count() as u64;
         // A scene is marked and noted after its last message was said: what was taken before that is not its end.
         let noted = chat.messages.last().is_some_and(|line| has_note(line));
@@ -149,7 +149,7 @@ impl<'a> Past<'a> {
         let reader = self.store.reader();
         let candidates = self.line.iter().filter(|found| found.messages == messages && is(found));
         for found in candidates {
-            let Ok(tree) = Tree::open(&reader, found.tree) else { continue };
+            let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
             // A checkpoint at an earlier message has the lorebook of when it was taken, not of then.
             if tree.manifest.cut_at.is_some() && found.kind != Kind::RECONSTRUCTED {
                 continue;
@@ -157,24 +157,21 @@ impl<'a> Past<'a> {
             let wanted = wanted.get_or_insert_with(|| {
                 without_blank_end(&chat.messages).iter().map(|line| Identity::of(line)).collect()
             });
-            if noted && !tree.messages().last().is_some_and(|id| self.is_noted(*id)) {
+            if noted && !self.is_noted(tree.messages().last())? {
                 continue;
             }
-            let same = tree.messages().len() >= wanted.len()
-                && wanted
-                    .iter()
-                    .zip(tree.messages())
-                    .all(|(wanted, id)| identities.of(*id) == Some(*wanted));
-            if same {
-                return Some(found.clone());
+            if identities.begin_with(tree.messages(), wanted)? {
+                return Ok(Some(found.clone()));
             }
         }
-        None
+        Ok(None)
     }
 
     /// Whether a stored message ends a scene and has a note of the lorebook.
-    fn is_noted(&self, id: ObjectId) -> bool {
-        self.store.reader().blob(id).is_ok_and(|line| has_note(&line))
+    fn is_noted(&self, id: Option<&ObjectId>) -> Result<bool> {
+        let Some(id) = id else { return Ok(false) };
+        let line = unless_lost(self.store.reader().blob(*id))?;
+        Ok(line.is_some_and(|line| has_note(&line)))
     }
 
     fn make(
@@ -203,7 +200,10 @@ impl<'a> Past<'a> {
         let mut book = None;
         let mut seconds = None;
         let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
-        let stored = taken.filter(|_| with_book).and_then(|taken| self.book_of(taken));
+        let stored = match taken.filter(|_| with_book) {
+            Some(taken) => self.book_of(taken)?,
+            None => None,
+        };
         match noted {
             _ if !with_book || !has_book => {}
             _ if stored.is_some() => {
@@ -222,7 +222,8 @@ impl<'a> Past<'a> {
                 }
                 seconds = scene.timestamp().map(|ms| ms.div_euclid(1000));
                 origin.scene = Some((*message, scene.name()));
-                book = self.book(base, cut, scene, bound.as_deref(), &mut origin, &mut findings);
+                let bound = bound.as_deref();
+                book = self.book(base, cut, scene, bound, &mut origin, &mut findings)?;
             }
         }
         let uids = book.as_ref().map(|book: &MadeBook| {
@@ -260,10 +261,11 @@ impl<'a> Past<'a> {
         bound: Option<&str>,
         origin: &mut Origin,
         findings: &mut Vec<Finding>,
-    ) -> Option<MadeBook> {
-        let name = bound.map(str::to_owned).or_else(|| scene.lorebook())?;
-        let path = st::lorebook_path(&name)?;
-        let nearest = self.nearest_book(cut.message_count() as u64);
+    ) -> Result<Option<MadeBook>> {
+        let name = bound.map(str::to_owned).or_else(|| scene.lorebook());
+        let named = name.and_then(|name| st::lorebook_path(&name).map(|path| (name, path)));
+        let Some((name, path)) = named else { return Ok(None) };
+        let nearest = self.nearest_book(cut.message_count() as u64)?;
         let mut books: Vec<&[u8]> = Vec::new();
         if let Some((id, bytes)) = &nearest {
             books.push(bytes);
@@ -292,26 +294,32 @@ impl<'a> Past<'a> {
             findings.push(finding);
         }
         origin.entries = rebuilt.entries;
-        Some(MadeBook { name, path, bytes: rebuilt.bytes })
+        Ok(Some(MadeBook { name, path, bytes: rebuilt.bytes }))
     }
 
     /// The lorebook of the snapshot whose length is nearest.
-    fn nearest_book(&self, messages: u64) -> Option<(SnapshotId, Vec<u8>)> {
+    fn nearest_book(&self, messages: u64) -> Result<Option<(SnapshotId, Vec<u8>)>> {
         let mut candidates: Vec<_> = self
             .line
             .iter()
             .filter(|found| found.lorebook.is_some() && found.kind != Kind::RECONSTRUCTED)
             .collect();
         candidates.sort_by_key(|found| found.messages.abs_diff(messages));
-        candidates.iter().find_map(|found| self.book_of(found))
+        for found in candidates {
+            if let Some(book) = self.book_of(found)? {
+                return Ok(Some(book));
+            }
+        }
+        Ok(None)
     }
 
-    /// The lorebook of a snapshot.
-    fn book_of(&self, snapshot: &Snapshot) -> Option<(SnapshotId, Vec<u8>)> {
+    /// The lorebook of a snapshot; `None` if it has none, or that is lost.
+    fn book_of(&self, snapshot: &Snapshot) -> Result<Option<(SnapshotId, Vec<u8>)>> {
         let reader = self.store.reader();
-        let tree = Tree::open(&reader, snapshot.tree).ok()?;
-        let record = tree.manifest.file(Role::Lorebook)?;
-        Some((snapshot.id, tree.rebuild(&reader, record).ok()?.bytes))
+        let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { return Ok(None) };
+        let Some(record) = tree.manifest.file(Role::Lorebook) else { return Ok(None) };
+        let book = unless_lost(tree.rebuild(&reader, record))?;
+        Ok(book.map(|book| (snapshot.id, book.bytes)))
     }
 }
 

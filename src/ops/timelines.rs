@@ -170,7 +170,7 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
 
 /// What was learnt while looking is worth keeping, and readers have no lock: the last one to write wins, and all are right.
 fn save_cache(store: Option<&Store>, cache: Option<Cache>) {
-    if let (Some(_), Some(cache)) = (store, cache) {
-        cache.save();
+    if let (Some(store), Some(cache)) = (store, cache) {
+        cache.save(store);
     }
 }

@@ -71,7 +71,9 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         if now != change.after {
             return Err(Error::ChangedSince { number, what: change.name.to_string() });
         }
-        if let Some(id) = change.before.filter(|id| !store.reader().exists(*id)) {
+        if let Some(id) = change.before
+            && !store.reader().has(id)?
+        {
             return Err(crate::store::Error::Missing { id }.into());
         }
         refs.push(change.reversed());

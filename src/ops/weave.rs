@@ -45,8 +45,8 @@ pub(super) fn weave(
             }
             let run = before.entry(own[at].id).or_default();
             if let (0, true, Some(origin)) = (at, run.is_empty(), &origin) {
-                first_fork
-                    .insert(own[at].id, lineage.shared(&insertion.newcomer.chain, origin) as u64);
+                let shared = lineage.shared(&insertion.newcomer.chain, origin)?;
+                first_fork.insert(own[at].id, shared as u64);
             }
             run.push(insertion);
         }
@@ -112,7 +112,7 @@ fn add_timeline(
     let mut parent = None;
     let mut fork = None;
     if let Some(first) = list.first()
-        && let Origin::Fork { id, shared, .. } = lineage.fork(&first.newcomer)
+        && let Origin::Fork { id, shared, .. } = lineage.fork(&first.newcomer)?
     {
         parent = Some(map.get(&id).copied().unwrap_or(id.0));
         fork = Some(shared as u64);

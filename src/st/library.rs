@@ -3,6 +3,7 @@
 use super::discover;
 use super::name::{CHAT_ENDING, LibraryPath, TimelineName};
 use super::{Error, Groups, Result};
+use crate::regular;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,13 @@ impl Library {
             let subject = format!("{at}/{shown}");
             match is_file(&entry) {
                 Ok(true) => {}
-                Ok(false) => continue,
+                Ok(false) if is_dir(&entry) => continue,
+                Ok(false) => {
+                    let why = fs::metadata(entry.path()).map(|found| found.file_type());
+                    let why = why.and_then(regular::must_be_file).err();
+                    scan.unreadable.extend(why.map(|why| (subject, why.to_string())));
+                    continue;
+                }
                 Err(error) => {
                     scan.unreadable.push((subject, error.to_string()));
                     continue;
@@ -134,7 +141,7 @@ impl Library {
                     continue;
                 }
             };
-            match fs::read(entry.path()) {
+            match regular::read(&entry.path()) {
                 Ok(bytes) => files.push((path, bytes)),
                 Err(error) => scan.unreadable.push((subject, error.to_string())),
             }

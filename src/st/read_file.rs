@@ -1,8 +1,8 @@
 //! Reading a long file. Most of the time would go into the kernel's handing out of fresh memory, page by page: so it is asked for large
 //! pages where it has them, and all cores take part, because the one who touches a page first has to wait for it.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::thread::scope;
@@ -10,6 +10,7 @@ use std::thread::scope;
 use memmap2::MmapMut;
 
 use crate::parallel::cores;
+use crate::regular;
 
 /// Files shorter than this are read into ordinary memory.
 const LONG: u64 = 1 << 20;
@@ -83,11 +84,12 @@ impl std::fmt::Debug for FileBytes {
 
 /// The bytes of a file. All parts are read through one handle: whoever saves it meanwhile by a rename does not mix two files.
 pub(super) fn read_file(path: &Path) -> io::Result<FileBytes> {
-    let file = File::open(path)?;
+    let mut file = regular::open(path)?;
     let length = file.metadata()?.len();
     if length < LONG {
-        drop(file);
-        return fs::read(path).map(FileBytes::from);
+        let mut bytes = Vec::with_capacity(length as usize);
+        file.read_to_end(&mut bytes)?;
+        return Ok(bytes.into());
     }
     let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
     let (mut pages, range) = large_pages(length)?;
@@ -129,12 +131,14 @@ fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> 
 #[cfg(windows)]
 fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
                 buffer = &mut buffer[read..];
                 offset += read as u64;
             }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -142,6 +146,8 @@ fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Res
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

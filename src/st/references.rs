@@ -8,9 +8,11 @@ use super::json::Raw;
 use super::name::lorebook_path;
 use super::{Chat, Library, Scan, TimelineName, lorebook_name};
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+
+use crate::regular;
 use unicode_normalization::UnicodeNormalization;
 
 /// Who uses a lorebook.
@@ -82,20 +84,23 @@ impl Library {
         }
         self.each_file("groups", ".json", &mut found, |found, subject, path| {
             // Groups that cannot be read are in the scan already.
-            if let Ok(bytes) = fs::read(path) {
+            if let Ok(bytes) = regular::read(path) {
                 group_references(&bytes, subject, found);
             }
         });
-        self.each_file("characters", ".png", &mut found, |found, subject, path| match File::open(
-            path,
-        )
-        .map_err(|error| error.to_string())
-        .and_then(card_lorebook)
-        {
-            Ok(book) => found.add(book, || User::Card(stem(subject).to_owned())),
-            Err(why) => found.failed(subject, why),
-        });
-        match fs::read(self.root().join("settings.json")) {
+        self.each_file(
+            "characters",
+            ".png",
+            &mut found,
+            |found, subject, path| match regular::open(path)
+                .map_err(|error| error.to_string())
+                .and_then(card_lorebook)
+            {
+                Ok(book) => found.add(book, || User::Card(stem(subject).to_owned())),
+                Err(why) => found.failed(subject, why),
+            },
+        );
+        match regular::read(&self.root().join("settings.json")) {
             Ok(bytes) => settings_references(&bytes, &mut found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.failed("settings.json", error),
@@ -157,7 +162,7 @@ impl Library {
 
 fn first_line(path: &Path) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
+    BufReader::new(regular::open(path)?).read_until(b'\n', &mut line)?;
     line.pop_if(|last| *last == b'\n');
     Ok(line)
 }

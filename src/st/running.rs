@@ -43,6 +43,8 @@ mod linux {
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
 
+    use crate::regular;
+
     /// Device and file number: the same for a folder by whatever path, also one that a container has under another name.
     pub fn identity(path: &Path) -> Option<(u64, u64)> {
         fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
@@ -61,7 +63,7 @@ mod linux {
             if !["node", "nodejs", "bun", "deno"].into_iter().any(runs) || !runs("server.js") {
                 return false;
             }
-            let package = fs::read(self.0.join("cwd/package.json")).unwrap_or_default();
+            let package = regular::read(&self.0.join("cwd/package.json")).unwrap_or_default();
             let package: Option<serde_json::Value> = serde_json::from_slice(&package).ok();
             package.is_some_and(|package| package["name"] == "sillytavern")
         }
@@ -79,7 +81,7 @@ mod linux {
         /// `dataRoot` in its configuration. Only a plain value is understood, which is what it writes there.
         fn configured(&self, path: Option<PathBuf>) -> Option<PathBuf> {
             let path = path.unwrap_or_else(|| "config.yaml".into());
-            let text = fs::read_to_string(self.seen(&path)).ok()?;
+            let text = String::from_utf8(regular::read(&self.seen(&path)).ok()?).ok()?;
             let value = text.lines().find_map(|line| line.strip_prefix("dataRoot:"))?;
             let value = value.split(" #").next()?.trim().trim_matches(['"', '\'']);
             (!value.is_empty()).then(|| value.into())

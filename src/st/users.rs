@@ -1,7 +1,8 @@
 //! Which lorebook a chat uses, and which chats use a lorebook, from the first line of each chat.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
+
+use crate::regular;
 
 use super::{
     Chat, Groups, Library, LibraryPath, Result, TimelineName, bound_lorebook, lorebook_path,
@@ -11,12 +12,12 @@ use super::{
 pub fn lorebook_of(library: &Library, groups: &Groups, name: &TimelineName) -> Option<LibraryPath> {
     let root = library.root();
     let mut line = Vec::new();
-    let file = File::open(name.file().under(root)).ok()?;
+    let file = regular::open(&name.file().under(root)).ok()?;
     BufReader::new(file).read_until(b'\n', &mut line).ok()?;
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let chat = Chat::header_of(line, name.is_group());
     let group = name.is_group().then(|| groups.group_of(name.chat())).flatten();
-    let group = group.and_then(|path| std::fs::read(path.under(root)).ok());
+    let group = group.and_then(|path| regular::read(&path.under(root)).ok());
     lorebook_path(&bound_lorebook(&chat, name, group.as_deref())?)
 }
 

@@ -85,15 +85,15 @@ pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) ->
     Some(delta.out)
 }
 
-/// Append to `out` what `delta` makes of `base`; `None` if it is no delta of it.
-pub(super) fn apply(base: &[u8], mut delta: &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Append to `out` what `delta` makes of `base`; `None` if it is no delta of it, or if that is longer than `longest`.
+pub(super) fn apply(base: &[u8], mut delta: &[u8], longest: u64, out: &mut Vec<u8>) -> Option<()> {
     if read_size(&mut delta)? != base.len() {
         return None;
     }
-    let length = read_size(&mut delta)?;
+    let length = read_size(&mut delta).filter(|length| *length as u64 <= longest)?;
     let end = out.len().checked_add(length)?;
-    // A lying length is found out when the instructions end.
-    out.reserve(length.min(1 << 28));
+    // What is longer than both together says something twice, or lies: then memory is taken as bytes come.
+    out.reserve(length.min(base.len() + delta.len()));
     while let Some((mark, rest)) = delta.split_first() {
         delta = rest;
         if mark & 0x80 == 0 {
@@ -124,6 +124,12 @@ pub(super) fn apply(base: &[u8], mut delta: &[u8], out: &mut Vec<u8>) -> Option<
         }
     }
     (out.len() == end).then_some(())
+}
+
+/// How long the object is that a delta makes, by the delta's first bytes.
+pub(super) fn length_of(mut delta: &[u8]) -> Option<u64> {
+    read_size(&mut delta)?;
+    read_size(&mut delta).map(|length| length as u64)
 }
 
 fn read_size(delta: &mut &[u8]) -> Option<usize> {
@@ -262,7 +268,7 @@ mod tests {
     fn round_trip(base: &[u8], target: &[u8]) -> usize {
         let delta = encode(base, &Index::new(base), target, usize::MAX).unwrap();
         let mut made = Vec::new();
-        apply(base, &delta, &mut made).unwrap();
+        apply(base, &delta, target.len() as u64, &mut made).unwrap();
         assert_eq!(made, target);
         delta.len()
     }
@@ -303,11 +309,11 @@ mod tests {
         #[test]
         fn what_is_no_delta_is_no_panic(base in any::<Vec<u8>>(), delta in any::<Vec<u8>>()) {
             let mut out = Vec::new();
-            let _ = apply(&base, &delta, &mut out);
+            let _ = apply(&base, &delta, 1 << 30, &mut out);
             let mut headed = Vec::new();
             size(&mut headed, base.len());
             headed.extend(&delta);
-            let _ = apply(&base, &headed, &mut out);
+            let _ = apply(&base, &headed, 1 << 30, &mut out);
         }
 
         #[test]

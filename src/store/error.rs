@@ -21,12 +21,16 @@ pub enum Error {
     Locked { path: PathBuf, holder: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("{} is a link, and no link inside a store is followed", path.display())]
+    Link { path: PathBuf },
     #[error("object {id} is missing from the store")]
     Missing { id: ObjectId },
     #[error("object {id} is damaged: {why}")]
     Damaged { id: ObjectId, why: String },
     #[error("the pack {} is damaged: {why}", path.display())]
     DamagedPack { path: PathBuf, why: String },
+    #[error("a {kind} of {bytes} bytes is too long to be stored: at most {} MiB", super::longest(*kind) >> 20)]
+    TooLong { kind: super::Kind, bytes: u64 },
     #[error("the ref {name} was moved by somebody else meanwhile")]
     RefMoved { name: String },
     #[error("another program holds {}", path.display())]
@@ -37,6 +41,30 @@ pub enum Error {
     BadRefName { name: String },
     #[error("{what}: {why}")]
     Git { what: String, why: String },
+}
+
+/// What can tell whether something is lost.
+pub trait Loss {
+    /// Whether it says that something stored is lost: that it is not there, or not what it was. Then what else there is may stand in for it. Any other error says that
+    /// something could not be done or read just now, and nobody may go on as if it were not there.
+    fn is_loss(&self) -> bool;
+}
+
+/// `None` for what is lost; what could not be read stays an error.
+pub fn unless_lost<T, E: Loss>(
+    result: std::result::Result<T, E>,
+) -> std::result::Result<Option<T>, E> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_loss() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Loss for Error {
+    fn is_loss(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::Damaged { .. } | Self::DamagedPack { .. })
+    }
 }
 
 impl Error {

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::{data, index};
-
-use super::gc::loose_objects;
-use super::{Error, Lock, ObjectId, Result, Store};
+use super::gc::{loose_objects, refuse_linked};
+use super::object_files::{files_ending, is_there};
+use super::pack_file::{Opened, PackFile};
+use super::{Error, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
 
 /// Fold when there are more packs than this.
@@ -45,7 +45,7 @@ impl Store {
         let mut folded = Vec::new();
         for pack in &packs {
             // Copied only when all of it can be read and nothing in it is a delta.
-            if let Some(entries) = entries_of(&pack.index) {
+            if let Some(entries) = entries_of(&pack.index)? {
                 for (id, raw) in entries {
                     writer.append_raw(id, &raw)?;
                 }
@@ -71,18 +71,16 @@ impl Store {
         if loose.len() <= MANY_LOOSE {
             return Ok(());
         }
+        refuse_linked(&loose)?;
         let reader = self.reader();
         let mut writer = self.pack_writer();
         let mut taken = Vec::new();
         for object in &loose {
+            let Some(kind) = reader.kind(object.id)? else { continue };
             let mut data = Vec::new();
             // One that is damaged is left where it is.
-            let read = reader.kind(object.id).and_then(|kind| {
-                let length = reader.read(object.id, kind, &mut data).ok()?.len();
-                Some((kind, length))
-            });
-            if let Some((kind, length)) = read {
-                writer.add_again(object.id, kind, &data[..length])?;
+            if let Some(data) = unless_lost(reader.read(object.id, kind, &mut data))? {
+                writer.add_again(object.id, kind, data)?;
                 taken.push(&object.path);
             }
         }
@@ -94,7 +92,8 @@ impl Store {
 /// Git may have made an index over all packs. It names packs that are about to go, and git makes it anew when it wants it.
 pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
     let mut found = false;
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let entry = entry.map_err(Error::io(dir))?;
         let name = entry.file_name();
         if name == "multi-pack-index.d" {
             fs::remove_dir_all(entry.path()).map_err(Error::io(entry.path()))?;
@@ -131,35 +130,45 @@ struct SmallPack {
 
 fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
     let mut packs = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
-        let index = entry.path();
+    for index in files_ending(dir, "idx")? {
         let bytes =
             fs::metadata(index.with_extension("pack")).map_or(u64::MAX, |found| found.len());
         // Someone asked for a `.keep` pack to stay.
-        let kept = ["keep", "promisor"].iter().any(|mark| index.with_extension(mark).exists());
-        if index.extension().is_some_and(|extension| extension == "idx") && bytes < LARGE && !kept {
+        if bytes < LARGE && !is_kept(&index)? {
             packs.push(SmallPack { index, bytes });
         }
     }
     Ok(packs)
 }
 
-/// Every object of a pack as it stands there, checked against the checksum that the index keeps of it.
-fn entries_of(path: &Path) -> Option<Vec<(ObjectId, Vec<u8>)>> {
-    let index = index::File::at(path, gix::hash::Kind::Sha1).ok()?;
-    let pack = data::File::at(path.with_extension("pack"), gix::hash::Kind::Sha1).ok()?;
+/// Whether somebody asked for a pack to stay.
+pub(super) fn is_kept(index: &Path) -> Result<bool> {
+    for mark in ["keep", "promisor"] {
+        if is_there(&index.with_extension(mark))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// An object, and its entry as it stands in a pack.
+type Raw = (ObjectId, Vec<u8>);
+
+/// Every object of a pack as it stands there, checked against the checksum that the index keeps of it; `None` if it is damaged or has deltas.
+fn entries_of(path: &Path) -> Result<Option<Vec<Raw>>> {
+    let file = PackFile::new(path.to_owned());
+    let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
+        return Ok(None);
+    };
     let mut entries: Vec<_> = index.iter().collect();
     entries.sort_by_key(|entry| entry.pack_offset);
     let ends =
         entries.iter().skip(1).map(|entry| entry.pack_offset).chain([pack.pack_end() as u64]);
-    entries
-        .iter()
-        .zip(ends)
-        .map(|(entry, end)| {
-            let raw = pack.entry_slice(entry.pack_offset..end)?;
-            let sound = entry.crc32 == Some(crc32fast::hash(raw));
-            let whole = pack.entry(entry.pack_offset).ok()?.header.is_base();
-            (sound && whole).then(|| (entry.oid, raw.to_vec()))
-        })
-        .collect()
+    let entries = entries.iter().zip(ends).map(|(entry, end)| {
+        let raw = pack.entry_slice(entry.pack_offset..end)?;
+        let sound = entry.crc32 == Some(crc32fast::hash(raw));
+        let whole = pack.entry(entry.pack_offset).ok()?.header.is_base();
+        (sound && whole).then(|| (entry.oid, raw.to_vec()))
+    });
+    Ok(entries.collect())
 }

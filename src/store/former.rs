@@ -2,11 +2,13 @@
 //! is gone.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
+use super::object_files::is_absent;
 use super::{Error, Lock, ObjectId, Result, Store};
+use crate::regular;
 
 impl Store {
     /// Remember that these commits have new ids.
@@ -24,9 +26,20 @@ impl Store {
         append().map_err(Error::io(&path))
     }
 
-    /// The present ids of commits whose former id begins with `prefix`.
+    /// The same as [`find_former`](Store::find_former) where nobody can be told that it could not be looked for.
     pub fn with_former_prefix(&self, prefix: &str) -> Vec<ObjectId> {
-        let text = fs::read_to_string(self.former_path()).unwrap_or_default();
+        self.find_former(prefix).unwrap_or_default()
+    }
+
+    /// The present ids of commits whose former id begins with `prefix`.
+    pub fn find_former(&self, prefix: &str) -> Result<Vec<ObjectId>> {
+        let path = self.former_path();
+        let text = match regular::read(&path) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => return Ok(Vec::new()),
+            Err(source) => return Err(Error::Io { path, source }),
+        };
+        let text = String::from_utf8_lossy(&text);
         let pairs = text.lines().filter_map(|line| {
             let (old, new) = line.split_once(' ')?;
             Some((old, ObjectId::from_hex(new.as_bytes()).ok()?))
@@ -49,7 +62,7 @@ impl Store {
             .collect();
         found.sort();
         found.dedup();
-        found
+        Ok(found)
     }
 
     fn former_path(&self) -> PathBuf {

@@ -7,18 +7,19 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use gix::odb::pack::index;
-
-use super::delta_pack::DeltaPack;
-use super::fold::{forget_multi_pack_index, remove, remove_pack};
+use super::fold::{forget_multi_pack_index, is_kept, remove, remove_pack};
+use super::links::refuse_link;
+use super::object_files::{files_ending, is_absent, is_there};
 use super::pack::TEMP_PREFIX;
+use super::pack_file::PackFile;
 use super::repack::{Packed, Placed};
+use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable::{self, Existing};
 use crate::progress::Monitor;
+use crate::regular;
 
 /// What was collected.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +75,7 @@ impl Store {
         let dir = self.git_dir.join("objects").join("pack");
         let packs = old_packs(&dir)?;
         let loose = loose_objects(&self.git_dir.join("objects"))?;
+        refuse_linked(&loose)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
         let mut collected = Collected {
             packs_before: packs.len(),
@@ -82,7 +84,7 @@ impl Store {
                 + loose.iter().map(|object| object.bytes).sum::<u64>(),
             ..Collected::default()
         };
-        let volumes = self.known_volumes();
+        let (packed_well, volumes) = self.packed_well()?;
         let young = |time: SystemTime| time > keep_after;
         // Volumes are made anew each time, and are nobody's.
         let unwanted = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
@@ -119,7 +121,7 @@ impl Store {
         let is_tidy = loose.iter().all(|object| young_loose.contains(&object.id))
             && gone.is_empty()
             && ours().count() <= 1
-            && ours().all(|pack| self.is_packed_well(&pack.index));
+            && ours().all(|pack| pack.index.file_name() == Some(packed_well.as_ref()));
         if is_tidy || dry_run {
             collected.bytes_after = collected.bytes_before;
             if !dry_run {
@@ -129,9 +131,16 @@ impl Store {
             return Ok(collected);
         }
 
+        let mut made = Made { packs: &packs, indices: Vec::new() };
         let (new, packed) = self.write_packed(objects, monitor)?;
+        made.indices.extend(new.clone());
         collected.packed = packed;
-        let spared = self.write_spared(&packs, &spare, youngest, monitor)?;
+        let (spared, spared_objects) = self.write_spared(&packs, &spare, youngest, monitor)?;
+        made.indices.extend(spared.clone());
+        // What the old packs have is gone soon: every object is read back before the first of them goes.
+        let wanted = objects.iter().chain(&spared_objects).map(|object| object.id);
+        self.read_back(&made.indices, wanted, monitor)?;
+        made.indices.clear();
         if let Some(new) = &new {
             self.mark_packed_well(new, &collected.packed.volumes)?;
         }
@@ -163,18 +172,6 @@ impl Store {
         self.private_dir().join("packed")
     }
 
-    /// The pack that was made here last, opened.
-    pub(super) fn delta_pack(&self) -> Option<Arc<DeltaPack>> {
-        let open = || {
-            let mark = fs::read_to_string(self.packed_mark()).ok()?;
-            let name = mark.lines().next()?;
-            let plain = name.starts_with("pack-") && !name.contains(['/', '\\']);
-            let dir = self.git_dir.join("objects").join("pack");
-            plain.then(|| DeltaPack::at(&dir.join(name))).flatten().map(Arc::new)
-        };
-        self.deltas.get_or_init(open).clone()
-    }
-
     fn mark_packed_well(&self, index: &Path, volumes: &[ObjectId]) -> Result<()> {
         let mark = self.packed_mark();
         let mut text = format!("{}\n", index.file_name().unwrap_or_default().to_string_lossy());
@@ -184,15 +181,18 @@ impl Store {
         durable::write(&mark, text.as_bytes(), Existing::Replace).map_err(Error::io(&mark))
     }
 
-    fn is_packed_well(&self, index: &Path) -> bool {
-        let name = index.file_name().unwrap_or_default().to_string_lossy();
-        let mark = fs::read_to_string(self.packed_mark()).unwrap_or_default();
-        mark.lines().next() == Some(&name)
-    }
-
-    fn known_volumes(&self) -> HashSet<ObjectId> {
-        let mark = fs::read_to_string(self.packed_mark()).unwrap_or_default();
-        mark.lines().skip(1).filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok()).collect()
+    /// The pack that was made here last, by its index's name, and its volumes; nothing if there is none, or the file is damaged.
+    fn packed_well(&self) -> Result<(String, HashSet<ObjectId>)> {
+        let path = self.packed_mark();
+        let mark = match regular::read(&path) {
+            Ok(mark) => mark,
+            Err(error) if is_absent(&error) => Vec::new(),
+            Err(source) => return Err(Error::Io { path, source }),
+        };
+        let mark = String::from_utf8_lossy(&mark);
+        let mut lines = mark.lines();
+        let name = lines.next().unwrap_or_default().to_owned();
+        Ok((name, lines.filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok()).collect()))
     }
 
     /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.
@@ -202,7 +202,7 @@ impl Store {
         spare: &HashSet<ObjectId>,
         youngest: SystemTime,
         monitor: &mut dyn Monitor,
-    ) -> Result<Option<PathBuf>> {
+    ) -> Result<(Option<PathBuf>, Vec<Placed>)> {
         let stay: HashSet<_> = packs
             .iter()
             .filter(|pack| is_only(pack, spare))
@@ -212,7 +212,9 @@ impl Store {
         let mut objects = Vec::new();
         for id in spare.iter().filter(|id| !stay.contains(id)) {
             // One that cannot be read is of no use to anybody.
-            if let Some(kind) = reader.kind(*id).filter(|kind| reader.is_sound(*id, *kind)) {
+            if let Some(kind) = reader.kind(*id)?
+                && reader.is_sound(*id, kind)?
+            {
                 objects.push(Placed { id: *id, kind, slot: 0 });
             }
         }
@@ -221,7 +223,7 @@ impl Store {
             object.slot = slot as u32;
         }
         if objects.is_empty() {
-            return Ok(None);
+            return Ok((None, objects));
         }
         let (index, _) = self.write_packed(&objects, monitor)?;
         if let Some(index) = &index {
@@ -229,8 +231,30 @@ impl Store {
             let set = File::options().write(true).open(&pack);
             set.and_then(|file| file.set_modified(youngest)).map_err(Error::io(&pack))?;
         }
-        Ok(index)
+        Ok((index, objects))
     }
+}
+
+/// Packs that were made just now; what fails takes them away again, unless they were there before.
+struct Made<'p> {
+    packs: &'p [OldPack],
+    indices: Vec<PathBuf>,
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        for index in &self.indices {
+            if self.packs.iter().all(|pack| pack.index != *index) {
+                let _ = remove_pack(index);
+            }
+        }
+    }
+}
+
+/// Objects in a folder that is a link are somebody else's, and must not be removed there.
+pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
+    let folders: HashSet<_> = loose.iter().filter_map(|object| object.path.parent()).collect();
+    folders.into_iter().try_for_each(refuse_link)
 }
 
 /// Whether a pack holds nothing but objects that stay only because they are young: it is left as it is.
@@ -240,37 +264,50 @@ fn is_only(pack: &OldPack, spare: &HashSet<ObjectId>) -> bool {
 
 fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
     let mut packs = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
-        let index = entry.path();
-        if index.extension().is_none_or(|extension| extension != "idx") {
-            continue;
-        }
+    for index in files_ending(dir, "idx")? {
         let pack = index.with_extension("pack");
-        let Ok(found) = fs::metadata(&pack) else { continue };
-        let damaged = |why: String| Error::DamagedPack { path: index.clone(), why };
-        let list = index::File::at(&index, gix::hash::Kind::Sha1)
-            .map_err(|error| damaged(error.to_string()))?;
+        let found = match fs::metadata(&pack) {
+            Ok(found) => found,
+            Err(error) if is_absent(&error) => continue,
+            Err(source) => return Err(Error::Io { path: pack, source }),
+        };
+        let file = PackFile::new(index.clone());
+        let list = file.index()?.whole(&index)?;
         packs.push(OldPack {
             objects: list.iter().map(|entry| entry.oid).collect(),
             bytes: found.len() + fs::metadata(&index).map_or(0, |found| found.len()),
             modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            kept: ["keep", "promisor"].iter().any(|mark| index.with_extension(mark).exists()),
+            kept: is_kept(&index)?,
             index,
         });
     }
     Ok(packs)
 }
 
+/// The objects in files of their own below a folder of objects.
 pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
     let mut objects = Vec::new();
-    for folder in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
+    for folder in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let folder = folder.map_err(Error::io(dir))?;
         let name = folder.file_name();
-        let Some(first) = name.to_str().filter(|name| name.len() == 2) else { continue };
-        for file in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+        let fan = |name: &&str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let Some(first) = name.to_str().filter(fan) else { continue };
+        let dir = folder.path();
+        let files = match fs::read_dir(&dir) {
+            Ok(files) => files,
+            Err(error) if is_absent(&error) => continue,
+            Err(source) => return Err(Error::Io { path: dir, source }),
+        };
+        for file in files {
+            let file = file.map_err(Error::io(&dir))?;
             let name = file.file_name();
             let hex = format!("{first}{}", name.to_string_lossy());
-            let (Ok(id), Ok(found)) = (ObjectId::from_hex(hex.as_bytes()), file.metadata()) else {
-                continue;
+            let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else { continue };
+            let found = match file.metadata() {
+                Ok(found) => found,
+                // Another program packed it meanwhile.
+                Err(error) if is_absent(&error) => continue,
+                Err(source) => return Err(Error::Io { path: file.path(), source }),
             };
             objects.push(Loose {
                 id,
@@ -297,23 +334,55 @@ impl Store {
         }
     }
 
-    /// What commands that were killed left: temporary files, and packs without an index.
+    /// What commands that were killed left: temporary files, packs without an index, and indices without a pack. The caller has the lock, so temporary files of ours are
+    /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
     fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<()> {
+        const ABOUT_TO: Duration = Duration::from_secs(60);
+        let is_old = |path: &Path| {
+            let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
+            modified.is_ok_and(|time| {
+                time <= keep_after || time.elapsed().is_ok_and(|age| age > ABOUT_TO)
+            })
+        };
         for dir in [packs, &self.private_dir()] {
-            for entry in fs::read_dir(dir).map_err(Error::io(dir))?.flatten() {
-                let path = entry.path();
-                let modified = entry.metadata().and_then(|found| found.modified());
-                let old = modified.is_ok_and(|time| time <= keep_after);
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                let temporary = name.starts_with(TEMP_PREFIX)
-                    || (name.starts_with(".stvc-") && name.ends_with(".tmp"));
-                let lone = name.ends_with(".pack") && !path.with_extension("idx").exists();
-                if old && (temporary || lone) {
-                    remove(&path)?;
+            for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+                let path = entry.map_err(Error::io(dir))?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with(TEMP_PREFIX)
+                    || (name.starts_with(durable::TEMP_PREFIX) && name.ends_with(".tmp"))
+                {
+                    let _ = fs::remove_file(&path);
                 }
             }
         }
+        for pack in files_ending(packs, "pack")? {
+            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
+                let _ = remove_pack(&pack);
+            }
+        }
+        for index in files_ending(packs, "idx")? {
+            if !is_there(&index.with_extension("pack"))? {
+                let _ = remove_pack(&index);
+            }
+        }
         Ok(())
+    }
+
+    /// Read every object of new packs, and see that all that were to be in them are.
+    pub(super) fn read_back(
+        &self,
+        indices: &[PathBuf],
+        mut wanted: impl Iterator<Item = ObjectId>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Health> {
+        let health = self.verify_packs(indices, monitor)?;
+        if let Some((path, why)) = health.first_damage(indices) {
+            let why = format!("what was read back is not what was written: {why}");
+            return Err(Error::DamagedPack { path, why });
+        }
+        match wanted.find(|id| !health.is_sound(*id)) {
+            Some(id) => Err(Error::Missing { id }),
+            None => Ok(health),
+        }
     }
 }

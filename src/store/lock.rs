@@ -30,6 +30,7 @@ impl Store {
     /// Take the lock for `command`, waiting up to `patience` for another process. The refs of operations that were interrupted are
     /// finished then; their files are the caller's business, see [`Store::unfinished`].
     pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock> {
+        self.refuse_links()?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");

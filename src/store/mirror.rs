@@ -2,16 +2,17 @@
 //! hashed before anybody may refer to it.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::index;
-
 use super::fold::remove_pack;
+use super::object_files::files_ending;
+use super::pack_file::{Opened, PackFile};
 use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};
 use crate::durable::{self, Existing, Temp};
 use crate::progress::Monitor;
+use crate::regular;
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,10 +32,10 @@ impl Store {
         wanted: &[Placed],
         monitor: &mut dyn Monitor,
     ) -> Result<Copied> {
-        let packs = indices(&other.git_dir.join("objects").join("pack"))?;
+        let packs = files_ending(&other.git_dir.join("objects").join("pack"), "idx")?;
         // A pack of the same name that was here, perhaps damaged, may still have what nothing else has.
         let here: HashSet<_> =
-            indices(&self.git_dir.join("objects").join("pack"))?.into_iter().collect();
+            files_ending(&self.git_dir.join("objects").join("pack"), "idx")?.into_iter().collect();
         let mut attempt = |packs: &[PathBuf]| {
             let mut made = Vec::new();
             let copied = self.copy_and_verify(other, wanted, packs, &mut made, monitor);
@@ -66,7 +67,7 @@ impl Store {
             if open.is_empty() {
                 break;
             }
-            let Some(ids) = ids_if_most(index, &open) else { continue };
+            let Some(ids) = ids_if_most(index, &open)? else { continue };
             made.extend(self.copy_pack(index)?);
             monitor.advance(ids.iter().filter(|id| open.remove(*id)).count() as u64);
         }
@@ -80,17 +81,7 @@ impl Store {
             monitor.advance(1);
         }
         made.extend(pack.finish()?);
-        let health = self.verify_packs(made, monitor);
-        let damaged = health.files.iter().map(|file| (file.path.clone(), file.why.clone()));
-        let pack = || made.first().cloned().unwrap_or_default();
-        let mut damaged = damaged.chain(health.damaged.values().map(|why| (pack(), why.clone())));
-        if let Some((path, why)) = damaged.next() {
-            let why = format!("what was read back is not what was written: {why}");
-            return Err(Error::DamagedPack { path, why });
-        }
-        if let Some(object) = wanted.iter().find(|object| !health.is_sound(object.id)) {
-            return Err(Error::Missing { id: object.id });
-        }
+        let health = self.read_back(made, wanted.iter().map(|object| object.id), monitor)?;
         self.take_over_mark(other, made);
         let length = |index: &PathBuf| {
             let both = [index.clone(), index.with_extension("pack")];
@@ -109,7 +100,7 @@ impl Store {
         let target = dir.join(name);
         let copy = |from: &Path, to: &Path| {
             let mut temp = Temp::within(&dir, pack::TEMP_PREFIX)?;
-            io::copy(&mut File::open(from)?, temp.file())?;
+            io::copy(&mut regular::open(from)?, temp.file())?;
             temp.finish(to, Existing::Replace)?;
             durable::sync_dir(&dir)
         };
@@ -128,7 +119,7 @@ impl Store {
 
     /// If the pack that `gc` made there was copied, readers here should know it, too. That it fails costs speed and nothing else.
     fn take_over_mark(&self, other: &Store, made: &[PathBuf]) {
-        let Ok(text) = fs::read(other.packed_mark()) else { return };
+        let Ok(text) = regular::read(&other.packed_mark()) else { return };
         let name = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let names = made.iter().filter_map(|index| index.file_name());
         let copied = names.map(|made| made.as_encoded_bytes()).any(|made| made == name);
@@ -138,20 +129,11 @@ impl Store {
     }
 }
 
-/// The indices of all packs in a folder.
-fn indices(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).map_err(Error::io(dir))?.flatten().map(|entry| entry.path());
-    let mut found: Vec<_> = entries
-        .filter(|path| path.extension().is_some_and(|extension| extension == "idx"))
-        .collect();
-    found.sort();
-    Ok(found)
-}
-
-/// The objects of a pack, if at least half of them are wanted. One that cannot be read is looked at object by object.
-fn ids_if_most(index: &Path, wanted: &HashSet<ObjectId>) -> Option<Vec<ObjectId>> {
-    let index = index::File::at(index, gix::hash::Kind::Sha1).ok()?;
+/// The objects of a pack, if at least half of them are wanted. One that is damaged is looked at object by object.
+fn ids_if_most(index: &Path, wanted: &HashSet<ObjectId>) -> Result<Option<Vec<ObjectId>>> {
+    let file = PackFile::new(index.to_owned());
+    let Opened::Whole(index) = file.index()? else { return Ok(None) };
     let ids: Vec<_> = index.iter().map(|entry| entry.oid).collect();
     let hits = ids.iter().filter(|id| wanted.contains(*id)).count();
-    (hits > 0 && hits * 2 >= ids.len()).then_some(ids)
+    Ok((hits > 0 && hits * 2 >= ids.len()).then_some(ids))
 }

@@ -8,19 +8,21 @@
 mod adopt;
 pub mod commit;
 mod delta;
-mod delta_pack;
 mod error;
 mod fold;
 mod former;
 mod gc;
+mod links;
 pub mod lock;
 mod mirror;
 pub mod names;
+mod object_files;
 mod objects;
 pub mod open;
 mod operation_log;
 pub mod operations;
 pub mod pack;
+mod pack_file;
 mod pack_index;
 mod ref_files;
 pub mod refs;
@@ -36,13 +38,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use commit::{Commit, NewCommit, Time};
-pub use error::{Error, Result};
+pub use error::{Error, Loss, Result, unless_lost};
 pub use gc::Collected;
 pub use gix::ObjectId;
 pub use gix::objs::Kind;
 pub use lock::Lock;
 pub use mirror::Copied;
-pub use objects::{Reader, Readers, hash};
+pub use objects::{Reader, Readers, hash, longest};
 pub use open::{CONTENT_TRAILER, Format, is_repository};
 pub use operations::{Effect, Expiry, FileChange, Kept, LoggedOperation};
 pub use pack::PackWriter;
@@ -56,12 +58,10 @@ pub use url::Url;
 /// An open store.
 pub struct Store {
     git_dir: PathBuf,
-    odb: gix::odb::Handle,
+    objects: Arc<object_files::ObjectFiles>,
     packed: ref_files::PackedCache,
     /// Where the operation log last saw each ref, newest first; read when it is needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
-    /// The pack that `gc` made, if it is there; opened when it is needed.
-    deltas: OnceLock<Option<Arc<delta_pack::DeltaPack>>>,
 }
 
 impl Store {

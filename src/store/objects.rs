@@ -2,133 +2,103 @@
 //! error that names the object.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use gix::objs::Find;
-
-use super::delta_pack::{DeltaPack, Kept};
+use super::object_files::{Known, ObjectFiles, Place, header_at, read_at};
+use super::pack_file::Kept;
 use super::tree::{self, TreeEntry};
-use super::{Commit, Error, Kind, ObjectId, Result, Store, commit};
+use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
+
+/// How long an object may be. SillyTavern cannot have written a longer file: JavaScript has no such strings. Commits and trees are short by nature, and are read whole before
+/// anybody knows what they say.
+pub fn longest(kind: Kind) -> u64 {
+    match kind {
+        Kind::Blob => 512 << 20,
+        Kind::Tree => 128 << 20,
+        Kind::Commit | Kind::Tag => 16 << 20,
+    }
+}
 
 /// Reads objects; one for each thread.
 pub struct Reader {
-    odb: gix::odb::Handle,
-    /// The pack that `gc` made, which is asked first.
-    deltas: Option<Arc<DeltaPack>>,
+    files: Arc<ObjectFiles>,
+    known: RefCell<Known>,
     kept: RefCell<Kept>,
 }
 
 impl Clone for Reader {
     /// Another one, which has read nothing yet.
     fn clone(&self) -> Self {
-        Self::over(self.odb.clone(), self.deltas.clone())
+        Self::over(Arc::clone(&self.files))
     }
 }
 
 impl Store {
     /// A reader of this store's objects.
     pub fn reader(&self) -> Reader {
-        Reader::over(self.odb.clone(), self.delta_pack())
+        Reader::over(Arc::clone(&self.objects))
     }
 }
 
 /// Makes readers in other threads: a reader itself stays in one.
 pub struct Readers {
-    odb: Mutex<gix::odb::Handle>,
-    deltas: Option<Arc<DeltaPack>>,
+    files: Arc<ObjectFiles>,
 }
 
 impl Readers {
     /// One more reader.
     pub fn reader(&self) -> Reader {
-        let odb = self.odb.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Reader::over(odb.clone(), self.deltas.clone())
+        Reader::over(Arc::clone(&self.files))
     }
 }
 
 impl Reader {
+    /// A reader of these objects.
+    fn over(files: Arc<ObjectFiles>) -> Self {
+        Self { files, known: RefCell::default(), kept: RefCell::default() }
+    }
+
+    /// A reader of what there is now, and not of what others pack later: for those who expect most objects not to be there, and do not want the folder to be listed again
+    /// for each.
+    pub(super) fn of_now(store: &Store) -> Self {
+        let files = ObjectFiles::at(store.git_dir.join("objects"));
+        let reader = Self::over(Arc::new(files));
+        reader.known.borrow_mut().never_refresh = true;
+        reader
+    }
+
     /// Readers for other threads.
     pub fn shared(&self) -> Readers {
-        Readers { odb: Mutex::new(self.odb.clone()), deltas: self.deltas.clone() }
+        Readers { files: Arc::clone(&self.files) }
+    }
+
+    /// Go through all copies of an object until `take` can use one.
+    fn find<T>(
+        &self,
+        id: ObjectId,
+        mut take: impl FnMut(&Place<'_>, &mut Kept) -> Result<T>,
+    ) -> Result<T> {
+        let (mut known, mut kept) = (self.known.borrow_mut(), self.kept.borrow_mut());
+        self.files.find(id, &mut known, &mut |place| take(&place, &mut kept))
     }
 
     /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
     pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
-        let length = match self.read_any_copy(id, kind, buffer) {
-            Ok(length) => length,
-            // What is damaged in one pack may be sound in another.
-            Err(error @ Error::Damaged { .. }) => {
-                self.read_sound_copy(id, kind, buffer).ok_or(error)?
+        self.find(id, |place, kept| {
+            let found = read_at(id, place, kept, buffer)?;
+            verify(id, found, buffer)?;
+            match found == kind {
+                true => Ok(()),
+                false => Err(Error::Damaged { id, why: format!("it is a {found}, not a {kind}") }),
             }
-            Err(error) => return Err(error),
-        };
-        Ok(&buffer[..length])
+        })?;
+        Ok(buffer)
     }
 
     /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
     pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
-        if self.read_deltas(id, buffer).is_some() {
-            return Ok(buffer);
-        }
-        let found = self
-            .odb
-            .try_find(&id, buffer)
-            .map_err(|error| Error::Damaged { id, why: error.to_string() })?;
-        Ok(found.ok_or(Error::Missing { id })?.data)
-    }
-
-    /// The object from the pack that `gc` made, if it is there and can be read.
-    fn read_deltas(&self, id: ObjectId, buffer: &mut Vec<u8>) -> Option<Kind> {
-        self.deltas.as_ref()?.read(id, &mut self.kept.borrow_mut(), buffer)
-    }
-
-    /// The copy that git's library finds first: at the beginning of `buffer`, and its length.
-    fn read_any_copy(&self, id: ObjectId, kind: Kind, buffer: &mut Vec<u8>) -> Result<usize> {
-        if let Some(found) = self.read_deltas(id, buffer)
-            && found == kind
-            && verify(id, kind, buffer).is_ok()
-        {
-            return Ok(buffer.len());
-        }
-        let found = self
-            .odb
-            .try_find(&id, buffer)
-            .map_err(|error| Error::Damaged { id, why: error.to_string() })?;
-        let object = found.ok_or(Error::Missing { id })?;
-        verify(id, object.kind, object.data)?;
-        if object.kind != kind {
-            return Err(Error::Damaged {
-                id,
-                why: format!("it is a {}, not a {kind}", object.kind),
-            });
-        }
-        Ok(object.data.len())
-    }
-
-    /// Look through every pack and the loose objects, one by one. Slow, and only for what is damaged.
-    fn read_sound_copy(&self, id: ObjectId, kind: Kind, buffer: &mut Vec<u8>) -> Option<usize> {
-        let objects = self.odb.store_ref().path().to_owned();
-        let sound = |data: &gix::objs::Data<'_>| {
-            (data.kind == kind && verify(id, data.kind, data.data).is_ok())
-                .then_some(data.data.len())
-        };
-        for entry in std::fs::read_dir(objects.join("pack")).ok()?.flatten() {
-            let path = entry.path();
-            if path.extension().is_none_or(|extension| extension != "idx") {
-                continue;
-            }
-            let Ok(bundle) = gix::odb::pack::Bundle::at(&path, gix::hash::Kind::Sha1) else {
-                continue;
-            };
-            let (mut inflate, mut cache) = (Default::default(), gix::odb::pack::cache::Never);
-            if let Ok(Some((data, _))) = bundle.find(&id, buffer, &mut inflate, &mut cache)
-                && let Some(length) = sound(&data)
-            {
-                return Some(length);
-            }
-        }
-        let loose = gix::odb::loose::Store::at(objects, gix::hash::Kind::Sha1);
-        loose.try_find(&id, buffer).ok()?.as_ref().and_then(sound)
+        self.find(id, |place, kept| read_at(id, place, kept, buffer))?;
+        Ok(buffer)
     }
 
     /// The blob `id`.
@@ -152,8 +122,13 @@ impl Reader {
     }
 
     /// Whether there is an object `id`, of whatever kind and health.
+    pub fn has(&self, id: ObjectId) -> Result<bool> {
+        Ok(unless_lost(self.find(id, |_, _| Ok(())))?.is_some())
+    }
+
+    /// The same where nobody can be told that it could not be looked for: then it may well be there.
     pub fn exists(&self, id: ObjectId) -> bool {
-        gix::objs::Exists::exists(&self.odb, &id)
+        self.has(id).unwrap_or(true)
     }
 
     /// What a tag of git's own names.
@@ -165,37 +140,42 @@ impl Reader {
         target.ok_or(Error::Damaged { id, why: "it names no object".into() })
     }
 
-    /// Of which kind an object is.
-    pub fn kind(&self, id: ObjectId) -> Option<Kind> {
-        gix::objs::FindHeader::try_header(&self.odb, &id).ok().flatten().map(|header| header.kind)
+    /// Kind and length of an object, without reading all of it; `None` if it is not there or damaged.
+    pub fn look(&self, id: ObjectId) -> Result<Option<(Kind, u64)>> {
+        unless_lost(self.find(id, |place, kept| header_at(id, place, kept)))
     }
 
-    /// How long an object is, as far as that can be told without reading it; 0 if it is not there.
-    pub(super) fn length(&self, id: ObjectId) -> u64 {
-        let header = gix::objs::FindHeader::try_header(&self.odb, &id);
-        header.ok().flatten().map_or(0, |header| header.size)
+    /// The same where nobody can be told that it could not be looked for.
+    pub fn header(&self, id: ObjectId) -> Option<(Kind, u64)> {
+        self.look(id).unwrap_or_default()
+    }
+
+    /// Of which kind an object is.
+    pub fn kind(&self, id: ObjectId) -> Result<Option<Kind>> {
+        Ok(self.look(id)?.map(|(kind, _)| kind))
     }
 
     /// Whether the object can be read and is what its id says.
-    pub(super) fn is_sound(&self, id: ObjectId, kind: Kind) -> bool {
-        self.read(id, kind, &mut Vec::new()).is_ok()
+    pub fn is_sound(&self, id: ObjectId, kind: Kind) -> Result<bool> {
+        Ok(unless_lost(self.read(id, kind, &mut Vec::new()).map(drop))?.is_some())
     }
 
     /// All objects of `kind` whose id begins with the hexadecimal `prefix`.
-    pub fn with_prefix(&self, prefix: &str, kind: Kind) -> Vec<ObjectId> {
+    pub fn with_prefix(&self, prefix: &str, kind: Kind) -> Result<Vec<ObjectId>> {
         let Ok(prefix) = gix::hash::Prefix::from_hex(prefix) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
-        let mut candidates = std::collections::HashSet::default();
-        // The answer tells one match from several; the set has them all.
-        let _ = self.odb.lookup_prefix(prefix, Some(&mut candidates));
-        let is_kind = |id: &ObjectId| match gix::objs::FindHeader::try_header(&self.odb, id) {
-            Ok(found) => found.is_some_and(|header| header.kind == kind),
-            Err(_) => self.is_sound(*id, kind),
-        };
-        let mut ids: Vec<_> = candidates.into_iter().filter(is_kind).collect();
-        ids.sort();
-        ids
+        let mut ids = Vec::new();
+        for id in self.files.with_prefix(prefix)? {
+            let is_kind = match self.kind(id)? {
+                Some(found) => found == kind,
+                None => self.is_sound(id, kind)?,
+            };
+            if is_kind {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
     }
 }
 
@@ -213,11 +193,4 @@ pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
 pub fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
     gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data)
         .map_err(Error::git("hashing an object"))
-}
-
-impl Reader {
-    /// A reader over a handle with settings of its own.
-    pub(super) fn over(odb: gix::odb::Handle, deltas: Option<Arc<DeltaPack>>) -> Self {
-        Self { odb, deltas, kept: RefCell::default() }
-    }
 }

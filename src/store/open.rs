@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{Error, Kind, Result, Store};
+use super::object_files::{ObjectFiles, is_absent};
+use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
+use crate::regular;
 
 /// The format this program writes.
 pub const FORMAT: u32 = 1;
@@ -35,7 +37,7 @@ pub enum Format {
 impl Store {
     /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
     pub fn open(path: &Path) -> Result<Self> {
-        let git_dir = git_dir(path).ok_or_else(|| no_store(path))?;
+        let git_dir = git_dir(path)?.ok_or_else(|| no_store(path))?;
         let store = Self::over(git_dir)?;
         match store.format()? {
             Format::Known => {}
@@ -46,7 +48,7 @@ impl Store {
 
     /// Make a store at `path`, which must not exist or be empty. It appears whole or not at all.
     pub fn create(path: &Path) -> Result<Self> {
-        if git_dir(path).is_some() {
+        if git_dir(path)?.is_some() {
             return Self::open(path);
         }
         Self::create_as(path, false)
@@ -76,7 +78,7 @@ impl Store {
         if made.is_err() {
             let _ = fs::remove_dir_all(&temp);
             // Another process may have been quicker; its store is as good.
-            if git_dir(path).is_none() {
+            if git_dir(path)?.is_none() {
                 made?;
             }
         }
@@ -103,7 +105,7 @@ impl Store {
 
     /// Open the bare repository at `path` as a place for a backup: one that holds snapshots, or nothing at all yet. `None`: there is no repository.
     pub fn open_bare(path: &Path) -> Result<Option<Self>> {
-        match git_dir(path) {
+        match git_dir(path)? {
             None => return Ok(None),
             Some(dir) if dir != path => return Err(Error::Foreign { path: path.to_owned() }),
             Some(_) => {}
@@ -129,35 +131,29 @@ impl Store {
 
     /// From now on it is.
     pub fn become_mirror(&self) -> Result<()> {
+        self.refuse_links()?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         if self.is_mirror() { Ok(()) } else { mark_mirror(&dir) }
     }
 
     fn over(git_dir: PathBuf) -> Result<Self> {
-        let objects = git_dir.join("objects");
-        let odb = gix::odb::at(&objects, gix::hash::Kind::Sha1).map_err(Error::io(&objects))?;
-        Ok(Self {
-            git_dir,
-            odb,
-            packed: Default::default(),
-            logged: OnceLock::new(),
-            deltas: OnceLock::new(),
-        })
+        let objects = Arc::new(ObjectFiles::at(git_dir.join("objects")));
+        Ok(Self { git_dir, objects, packed: Default::default(), logged: OnceLock::new() })
     }
 
     /// What the format file says. A newer format than this program knows is an error.
     pub fn format(&self) -> Result<Format> {
         let path = self.private_dir().join("format");
-        let text = match fs::read_to_string(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Format::Missing),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Format::Damaged),
+            Err(error) if is_absent(&error) => return Ok(Format::Missing),
             Err(error) => {
                 return Err(Error::Io { path, source: error });
             }
         };
         // The line says its own checksum: one flipped bit must not look like a newer format.
+        let Ok(text) = String::from_utf8(text) else { return Ok(Format::Damaged) };
         let line = text.trim_end();
         let number =
             line.strip_prefix("stvc store format ").and_then(|rest| rest.split(' ').next());
@@ -187,15 +183,17 @@ impl Store {
     fn must_hold_snapshots(&self) -> Result<()> {
         let branches = self.refs("refs/heads/")?.refs;
         let reader = self.reader();
-        let is_snapshot = |commit| {
-            reader.commit(commit).is_ok_and(|commit| commit.trailer(CONTENT_TRAILER).is_some())
-        };
-        // A branch whose commit cannot be read may be a damaged snapshot; it does not make the repository foreign.
-        let is_other = |commit| {
-            reader.read(commit, Kind::Commit, &mut Vec::new()).is_ok() && !is_snapshot(commit)
-        };
-        let any = branches.iter().any(|(_, commit)| is_snapshot(*commit));
-        let foreign = branches.iter().any(|(_, commit)| is_other(*commit));
+        let (mut any, mut foreign) = (false, false);
+        for (_, id) in branches {
+            // A branch whose commit is lost may be a damaged snapshot; it does not make the repository foreign.
+            if let Some(commit) = unless_lost(reader.commit(id))? {
+                let snapshot = commit.trailer(CONTENT_TRAILER).is_some();
+                any |= snapshot;
+                foreign |= !snapshot;
+            } else {
+                foreign |= reader.is_sound(id, Kind::Commit)?;
+            }
+        }
         if any && !foreign { Ok(()) } else { Err(Error::Foreign { path: self.git_dir.clone() }) }
     }
 }
@@ -226,20 +224,22 @@ fn no_store(path: &Path) -> Error {
 
 /// Whether a folder is a repository, bare or with a work tree.
 pub fn is_repository(path: &Path) -> bool {
-    git_dir(path).is_some()
+    git_dir(path).is_ok_and(|found| found.is_some())
 }
 
 /// `HEAD` is not asked for: a store that lost it can still be read.
-fn git_dir(path: &Path) -> Option<PathBuf> {
-    let is_repository = |dir: &Path| dir.join("objects").is_dir() && dir.join("refs").is_dir();
-    let inner = path.join(".git");
-    if is_repository(path) {
-        Some(path.to_owned())
-    } else if is_repository(&inner) {
-        Some(inner)
-    } else {
-        None
+fn git_dir(path: &Path) -> Result<Option<PathBuf>> {
+    let is_dir = |dir: &Path| match fs::metadata(dir) {
+        Ok(found) => Ok(found.is_dir()),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(source) => Err(Error::Io { path: dir.to_owned(), source }),
+    };
+    for dir in [path.to_owned(), path.join(".git")] {
+        if is_dir(&dir.join("objects"))? && is_dir(&dir.join("refs"))? {
+            return Ok(Some(dir));
+        }
     }
+    Ok(None)
 }
 
 fn format_line(number: &str) -> String {

@@ -291,7 +291,7 @@ impl Store {
             let mut open = Vec::new();
             for change in &operation.refs {
                 let stored = match change.after {
-                    Some(id) => self.reader().exists(id),
+                    Some(id) => self.reader().has(id)?,
                     None => true,
                 };
                 if stored && self.ref_target(&change.name)? == change.before {

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use gix::odb::pack::data::{Version, entry::Header, header};
@@ -14,9 +14,10 @@ use libdeflater::CompressionLvl;
 
 use super::objects::hash;
 use super::pack_index::{self, IndexEntry};
-use super::{Error, Kind, ObjectId, Reader, Result, Store};
+use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Existing, Temp};
 use crate::parallel::in_parts;
+use crate::regular::read_some;
 
 /// Git clears away what begins so and was left behind.
 pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
@@ -43,16 +44,11 @@ pub struct PackWriter {
 impl Store {
     /// Begin to write objects.
     pub fn pack_writer(&self) -> PackWriter {
-        // Opened anew: whoever waited for the lock may have seen packs that are gone by now.
-        let objects = self.git_dir.join("objects");
-        let fresh = gix::odb::at(&objects, gix::hash::Kind::Sha1);
-        let mut odb = fresh.unwrap_or_else(|_| self.odb.clone());
-        // A miss is the usual case here and must not make git look at the folder again each time. At worst an object
-        // that another program packed meanwhile is written once more.
-        odb.refresh_never();
         PackWriter {
             dir: self.git_dir.join("objects").join("pack"),
-            known: Reader::over(odb, self.delta_pack()),
+            // Opened anew: whoever waited for the lock may have seen packs that are gone by now. At worst an object that
+            // another program packs meanwhile is written once more.
+            known: Reader::of_now(self),
             out: None,
             length: 0,
             entries: Vec::new(),
@@ -67,7 +63,7 @@ impl PackWriter {
     /// Add an object unless the store has it; its id either way.
     pub fn add(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
         let id = hash(kind, data)?;
-        if !self.has(id, kind) {
+        if !self.has(id, kind)? {
             let compressed = self.compressor.compress(data)?;
             self.append(id, kind, data.len(), &compressed)?;
         }
@@ -94,7 +90,7 @@ impl PackWriter {
         let mut new = Vec::new();
         for (id, blob) in ids.iter().zip(blobs) {
             let known = !self.distrust && stored.contains(id);
-            if !known && !self.has(*id, Kind::Blob) {
+            if !known && !self.has(*id, Kind::Blob)? {
                 // Reserved at once: the same text may come twice in one chat.
                 self.added.insert(*id);
                 new.push((*id, *blob));
@@ -170,13 +166,19 @@ impl PackWriter {
         Ok(())
     }
 
-    pub(super) fn has(&self, id: ObjectId, kind: Kind) -> bool {
-        let stored =
-            |id| if self.distrust { self.known.is_sound(id, kind) } else { self.known.exists(id) };
-        self.added.contains(&id) || stored(id)
+    pub(super) fn has(&self, id: ObjectId, kind: Kind) -> Result<bool> {
+        match self.distrust {
+            _ if self.added.contains(&id) => Ok(true),
+            true => self.known.is_sound(id, kind),
+            false => self.known.has(id),
+        }
     }
 
     fn append(&mut self, id: ObjectId, kind: Kind, size: usize, compressed: &[u8]) -> Result<()> {
+        // What nobody could read again must not be acknowledged.
+        if size as u64 > longest(kind) {
+            return Err(Error::TooLong { kind, bytes: size as u64 });
+        }
         self.added.insert(id);
         self.append_entry(id, whole(kind), size, compressed)
     }
@@ -251,7 +253,7 @@ impl Pack {
         let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
         let mut buffer = vec![0; 1 << 16];
         loop {
-            match file.read(&mut buffer)? {
+            match read_some(file, &mut buffer)? {
                 0 => break,
                 read => hasher.update(&buffer[..read]),
             }
@@ -285,6 +287,8 @@ pub(super) struct Compressor {
 
 /// Up to this length, the best level costs nothing that anybody would notice.
 const SHORT: usize = 1 << 10;
+/// From this length on, memory for the result is not kept.
+const LONG: usize = 4 << 20;
 
 impl Compressor {
     fn new() -> Self {
@@ -297,15 +301,21 @@ impl Compressor {
     }
 
     pub(super) fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
-        // Zeroed once and not for every message.
         let short = self.short.as_mut().filter(|_| data.len() <= SHORT);
         let deflate = short.unwrap_or(&mut self.deflate);
         let bound = deflate.zlib_compress_bound(data.len());
+        let failed = Error::git("compressing an object");
+        if data.len() > LONG {
+            // Fresh from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
+            let mut buffer = vec![0; bound];
+            let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
+            return Ok(buffer[..written].to_vec());
+        }
+        // Zeroed once and not for every message.
         if self.buffer.len() < bound {
             self.buffer.resize(bound, 0);
         }
-        let written = deflate.zlib_compress(data, &mut self.buffer);
-        let written = written.map_err(Error::git("compressing an object"))?;
+        let written = deflate.zlib_compress(data, &mut self.buffer).map_err(failed)?;
         Ok(self.buffer[..written].to_vec())
     }
 }

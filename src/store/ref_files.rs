@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::{Error, ObjectId, RefName, Result, Store};
+use crate::regular;
 
 /// All refs below a prefix.
 #[derive(Debug, Default)]
@@ -61,7 +62,10 @@ impl Store {
     }
 
     /// Where a ref points. One whose file is damaged counts as not there: see [`Store::last_known`].
+    ///
+    /// Whoever moves a ref asks for it before, so this is also where no link on the way to it is followed.
     pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
+        self.refuse_links_to(name.as_str())?;
         match self.loose_ref(name.as_str())? {
             Loose::Id(id) => Ok(Some(id)),
             Loose::Missing | Loose::Broken => Ok(self.packed_refs()?.0.get(name).copied()),
@@ -70,9 +74,11 @@ impl Store {
 
     fn loose_ref(&self, name: &str) -> Result<Loose> {
         let path = self.git_dir.join(name);
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => return Ok(Loose::Missing),
+            // A pipe, say, is no ref; it must not hide the others.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Loose::Broken),
             Err(source) => return Err(Error::Io { path, source }),
         };
         // As strict as git: an id, a line feed, nothing else.
@@ -92,7 +98,7 @@ impl Store {
         if let Some((_, packed)) = known.as_ref().filter(|(known, _)| *known == stamp) {
             return Ok(Arc::clone(packed));
         }
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => return Ok(Arc::default()),
             Err(source) => return Err(Error::Io { path, source }),

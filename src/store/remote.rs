@@ -11,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::{Error, ObjectId, RefChange, RefName, Store, Url};
+use crate::regular::read_some;
 
 /// What the repository itself returns.
 type Local<T> = super::Result<T>;
@@ -265,7 +266,7 @@ impl Transit {
             let mut said = Vec::new();
             if let Some(mut errors) = errors {
                 let mut buffer = [0; 4096];
-                while let Ok(read @ 1..) = errors.read(&mut buffer) {
+                while let Ok(read @ 1..) = read_some(&mut errors, &mut buffer) {
                     // The end is what matters.
                     said.extend_from_slice(&buffer[..read]);
                     let more = said.len().saturating_sub(1 << 16);

@@ -17,7 +17,7 @@ use gix::odb::pack::data::entry::Header;
 use super::delta::{self, Index};
 use super::objects::hash;
 use super::pack::{Compressor, HEADER_LEN, whole};
-use super::{Kind, ObjectId, Readers, Result, Store};
+use super::{Error, Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
 use crate::progress::Monitor;
 
@@ -89,37 +89,44 @@ impl Store {
     ) -> Result<(Option<PathBuf>, Packed)> {
         monitor.begin("packing", Some(objects.len() as u64));
         let mut writer = self.pack_writer();
-        let mut offsets = vec![0_u64; objects.len()];
+        let mut offsets: Vec<Option<u64>> = vec![None; objects.len()];
         let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
         let mut packed = Packed { objects: objects.len(), ..Packed::default() };
         let readers = self.reader().shared();
+        let parts = parts(objects, &readers)?;
         // The channel holds few, so that a slow disk does not fill the memory.
         let (sender, receiver) = sync_channel::<Result<Ready>>(64);
         std::thread::scope(|scope| -> Result<()> {
-            for (n, part) in parts(objects, &readers).into_iter().enumerate() {
+            for (n, part) in parts.into_iter().enumerate() {
                 let (sender, readers) = (sender.clone(), &readers);
                 scope.spawn(move || {
                     let mut packer = Packer::new(n, &sender);
-                    if let Err(error) = packer.pack_part(objects, part, readers) {
+                    if let Err(Halt::Failed(error)) = packer.pack_part(objects, part, readers) {
                         let _ = sender.send(Err(error));
                     }
                 });
             }
             drop(sender);
+            // Whatever fails here ends the loop and with it the channel, and nobody packs on for nothing.
             for ready in receiver {
                 let offset = writer.bytes().max(HEADER_LEN);
                 match ready? {
                     Ready::Object { number, base, size, compressed } => {
-                        offsets[number] = offset;
-                        let base = base.map(|base| match base {
-                            BaseOf::Object(number) => offsets[number],
-                            BaseOf::Volume(part, number) => {
-                                volumes.get(&(part, number)).copied().unwrap_or_default()
-                            }
-                        });
+                        offsets[number] = Some(offset);
                         packed.deltas += usize::from(base.is_some());
                         let header = match base {
-                            Some(base) => Header::OfsDelta { base_distance: offset - base },
+                            Some(base) => {
+                                let at = match base {
+                                    BaseOf::Object(number) => offsets[number],
+                                    BaseOf::Volume(part, number) => {
+                                        volumes.get(&(part, number)).copied()
+                                    }
+                                };
+                                // A delta of nothing would be found only when it is read.
+                                let at = at.filter(|at| *at < offset);
+                                let at = at.ok_or_else(|| lost_base(objects[number].id))?;
+                                Header::OfsDelta { base_distance: offset - at }
+                            }
                             None => whole(objects[number].kind),
                         };
                         writer.append_entry(objects[number].id, header, size, &compressed)?;
@@ -139,14 +146,22 @@ impl Store {
     }
 }
 
+fn lost_base(id: ObjectId) -> Error {
+    let why = "what it is a delta of was not written before it".to_owned();
+    Error::Git { what: format!("packing object {id}"), why }
+}
+
 /// Stretches of about the same size for all cores. They end where a slot does; the first object after a cut has no base, so there are no more than
 /// needed.
-fn parts(objects: &[Placed], readers: &Readers) -> Vec<Range<usize>> {
+fn parts(objects: &[Placed], readers: &Readers) -> Result<Vec<Range<usize>>> {
     let lengths = |part: &[Placed]| {
         let reader = readers.reader();
-        part.iter().map(|object| reader.length(object.id) + SMALL).collect::<Vec<_>>()
+        let length = |object: &Placed| {
+            Ok(reader.look(object.id)?.map_or(0, |(_, length)| length).saturating_add(SMALL))
+        };
+        part.iter().map(length).collect::<Result<Vec<_>>>()
     };
-    let lengths = in_parts(objects, 256, lengths).concat();
+    let lengths = in_parts(objects, 256, lengths).into_iter().collect::<Result<Vec<_>>>()?.concat();
     let share = lengths.iter().sum::<u64>() / cores() as u64 + 1;
     let mut parts = Vec::new();
     let (mut begin, mut held) = (0, 0);
@@ -158,11 +173,26 @@ fn parts(objects: &[Placed], readers: &Readers) -> Vec<Range<usize>> {
         held += length;
     }
     parts.push(begin..objects.len());
-    parts
+    Ok(parts)
 }
 
 /// What an object costs beside its bytes.
 const SMALL: u64 = 200;
+
+/// Why packing a part ended early.
+enum Halt {
+    Failed(Error),
+    /// Nobody takes what is packed any more: something failed elsewhere.
+    Unwanted,
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+type Packing<T> = std::result::Result<T, Halt>;
 
 /// A base that may be used again.
 struct Base {
@@ -216,7 +246,7 @@ impl<'a> Packer<'a> {
         objects: &[Placed],
         part: Range<usize>,
         readers: &Readers,
-    ) -> Result<()> {
+    ) -> Packing<()> {
         let reader = readers.reader();
         for number in part {
             let object = objects[number];
@@ -231,7 +261,7 @@ impl<'a> Packer<'a> {
         self.close_volume()
     }
 
-    fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Result<()> {
+    fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Packing<()> {
         self.make_room(object.slot, data.len());
         let delta = match self.best_delta(object, &data) {
             Some((delta, base)) => Some((self.compressor.compress(&delta)?, delta.len(), base)),
@@ -258,7 +288,7 @@ impl<'a> Packer<'a> {
             }
             _ => {
                 let compressed = self.compressor.compress(&data)?;
-                self.write(Ready::Object { number, base: None, size: data.len(), compressed });
+                self.write(Ready::Object { number, base: None, size: data.len(), compressed })?;
                 0
             }
         };
@@ -279,33 +309,36 @@ impl<'a> Packer<'a> {
         size: usize,
         compressed: Vec<u8>,
         depth: usize,
-    ) -> Result<usize> {
+    ) -> Packing<usize> {
         // A delta of an eighth is always shorter.
         if compressed.len() * 8 > data.len() {
             let plain = self.compressor.compress(data)?;
             if plain.len() <= compressed.len() + OFFSET_BYTES {
                 let size = data.len();
-                self.write(Ready::Object { number, base: None, size, compressed: plain });
+                self.write(Ready::Object { number, base: None, size, compressed: plain })?;
                 return Ok(0);
             }
         }
         let base = Some(BaseOf::Object(base));
-        self.write(Ready::Object { number, base, size, compressed });
+        self.write(Ready::Object { number, base, size, compressed })?;
         Ok(depth)
     }
 
     /// In order: while a volume is open, everything waits for it.
-    fn write(&mut self, ready: Ready) {
+    fn write(&mut self, ready: Ready) -> Packing<()> {
         if self.volume.members > 0 {
             self.volume.waiting.push(Waiting::Other(ready));
-        } else {
-            // The other side is gone only if something failed there.
-            let _ = self.out.send(Ok(ready));
+            return Ok(());
         }
+        self.send(ready)
+    }
+
+    fn send(&self, ready: Ready) -> Packing<()> {
+        self.out.send(Ok(ready)).map_err(|_| Halt::Unwanted)
     }
 
     /// Write the volume and what waits for it.
-    fn close_volume(&mut self) -> Result<()> {
+    fn close_volume(&mut self) -> Packing<()> {
         let data = std::mem::take(&mut self.volume.data);
         let waiting = std::mem::take(&mut self.volume.waiting);
         let members = std::mem::take(&mut self.volume.members);
@@ -335,10 +368,7 @@ impl<'a> Packer<'a> {
                 }
             });
         }
-        for ready in ready {
-            let _ = self.out.send(Ok(ready));
-        }
-        Ok(())
+        ready.into_iter().try_for_each(|ready| self.send(ready))
     }
 
     /// The shortest delta, and its base. A base that needs many deltas itself must be that much better.
@@ -403,3 +433,28 @@ impl<'a> Packer<'a> {
 const LEAST: usize = 48;
 /// About what the place of its base costs a delta.
 const OFFSET_BYTES: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_packs_on_when_nobody_takes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(&folder.path().join("store")).unwrap();
+        let mut pack = store.pack_writer();
+        // Too long for a volume: each is written when it is packed.
+        let blob = |n: usize| vec![n as u8; MEMBER + 1 + n];
+        let ids: Vec<_> = (0..50).map(|n| pack.add(Kind::Blob, &blob(n)).unwrap()).collect();
+        pack.finish().unwrap();
+        let placed = ids.iter().enumerate();
+        let objects: Vec<_> =
+            placed.map(|(n, id)| Placed { id: *id, kind: Kind::Blob, slot: n as u32 }).collect();
+        let (sender, receiver) = sync_channel(1);
+        let mut packer = Packer::new(0, &sender);
+        drop(receiver);
+        let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
+        assert!(matches!(ended, Err(Halt::Unwanted)));
+        assert!(packer.window.is_empty(), "no second one was even read");
+    }
+}

@@ -3,22 +3,19 @@
 use std::collections::HashMap;
 use std::fs;
 
-use gix::odb::pack::index;
-
-use super::{Error, ObjectId, Result, Store};
+use super::object_files::files_ending;
+use super::pack_file::{Opened, PackFile};
+use super::{ObjectId, Result, Store};
 
 impl Store {
     /// What every object in a pack takes there. Of one that stands in several, the smallest.
     pub fn packed_sizes(&self) -> Result<HashMap<ObjectId, u64>> {
         let dir = self.git_dir.join("objects").join("pack");
         let mut sizes: HashMap<ObjectId, u64> = HashMap::new();
-        for entry in fs::read_dir(&dir).map_err(Error::io(&dir))?.flatten() {
-            let path = entry.path();
-            if path.extension().is_none_or(|extension| extension != "idx") {
-                continue;
-            }
+        for path in files_ending(&dir, "idx")? {
             let Ok(pack) = fs::metadata(path.with_extension("pack")) else { continue };
-            let Ok(list) = index::File::at(&path, gix::hash::Kind::Sha1) else { continue };
+            let file = PackFile::new(path);
+            let Opened::Whole(list) = file.index()? else { continue };
             let mut objects: Vec<_> =
                 list.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
             objects.sort_unstable();

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::Bundle;
+use gix::odb::pack::data;
 
-use super::delta_pack::{DeltaPack, Kept};
+use super::gc::{Loose, loose_objects};
+use super::object_files::{files_ending, is_absent, is_there, read_loose};
 use super::objects::verify;
-use super::{Error, ObjectId, Result, Store};
+use super::pack_file::{Kept, Opened, PackFile};
+use super::{Error, Loss, ObjectId, Result, Store};
+use crate::parallel::in_parts;
 use crate::progress::Monitor;
+use crate::regular;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -34,10 +38,21 @@ pub struct DamagedFile {
     pub harmful: bool,
 }
 
+/// What a repository held at one moment. See [`Store::fingerprint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(blake3::Hash);
+
 impl Health {
     /// Whether a sound copy of the object was read.
     pub fn is_sound(&self, id: ObjectId) -> bool {
         self.sound.contains(&id)
+    }
+
+    /// Something that is wrong, in words that name it: a file, or an object in one of these packs.
+    pub(super) fn first_damage(&self, indices: &[PathBuf]) -> Option<(PathBuf, String)> {
+        let file = self.files.first().map(|file| (file.path.clone(), file.why.clone()));
+        let pack = || indices.first().cloned().unwrap_or_default();
+        file.or_else(|| self.damaged.values().next().map(|why| (pack(), why.clone())))
     }
 
     fn file(&mut self, store: &Store, path: &Path, why: impl Into<String>, harmful: bool) {
@@ -62,26 +77,57 @@ impl Store {
         if damaged == path.exists() {
             return Ok(());
         }
+        self.refuse_links()?;
         let dir = self.private_dir();
         crate::durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         if damaged { fs::write(&path, "see `stvc check`\n") } else { fs::remove_file(&path) }
             .map_err(Error::io(path))
     }
 
-    /// Read every object that the repository holds.
+    /// Tells whether packs, single objects, refs or the log are still those that they were.
+    pub fn fingerprint(&self) -> Result<Fingerprint> {
+        let objects = self.git_dir.join("objects");
+        let mut hasher = blake3::Hasher::new();
+        let mut note = |text: &[u8]| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        };
+        let dir = objects.join("pack");
+        for ending in ["pack", "idx"] {
+            for path in files_ending(&dir, ending)? {
+                note(path.as_os_str().as_encoded_bytes());
+            }
+        }
+        let mut loose: Vec<_> =
+            loose_objects(&objects)?.into_iter().map(|found| found.id).collect();
+        loose.sort();
+        loose.iter().for_each(|id| note(id.as_slice()));
+        for (name, id) in self.refs("refs/")?.refs {
+            note(name.as_str().as_bytes());
+            note(id.as_slice());
+        }
+        // A command that is just moving its refs has logged what it will do, and logs when it is done.
+        let log = self.private_dir().join("operations.jsonl");
+        match fs::metadata(&log) {
+            Ok(found) => note(&found.len().to_le_bytes()),
+            Err(error) if is_absent(&error) => {}
+            Err(source) => return Err(Error::Io { path: log, source }),
+        }
+        Ok(Fingerprint(hasher.finalize()))
+    }
+
+    /// Read every object that the repository holds. What could not be read is an error: it may be as sound as the rest.
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
         let mut health = Health::default();
         let dir = self.git_dir.join("objects").join("pack");
         let mut bad = BTreeMap::new();
-        let files = sorted_files(&dir)?;
-        let packs: Vec<_> = files.iter().filter(|path| has_extension(path, "idx")).collect();
-        for path in files.iter().filter(|path| has_extension(path, "pack")) {
-            if !path.with_extension("idx").exists() {
-                health.file(self, path, "it has no index, so git does not see it; a command was interrupted, or the index was lost", false);
+        for path in files_ending(&dir, "pack")? {
+            if !is_there(&path.with_extension("idx"))? {
+                health.file(self, &path, "it has no index, so git does not see it; a command was interrupted, or the index was lost", false);
             }
         }
-        for index in packs {
-            self.verify_pack(index, &mut health, &mut bad, monitor);
+        for index in files_ending(&dir, "idx")? {
+            self.verify_pack(&index, &mut health, &mut bad, monitor)?;
         }
         self.verify_loose(&mut health, &mut bad, monitor)?;
         bad.retain(|id, _| !health.sound.contains(id));
@@ -90,14 +136,18 @@ impl Store {
     }
 
     /// Read every object of the packs with these indices.
-    pub(super) fn verify_packs(&self, indices: &[PathBuf], monitor: &mut dyn Monitor) -> Health {
+    pub(super) fn verify_packs(
+        &self,
+        indices: &[PathBuf],
+        monitor: &mut dyn Monitor,
+    ) -> Result<Health> {
         let (mut health, mut bad) = (Health::default(), BTreeMap::new());
         for index in indices {
-            self.verify_pack(index, &mut health, &mut bad, monitor);
+            self.verify_pack(index, &mut health, &mut bad, monitor)?;
         }
         bad.retain(|id, _| !health.sound.contains(id));
         health.damaged = bad;
-        health
+        Ok(health)
     }
 
     fn verify_pack(
@@ -106,65 +156,56 @@ impl Store {
         health: &mut Health,
         bad: &mut BTreeMap<ObjectId, String>,
         monitor: &mut dyn Monitor,
-    ) {
+    ) -> Result<()> {
         let pack_path = path.with_extension("pack");
-        let bundle = match Bundle::at(path, gix::hash::Kind::Sha1) {
-            Ok(bundle) => bundle,
-            Err(error) => {
-                let subject = if pack_path.exists()
-                    && fs::metadata(&pack_path).is_ok_and(|f| f.len() >= 32)
-                {
-                    path
-                } else {
-                    &pack_path
+        let file = PackFile::new(path.to_owned());
+        let (data, index) = match (file.data()?, file.index()?) {
+            (Opened::Whole(data), Opened::Whole(index)) => (data, index),
+            (data, index) => {
+                let (subject, why) = match data.problem() {
+                    Some(why) => (pack_path.as_path(), why),
+                    None => (path, index.problem().unwrap_or_default()),
                 };
-                return health.file(self, subject, format!("it cannot be opened: {error}"), true);
+                health.file(self, subject, format!("it cannot be opened: {why}"), true);
+                return Ok(());
             }
         };
+        if !checksum_is_right(data) {
+            health.file(self, &pack_path, "its checksum is wrong", true);
+        }
         let mut quiet = gix::progress::Discard;
         let never = std::sync::atomic::AtomicBool::new(false);
-        if let Err(error) = bundle.index.verify_checksum(&mut quiet, &never) {
+        if let Err(error) = index.verify_checksum(&mut quiet, &never) {
             health.file(self, path, format!("its checksum is wrong: {error}"), true);
         }
-        if let Err(error) = bundle.pack.verify_checksum(&mut quiet, &never) {
-            health.file(self, &pack_path, format!("its checksum is wrong: {error}"), true);
-        }
-        monitor.begin("reading objects", Some(u64::from(bundle.index.num_objects())));
-        let (mut buffer, mut inflate) = (Vec::new(), Default::default());
-        let mut cache = gix::odb::pack::cache::Never;
+        monitor.begin("reading objects", Some(u64::from(index.num_objects())));
         // In the order in which they stand, so that what many deltas are made of is made once.
-        let quick = DeltaPack::at(path);
-        let mut kept = Kept::default();
         let mut objects: Vec<_> =
-            bundle.index.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
+            index.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
         objects.sort_unstable();
-        for (offset, id) in objects {
-            health.objects += 1;
-            monitor.advance(1);
-            let mut sound = || {
-                let kind = quick.as_ref()?.read_at(offset, &mut kept, &mut buffer)?;
-                verify(id, kind, &buffer).ok()
+        let read = |objects: &[(u64, ObjectId)]| {
+            let (mut kept, mut buffer) = (Kept::default(), Vec::new());
+            let read = |(offset, id): &(u64, ObjectId)| {
+                let kind = file.read(*id, *offset, &mut kept, &mut buffer)?;
+                verify(*id, kind, &buffer)
             };
-            if sound().is_some() {
-                health.sound.insert(id);
-                continue;
-            }
-            // Git's library says what is wrong.
-            let found = bundle.find(&id, &mut buffer, &mut inflate, &mut cache);
-            let outcome = match found {
-                Ok(Some((data, _))) => verify(id, data.kind, data.data),
-                Ok(None) => Err(Error::Missing { id }),
-                Err(error) => Err(Error::Damaged { id, why: error.to_string() }),
-            };
-            match outcome {
-                Ok(()) => {
-                    health.sound.insert(id);
-                }
-                Err(error) => {
-                    bad.insert(id, format!("{error} (in {})", file_name(&pack_path)));
+            objects.iter().map(read).collect::<Vec<_>>()
+        };
+        for stretch in objects.chunks(STRETCH) {
+            let outcomes = in_parts(stretch, 256, read).into_iter().flatten();
+            for ((_, id), outcome) in stretch.iter().zip(outcomes) {
+                health.objects += 1;
+                match outcome {
+                    Ok(()) => drop(health.sound.insert(*id)),
+                    Err(error) if error.is_loss() => {
+                        bad.insert(*id, format!("{error} (in {})", file_name(&pack_path)));
+                    }
+                    Err(error) => return Err(error),
                 }
             }
+            monitor.advance(stretch.len() as u64);
         }
+        Ok(())
     }
 
     fn verify_loose(
@@ -173,41 +214,35 @@ impl Store {
         bad: &mut BTreeMap<ObjectId, String>,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
-        let loose = gix::odb::loose::Store::at(self.git_dir.join("objects"), gix::hash::Kind::Sha1);
         monitor.begin("reading loose objects", None);
         let mut buffer = Vec::new();
-        for found in loose.iter() {
-            let Ok(id) = found else { continue };
+        for Loose { id, path, .. } in loose_objects(&self.git_dir.join("objects"))? {
             health.objects += 1;
             monitor.advance(1);
-            let outcome = match loose.try_find(&id, &mut buffer) {
-                Ok(Some(data)) => verify(id, data.kind, data.data),
-                Ok(None) => Err(Error::Missing { id }),
-                Err(error) => Err(Error::Damaged { id, why: error.to_string() }),
-            };
-            match outcome {
-                Ok(()) => {
-                    health.sound.insert(id);
-                }
-                Err(error) => {
-                    health.file(self, &loose.object_path(&id), error.to_string(), true);
+            let read = read_loose(id, &path, &mut buffer);
+            match read.and_then(|kind| verify(id, kind, &buffer)) {
+                Ok(()) => drop(health.sound.insert(id)),
+                Err(error) if error.is_loss() => {
+                    health.file(self, &path, error.to_string(), true);
                     bad.insert(id, error.to_string());
                 }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 }
 
-fn sorted_files(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).map_err(Error::io(dir))?;
-    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    files.sort();
-    Ok(files)
-}
+/// So many objects are read before it is told how far it went.
+const STRETCH: usize = 1 << 14;
 
-fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|found| found == extension)
+/// Whether a pack ends with the hash of all that stands before.
+fn checksum_is_right(data: &data::File) -> bool {
+    let end = data.pack_end() as u64;
+    let Some(bytes) = data.entry_slice(0..end) else { return false };
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(bytes);
+    hasher.try_finalize().is_ok_and(|found| found == data.checksum())
 }
 
 fn file_name(path: &Path) -> String {
@@ -218,7 +253,7 @@ impl Store {
     /// What is wrong with the repository's configuration, in words. stvc itself does not read it.
     pub fn config_problem(&self) -> Option<String> {
         let path = self.git_dir.join("config");
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) => return Some(error.to_string()),
         };

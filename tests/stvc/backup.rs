@@ -801,3 +801,27 @@ fn a_backup_is_smaller_than_the_store_after_gc() {
     assert!(ratio < 0.8, "{ratio}");
     git(&sandbox.store(), &["fsck", "--strict"]);
 }
+
+/// The command that prints a passphrase often has it in it; the log goes into every copy of the store's folder, and anybody may read who holds the lock.
+#[test]
+fn the_command_that_prints_a_passphrase_stands_in_no_log() {
+    let there = small();
+    let path = there.folder().join("copy.stvc");
+    let printed = "echo correct horse";
+    let backup = ["backup", text(&path), "--passphrase-command", printed];
+    there.stvc(&backup).exits(0);
+    for arguments in [
+        vec!["--passphrase-command".to_owned(), printed.to_owned()],
+        vec![format!("--passphrase-command={printed}")],
+    ] {
+        let here = Sandbox::empty();
+        let mut all: Vec<_> = arguments.iter().map(String::as_str).collect();
+        all.extend(["import", text(&path)]);
+        here.stvc(&all).exits(0);
+        let log = fs::read_to_string(here.store().join("stvc/operations.jsonl")).unwrap();
+        assert!(log.contains("import") && log.contains("***"), "{log}");
+        assert!(!log.contains("horse"), "{log}");
+        let said = here.stvc(&["operations"]).exits(0).stdout;
+        assert!(!said.contains("horse"), "{said}");
+    }
+}

@@ -17,6 +17,8 @@ use stvc::store::commit::encode as encode_commit;
 use stvc::store::tree::encode as encode_tree;
 use stvc::store::{Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry};
 
+use stvc::progress::Monitor;
+
 use crate::common::{Answer, Sandbox, assert_same, copy, files, git};
 use crate::crash::{fsck, sound};
 use crate::damage::{Harm, Stored, calm, chat, check, files_of, len, message};
@@ -1430,5 +1432,120 @@ fn a_store_with_nothing_in_it_is_packed_well() {
     let stored = Stored::take(&sandbox, A);
     gc(&sandbox, &[]);
     stored.must_come_back(&sandbox);
+    sound(&sandbox);
+}
+
+/// Does something when a stretch of work begins.
+struct At<'a> {
+    what: &'static str,
+    act: Box<dyn FnMut() + 'a>,
+}
+
+impl Monitor for At<'_> {
+    fn begin(&mut self, what: &str, _steps: Option<u64>) {
+        if what == self.what {
+            (self.act)();
+        }
+    }
+
+    fn advance(&mut self, _steps: u64) {}
+}
+
+/// The disk gives back something else than was written to it: the old packs must still be there when that is seen.
+#[test]
+fn what_was_packed_is_read_back_before_the_old_packs_go() {
+    let sandbox = Sandbox::empty();
+    let mut stored = Vec::new();
+    for messages in [40, 41, 42] {
+        sandbox.write(A, chat("a", messages, None));
+        stored.push(Stored::take(&sandbox, A));
+    }
+    let before = packs(&sandbox);
+    let mut hurt = Vec::new();
+    let act = Box::new(|| {
+        for pack in packs(&sandbox).into_iter().filter(|pack| !before.contains(pack)) {
+            let mut bytes = fs::read(&pack).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x55;
+            fs::write(&pack, bytes).unwrap();
+            hurt.push(pack);
+        }
+    });
+    let options = stvc::ops::gc::Options::default();
+    let mut monitor = At { what: "reading objects", act };
+    let done = stvc::ops::gc::gc(&sandbox.workspace(), &options, &mut monitor);
+    drop(monitor);
+    assert_eq!(hurt.len(), 1, "the new pack is read back");
+    let error = done.err().expect("it is not what was written").to_string();
+    assert!(error.contains("read back"), "{error}");
+    assert_eq!(packs(&sandbox), before, "the old packs are there, and the new one is gone");
+    for stored in &stored {
+        stored.must_come_back(&sandbox);
+    }
+    sound(&sandbox);
+    gc(&sandbox, &[]);
+    sound(&sandbox);
+}
+
+/// However young they are: who has the lock knows that nobody needs them any more.
+#[test]
+fn what_is_left_over_goes_at_once() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 9, None));
+    let stored = Stored::take(&sandbox, A);
+    let old = packs(&sandbox).remove(0);
+    let (pack, index) = (fs::read(&old).unwrap(), fs::read(old.with_extension("idx")).unwrap());
+    gc(&sandbox, &[]);
+    let tidy = files(&sandbox.store());
+    for name in ["tmp_pack_stvc_4711-0.tmp", ".stvc-4711-1.tmp"] {
+        fs::write(pack_dir(&sandbox).join(name), &pack[..50]).unwrap();
+    }
+    fs::write(sandbox.store().join("stvc/.stvc-4711-0.tmp"), b"{\"number\"").unwrap();
+    fs::write(old.with_extension("idx"), &index).unwrap();
+    gc(&sandbox, &[]);
+    assert_same(&files(&sandbox.store()), &tidy);
+    // A pack may be a git's that is about to name its index; for a minute it is.
+    fs::write(&old, &pack).unwrap();
+    gc(&sandbox, &[]);
+    assert_eq!(fs::read(&old).unwrap(), pack);
+    set_age(&old, 90);
+    gc(&sandbox, &[]);
+    assert_same(&files(&sandbox.store()), &tidy);
+    stored.must_come_back(&sandbox);
+    sound(&sandbox);
+}
+
+/// A `gc` takes the packs away that a check is reading.
+#[test]
+fn check_beside_gc_finds_no_damage() {
+    let sandbox = Sandbox::empty();
+    let mut messages = 5;
+    let mut grow = || {
+        for _ in 0..3 {
+            messages += 1;
+            sandbox.write(A, chat("a", messages, None));
+            Stored::take(&sandbox, A);
+        }
+    };
+    grow();
+    // Once; more often than it is patient, so that it has to lock the others out; and in the end always, but then the others wait for it.
+    for times in [1, 5] {
+        let mut disturbed = 0;
+        let act = Box::new(|| {
+            if disturbed < times {
+                disturbed += 1;
+                grow();
+                gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"]);
+            }
+        });
+        let mut monitor = At { what: "reading objects", act };
+        let report = stvc::ops::check::check(&sandbox.workspace(), &mut monitor).unwrap();
+        drop(monitor);
+        let findings: Vec<_> = report.findings.iter().map(|found| &found.message).collect();
+        assert!(findings.is_empty(), "{findings:#?}");
+        assert!(disturbed > 0);
+        grow();
+    }
+    assert!(!sandbox.store().join("stvc/damaged").exists());
     sound(&sandbox);
 }

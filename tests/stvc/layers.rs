@@ -6,15 +6,19 @@ use std::path::{Path, PathBuf};
 
 /// Each layer and what it may import. Imports go downward only; `st` and `store` are strangers.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("cli", &["ops", "rules", "archive", "st", "store", "durable", "parallel", "progress"]),
-    ("ops", &["rules", "archive", "st", "store", "durable", "parallel", "progress"]),
+    (
+        "cli",
+        &["ops", "rules", "archive", "st", "store", "durable", "parallel", "progress", "regular"],
+    ),
+    ("ops", &["rules", "archive", "st", "store", "durable", "parallel", "progress", "regular"]),
     ("rules", &["archive", "st"]),
-    ("archive", &["st", "store", "durable", "parallel", "progress"]),
-    ("st", &["durable", "parallel", "progress"]),
-    ("store", &["durable", "parallel", "progress"]),
+    ("archive", &["st", "store", "durable", "parallel", "progress", "regular"]),
+    ("st", &["durable", "parallel", "progress", "regular"]),
+    ("store", &["durable", "parallel", "progress", "regular"]),
     ("durable", &[]),
     ("parallel", &[]),
     ("progress", &[]),
+    ("regular", &[]),
 ];
 
 #[test]

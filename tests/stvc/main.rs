@@ -7,7 +7,9 @@ mod common;
 mod recap_library;
 
 mod backup;
+
 mod bad_input;
+mod bounds;
 mod checkpoints;
 mod commands;
 mod crash;
@@ -20,6 +22,7 @@ mod docs;
 mod doctor;
 mod findings;
 mod folders;
+mod foreign;
 mod forget;
 mod forks;
 mod format;
@@ -48,4 +51,5 @@ mod server;
 mod sync;
 mod terminal;
 mod undo;
+mod unreadable;
 mod watch;

@@ -6,11 +6,9 @@ use std::path::Path;
 use zstd::stream::read::Decoder as Zstd;
 
 use super::error::reading;
-use super::{
-    AGE_MAGIC, BackupError, Header, LONGEST_HEADER, LONGEST_OBJECT, MAGIC, Result, VERSION,
-    WINDOW_LOG,
-};
-use crate::store::Kind;
+use super::{AGE_MAGIC, BackupError, Header, LONGEST_HEADER, MAGIC, Result, VERSION, WINDOW_LOG};
+use crate::regular::{self, read_some};
+use crate::store::{Kind, longest};
 
 /// The kind of the last record.
 pub(super) const END: u8 = 0;
@@ -40,8 +38,7 @@ pub fn peek(begin: &[u8]) -> Peek {
 /// What the file at `path` begins with; a folder, or what cannot be read, is something else.
 pub fn is_backup(path: &Path) -> Peek {
     let read = || {
-        // A pipe would wait for somebody to write to it.
-        let file = std::fs::File::open(path).ok().filter(|_| path.is_file())?;
+        let file = regular::open(path).ok()?;
         let mut begin = Vec::new();
         file.take(32).read_to_end(&mut begin).ok()?;
         Some(peek(&begin))
@@ -102,8 +99,9 @@ impl<R: Read> Decoder<R> {
         if self.objects == self.header.objects {
             return Err(BackupError::damaged("it has more objects than its header says"));
         }
-        if length > LONGEST_OBJECT {
-            return Err(BackupError::damaged("an object in it is longer than 512 MiB"));
+        if length > longest(kind) {
+            let most = longest(kind) >> 20;
+            return Err(BackupError::damaged(format!("a {kind} in it is longer than {most} MiB")));
         }
         self.object.clear();
         // Grows as bytes come, not as they are promised.
@@ -120,7 +118,7 @@ impl<R: Read> Decoder<R> {
     fn finish(&mut self, objects: u64) -> Result<()> {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         let bytes = read_number(&mut stream)?;
-        if stream.read(&mut [0]).map_err(reading)? > 0 {
+        if read_some(&mut stream, &mut [0]).map_err(reading)? > 0 {
             return Err(BackupError::damaged("something follows its last record"));
         }
         if (objects, bytes) != (self.objects, self.bytes) || objects != self.header.objects {
@@ -133,7 +131,7 @@ impl<R: Read> Decoder<R> {
         if hash != blake3::Hash::from_bytes(written) {
             return Err(BackupError::damaged("its bytes are not those that were written (BLAKE3)"));
         }
-        if input.read(&mut [0]).map_err(reading)? > 0 {
+        if read_some(&mut input, &mut [0]).map_err(reading)? > 0 {
             return Err(BackupError::damaged("something follows its end"));
         }
         Ok(())
@@ -183,7 +181,7 @@ impl<R: Read> BufRead for Hashed<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.end {
             self.at = 0;
-            self.end = self.input.read(&mut self.buffer)?;
+            self.end = read_some(&mut self.input, &mut self.buffer)?;
         }
         Ok(&self.buffer[self.at..self.end])
     }

@@ -17,6 +17,7 @@ use crate::archive::objects_of;
 use crate::durable::{self, Existing, Temp};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
+use crate::regular;
 use crate::rules::Finding;
 use crate::store::{self, Placed, Store};
 
@@ -139,7 +140,7 @@ fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
 }
 
 fn read_header(path: &Path, passphrase: Option<&Passphrase>) -> backup::Result<Header> {
-    let file = std::fs::File::open(path).map_err(BackupError::Io)?;
+    let file = regular::open(path).map_err(BackupError::Io)?;
     Ok(Decoder::new(unseal(file, passphrase)?)?.header().clone())
 }
 

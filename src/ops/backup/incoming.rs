@@ -2,7 +2,6 @@
 //! before all of it was held against the format.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -17,6 +16,7 @@ use crate::archive::backup::{
 use crate::archive::{History, Snapshot, SnapshotId};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
+use crate::regular;
 use crate::store::{Effect, Kind, ObjectId, RefChange, Store, Transit, folder_for_now, ours_of};
 
 /// A backup that was found sound.
@@ -153,7 +153,7 @@ pub fn unpack(
     beside: &Path,
     monitor: &mut dyn Monitor,
 ) -> Result<Incoming> {
-    let file = File::open(source).map_err(BackupError::Io).map_err(about(source))?;
+    let file = regular::open(source).map_err(BackupError::Io).map_err(about(source))?;
     let input = unseal(BufReader::new(file), passphrase).map_err(about(source))?;
     let mut decoder = Decoder::new(input).map_err(about(source))?;
     let folder = folder_for_now(beside)?;

@@ -1,7 +1,7 @@
 //! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`, one entry for each destination.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use chrono::DateTime;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{History, SnapshotId};
 use crate::durable::{self, Existing};
 use crate::ops::{Result, Workspace};
+use crate::regular;
 use crate::rules::{Finding, Level};
 use crate::store::{self, ObjectId, Store};
 
@@ -54,7 +55,7 @@ pub struct Since {
 /// Remember that a backup was taken. The last one to the same destination counts.
 pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()> {
     let (store, _held) = workspace.hold(store.reopened()?)?;
-    let mut known = Backups { backups: load(&store) };
+    let mut known = Backups { backups: load(&store)? };
     known.backups.retain(|other| other.destination != taken.destination);
     known.backups.push(taken);
     let path = path(&store);
@@ -85,7 +86,7 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Sinc
         let is = |text: &str| taken.destination == text;
         destination.is_none_or(|text| is(text) || absolute.as_deref().is_some_and(is))
     };
-    let mut found = load(&store);
+    let mut found = load(&store)?;
     found.retain(wanted);
     found.sort_by_key(|taken| std::cmp::Reverse(moment(taken)));
     Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
@@ -97,7 +98,7 @@ pub(in crate::ops) fn overdue(
     store: &Store,
     history: &History,
 ) -> Option<Finding> {
-    let newest = load(store).into_iter().max_by_key(moment)?;
+    let newest = load(store).unwrap_or_default().into_iter().max_by_key(moment)?;
     let days = (workspace.now.timestamp() - moment(&newest)) / 86_400;
     if days <= OLD_DAYS {
         return None;
@@ -133,10 +134,14 @@ fn moment(taken: &Taken) -> i64 {
     DateTime::parse_from_rfc3339(&taken.taken).map_or(0, |time| time.timestamp())
 }
 
-/// A file that cannot be read says nothing: it is a note, and the next backup writes it anew.
-fn load(store: &Store) -> Vec<Taken> {
-    let text = fs::read(path(store)).unwrap_or_default();
-    serde_json::from_slice::<Backups>(&text).unwrap_or_default().backups
+/// A file that is damaged says nothing: it is a note, and the next backup writes it anew.
+fn load(store: &Store) -> Result<Vec<Taken>> {
+    let path = path(store);
+    match regular::read(&path) {
+        Ok(text) => Ok(serde_json::from_slice::<Backups>(&text).unwrap_or_default().backups),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(store::Error::Io { path, source }.into()),
+    }
 }
 
 fn path(store: &Store) -> PathBuf {

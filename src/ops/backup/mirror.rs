@@ -14,7 +14,7 @@ use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::TimelineName;
-use crate::store::{self, Copied, Effect, Format, Kind, ObjectId, Placed, Store};
+use crate::store::{self, Copied, Effect, Format, ObjectId, Placed, Store};
 
 /// What to back up, and how.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn to_folder(
     let destination = folder.display().to_string();
     let there = refs_there(&mirror)?;
     let history = History::load(&mirror)?;
-    let past = |id: ObjectId, of: ObjectId| is_past(id, of, |id| parents_in(&history, id));
+    let past = |id: ObjectId, of: ObjectId| is_past(id, of, |id| Ok(parents_in(&history, id)));
     let update = update::plan(&chosen, &there, &store, &past, options.may, &destination)?;
     let wanted = lacking(&store, &mirror, &history, &chosen.refs)?;
     let mut copied = Copied::default();
@@ -179,11 +179,15 @@ fn lacking(store: &Store, mirror: &Store, history: &History, refs: &Refs) -> Res
         false => history.iter().map(|snapshot| snapshot.id.0).collect(),
     };
     let reader = mirror.reader();
-    let has = |id: ObjectId, kind: Kind| match damaged {
-        true => reader.read(id, kind, &mut Vec::new()).is_ok(),
-        false => reader.exists(id),
+    let has = |object: &Placed| match damaged {
+        true => reader.is_sound(object.id, object.kind),
+        false => reader.has(object.id),
     };
-    let mut objects = objects_beyond(store, refs.values().copied().collect(), &known)?;
-    objects.retain(|object| !has(object.id, object.kind));
-    Ok(objects)
+    let mut lacking = Vec::new();
+    for object in objects_beyond(store, refs.values().copied().collect(), &known)? {
+        if !has(&object)? {
+            lacking.push(object);
+        }
+    }
+    Ok(lacking)
 }

@@ -28,7 +28,10 @@ pub fn to_server(
     let list = transit.list()?;
     let there = ours_of(&list, url)?;
     // As far as the store knows: what is there may be on no branch here.
-    let parents = |id| resolve::read(&store, id).map(|found| found.parents).unwrap_or_default();
+    let parents = |id| {
+        let found = resolve::find(&store, id)?;
+        Ok(found.map(|found| found.parents).unwrap_or_default())
+    };
     let past = |id: ObjectId, of: ObjectId| is_past(id, of, parents);
     let update = update::plan(&chosen, &there, &store, &past, options.may, &url.to_string())?;
     let changes = update.changes();
@@ -72,15 +75,24 @@ fn fetch_kept(
     there: &super::chosen::Refs,
 ) -> Result<()> {
     let reader = store.reader();
-    let gone = |id: &ObjectId| !reader.exists(*id);
+    let mut missing = HashSet::new();
     let kept = update.forward.iter().filter(|change| change.name.is_kept());
-    let missing: HashSet<_> = kept.filter_map(|change| change.after).filter(gone).collect();
+    for id in kept.filter_map(|change| change.after) {
+        if !reader.has(id)? {
+            missing.insert(id);
+        }
+    }
     if missing.is_empty() {
         return Ok(());
     }
     let names = there.iter().filter(|(_, id)| missing.contains(*id));
     let refspecs: Vec<_> = names.map(|(name, id)| format!("{name}:refs/former/{id}")).collect();
-    let have: Vec<_> = there.values().copied().filter(|id| reader.exists(*id)).collect();
+    let mut have = Vec::new();
+    for id in there.values().copied() {
+        if reader.has(id)? {
+            have.push(id);
+        }
+    }
     Ok(transit.fetch(&refspecs, &have)?)
 }
 

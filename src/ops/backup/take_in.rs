@@ -226,8 +226,9 @@ fn plan(
         Some(store) => store.ref_target(&branch(name)),
         None => Ok(None),
     };
-    let is_former = |id: SnapshotId| {
-        store.is_some_and(|store| !store.with_former_prefix(&id.to_string()).is_empty())
+    let is_former = |id: SnapshotId| match store {
+        Some(store) => store.find_former(&id.to_string()).map(|found| !found.is_empty()),
+        None => Ok(false),
     };
     // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
     let heads = incoming.store.refs("refs/heads/")?.refs;
@@ -250,7 +251,7 @@ fn plan(
             (Some(known), _) if ours.head(owners.of_snapshot(known)).is_some() => Outcome::Known,
             (_, Some(current)) if current == head.id.0 => Outcome::Known,
             // Written anew here: snapshots were forgotten, or put into its past.
-            (_, Some(_)) if is_former(head.id) => Outcome::Known,
+            (_, Some(_)) if is_former(head.id)? => Outcome::Known,
             (_, None) if on_disk(&head, incoming, store, library)? == OnDisk::Free => Outcome::New,
             (_, Some(current))
                 if past.contains(&SnapshotId(current))

@@ -40,7 +40,7 @@ pub fn plan(
     chosen: &Chosen,
     there: &Refs,
     store: &Store,
-    past_there: &dyn Fn(ObjectId, ObjectId) -> bool,
+    past_there: &dyn Fn(ObjectId, ObjectId) -> Result<bool>,
     may: May,
     destination: &str,
 ) -> Result<Update> {
@@ -61,11 +61,13 @@ pub fn plan(
             None => update.forward.push(change),
             Some(before) if before == *id => {}
             Some(before)
-                if is_branch && is_past(before, *id, |id| parents_in(&chosen.history, id)) =>
+                if is_branch && is_past(before, *id, |id| Ok(parents_in(&chosen.history, id)))? =>
             {
                 update.forward.push(change);
             }
-            Some(before) if is_branch && !may.prune && past_there(*id, before) => update.ahead += 1,
+            Some(before) if is_branch && !may.prune && past_there(*id, before)? => {
+                update.ahead += 1
+            }
             Some(before) if may.overwrite || may.prune || is_former(store, name, before)? => {
                 keep(before);
                 update.forced.push(change);
@@ -95,26 +97,26 @@ pub fn plan(
 fn is_former(store: &Store, name: &RefName, id: ObjectId) -> Result<bool> {
     // That the object is here means nothing: it may have come with a sync that was interrupted.
     Ok(store.last_known(name)?.contains(&Some(id))
-        || !store.with_former_prefix(&id.to_string()).is_empty())
+        || !store.find_former(&id.to_string())?.is_empty())
 }
 
 /// Whether `id` is `of`, or before it, as far as `parents` knows.
 pub fn is_past(
     id: ObjectId,
     of: ObjectId,
-    parents: impl Fn(SnapshotId) -> Vec<SnapshotId>,
-) -> bool {
+    parents: impl Fn(SnapshotId) -> Result<Vec<SnapshotId>>,
+) -> Result<bool> {
     let mut seen = HashSet::new();
     let mut open = vec![SnapshotId(of)];
     while let Some(next) = open.pop() {
         if next.0 == id {
-            return true;
+            return Ok(true);
         }
         if seen.insert(next) {
-            open.extend(parents(next));
+            open.extend(parents(next)?);
         }
     }
-    false
+    Ok(false)
 }
 
 /// The snapshots that one follows, by a history.

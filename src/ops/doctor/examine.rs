@@ -12,7 +12,7 @@ use crate::st::{
     self, Captured, Chat, Disk, Library, LibraryPath, Message, Raw, Scan, TimelineName,
     lorebook_path,
 };
-use crate::store::Store;
+use crate::store::{Store, unless_lost};
 
 /// A library that was looked at.
 pub(super) struct Examined {
@@ -80,7 +80,7 @@ pub(super) fn examine(
     let owners = Owners::of(&history);
     learn_from_store(&mut facts, &history, &owners);
     let stored = match store {
-        Some(store) => find_missing(&mut facts, &history, &owners, store),
+        Some(store) => find_missing(&mut facts, &history, &owners, store)?,
         None => BTreeMap::new(),
     };
     let by_book = by_book(&history);
@@ -161,7 +161,7 @@ fn find_missing(
     history: &History,
     owners: &Owners,
     store: &Store,
-) -> BTreeMap<LibraryPath, Snapshot> {
+) -> Result<BTreeMap<LibraryPath, Snapshot>> {
     let mut users: BTreeMap<LibraryPath, BTreeSet<TimelineName>> = BTreeMap::new();
     for timeline in &facts.timelines {
         let book = timeline.book.as_ref().filter(|book| !book.exists);
@@ -170,25 +170,25 @@ fn find_missing(
         }
     }
     if users.is_empty() {
-        return BTreeMap::new();
+        return Ok(BTreeMap::new());
     }
     let by_book = by_book(history);
     let mut found = BTreeMap::new();
     for (path, users) in users {
         let mut snapshots = by_book.get(&path).cloned().unwrap_or_default();
         snapshots.sort_by_key(|snapshot| !users.contains(owners.of_snapshot(snapshot)));
-        let whole = snapshots.into_iter().find(|snapshot| {
-            stored_book(store, snapshot.id, &path).is_ok_and(|book| book.is_some())
-        });
-        if let Some(snapshot) = whole {
-            found.insert(path, snapshot.clone());
+        for snapshot in snapshots {
+            if unless_lost(stored_book(store, snapshot.id, &path))?.flatten().is_some() {
+                found.insert(path, snapshot.clone());
+                break;
+            }
         }
     }
     for book in facts.timelines.iter_mut().filter_map(|timeline| timeline.book.as_mut()) {
         let snapshot = book.path.as_ref().and_then(|path| found.get(path));
         book.stored = snapshot.map(|snapshot| short(snapshot.id));
     }
-    found
+    Ok(found)
 }
 
 /// The lorebook of that path that a snapshot has.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::archive::lineage::Identity;
-use crate::store::{ObjectId, Reader};
+use crate::ops::Result;
+use crate::store::{ObjectId, Reader, unless_lost};
 
 /// Identities of stored messages.
 pub(in crate::ops) struct Identities {
@@ -16,13 +17,32 @@ impl Identities {
         Self { reader, known: HashMap::new() }
     }
 
-    /// The identity of a stored message; `None` if it cannot be read.
-    pub fn of(&mut self, message: ObjectId) -> Option<Identity> {
+    /// The identity of a stored message; `None` if it is lost.
+    pub fn find(&mut self, message: ObjectId) -> Result<Option<Identity>> {
         if let Some(identity) = self.known.get(&message) {
-            return Some(*identity);
+            return Ok(Some(*identity));
         }
-        let identity = Identity::of(&self.reader.blob(message).ok()?);
+        let Some(line) = unless_lost(self.reader.blob(message))? else { return Ok(None) };
+        let identity = Identity::of(&line);
         self.known.insert(message, identity);
-        Some(identity)
+        Ok(Some(identity))
+    }
+
+    /// The same where it does not matter why there is none.
+    pub fn of(&mut self, message: ObjectId) -> Option<Identity> {
+        self.find(message).ok().flatten()
+    }
+
+    /// Whether the first of these stored messages say what is wanted.
+    pub fn begin_with(&mut self, messages: &[ObjectId], wanted: &[Identity]) -> Result<bool> {
+        if messages.len() < wanted.len() {
+            return Ok(false);
+        }
+        for (message, wanted) in messages.iter().zip(wanted) {
+            if self.find(*message)? != Some(*wanted) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

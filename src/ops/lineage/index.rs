@@ -1,7 +1,6 @@
 //! How stored chats begin: `stvc/lineage.json`, a cache that is brought up to date when it is needed.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::identities::Identities;
 use crate::archive::lineage::{Chain, Link};
 use crate::archive::{History, Snapshot, SnapshotId, Tree};
-use crate::store::{ObjectId, Reader};
+use crate::ops::{Result, cache};
+use crate::regular;
+use crate::store::{ObjectId, Reader, unless_lost};
 
 /// A link is kept for every so many messages.
 pub(super) const SAMPLE: usize = 20;
@@ -52,17 +53,15 @@ impl Index {
     /// Load it; a missing or unreadable one is empty.
     pub(super) fn load(path: &Path) -> Self {
         let index =
-            fs::read(path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
+            regular::read(path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
         index.filter(|index| index.version == VERSION).unwrap_or_default()
     }
 
     /// Write it back. That it fails matters to nobody.
     pub(super) fn save(mut self, path: &Path) {
         self.version = VERSION;
-        let temp = path.with_extension("tmp");
-        let written = serde_json::to_vec(&self).ok().and_then(|text| fs::write(&temp, text).ok());
-        if written.is_some() {
-            let _ = fs::rename(&temp, path);
+        if let Ok(text) = serde_json::to_vec(&self) {
+            cache::replace(path, &text);
         }
     }
 
@@ -87,7 +86,7 @@ impl Index {
 
     /// Index what was stored since the last time. A snapshot that only grew into the next one of its timeline is left out: the next
     /// one begins the same and is newer.
-    pub(super) fn update(&mut self, history: &History, identities: &mut Identities) {
+    pub(super) fn update(&mut self, history: &History, identities: &mut Identities) -> Result<()> {
         let reachable: HashSet<String> =
             history.iter().map(|snapshot| snapshot.id.to_string()).collect();
         self.snapshots.retain(|id, _| reachable.contains(id));
@@ -107,10 +106,11 @@ impl Index {
                 }
             }
             for snapshot in unknown.into_iter().rev() {
-                self.add_stored(&snapshot, base.as_ref(), identities);
+                self.add_stored(&snapshot, base.as_ref(), identities)?;
                 base = Some(snapshot);
             }
         }
+        Ok(())
     }
 
     fn add_stored(
@@ -118,12 +118,14 @@ impl Index {
         snapshot: &Snapshot,
         base: Option<&Snapshot>,
         identities: &mut Identities,
-    ) {
-        let Ok(tree) = Tree::open(&identities.reader, snapshot.tree) else { return };
-        let known = base.and_then(|base| {
-            let record = self.snapshots.get(&base.id.to_string())?.clone();
-            Some((base, record, Tree::open(&identities.reader, base.tree).ok()?))
-        });
+    ) -> Result<()> {
+        let open = |snapshot: &Snapshot| unless_lost(Tree::open(&identities.reader, snapshot.tree));
+        let Some(tree) = open(snapshot)? else { return Ok(()) };
+        let record = base.and_then(|base| Some((base, self.snapshots.get(&base.id.to_string())?)));
+        let known = match record {
+            Some((base, record)) => open(base)?.map(|tree| (base, record.clone(), tree)),
+            None => None,
+        };
         let mut samples = Vec::new();
         let mut link = Link::START;
         let mut messages = 0;
@@ -136,11 +138,12 @@ impl Index {
             messages = whole * SAMPLE;
         }
         let blank_end = |reader: &Reader, id: &ObjectId| {
-            reader.blob(*id).is_ok_and(|line| line.trim_ascii().is_empty())
+            let line = unless_lost(reader.blob(*id))?;
+            Ok::<_, crate::store::Error>(line.is_some_and(|line| line.trim_ascii().is_empty()))
         };
         let mut lines = tree.messages();
         while let Some((last, rest)) = lines.split_last()
-            && blank_end(&identities.reader, last)
+            && blank_end(&identities.reader, last)?
         {
             lines = rest;
         }
@@ -150,7 +153,7 @@ impl Index {
             known.as_ref().and_then(|(_, record, _)| Link::from_hex(record.samples.last()?));
         let mut grew = base_messages == Some(messages) && base_end.is_none_or(|end| end == link);
         for message in &lines[messages.min(lines.len())..] {
-            let Some(identity) = identities.of(*message) else { return };
+            let Some(identity) = identities.find(*message)? else { return Ok(()) };
             link = link.then(identity);
             messages += 1;
             if messages % SAMPLE == 0 {
@@ -168,6 +171,7 @@ impl Index {
             self.snapshots.remove(&base.id.to_string());
         }
         self.snapshots.insert(snapshot.id.to_string(), Record { messages, samples });
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ use super::Result;
 use crate::archive::lineage::Chain;
 use crate::archive::{History, Snapshot, SnapshotId, Tree};
 use crate::st::TimelineName;
-use crate::store::{ObjectId, Store};
+use crate::store::{ObjectId, Store, unless_lost};
 use index::{Index, Record, SAMPLE, samples_shared};
 
 pub(super) use identities::Identities;
@@ -74,7 +74,7 @@ impl Lineage {
         let vanished = vanished.map(|(name, head)| (name.clone(), head.id)).collect();
         let mut index = Index::load(&path);
         let mut identities = Identities::new(store.reader());
-        index.update(&history, &mut identities);
+        index.update(&history, &mut identities)?;
         let stored = history.heads().map(|(name, _)| name.clone());
         let living = here.iter().cloned().chain(stored).collect();
         let folders = here.iter().filter_map(|name| name.folder()).map(str::to_owned).collect();
@@ -82,16 +82,16 @@ impl Lineage {
     }
 
     /// Where this chat comes from.
-    pub(super) fn origin(&mut self, newcomer: &Newcomer) -> Origin {
-        if let Some(from) = self.renamed(newcomer) {
+    pub(super) fn origin(&mut self, newcomer: &Newcomer) -> Result<Origin> {
+        if let Some(from) = self.renamed(newcomer)? {
             self.vanished.remove(&from.timeline);
-            return Origin::Renamed { from: Box::new(from) };
+            return Ok(Origin::Renamed { from: Box::new(from) });
         }
         self.fork(newcomer)
     }
 
     /// The snapshot that this chat was forked from.
-    pub(super) fn fork(&mut self, newcomer: &Newcomer) -> Origin {
+    pub(super) fn fork(&mut self, newcomer: &Newcomer) -> Result<Origin> {
         let parent = newcomer.parent_name();
         let tier = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
             if Some(timeline) == parent.as_ref() {
@@ -133,17 +133,17 @@ impl Lineage {
             .filter(|stored| is_possible(&stored.timeline, stored.main_chat.as_deref()))
             .collect();
         for snapshot in stored {
-            let shared = self.shared(&newcomer.chain, &snapshot);
+            let shared = self.shared(&newcomer.chain, &snapshot)?;
             let former = parent.as_ref().is_some_and(|parent| self.was_called(&snapshot, parent));
             let tier = tier(&snapshot.timeline, former, snapshot.main_chat.as_deref());
             offer((shared, tier, snapshot.time.seconds, 0), snapshot.id, snapshot.tree);
         }
         // A greeting alone makes no fork, unless the chat says that it is one: new chats of one character begin alike.
         let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
-        match best {
+        Ok(match best {
             Some(((shared, ..), id, tree)) if shared >= least => Origin::Fork { id, tree, shared },
             _ => Origin::None,
-        }
+        })
     }
 
     /// All that is stored.
@@ -164,7 +164,7 @@ impl Lineage {
         &mut self,
         chain: &Chain,
         timelines: &[TimelineName],
-    ) -> Vec<usize> {
+    ) -> Result<Vec<usize>> {
         let wanted: HashMap<_, _> =
             timelines.iter().enumerate().map(|(n, name)| (name, n)).collect();
         let mut best: Vec<(usize, Vec<Snapshot>)> = vec![(0, Vec::new()); timelines.len()];
@@ -181,14 +181,15 @@ impl Lineage {
             }
         }
         let most = best.iter().map(|(samples, _)| *samples).max().unwrap_or(0);
-        best.into_iter()
-            .map(|(samples, snapshots)| match samples == most {
-                true => {
-                    snapshots.iter().map(|snapshot| self.shared(chain, snapshot)).max().unwrap_or(0)
-                }
-                false => samples * SAMPLE,
-            })
-            .collect()
+        let mut shared = Vec::with_capacity(best.len());
+        for (samples, snapshots) in best {
+            let mut longest = if samples == most { 0 } else { samples * SAMPLE };
+            for snapshot in snapshots.iter().filter(|_| samples == most) {
+                longest = longest.max(self.shared(chain, snapshot)?);
+            }
+            shared.push(longest);
+        }
+        Ok(shared)
     }
 
     /// Let later ones come from this one, too.
@@ -211,7 +212,7 @@ impl Lineage {
 
     /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the same folder or in one that is
     /// gone as well. A fork says whose it is; a renamed chat says what it said before.
-    fn renamed(&mut self, newcomer: &Newcomer) -> Option<Snapshot> {
+    fn renamed(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
         let mut found: Option<Snapshot> = None;
         for id in self.vanished.values().copied().collect::<Vec<_>>() {
             let Some(head) = self.history.get(id).cloned() else { continue };
@@ -229,11 +230,11 @@ impl Lineage {
             // New chats of one character may begin with the same greeting in the same minute.
             let alone = length == 1 && newcomer.chain.len() > 1;
             let longer = found.as_ref().is_none_or(|other| other.messages < head.messages);
-            if !alone && longer && self.shared(&newcomer.chain, &head) == length {
+            if !alone && longer && self.shared(&newcomer.chain, &head)? == length {
                 found = Some(head);
             }
         }
-        found
+        Ok(found)
     }
 
     fn was_called(&self, snapshot: &Snapshot, name: &TimelineName) -> bool {
@@ -263,20 +264,21 @@ impl Lineage {
     }
 
     /// How many first messages `chain` shares with a stored snapshot, exactly.
-    pub(super) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> usize {
-        let Some(record) = self.index.get(snapshot.id) else { return 0 };
+    pub(super) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> Result<usize> {
+        let Some(record) = self.index.get(snapshot.id) else { return Ok(0) };
         let samples = samples_shared(chain, record);
-        let Ok(tree) = Tree::open(&self.identities.reader, snapshot.tree) else { return 0 };
+        let tree = unless_lost(Tree::open(&self.identities.reader, snapshot.tree))?;
+        let Some(tree) = tree else { return Ok(0) };
         let mut length = samples * SAMPLE;
-        let Some(mut link) = chain.at(length) else { return 0 };
+        let Some(mut link) = chain.at(length) else { return Ok(0) };
         for message in tree.messages().iter().take(record.messages).skip(length) {
-            let Some(identity) = self.identities.of(*message) else { break };
+            let Some(identity) = self.identities.find(*message)? else { break };
             link = link.then(identity);
             if chain.at(length + 1) != Some(link) {
                 break;
             }
             length += 1;
         }
-        length
+        Ok(length)
     }
 }

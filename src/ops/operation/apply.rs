@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::files::{Action, FileAction};
-use crate::archive::{self, Blake3, Role, Snapshot, Tree, read_manifest};
+use crate::archive::{Blake3, Role, Snapshot, Tree, read_manifest};
 use crate::ops::{Error, Result, Workspace};
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::{
-    self, Effect, FileChange, Kept, Lock, LoggedOperation, ObjectId, Reader, RefChange, RefName,
+    Effect, FileChange, Kept, Lock, LoggedOperation, Loss, ObjectId, Reader, RefChange, RefName,
     Store,
 };
 
@@ -241,16 +241,5 @@ fn no_such_file(snapshot: &str) -> Error {
 
 /// Whether the store has lost what the error is about: trying again would not help.
 pub(super) fn is_lost(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::NoSuchPart { .. }
-            | Error::NoSuchSnapshot { .. }
-            | Error::Store(store::Error::Missing { .. } | store::Error::Damaged { .. })
-            | Error::Archive(
-                archive::Error::Store(store::Error::Missing { .. } | store::Error::Damaged { .. })
-                    | archive::Error::Incomplete { .. }
-                    | archive::Error::Differs { .. }
-                    | archive::Error::NotASnapshot { .. }
-            )
-    )
+    error.is_loss() || matches!(error, Error::NoSuchPart { .. } | Error::NoSuchSnapshot { .. })
 }

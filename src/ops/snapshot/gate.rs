@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Options;
 use crate::archive::uses_auto_recap;
 use crate::progress::Monitor;
+use crate::regular;
 use crate::rules::{self, Finding, Level, Point};
 use crate::st::auto_recap::{queue_activity, scene_breaks};
 use crate::st::{self, Captured, Chat, Library, Scan, TimelineName};
@@ -71,7 +72,7 @@ pub(super) fn wait(
     let began = Instant::now();
     let is_busy = |name: &TimelineName| {
         let book = st::lorebook_of(library, &scan.groups, name);
-        let bytes = book.and_then(|book| std::fs::read(book.under(library.root())).ok());
+        let bytes = book.and_then(|book| regular::read(&book.under(library.root())).ok());
         bytes.is_some_and(|bytes| queue_activity(&bytes).total() > 0)
     };
     let mut busy: Vec<_> = names.iter().filter(|name| is_busy(name)).collect();

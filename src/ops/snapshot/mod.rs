@@ -127,7 +127,7 @@ pub fn snapshot(
     let names = select(options, &library, &scan, existing.as_ref())?;
     let mut workspace = workspace.clone();
     if let (Some(limit), false) = (options.wait, options.dry_run) {
-        let changed = changed(options, &library, &scan, &names, existing.as_ref());
+        let changed = changed(options, &library, &scan, &names, existing.as_ref())?;
         let waited = gate::wait(&library, &scan, &changed, limit, monitor);
         // The state is of after the waiting.
         workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
@@ -205,7 +205,7 @@ pub(super) fn has_changed(workspace: &Workspace) -> Result<bool> {
         }
     }
     if let Some(cache) = cache {
-        cache.save();
+        cache.save(&store);
     }
     Ok(false)
 }
@@ -217,16 +217,22 @@ fn changed(
     scan: &Scan,
     names: &[TimelineName],
     store: Option<&Store>,
-) -> Vec<TimelineName> {
+) -> Result<Vec<TimelineName>> {
     if !options.timelines.is_empty() {
-        return names.to_vec();
+        return Ok(names.to_vec());
     }
     let mut cache = store.map(super::cache::Cache::load);
-    let mut is_changed = |name: &&TimelineName| {
-        survey::look(store, library, &scan.groups, name, &mut cache)
-            .is_ok_and(|look| !look.unchanged)
-    };
-    names.iter().filter(|name| is_changed(name)).cloned().collect()
+    let mut changed = Vec::new();
+    for name in names {
+        match survey::look(store, library, &scan.groups, name, &mut cache) {
+            Ok(look) if look.unchanged => {}
+            Ok(_) => changed.push(name.clone()),
+            // A chat that cannot be read is said to be so when it is its turn.
+            Err(Error::St(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(changed)
 }
 
 /// The report; or, if the one chat that was named was refused, the refusal itself.

@@ -12,7 +12,7 @@ use crate::ops::{Error, Result, Workspace, resolve};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::{RefName, Store};
+use crate::store::{RefName, Store, unless_lost};
 
 /// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
 const KEPT_BYTES: usize = 16 << 20;
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
     /// written.
     fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        if Verifier::new(self.store.reader()).verify(head.tree).is_ok() {
+        if unless_lost(Verifier::new(self.store.reader()).verify(head.tree))?.is_some() {
             return Ok(true);
         }
         let written =
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         if let Some(refused) = self.refused(captured, None) {
             return Ok(refused);
         }
-        let follows = Follows::origin(lineage.origin(&newcomer));
+        let follows = Follows::origin(lineage.origin(&newcomer)?);
         let taken = self.store_state(captured, &State::of(captured), follows)?;
         if let Taken::New(snapshot, _) = &taken {
             lineage.add(newcomer, snapshot);
@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.
-                match Lineage::load(self.store, &self.scan.timelines)?.fork(&newcomer) {
+                match Lineage::load(self.store, &self.scan.timelines)?.fork(&newcomer)? {
                     origin @ Origin::Fork { .. } => Follows::origin(origin),
                     _ => Follows::default(),
                 }
@@ -275,12 +275,15 @@ impl<'a> Run<'a> {
     /// The same checkpoint again is no new one: neither if a tag has it, nor if the timeline itself was once just that.
     fn same_checkpoint(&self, state: &State<'_>, follows: &Follows) -> Result<Option<Snapshot>> {
         let tagged = self.store.refs("refs/tags/")?.refs;
-        let tagged =
-            tagged.into_iter().filter_map(|(_, id)| resolve::read(self.store, SnapshotId(id)).ok());
         let same = |known: &Snapshot| {
             known.timeline == *state.timeline && known.content == state.manifest.content
         };
-        Ok(tagged.into_iter().find(same).or_else(|| follows.same_as(state, self.store)))
+        for (_, id) in tagged {
+            if let Some(known) = resolve::find(self.store, SnapshotId(id))?.filter(same) {
+                return Ok(Some(known));
+            }
+        }
+        Ok(follows.same_as(state, self.store))
     }
 
     pub(super) fn capture(&self, name: &TimelineName) -> Result<Captured> {
@@ -338,7 +341,7 @@ impl<'a> Run<'a> {
             report.findings.push(Finding::new("packs-not-joined", Level::Info, subject, message));
         }
         if let Some(cache) = self.cache {
-            cache.save();
+            cache.save(self.store);
         }
         if let Some(lineage) = self.lineage {
             lineage.save();

@@ -11,6 +11,7 @@ use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::auto_recap::scene_breaks;
 use crate::st::{Chat, TimelineName};
+use crate::store::unless_lost;
 
 /// What checkpoints of scenes are called unless the user says otherwise.
 pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
@@ -62,7 +63,7 @@ impl Run<'_> {
         let known = self.checkpoints_of(name)?;
         for end in ends {
             let upto = &chat.messages[..=end.message];
-            if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto) {
+            if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
                 let result = Taken::Unchanged(Box::new(snapshot), tags);
                 self.report.timelines.push(Outcome { timeline: name.to_string(), result });
                 continue;
@@ -105,20 +106,18 @@ impl Run<'_> {
         &self,
         known: &[(Snapshot, String)],
         upto: &[&[u8]],
-    ) -> Option<(Snapshot, Vec<String>)> {
+    ) -> Result<Option<(Snapshot, Vec<String>)>> {
         let wanted: Vec<_> = upto.iter().map(|line| Identity::of(line)).collect();
         let reader = self.store.reader();
         let mut identities = Identities::new(self.store.reader());
-        let mut is_same = |snapshot: &Snapshot| {
-            let Ok(tree) = Tree::open(&reader, snapshot.tree) else { return false };
-            tree.messages().len() == wanted.len()
-                && wanted
-                    .iter()
-                    .zip(tree.messages())
-                    .all(|(wanted, id)| identities.of(*id) == Some(*wanted))
-        };
-        let (snapshot, tag) = known.iter().find(|(snapshot, _)| is_same(snapshot))?;
-        Some((snapshot.clone(), vec![tag.clone()]))
+        for (snapshot, tag) in known {
+            let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { continue };
+            let messages = tree.messages();
+            if messages.len() == wanted.len() && identities.begin_with(messages, &wanted)? {
+                return Ok(Some((snapshot.clone(), vec![tag.clone()])));
+            }
+        }
+        Ok(None)
     }
 
     fn called(&self, timeline: &TimelineName, end: &End) -> String {

@@ -11,6 +11,7 @@ pub(super) struct Guard(File);
 
 impl Guard {
     pub(super) fn take(store: &Store) -> Result<Self> {
+        store.refuse_links()?;
         let dir = store.private_dir();
         let path = dir.join("watch.lock");
         let words = dir.join("watch.pid");

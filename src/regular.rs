@@ -1,0 +1,120 @@
+//! Opening files that others made. In their place may stand a pipe, which would keep whoever opens it waiting for somebody to write to it, or a device, whose bytes never end: only an
+//! ordinary file is read, and anything else is an error that says what it is.
+
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Open a file for reading.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Looked at before: some devices do something when they are opened.
+    must_be_file(fs::metadata(path)?.file_type())?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // And not waited for, should it have become a pipe in between.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    must_be_file(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// All bytes of a file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::new();
+    let length = file.metadata().map_or(0, |found| found.len());
+    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An error for anything but an ordinary file, which says what it is.
+pub fn must_be_file(kind: FileType) -> io::Result<()> {
+    if kind.is_file() {
+        return Ok(());
+    }
+    let error =
+        if kind.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::InvalidInput };
+    Err(io::Error::new(error, format!("it is {}, not a file", what(kind))))
+}
+
+#[cfg(unix)]
+fn what(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a link",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(not(unix))]
+fn what(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a link",
+        _ => "something else",
+    }
+}
+
+/// Read some bytes, again if that was only interrupted; 0 at the end.
+pub fn read_some(input: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match input.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, b"bytes").unwrap();
+        assert_eq!(read(&path).unwrap(), b"bytes");
+        let error = read(folder.path()).unwrap_err();
+        assert_eq!(error.to_string(), "it is a folder, not a file");
+        assert_eq!(read(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn nobody_waits_for_a_pipe_or_reads_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert_eq!(read(&pipe).unwrap_err().to_string(), "it is a pipe, not a file");
+        let device = read(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(device.to_string(), "it is a device, not a file");
+    }
+
+    /// Answers twice that it was interrupted.
+    struct Interrupted(u8);
+
+    impl Read for Interrupted {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0 > 0 {
+                self.0 -= 1;
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            buffer[0] = 7;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn what_was_only_interrupted_is_done_again() {
+        let mut buffer = [0; 3];
+        assert_eq!(read_some(&mut Interrupted(2), &mut buffer).unwrap(), 1);
+        assert_eq!(buffer, [7, 0, 0]);
+    }
+}

@@ -1,0 +1,71 @@
+//! No link inside a store is followed where something is written: a folder that others write to, too, could lead every write wherever they like. The store's own folder may be reached
+//! through a link, which is its user's choice; nothing in it may be one.
+
+use std::fs;
+use std::path::Path;
+
+use super::object_files::is_absent;
+use super::{Error, Result, Store};
+use crate::regular;
+
+/// Where something is written, but for the refs themselves, which are looked at when they are.
+const PLACES: [&str; 11] = [
+    "HEAD",
+    "packed-refs",
+    "objects",
+    "objects/info",
+    "objects/pack",
+    "refs",
+    "refs/heads",
+    "refs/tags",
+    "refs/stvc",
+    "refs/stvc/kept",
+    "logs",
+];
+
+impl Store {
+    /// Refuse to write if there is a link in it, or a pipe in the place of one of its files.
+    pub fn refuse_links(&self) -> Result<()> {
+        for place in PLACES {
+            refuse_link(&self.git_dir.join(place))?;
+        }
+        let private = self.private_dir();
+        refuse_link(&private)?;
+        let entries = match fs::read_dir(&private) {
+            Ok(entries) => entries,
+            Err(error) if is_absent(&error) => return Ok(()),
+            Err(source) => return Err(Error::Io { path: private, source }),
+        };
+        for entry in entries {
+            let entry = entry.map_err(Error::io(&private))?;
+            let kind = entry.file_type().map_err(Error::io(entry.path()))?;
+            if kind.is_symlink() {
+                return Err(Error::Link { path: entry.path() });
+            }
+            if !kind.is_dir() {
+                regular::must_be_file(kind).map_err(Error::io(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuse if a link stands anywhere on the way to what is called `name` in the store, such as a ref.
+    pub(super) fn refuse_links_to(&self, name: &str) -> Result<()> {
+        let mut path = self.git_dir.clone();
+        for part in Path::new(name) {
+            path.push(part);
+            refuse_link(&path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuse what is itself a link; what is not there is none.
+pub(super) fn refuse_link(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Err(Error::Link { path: path.to_owned() }),
+        Ok(_) => Ok(()),
+        Err(error) if is_absent(&error) => Ok(()),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}

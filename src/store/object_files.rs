@@ -1,0 +1,408 @@
+//! Where objects are on the disk: in packs and in single files, of the store itself and of others that it borrows from.
+//!
+//! Git's library passes over an index that it could not open just now, and then says that the object is not there. But *could not read* and *is not there* are different things: whoever
+//! takes the first for the second goes on from an older snapshot, and the newest is lost. Here an object is missing only if every place was looked at; otherwise what the system said
+//! is the answer.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+use gix::hash::Prefix;
+
+use super::pack_file::{Kept, Opened, PackFile, ZLIB_RATIO, again};
+use super::{Error, Kind, Loss, ObjectId, Result, longest};
+
+/// How often packs may come and go while one object is looked for.
+const ROUNDS: usize = 16;
+
+/// The objects of a repository; shared by all readers.
+pub(super) struct ObjectFiles {
+    objects: PathBuf,
+    listed: Mutex<Option<Arc<Listing>>>,
+}
+
+/// What there was when the folders were listed last.
+pub(super) struct Listing {
+    /// The folders of objects: its own, then those that it borrows from.
+    folders: Vec<Folder>,
+    /// The newest first: what was written last is asked for most.
+    packs: Vec<Arc<PackFile>>,
+}
+
+struct Folder {
+    path: PathBuf,
+    /// Which of the 256 folders for single objects there are.
+    fans: OnceLock<[bool; 256]>,
+}
+
+/// One place where an object stands.
+pub(super) enum Place<'p> {
+    Packed { pack: &'p PackFile, offset: u64 },
+    Loose { file: PathBuf },
+}
+
+impl ObjectFiles {
+    /// The objects in the folder `objects`, which is looked at when something is asked for.
+    pub(super) fn at(objects: PathBuf) -> Self {
+        Self { objects, listed: Mutex::new(None) }
+    }
+
+    /// What there is, as far as it is known.
+    pub(super) fn listing(&self) -> Result<Arc<Listing>> {
+        let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(listing) => Ok(listing),
+            None => self.list_again(None),
+        }
+    }
+
+    /// What there is now; `known` itself if nothing changed since. Packs that are open stay so.
+    fn list_again(&self, known: Option<&Arc<Listing>>) -> Result<Arc<Listing>> {
+        let mut folders = vec![Folder { path: self.objects.clone(), fans: OnceLock::new() }];
+        folders.extend(self.borrowed()?);
+        let mut found = Vec::new();
+        for folder in &folders {
+            list_packs(&folder.path.join("pack"), &mut found)?;
+        }
+        // The newest first, and always in the same order.
+        found.sort_by(|a, b| b.cmp(a));
+        let reused = |path: &Path| {
+            let known = known?.packs.iter().find(|pack| pack.path() == path)?;
+            (!known.is_gone()).then(|| Arc::clone(known))
+        };
+        let packs: Vec<_> = found
+            .into_iter()
+            .map(|(_, path)| reused(&path).unwrap_or_else(|| Arc::new(PackFile::new(path))))
+            .collect();
+        let is_same = |known: &&Arc<Listing>| {
+            let folders_of = |folders: &[Folder]| {
+                folders.iter().map(|folder| folder.path.clone()).collect::<Vec<_>>()
+            };
+            folders_of(&known.folders) == folders_of(&folders)
+                && known.packs.len() == packs.len()
+                && packs.iter().all(|pack| known.packs.iter().any(|old| Arc::ptr_eq(old, pack)))
+        };
+        let listing = match known.filter(is_same) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(Listing { folders, packs }),
+        };
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        *listed = Some(Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    /// The folders of objects of other repositories that this one counts on.
+    fn borrowed(&self) -> Result<Vec<Folder>> {
+        let path = self.objects.join("info").join("alternates");
+        if !is_file(&path)? {
+            return Ok(Vec::new());
+        }
+        let here = std::env::current_dir().map_err(Error::io(&path))?;
+        let found = gix::odb::alternate::resolve(self.objects.clone(), &here);
+        let found = found.map_err(|error| match error.downcast_any_ref::<io::Error>() {
+            Some(error) => Error::Io { path: path.clone(), source: again(error) },
+            None => Error::git(format!("reading {}", path.display()))(error),
+        })?;
+        Ok(found.into_iter().map(|path| Folder { path, fans: OnceLock::new() }).collect())
+    }
+
+    /// Go through all places of an object until `take` can use one.
+    ///
+    /// What is damaged, or could not be read, in one place may be sound in another; only if it is nowhere is it said what was wrong, and that something could not be
+    /// read before all else.
+    pub(super) fn find<T>(
+        &self,
+        id: ObjectId,
+        known: &mut Known,
+        take: &mut dyn FnMut(Place<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut listing = match &known.listing {
+            Some(listing) => Arc::clone(listing),
+            None => self.listing()?,
+        };
+        for _ in 0..ROUNDS {
+            let found = listing.find(id, known, take);
+            let error = match found {
+                Ok(found) => {
+                    known.listing = Some(listing);
+                    return Ok(found);
+                }
+                Err(error) => error,
+            };
+            let now = match known.never_refresh {
+                true => Arc::clone(&listing),
+                false => self.list_again(Some(&listing))?,
+            };
+            known.listing = Some(Arc::clone(&now));
+            if Arc::ptr_eq(&now, &listing) {
+                return Err(error);
+            }
+            known.recent = 0;
+            listing = now;
+        }
+        Err(Error::Io {
+            path: self.objects.join("pack"),
+            source: io::ErrorKind::ResourceBusy.into(),
+        })
+    }
+
+    /// All objects whose id begins so.
+    pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>> {
+        let known = self.listing()?;
+        let listing = self.list_again(Some(&known))?;
+        let mut ids = Vec::new();
+        for pack in &listing.packs {
+            if let Opened::Whole(index) = pack.index()? {
+                let mut places = 0..0;
+                let _ = index.lookup_prefix(prefix, Some(&mut places));
+                ids.extend(places.map(|place| index.oid_at_index(place).to_owned()));
+            }
+        }
+        for folder in &listing.folders {
+            for loose in super::gc::loose_objects(&folder.path)? {
+                if prefix.cmp_oid(&loose.id).is_eq() {
+                    ids.push(loose.id);
+                }
+            }
+        }
+        ids.sort();
+        ids.dedup();
+        Ok(ids)
+    }
+}
+
+/// What a reader remembers between two objects.
+#[derive(Default)]
+pub(super) struct Known {
+    listing: Option<Arc<Listing>>,
+    /// The pack that had the last one: it rather has the next.
+    recent: usize,
+    /// What came after the first look is not looked for.
+    pub(super) never_refresh: bool,
+}
+
+impl Listing {
+    fn find<T>(
+        &self,
+        id: ObjectId,
+        known: &mut Known,
+        take: &mut dyn FnMut(Place<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut problem = Problem::default();
+        let recent = known.recent.min(self.packs.len());
+        let order =
+            (recent..self.packs.len()).take(1).chain(0..recent).chain(recent + 1..self.packs.len());
+        for place in order {
+            let pack = &self.packs[place];
+            let taken = match pack.offset_of(id) {
+                Ok(Some(offset)) => take(Place::Packed { pack, offset }),
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(taken) => {
+                    known.recent = place;
+                    return Ok(taken);
+                }
+                Err(error) => problem.add(error),
+            }
+        }
+        for folder in &self.folders {
+            let file = match folder.loose(id, known.never_refresh) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(error) => {
+                    problem.add(error);
+                    continue;
+                }
+            };
+            match take(Place::Loose { file }) {
+                Ok(taken) => return Ok(taken),
+                Err(error) => problem.add(error),
+            }
+        }
+        Err(problem.0.unwrap_or(Error::Missing { id }))
+    }
+}
+
+/// What is to be said of an object that is nowhere: what could not be read, else what is damaged, else that it is missing.
+#[derive(Default)]
+struct Problem(Option<Error>);
+
+impl Problem {
+    fn add(&mut self, error: Error) {
+        let rank = |error: &Error| match error {
+            Error::Missing { .. } => 0,
+            error if error.is_loss() => 1,
+            _ => 2,
+        };
+        if self.0.as_ref().is_none_or(|known| rank(&error) > rank(known)) {
+            self.0 = Some(error);
+        }
+    }
+}
+
+impl Folder {
+    /// The file of an object that stands alone. With `once`, which folders there are is looked at once.
+    fn loose(&self, id: ObjectId, once: bool) -> Result<Option<PathBuf>> {
+        let hex = id.to_string();
+        if once && !self.fans()?[usize::from(id.as_slice()[0])] {
+            return Ok(None);
+        }
+        let file = self.path.join(&hex[..2]).join(&hex[2..]);
+        Ok(is_file(&file)?.then_some(file))
+    }
+
+    fn fans(&self) -> Result<&[bool; 256]> {
+        if let Some(fans) = self.fans.get() {
+            return Ok(fans);
+        }
+        let mut fans = [false; 256];
+        for entry in fs::read_dir(&self.path).map_err(Error::io(&self.path))? {
+            let name = entry.map_err(Error::io(&self.path))?.file_name();
+            let name = name.to_str().filter(|name| name.len() == 2);
+            if let Some(fan) = name.and_then(|name| u8::from_str_radix(name, 16).ok()) {
+                fans[usize::from(fan)] = true;
+            }
+        }
+        Ok(self.fans.get_or_init(|| fans))
+    }
+}
+
+/// The indices in a folder whose packs are there, with their age.
+fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Result<()> {
+    let indices = match files_ending(dir, "idx") {
+        Err(Error::Io { source, .. }) if is_absent(&source) => return Ok(()),
+        indices => indices?,
+    };
+    for path in indices {
+        let pack = path.with_extension("pack");
+        match fs::metadata(&pack) {
+            Ok(pack) if pack.is_file() => found.push((pack.modified().ok(), path)),
+            Ok(_) => {}
+            Err(error) if is_absent(&error) => {}
+            Err(source) => return Err(Error::Io { path: pack, source }),
+        }
+    }
+    Ok(())
+}
+
+/// The files in a folder whose names end so, sorted. That some of it cannot be listed is an error.
+pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let entry = entry.map_err(Error::io(dir))?;
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != ending) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(Error::io(&path))?;
+        if kind.is_file() || is_file(&path)? {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The object in a file of its own, into `out`.
+pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result<Kind> {
+    let length = match fs::metadata(file) {
+        Ok(found) if !found.is_file() => {
+            return Err(Error::Damaged { id, why: "it is not a file".into() });
+        }
+        Ok(found) => found.len(),
+        Err(error) if is_absent(&error) => return Err(Error::Missing { id }),
+        Err(source) => return Err(Error::Io { path: file.to_owned(), source }),
+    };
+    let (_, size) = loose_header(id, file)?;
+    if size > length.saturating_mul(ZLIB_RATIO) {
+        let why = "it says that it is longer than its file can make it".to_owned();
+        return Err(Error::Damaged { id, why });
+    }
+    match loose_store(file).try_find(&id, out) {
+        Ok(Some(found)) => {
+            let kind = found.kind;
+            let length = found.data.len();
+            out.truncate(length);
+            Ok(kind)
+        }
+        Ok(None) => Err(Error::Missing { id }),
+        Err(error) => Err(loose_error(id, file, &error)),
+    }
+}
+
+/// Kind and length of an object in a file of its own.
+pub(super) fn loose_header(id: ObjectId, file: &Path) -> Result<(Kind, u64)> {
+    match loose_store(file).try_header(&id) {
+        Ok(Some((length, kind))) if length > longest(kind) => {
+            let why = "it says that it is longer than any such object".to_owned();
+            Err(Error::Damaged { id, why })
+        }
+        Ok(Some((length, kind))) => Ok((kind, length)),
+        Ok(None) => Err(Error::Missing { id }),
+        Err(error) => Err(loose_error(id, file, &error)),
+    }
+}
+
+fn loose_store(file: &Path) -> gix::odb::loose::Store {
+    let objects = file.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    gix::odb::loose::Store::at(objects, gix::hash::Kind::Sha1)
+}
+
+fn loose_error(id: ObjectId, file: &Path, error: &gix::Error) -> Error {
+    match error.downcast_any_ref::<io::Error>() {
+        // Zlib's own complaints come as errors of reading, too, but not as the system's.
+        Some(error) if error.raw_os_error().is_some() => {
+            Error::Io { path: file.to_owned(), source: again(error) }
+        }
+        _ => Error::Damaged { id, why: error.to_string() },
+    }
+}
+
+/// Read the object at a place, into `out`.
+pub(super) fn read_at(
+    id: ObjectId,
+    place: &Place<'_>,
+    kept: &mut Kept,
+    out: &mut Vec<u8>,
+) -> Result<Kind> {
+    match place {
+        Place::Packed { pack, offset } => pack.read(id, *offset, kept, out),
+        Place::Loose { file } => read_loose(id, file, out),
+    }
+}
+
+/// Kind and length of the object at a place.
+pub(super) fn header_at(id: ObjectId, place: &Place<'_>, kept: &mut Kept) -> Result<(Kind, u64)> {
+    match place {
+        Place::Packed { pack, offset } => pack.header(id, *offset, kept),
+        Place::Loose { file } => loose_header(id, file),
+    }
+}
+
+/// Whether there is a file, or a link to one. What cannot be looked at is an error.
+pub(super) fn is_file(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether there is anything of that name. What cannot be looked at is an error.
+pub(super) fn is_there(path: &Path) -> Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether the system says that there is no such file. Anything else that it says is about reading.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

@@ -1,0 +1,349 @@
+//! What a pack, a backup or a manifest says of itself is believed only as far as its bytes allow: it may come from anybody, and a bit may have flipped.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Answer, Sandbox};
+use crate::damage::{Stored, calm, chat};
+
+const A: &str = "chats/Mira/a.jsonl";
+
+/// A pack made by hand, which need not be sound.
+#[derive(Default)]
+struct HandMade {
+    pack: Vec<u8>,
+    /// Id, checksum and place of each object.
+    entries: Vec<(gix::ObjectId, u32, u64)>,
+}
+
+const COMMIT: u8 = 1;
+const BLOB: u8 = 3;
+const OFS_DELTA: u8 = 6;
+const REF_DELTA: u8 = 7;
+
+impl HandMade {
+    fn new() -> Self {
+        Self { pack: b"PACK\0\0\0\x02\0\0\0\0".to_vec(), entries: Vec::new() }
+    }
+
+    /// Add an entry: what it is, how long it says that it is, what stands behind that, and the bytes of its stream.
+    fn add(&mut self, id: gix::ObjectId, kind: u8, size: u64, base: &[u8], stream: &[u8]) -> u64 {
+        let at = self.pack.len();
+        let mut rest = size >> 4;
+        let mut byte = kind << 4 | (size & 0xf) as u8;
+        while rest > 0 {
+            self.pack.push(byte | 0x80);
+            byte = (rest & 0x7f) as u8;
+            rest >>= 7;
+        }
+        self.pack.push(byte);
+        self.pack.extend_from_slice(base);
+        self.pack.extend_from_slice(stream);
+        self.entries.push((id, crc32fast::hash(&self.pack[at..]), at as u64));
+        at as u64
+    }
+
+    /// Write it into a store.
+    fn put(mut self, store: &Path) {
+        let count = u32::try_from(self.entries.len()).unwrap();
+        self.pack[8..12].copy_from_slice(&count.to_be_bytes());
+        let sum = sha1(&self.pack);
+        self.pack.extend_from_slice(sum.as_slice());
+        self.entries.sort();
+        let mut index = b"\xfftOc\0\0\0\x02".to_vec();
+        for byte in 0..=255_u8 {
+            let below = self.entries.iter().filter(|(id, ..)| id.as_slice()[0] <= byte).count();
+            index.extend((below as u32).to_be_bytes());
+        }
+        self.entries.iter().for_each(|(id, ..)| index.extend(id.as_slice()));
+        self.entries.iter().for_each(|(_, crc, _)| index.extend(crc.to_be_bytes()));
+        self.entries.iter().for_each(|(.., at)| index.extend((*at as u32).to_be_bytes()));
+        index.extend(sum.as_slice());
+        let own = sha1(&index);
+        index.extend(own.as_slice());
+        let pack = store.join(format!("objects/pack/pack-{sum}.pack"));
+        fs::write(&pack, self.pack).unwrap();
+        fs::write(pack.with_extension("idx"), index).unwrap();
+    }
+}
+
+fn sha1(bytes: &[u8]) -> gix::ObjectId {
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(bytes);
+    hasher.try_finalize().unwrap()
+}
+
+fn id_of(kind: &str, bytes: &[u8]) -> gix::ObjectId {
+    sha1(&[format!("{kind} {}\0", bytes.len()).as_bytes(), bytes].concat())
+}
+
+fn some_id(n: u8) -> gix::ObjectId {
+    gix::ObjectId::try_from(&[n; 20][..]).unwrap()
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut deflate = libdeflater::Compressor::new(libdeflater::CompressionLvl::new(1).unwrap());
+    let mut out = vec![0; deflate.zlib_compress_bound(bytes.len())];
+    let length = deflate.zlib_compress(bytes, &mut out).unwrap();
+    out.truncate(length);
+    out
+}
+
+/// How far back a base stands, as packs say it.
+fn distance(mut back: u64) -> Vec<u8> {
+    let mut bytes = vec![(back & 0x7f) as u8];
+    while back >> 7 > 0 {
+        back = (back >> 7) - 1;
+        bytes.insert(0, 0x80 | (back & 0x7f) as u8);
+    }
+    bytes
+}
+
+fn library() -> (Sandbox, Stored) {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 4, None));
+    let stored = Stored::take(&sandbox, A);
+    (sandbox, stored)
+}
+
+/// Run the program with so many MiB more of address space than it takes to start: what asks for more is ended by the system.
+#[cfg(unix)]
+fn within(sandbox: &Sandbox, mib: u64, arguments: &[&str]) -> Answer {
+    let program = sandbox.command(arguments);
+    let size = fs::metadata(program.get_program()).unwrap().len() >> 10;
+    // Each thread has a stack and a heap of its own.
+    let limit = size + 400_000 + (mib << 10);
+    let script = format!("ulimit -v {limit} || exit 99; exec \"$@\"");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script, "sh"]).arg(program.get_program()).args(arguments);
+    shell.current_dir(sandbox.library()).env_clear().env("MALLOC_ARENA_MAX", "2");
+    for (name, value) in program.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    crate::common::answer(shell.output().unwrap())
+}
+
+#[cfg(not(unix))]
+fn within(sandbox: &Sandbox, _mib: u64, arguments: &[&str]) -> Answer {
+    sandbox.stvc(arguments)
+}
+
+/// A branch of the store leads to the object.
+fn lead_to(sandbox: &Sandbox, id: gix::ObjectId) {
+    let path = sandbox.store().join("refs/heads/chats/Mira/odd");
+    fs::write(path, format!("{id}\n")).unwrap();
+}
+
+#[test]
+fn no_commit_is_as_long_as_it_says() {
+    let (sandbox, stored) = library();
+    let mut made = HandMade::new();
+    // Four gigabytes; a real one of 32 megabytes, out of 32 kilobytes.
+    let zeros = vec![0; 32 << 20];
+    made.add(some_id(1), COMMIT, 4 << 30, &[], &deflate(b"tree "));
+    made.add(id_of("commit", &zeros), COMMIT, zeros.len() as u64, &[], &deflate(&zeros));
+    made.put(&sandbox.store());
+    for id in [some_id(1), id_of("commit", &zeros)] {
+        lead_to(&sandbox, id);
+        for arguments in [&["log"][..], &["snapshot"], &["check"], &["timelines"]] {
+            let answer = calm(within(&sandbox, 512, arguments));
+            assert_ne!(answer.code, -1, "{arguments:?}");
+        }
+        let said = within(&sandbox, 512, &["check"]).exits(1).stderr;
+        assert!(said.contains("longer than any such object"), "{said}");
+        stored.must_come_back(&sandbox);
+    }
+}
+
+/// One byte of a size in a large pack: it asks for gigabytes, and there is nothing behind it.
+#[test]
+fn memory_is_taken_as_bytes_come() {
+    let (sandbox, stored) = library();
+    let mut made = HandMade::new();
+    let noise: Vec<u8> =
+        (0..2_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for (n, size) in [(1, 110 << 30), (2, 500 << 20), (3, 20 << 20), (4, 7)] {
+        made.add(some_id(n), BLOB, size, &[], &deflate(b"short"));
+    }
+    made.add(id_of("blob", &noise), BLOB, noise.len() as u64, &[], &deflate(&noise));
+    made.put(&sandbox.store());
+    let answer = within(&sandbox, 128, &["check"]).exits(1);
+    let said = answer.stderr;
+    assert!(said.contains("longer than any such object"), "{said}");
+    for n in 1..=4 {
+        assert!(said.contains(&some_id(n).to_string()), "{said}");
+    }
+    assert!(!said.contains(&id_of("blob", &noise).to_string()), "{said}");
+    stored.must_come_back(&sandbox);
+}
+
+/// An object of 64 bytes: a number, and what all have.
+fn numbered(n: u32) -> Vec<u8> {
+    [&u64::from(n).to_le_bytes()[..], &[b'='; 56]].concat()
+}
+
+/// The delta between two of them: eight new bytes, and a copy of the rest.
+fn step(n: u32) -> Vec<u8> {
+    [&[64, 64, 8][..], &u64::from(n).to_le_bytes(), &[0x91, 8, 56]].concat()
+}
+
+#[test]
+fn deltas_of_deltas_end_somewhere() {
+    const DEEPEST: usize = 4096;
+    const DELTAS: u32 = 6000;
+    let (sandbox, stored) = library();
+    let mut made = HandMade::new();
+    let mut last = made.add(id_of("blob", &numbered(0)), BLOB, 64, &[], &deflate(&numbered(0)));
+    for n in 1..=DELTAS {
+        let back = distance(made.pack.len() as u64 - last);
+        let delta = step(n);
+        let id = id_of("blob", &numbered(n));
+        last = made.add(id, OFS_DELTA, delta.len() as u64, &back, &deflate(&delta));
+    }
+    made.put(&sandbox.store());
+    let answer = calm(sandbox.json(&["check"])).exits(1);
+    let deep = answer.of_type("finding");
+    let deep =
+        deep.iter().filter(|found| found["message"].as_str().unwrap().contains("4096 deltas"));
+    assert_eq!(deep.count(), DELTAS as usize - DEEPEST);
+    stored.must_come_back(&sandbox);
+}
+
+/// Two objects, each a delta of the other.
+#[test]
+fn deltas_that_go_round_in_a_circle_end() {
+    let (sandbox, stored) = library();
+    let mut made = HandMade::new();
+    for (n, other) in [(1, 2), (2, 1)] {
+        let delta = step(u32::from(n));
+        made.add(
+            some_id(n),
+            REF_DELTA,
+            delta.len() as u64,
+            some_id(other).as_slice(),
+            &deflate(&delta),
+        );
+    }
+    made.put(&sandbox.store());
+    let answer = calm(sandbox.json(&["check"])).exits(1);
+    assert_eq!(answer.of_type("finding").len(), 2, "{answer:?}");
+    lead_to(&sandbox, some_id(1));
+    calm(sandbox.stvc(&["log"]));
+    stored.must_come_back(&sandbox);
+}
+
+/// A delta of a few bytes that makes half a gigabyte of a base of 16 megabytes, and one that makes more than any object has.
+#[test]
+fn a_short_delta_does_not_make_too_much() {
+    let (sandbox, stored) = library();
+    let base = vec![b'x'; 16 << 20];
+    let mut made = HandMade::new();
+    let at = made.add(id_of("blob", &base), BLOB, base.len() as u64, &[], &deflate(&base));
+    for (n, copies) in [(1_u8, 33_u64), (2, 1 << 20)] {
+        let mut delta = Vec::new();
+        for mut size in [base.len() as u64, copies * 0xff_ffff] {
+            while size > 0x7f {
+                delta.push(size as u8 | 0x80);
+                size >>= 7;
+            }
+            delta.push(size as u8);
+        }
+        // Each copies the first 16 megabytes but one byte.
+        delta.extend([0xf0, 0xff, 0xff, 0xff].repeat(copies as usize));
+        let back = distance(made.pack.len() as u64 - at);
+        made.add(some_id(n), OFS_DELTA, delta.len() as u64, &back, &deflate(&delta));
+    }
+    made.put(&sandbox.store());
+    let answer = within(&sandbox, 256, &["check"]).exits(1);
+    for n in 1..=2 {
+        assert!(answer.stderr.contains(&some_id(n).to_string()), "{answer:?}");
+    }
+    stored.must_come_back(&sandbox);
+}
+
+/// The records of a backup, as docs/backup.md has them.
+fn backup(records: &[(u8, u64, &[u8])], refs: &serde_json::Value) -> Vec<u8> {
+    let number = |out: &mut Vec<u8>, mut n: u64| {
+        while n >= 0x80 {
+            out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        out.push(n as u8);
+    };
+    let header = serde_json::json!({
+        "program": "by hand", "taken": "2026-11-15T00:00:00Z", "whole": true, "timelines": [],
+        "snapshots": 1, "objects": records.len(), "refs": refs,
+    });
+    let mut content = Vec::new();
+    for (kind, length, bytes) in records {
+        content.push(*kind);
+        number(&mut content, *length);
+        content.extend_from_slice(bytes);
+    }
+    content.push(0);
+    number(&mut content, records.len() as u64);
+    number(&mut content, records.iter().map(|(_, length, _)| length).sum());
+    let mut file = format!("stvc backup 1\n{header}\n").into_bytes();
+    file.extend(zstd::encode_all(&content[..], 3).unwrap());
+    let sum = blake3::hash(&file);
+    file.extend_from_slice(sum.as_bytes());
+    file
+}
+
+#[test]
+fn no_commit_or_tree_in_a_backup_is_that_long() {
+    let (sandbox, _) = library();
+    let zeros = vec![0; 17 << 20];
+    let file = sandbox.folder().join("odd.stvc");
+    let none = serde_json::json!({});
+    for (kind, length, words) in [
+        (1, zeros.len() as u64, "a commit in it is longer than 16 MiB"),
+        (2, 129 << 20, "a tree in it is longer than 128 MiB"),
+        (3, 513 << 20, "a blob in it is longer than 512 MiB"),
+        (3, 400 << 20, "it ends too early"),
+    ] {
+        fs::write(&file, backup(&[(kind, length, &zeros[..])], &none)).unwrap();
+        for command in ["import", "check"] {
+            let answer = calm(within(&sandbox, 512, &[command, file.to_str().unwrap()])).exits(1);
+            assert!(answer.stderr.contains(words), "{command}: {answer:?}");
+        }
+    }
+}
+
+/// A chat that says one long message very often, under a manifest that says that it is short.
+#[test]
+fn a_chat_is_no_longer_than_its_manifest_says() {
+    let (sandbox, stored) = library();
+    let store = sandbox.store();
+    let git =
+        |arguments: &[&str]| String::from_utf8(crate::common::git(&store, arguments)).unwrap();
+    let write = |kind: &str, bytes: &[u8]| {
+        let file = sandbox.folder().join("object");
+        fs::write(&file, bytes).unwrap();
+        let arguments = ["hash-object", "-w", "--literally", "-t", kind, file.to_str().unwrap()];
+        git(&arguments).trim().to_owned()
+    };
+    let entry = |mode: &str, name: &str, id: &str| {
+        let id = gix::ObjectId::from_hex(id.as_bytes()).unwrap();
+        [format!("{mode} {name}\0").as_bytes(), id.as_slice()].concat()
+    };
+    let message = write("blob", &vec![b' '; 8 << 20]);
+    let folder: Vec<u8> =
+        (0..100).flat_map(|n| entry("100644", &format!("{n:05}.json"), &message)).collect();
+    let messages = entry("40000", "000", &write("tree", &folder));
+    let chat = entry("40000", "messages", &write("tree", &messages));
+    let manifest = git(&["rev-parse", &format!("{}:snapshot.json", stored.id)]);
+    let root = [
+        entry("40000", "chat", &write("tree", &chat)),
+        entry("100644", "snapshot.json", manifest.trim()),
+    ];
+    let commit = git(&["cat-file", "commit", &stored.id]);
+    let (_, rest) = commit.split_once('\n').unwrap();
+    let forged = format!("tree {}\n{rest}", write("tree", &root.concat()));
+    let forged = write("commit", forged.as_bytes());
+    git(&["update-ref", "refs/heads/chats/Mira/forged", &forged]);
+    for arguments in [&["show", &forged][..], &["restore", &forged, "--to", "out"]] {
+        let answer = calm(within(&sandbox, 256, arguments)).exits(1);
+        assert!(answer.stderr.contains("is not what the manifest says"), "{answer:?}");
+    }
+}

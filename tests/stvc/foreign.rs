@@ -1,0 +1,300 @@
+//! What others may have put in the place of a file or folder: a link that leads every write elsewhere, a pipe that keeps everybody waiting, a device without an end.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Answer, Sandbox, answer};
+use crate::damage::{Stored, calm, chat, message};
+
+const A: &str = "chats/Mira/a.jsonl";
+
+/// A library with one snapshot, and a mirror of it that could be written to.
+struct Stage {
+    sandbox: Sandbox,
+    mirror: PathBuf,
+    outside: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let sandbox = Sandbox::empty();
+        sandbox.write(A, chat("a", 5, None));
+        Stored::take(&sandbox, A);
+        let mirror = sandbox.folder().join("mirror");
+        sandbox.stvc(&["backup", mirror.to_str().unwrap()]).exits(0);
+        sandbox.append(A, &message("a", 5));
+        let outside = sandbox.folder().join("outside");
+        fs::create_dir(&outside).unwrap();
+        Self { sandbox, mirror, outside }
+    }
+
+    /// Put a link in the place of a file or folder of `store`; what was there, or nothing, is where it leads.
+    fn lead_away(&self, store: &Path, place: &str) -> PathBuf {
+        let (from, to) = (store.join(place), self.outside.join(place.replace('/', "-")));
+        if from.exists() {
+            fs::rename(&from, &to).unwrap();
+        } else {
+            fs::write(&to, b"the only copy of something\n").unwrap();
+        }
+        symlink(&to, &from).unwrap();
+        to
+    }
+
+    fn lead_back(&self, store: &Path, place: &str, there: &Path) {
+        fs::remove_file(store.join(place)).unwrap();
+        fs::rename(there, store.join(place)).unwrap();
+    }
+}
+
+/// Every file below a folder with its bytes, or of a file its own.
+fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(path) = open.pop() {
+        match path.is_dir() {
+            true => open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path())),
+            false => found.push((path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+const PLACES: [&str; 16] = [
+    "stvc",
+    "stvc/lock",
+    "stvc/lock.json",
+    "stvc/operations.jsonl",
+    "stvc/mirror",
+    "stvc/format",
+    "stvc/former-ids",
+    "stvc/damaged",
+    "objects",
+    "objects/pack",
+    "refs",
+    "refs/heads",
+    "refs/heads/chats",
+    "refs/heads/chats/Mira",
+    "HEAD",
+    "packed-refs",
+];
+
+/// Refused, with the link's name; nothing there is different, and nothing where it leads.
+#[track_caller]
+fn refuses(stage: &Stage, store: &Path, place: &str, arguments: &[&str]) {
+    let there = stage.lead_away(store, place);
+    let before = (contents(&there), contents(store));
+    let answer = calm(stage.sandbox.stvc(arguments));
+    let link = store.join(place);
+    assert_eq!(answer.code, 4, "{place}: {answer:?}");
+    assert!(answer.stderr.contains(link.to_str().unwrap()), "{place}: {answer:?}");
+    let after = (contents(&there), contents(store));
+    if link.starts_with(store.join("refs/heads/chats")) {
+        // Which refs will move is known late; objects may be there by then.
+        assert!(before.0 == after.0, "{place}: {answer:?}");
+    } else {
+        assert!(before == after, "{place}: {answer:?}");
+    }
+    match place {
+        "stvc/former-ids" | "stvc/damaged" | "packed-refs" => {
+            fs::remove_file(&link).unwrap();
+            fs::remove_file(&there).unwrap();
+        }
+        _ => stage.lead_back(store, place, &there),
+    }
+}
+
+#[test]
+fn no_link_in_a_mirror_is_followed() {
+    let stage = Stage::new();
+    stage.sandbox.stvc(&["snapshot"]).exits(0);
+    let mirror = stage.mirror.clone();
+    for place in PLACES {
+        refuses(&stage, &mirror, place, &["backup", mirror.to_str().unwrap()]);
+    }
+    stage.sandbox.stvc(&["backup", mirror.to_str().unwrap()]).exits(0);
+    stage.sandbox.stvc(&["check", mirror.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn no_link_in_the_store_is_followed() {
+    let stage = Stage::new();
+    let store = stage.sandbox.store();
+    for place in PLACES.into_iter().filter(|place| *place != "stvc/mirror") {
+        refuses(&stage, &store, place, &["snapshot"]);
+    }
+    stage.sandbox.stvc(&["snapshot"]).exits(0);
+}
+
+#[test]
+fn gc_removes_nothing_behind_a_link() {
+    let stage = Stage::new();
+    let store = stage.sandbox.store();
+    let fan = store.join("objects/ab");
+    let outside = stage.outside.join("fan");
+    fs::create_dir(&outside).unwrap();
+    let object = outside.join("cdef0123456789abcdef0123456789abcdef01");
+    fs::write(&object, b"somebody's own").unwrap();
+    symlink(&outside, &fan).unwrap();
+    let answer = stage.sandbox.stvc(&["gc", "--grace", "0s"]).exits(4);
+    assert!(answer.stderr.contains("objects/ab"), "{answer:?}");
+    assert_eq!(fs::read(&object).unwrap(), b"somebody's own");
+}
+
+/// Whose disk is full puts the whole store elsewhere.
+#[test]
+fn the_store_itself_may_be_reached_through_a_link() {
+    let stage = Stage::new();
+    let elsewhere = stage.outside.join("store");
+    fs::rename(stage.sandbox.store(), &elsewhere).unwrap();
+    symlink(&elsewhere, stage.sandbox.store()).unwrap();
+    Stored::take(&stage.sandbox, A).must_come_back(&stage.sandbox);
+    stage.sandbox.stvc(&["gc"]).exits(0);
+}
+
+/// What a look keeps for the next one does not go through a link either.
+#[test]
+fn caches_are_not_written_through_links() {
+    let stage = Stage::new();
+    let store = stage.sandbox.store();
+    stage.sandbox.stvc(&["snapshot"]).exits(0);
+    for name in ["cache.json", "cache.tmp", "lineage.json", "lineage.tmp"] {
+        let place = store.join("stvc").join(name);
+        let precious = stage.outside.join(name);
+        fs::write(&precious, b"precious").unwrap();
+        let _ = fs::remove_file(&place);
+        symlink(&precious, &place).unwrap();
+        calm(stage.sandbox.stvc(&["status"]));
+        assert_eq!(fs::read(&precious).unwrap(), b"precious", "{name}");
+        fs::remove_file(&place).unwrap();
+    }
+}
+
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Run the program; one that waits for somebody to write to a pipe is ended, which is no exit code of ours.
+fn patient(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
+    let program = sandbox.command(arguments);
+    let mut limited = Command::new("timeout");
+    limited.args(["-s", "KILL", "60"]).arg(program.get_program()).args(arguments);
+    limited.current_dir(sandbox.library()).env_clear();
+    for (name, value) in program.get_envs() {
+        limited.env(name, value.unwrap_or_default());
+    }
+    answer(limited.output().unwrap())
+}
+
+/// A pipe, and a link to a device without an end.
+fn odd_things(path: &Path, mut look: impl FnMut(&str)) {
+    pipe(path);
+    look("it is a pipe, not a file");
+    fs::remove_file(path).unwrap();
+    symlink("/dev/zero", path).unwrap();
+    look("it is a device, not a file");
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn nobody_waits_for_a_pipe_in_the_library() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, Some("Harbour")));
+    sandbox.write("chats/Mira/b.jsonl", chat("b", 3, None));
+    // A lorebook: its chat cannot be taken, and the others are.
+    odd_things(&sandbox.path("worlds/Harbour.json"), |why| {
+        let answer = patient(&sandbox, &["snapshot"]).exits(3);
+        let said = format!("{}{}", answer.stdout, answer.stderr);
+        assert!(said.contains(why) && said.contains("Harbour.json"), "{answer:?}");
+        patient(&sandbox, &["status"]);
+        patient(&sandbox, &["doctor"]);
+    });
+    sandbox.write("worlds/Harbour.json", b"{\"entries\":{}}");
+    // Chats, groups: named, and passed over.
+    for place in ["chats/Mira/c.jsonl", "group chats/g.jsonl", "groups/g.json"] {
+        odd_things(&sandbox.path(place), |why| {
+            let answer = patient(&sandbox, &["snapshot"]);
+            let said = format!("{}{}", answer.stdout, answer.stderr);
+            assert_ne!(answer.code, -1, "{place}");
+            assert!(said.contains(why) && said.contains(place), "{place}: {answer:?}");
+        });
+    }
+    // Settings and cards are read by `doctor`.
+    for place in ["settings.json", "characters/Mira.png"] {
+        odd_things(&sandbox.path(place), |why| {
+            let answer = patient(&sandbox, &["doctor"]);
+            let said = format!("{}{}", answer.stdout, answer.stderr);
+            assert_ne!(answer.code, -1, "{place}");
+            assert!(said.contains(why) && said.contains(place), "{place}: {answer:?}");
+        });
+        sandbox.write("settings.json", b"{}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_pipe_as_a_backup() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let file = sandbox.folder().join("copy.stvc");
+    let name = file.to_str().unwrap().to_owned();
+    odd_things(&file, |why| {
+        for arguments in [
+            &["import", &name][..],
+            &["check", &name],
+            &["--store", &name, "log"],
+            &["backup", &name],
+        ] {
+            let answer = patient(&sandbox, arguments);
+            assert!(![0, -1].contains(&answer.code), "{arguments:?}: {answer:?}");
+            assert!(answer.stderr.contains("copy.stvc"), "{why} {arguments:?}: {answer:?}");
+        }
+    });
+    let backup = sandbox.path("backups/chat_mira_20261115-000055.jsonl");
+    odd_things(&backup, |why| {
+        let answer = patient(&sandbox, &["import", sandbox.path("backups").to_str().unwrap()]);
+        let said = format!("{}{}", answer.stdout, answer.stderr);
+        assert!(said.contains(why), "{answer:?}");
+    });
+}
+
+#[test]
+fn nobody_waits_for_a_pipe_in_a_folder() {
+    let stage = Stage::new();
+    stage.sandbox.stvc(&["snapshot"]).exits(0);
+    let mirror = stage.mirror.clone();
+    let name = mirror.to_str().unwrap();
+    let pack = fs::read_dir(mirror.join("objects/pack")).unwrap();
+    let pack =
+        pack.map(|entry| entry.unwrap().path()).find(|path| path.extension().unwrap() == "pack");
+    let pack = pack.unwrap().strip_prefix(&mirror).unwrap().to_str().unwrap().to_owned();
+    let index = pack.replace(".pack", ".idx");
+    for place in [
+        "stvc/format",
+        "stvc/lock",
+        "stvc/lock.json",
+        "stvc/packed",
+        "packed-refs",
+        "refs/heads/chats/Mira/a",
+        "objects/info/alternates",
+        &pack,
+        &index,
+    ] {
+        let path = mirror.join(place);
+        let was = fs::read(&path).ok();
+        pipe(&path);
+        for arguments in [&["check", name][..], &["import", name], &["backup", name]] {
+            let answer = patient(&stage.sandbox, arguments);
+            assert_ne!(answer.code, -1, "{place} {arguments:?}: {answer:?}");
+        }
+        fs::remove_file(&path).unwrap();
+        if let Some(was) = was {
+            fs::write(&path, was).unwrap();
+        }
+    }
+}
