@@ -113,7 +113,10 @@ fn wait_for_all(page: &Path) {
         environments.any(|text| text.windows(mark.len()).any(|part| part == mark))
     };
     let begin = Instant::now();
-    while lives() && begin.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(2));
+    // Seen dead twice: who is just becoming another program shows nothing for a moment.
+    let mut dead = 0;
+    while dead < 2 && begin.elapsed() < Duration::from_secs(30) {
+        dead = if lives() { 0 } else { dead + 1 };
+        std::thread::sleep(Duration::from_millis(3));
     }
 }

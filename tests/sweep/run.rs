@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cases::{self, Case};
+use crate::judge::Wrong;
 use crate::point::{Kind, Point};
 use crate::preload::Preload;
 use crate::prepare::Ready;
@@ -23,6 +24,9 @@ struct Asked {
     case: Option<String>,
     kind: Option<String>,
     point: Option<String>,
+    /// Only say which cases there are, with their points.
+    cases: bool,
+    /// The same in the words of every test program.
     list: bool,
     threads: Option<usize>,
     /// A filter of `cargo test` that is about other tests.
@@ -40,6 +44,7 @@ impl Asked {
                 "--case" => asked.case = Some(value()?),
                 "--kind" => asked.kind = Some(value()?),
                 "--point" => asked.point = Some(value()?),
+                "--cases" => asked.cases = true,
                 "--list" => asked.list = true,
                 "--threads" => asked.threads = value()?.parse().ok(),
                 // What `cargo test` may say to every test program.
@@ -70,8 +75,8 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if asked.others {
-        println!("0 passed, 0 failed");
+    if asked.others || asked.list {
+        println!("{}", if asked.list { "sweep: test" } else { "0 passed, 0 failed" });
         return ExitCode::SUCCESS;
     }
     let base = tempfile::Builder::new().prefix("stvc-sweep-").tempdir_in(fast_folder()).unwrap();
@@ -82,7 +87,7 @@ pub fn main() -> ExitCode {
     };
     let mut report = Report::default();
     let ready = prepare(&asked, &preload, base.path(), &mut report);
-    if asked.list {
+    if asked.cases {
         for case in &ready {
             println!("{}: {} points", case.case.name, case.points.len());
         }
@@ -114,10 +119,16 @@ fn has_git() -> bool {
 
 /// In memory, where that is to be had: no disk is waited for, and what a cut would lose is decided here and not there.
 fn fast_folder() -> PathBuf {
+    const ENOUGH: u64 = 256 << 10;
     let memory = Path::new("/dev/shm");
+    let free = || {
+        let asked = Command::new("df").arg("-Pk").arg(memory).output().ok()?;
+        let text = String::from_utf8(asked.stdout).ok()?;
+        text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok()
+    };
     match tempfile::tempdir_in(memory) {
-        Ok(_) => memory.to_owned(),
-        Err(_) => std::env::temp_dir(),
+        Ok(_) if free().is_some_and(|free| free > ENOUGH) => memory.to_owned(),
+        _ => std::env::temp_dir(),
     }
 }
 
@@ -208,7 +219,13 @@ fn attempt(
     on_all_cores(asked, jobs, |at, (case, point)| {
         let ready = &ready[*case];
         let work = base.join(format!("point-{at}"));
-        let (wrong, call) = ready.attempt(*point, preload, &work, all_snapshots);
+        let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            ready.attempt(*point, preload, &work, all_snapshots)
+        }));
+        let (wrong, call) = tried.unwrap_or_else(|_| {
+            let words = "it could not be tried; see above".to_owned();
+            (vec![Wrong { class: "the sweep itself", words }], String::new())
+        });
         let mut report = shared.lock().unwrap();
         let keep = report.add(ready, *point, &call, &wrong);
         bar.set_message(report.failed().to_string());

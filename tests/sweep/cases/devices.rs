@@ -103,6 +103,10 @@ pub fn reach(stage: &mut Stage, devices: &[&str]) {
     let server = stage.server();
     let disk = stage.disk();
     stage.git(&disk, &["init", "-q", "--bare", server.to_str().unwrap()]).exits(0);
+    // It tidies up by itself at no moment of its own choice.
+    for setting in ["receive.autogc", "maintenance.auto"] {
+        stage.git(&server, &["config", setting, "false"]).exits(0);
+    }
     for device in devices {
         let home = disk.join(device);
         fs::create_dir_all(&home).unwrap();
