@@ -82,6 +82,8 @@ impl Disk {
                 }
             }
             self.nodes[at] = Node::Folder { safe: now.clone(), now, mode };
+        } else if found.is_symlink() {
+            self.nodes.push(Node::Link);
         } else {
             let now = Arc::new(fs::read(path).unwrap());
             let time = found.modified().ok();

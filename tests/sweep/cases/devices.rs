@@ -60,6 +60,7 @@ fn pair(stage: &mut Stage, remote: &str) {
 fn receive(stage: &mut Stage, remote: &'static str) -> Scene {
     pair(stage, remote);
     day(stage, "two");
+    stage.stvc("two", &["tag", "mark", "Mira/a"]).exits(0);
     stage.stvc("two", &["sync", remote]).exits(0);
     let contents = newest(stage, "two");
     Scene { contents, ..meet(remote) }
@@ -69,6 +70,7 @@ fn receive(stage: &mut Stage, remote: &'static str) -> Scene {
 fn send(stage: &mut Stage, remote: &'static str) -> Scene {
     pair(stage, remote);
     day(stage, "one");
+    stage.stvc("one", &["tag", "mark", "Mira/a"]).exits(0);
     let contents = newest(stage, "one");
     Scene { contents, ..meet(remote) }
 }
