@@ -29,6 +29,8 @@ struct Asked {
     /// The same in the words of every test program.
     list: bool,
     threads: Option<usize>,
+    /// Of all points only each so many-th.
+    every: Option<usize>,
     /// A filter of `cargo test` that is about other tests.
     others: bool,
 }
@@ -46,6 +48,7 @@ impl Asked {
                 "--point" => asked.point = Some(value()?),
                 "--cases" => asked.cases = true,
                 "--list" => asked.list = true,
+                "--every" => asked.every = value()?.parse().ok(),
                 "--threads" => asked.threads = value()?.parse().ok(),
                 // What `cargo test` may say to every test program.
                 option if option.starts_with('-') => {}
@@ -182,6 +185,9 @@ fn choose(asked: &Asked, ready: &[Ready]) -> Vec<(usize, Point)> {
         all.extend(found.points.iter().map(|point| (case, *point)));
     }
     all.retain(|(_, point)| asked.picks_point(*point));
+    if let Some(every) = asked.every {
+        return all.into_iter().step_by(every.max(1)).collect();
+    }
     if asked.whole || asked.point.is_some() || asked.case.is_some() {
         return all;
     }
@@ -218,7 +224,7 @@ fn attempt(
     bar.set_message("0");
     let shared = Mutex::new(std::mem::take(report));
     // Every snapshot is brought back where there is time for it.
-    let all_snapshots = asked.whole || asked.point.is_some();
+    let all_snapshots = asked.whole || asked.every.is_some() || asked.point.is_some();
     on_all_cores(asked, jobs, |at, (case, point)| {
         let ready = &ready[*case];
         let work = base.join(format!("point-{at}"));
