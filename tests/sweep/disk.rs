@@ -4,12 +4,13 @@
 //! not done. Nothing else: names and bytes are apart, and what was not synced may be there, be gone, or be there in part.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::image::Image;
 use crate::trace::{Call, Did};
 
 /// What becomes of what was not synced.
@@ -56,13 +57,6 @@ pub struct Disk {
     inodes: HashMap<u64, usize>,
 }
 
-/// What is on it at a moment: folders with their modes, files with their bytes.
-#[derive(Default)]
-pub struct Image {
-    pub folders: BTreeMap<String, u32>,
-    pub files: BTreeMap<String, (Arc<Vec<u8>>, u32, Option<SystemTime>)>,
-}
-
 impl Disk {
     /// A disk as it is, all of it synced; the first folder's `except` is another machine's.
     pub fn of(root: &Path, except: &str) -> Self {
@@ -88,6 +82,8 @@ impl Disk {
                 }
             }
             self.nodes[at] = Node::Folder { safe: now.clone(), now, mode };
+        } else if found.is_symlink() {
+            self.nodes.push(Node::Link);
         } else {
             let now = Arc::new(fs::read(path).unwrap());
             let time = found.modified().ok();
@@ -248,7 +244,7 @@ impl Disk {
                     let lost = match loss {
                         None | Some(Loss::Data) => false,
                         Some(Loss::All | Loss::Names) => true,
-                        Some(Loss::Mixed(seed)) => pick(seed, at) % 2 == 0,
+                        Some(Loss::Mixed(seed)) => pick(seed, at).is_multiple_of(2),
                     };
                     let join = |name: &String| match path.is_empty() {
                         true => name.clone(),
@@ -288,49 +284,4 @@ fn half(now: &Arc<Vec<u8>>, safe: &Arc<Vec<u8>>) -> Arc<Vec<u8>> {
 fn pick(seed: u64, at: usize) -> u64 {
     let mixed = (seed << 32 | at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40
-}
-
-impl Image {
-    /// What two equal images have in common.
-    pub fn hash(&self) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new();
-        for path in self.folders.keys() {
-            hasher.update(path.as_bytes()).update(b"/\0");
-        }
-        for (path, (bytes, ..)) in &self.files {
-            hasher.update(path.as_bytes()).update(&[0]);
-            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-        }
-        hasher.finalize()
-    }
-
-    /// Make it real.
-    pub fn write(&self, root: &Path) {
-        for path in self.folders.keys() {
-            fs::create_dir_all(root.join(path)).unwrap();
-        }
-        for (path, (bytes, mode, time)) in &self.files {
-            let path = root.join(path);
-            let mut file = File::create(&path).unwrap();
-            std::io::Write::write_all(&mut file, bytes).unwrap();
-            if let Some(time) = time {
-                file.set_modified(*time).unwrap();
-            }
-            fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
-        }
-        for (path, mode) in &self.folders {
-            fs::set_permissions(root.join(path), fs::Permissions::from_mode(*mode)).unwrap();
-        }
-    }
-
-    /// How it differs from what really is on a disk; the recording is complete if it does not.
-    pub fn differs_from(&self, other: &Self) -> Vec<String> {
-        let paths = self.files.keys().chain(other.files.keys());
-        let differs = |path: &&String| {
-            self.files.get(*path).map(|file| &file.0) != other.files.get(*path).map(|file| &file.0)
-        };
-        let mut found: Vec<_> = paths.filter(differs).cloned().collect();
-        found.dedup();
-        found
-    }
 }

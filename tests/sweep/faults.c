@@ -51,6 +51,8 @@ struct page {
     _Atomic uint64_t count;
     _Atomic uint64_t hit;
     _Atomic uint64_t reads;
+    /* 1: this library is there; 2: the filter, too. */
+    _Atomic uint64_t loaded;
     _Atomic uint32_t lock;
     char what[2048];
 };
@@ -69,7 +71,7 @@ static int error_, torn_, trace_ = -1;
 #define MARK 0x5357454550L
 #define RAW(number, a, b, c, d, e) syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), MARK)
 
-static void install_filter(void);
+static int install_filter(void);
 
 __attribute__((constructor)) static void begin(void) {
     const char *file = getenv("FAULTS_PAGE"), *trace = getenv("FAULTS_TRACE"), *what = getenv("FAULTS_DO");
@@ -92,7 +94,7 @@ __attribute__((constructor)) static void begin(void) {
     root = getenv("FAULTS_ROOT");
     root_len = strlen(root);
     page = map;
-    install_filter();
+    atomic_store(&page->loaded, install_filter() ? 2 : 1);
 }
 
 static int below(const char *path, const char *folder, size_t length) {
@@ -620,7 +622,7 @@ static void on_call(int signal, siginfo_t *info, void *context) {
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(member))
 #define PASS BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-static void install_filter(void) {
+static int install_filter(void) {
 #if defined __x86_64__ || defined __aarch64__
     static const int caught[] = {
         SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_fchmod, SYS_fchmodat, SYS_mkdirat, SYS_unlinkat, SYS_linkat, SYS_symlinkat,
@@ -652,7 +654,9 @@ static void install_filter(void) {
     struct sigaction action = {0};
     action.sa_sigaction = on_call;
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    if (sigaction(SIGSYS, &action, NULL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    return sigaction(SIGSYS, &action, NULL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+#else
+    return 0;
 #endif
 }

@@ -10,7 +10,7 @@ use crate::stage::{Answer, Stage};
 /// are no part of it.
 pub fn fingerprint(stage: &Stage, answer: &Answer) -> blake3::Hash {
     let mut image = Disk::of(&stage.disk(), "").whole();
-    for (_, (bytes, mode, _)) in &mut image.files {
+    for (bytes, mode, _) in image.files.values_mut() {
         *bytes = Arc::new([bytes.as_slice(), &mode.to_le_bytes()].concat());
     }
     let of_a_process = |part: &str| part.starts_with(".stvc-") || part.starts_with("tmp_");

@@ -25,6 +25,8 @@ mod disk;
 #[cfg(target_os = "linux")]
 mod fingerprint;
 #[cfg(target_os = "linux")]
+mod image;
+#[cfg(target_os = "linux")]
 mod judge;
 #[cfg(target_os = "linux")]
 mod point;

@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 use crate::stage::{Answer, Stage};
 use crate::trace::{self, Call};
 
+/// Where things are in the page that `faults.c` shares.
+const HIT: usize = 8;
+const LOADED: usize = 24;
+const WHAT: usize = 36;
+
 /// What happens to the program at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -39,9 +44,23 @@ impl Preload {
             .arg("-ldl")
             .output();
         match made {
-            Ok(made) if made.status.success() => Ok(Self { library }),
+            Ok(made) if made.status.success() => Self { library }.proved(into),
             Ok(made) => Err(format!("{compiler}: {}", String::from_utf8_lossy(&made.stderr))),
             Err(error) => Err(format!("there is no C compiler ({compiler}: {error})")),
+        }
+    }
+
+    /// Whether it works here.
+    fn proved(self, into: &Path) -> Result<Self, String> {
+        let stage = Stage::new(&into.join("proof"));
+        std::fs::create_dir_all(stage.library("one")).unwrap();
+        let mut command = stage.command("one", &["--version"]);
+        let page = self.watch(&mut command, &stage);
+        crate::stage::run(command, &stage.beside());
+        match fs::read(page).unwrap()[LOADED] {
+            2 => Ok(self),
+            1 => Err("this system allows no filter for calls (seccomp)".into()),
+            _ => Err("nothing can be loaded into the program; it is linked statically".into()),
         }
     }
 
@@ -79,8 +98,8 @@ impl Preload {
             wait_for_all(&page);
         }
         let page = fs::read(page).unwrap();
-        let hit = page[8] == 1;
-        let words = page[28..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let hit = page[HIT] == 1;
+        let words = page[WHAT..].split(|byte| *byte == 0).next().unwrap_or_default();
         (answer, hit.then(|| String::from_utf8_lossy(words).into_owned()))
     }
 
@@ -113,7 +132,10 @@ fn wait_for_all(page: &Path) {
         environments.any(|text| text.windows(mark.len()).any(|part| part == mark))
     };
     let begin = Instant::now();
-    while lives() && begin.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(2));
+    // Seen dead twice: who is just becoming another program shows nothing for a moment.
+    let mut dead = 0;
+    while dead < 2 && begin.elapsed() < Duration::from_secs(30) {
+        dead = if lives() { 0 } else { dead + 1 };
+        std::thread::sleep(Duration::from_millis(3));
     }
 }

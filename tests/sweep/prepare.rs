@@ -36,7 +36,7 @@ impl Ready {
         let mut start = Stage::new(&work.join("start"));
         let scene = (case.make)(&mut start);
         start.now += 60;
-        let mut after = start.copy(&work.join("after"));
+        let after = start.copy(&work.join("after"));
         let disk = Disk::of(&after.disk(), "server.git");
         let command = after.command("one", &scene.command);
         let (answer, calls) =
@@ -83,7 +83,9 @@ impl Ready {
         if let Some(wrong) = judge.judge(&answer).first() {
             return Err(format!("it does not go right by itself: {} {}", wrong.class, wrong.words));
         }
-        after.acks.clear();
+        for done in ["second", "judged"] {
+            let _ = std::fs::remove_dir_all(work.join(done));
+        }
         let (points, judged) = (Vec::new(), Mutex::default());
         let mut ready =
             Self { case, scene, ends, points, start, after, disk, calls, reads, answer, judged };

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cases::{self, Case};
+use crate::judge::Wrong;
 use crate::point::{Kind, Point};
 use crate::preload::Preload;
 use crate::prepare::Ready;
 use crate::report::Report;
 
 /// How many points the fixed sample has, about.
-const SAMPLE: usize = 400;
+const SAMPLE: usize = 300;
 
 /// What to try.
 #[derive(Default)]
@@ -23,8 +24,13 @@ struct Asked {
     case: Option<String>,
     kind: Option<String>,
     point: Option<String>,
+    /// Only say which cases there are, with their points.
+    cases: bool,
+    /// The same in the words of every test program.
     list: bool,
     threads: Option<usize>,
+    /// Of all points only each so many-th.
+    every: Option<usize>,
     /// A filter of `cargo test` that is about other tests.
     others: bool,
 }
@@ -40,7 +46,9 @@ impl Asked {
                 "--case" => asked.case = Some(value()?),
                 "--kind" => asked.kind = Some(value()?),
                 "--point" => asked.point = Some(value()?),
+                "--cases" => asked.cases = true,
                 "--list" => asked.list = true,
+                "--every" => asked.every = value()?.parse().ok(),
                 "--threads" => asked.threads = value()?.parse().ok(),
                 // What `cargo test` may say to every test program.
                 option if option.starts_with('-') => {}
@@ -70,8 +78,8 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if asked.others {
-        println!("0 passed, 0 failed");
+    if asked.others || asked.list {
+        println!("{}", if asked.list { "sweep: test" } else { "0 passed, 0 failed" });
         return ExitCode::SUCCESS;
     }
     let base = tempfile::Builder::new().prefix("stvc-sweep-").tempdir_in(fast_folder()).unwrap();
@@ -82,7 +90,7 @@ pub fn main() -> ExitCode {
     };
     let mut report = Report::default();
     let ready = prepare(&asked, &preload, base.path(), &mut report);
-    if asked.list {
+    if asked.cases {
         for case in &ready {
             println!("{}: {} points", case.case.name, case.points.len());
         }
@@ -114,10 +122,16 @@ fn has_git() -> bool {
 
 /// In memory, where that is to be had: no disk is waited for, and what a cut would lose is decided here and not there.
 fn fast_folder() -> PathBuf {
+    const ENOUGH: u64 = 256 << 10;
     let memory = Path::new("/dev/shm");
+    let free = || {
+        let asked = Command::new("df").arg("-Pk").arg(memory).output().ok()?;
+        let text = String::from_utf8(asked.stdout).ok()?;
+        text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok()
+    };
     match tempfile::tempdir_in(memory) {
-        Ok(_) => memory.to_owned(),
-        Err(_) => std::env::temp_dir(),
+        Ok(_) if free().is_some_and(|free| free > ENOUGH) => memory.to_owned(),
+        _ => std::env::temp_dir(),
     }
 }
 
@@ -171,16 +185,22 @@ fn choose(asked: &Asked, ready: &[Ready]) -> Vec<(usize, Point)> {
         all.extend(found.points.iter().map(|point| (case, *point)));
     }
     all.retain(|(_, point)| asked.picks_point(*point));
+    if let Some(every) = asked.every {
+        return all.into_iter().step_by(every.max(1)).collect();
+    }
     if asked.whole || asked.point.is_some() || asked.case.is_some() {
         return all;
     }
-    let step = (all.len() / SAMPLE).max(1);
+    // Reads are many, and most of them end alike: two of each case.
+    let is_read = |(_, point): &&(usize, Point)| point.kind() == Kind::Read;
+    let step = (all.iter().filter(|point| !is_read(point)).count() / SAMPLE).max(1);
     let mut chosen = Vec::new();
     for case in 0..ready.len() {
         for kind in Kind::ALL {
             let of = all.iter().filter(|(at, point)| *at == case && point.kind() == kind);
             let of: Vec<_> = of.copied().collect();
-            let wanted = (of.len() / step).max(2).min(of.len());
+            let share = if kind == Kind::Read { 0 } else { of.len() / step };
+            let wanted = share.max(2).min(of.len());
             // Another begin for each case, so that the same step of two verbs is not missed in both.
             let points =
                 (0..wanted).map(|n| of[(n * of.len() + case % of.len()) / wanted % of.len()]);
@@ -204,11 +224,17 @@ fn attempt(
     bar.set_message("0");
     let shared = Mutex::new(std::mem::take(report));
     // Every snapshot is brought back where there is time for it.
-    let all_snapshots = asked.whole || asked.point.is_some();
+    let all_snapshots = asked.whole || asked.every.is_some() || asked.point.is_some();
     on_all_cores(asked, jobs, |at, (case, point)| {
         let ready = &ready[*case];
         let work = base.join(format!("point-{at}"));
-        let (wrong, call) = ready.attempt(*point, preload, &work, all_snapshots);
+        let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            ready.attempt(*point, preload, &work, all_snapshots)
+        }));
+        let (wrong, call) = tried.unwrap_or_else(|_| {
+            let words = "it could not be tried; see above".to_owned();
+            (vec![Wrong { class: "the sweep itself", words }], String::new())
+        });
         let mut report = shared.lock().unwrap();
         let keep = report.add(ready, *point, &call, &wrong);
         bar.set_message(report.failed().to_string());

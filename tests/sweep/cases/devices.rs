@@ -60,6 +60,7 @@ fn pair(stage: &mut Stage, remote: &str) {
 fn receive(stage: &mut Stage, remote: &'static str) -> Scene {
     pair(stage, remote);
     day(stage, "two");
+    stage.stvc("two", &["tag", "mark", "Mira/a"]).exits(0);
     stage.stvc("two", &["sync", remote]).exits(0);
     let contents = newest(stage, "two");
     Scene { contents, ..meet(remote) }
@@ -69,6 +70,7 @@ fn receive(stage: &mut Stage, remote: &'static str) -> Scene {
 fn send(stage: &mut Stage, remote: &'static str) -> Scene {
     pair(stage, remote);
     day(stage, "one");
+    stage.stvc("one", &["tag", "mark", "Mira/a"]).exits(0);
     let contents = newest(stage, "one");
     Scene { contents, ..meet(remote) }
 }
@@ -103,6 +105,10 @@ pub fn reach(stage: &mut Stage, devices: &[&str]) {
     let server = stage.server();
     let disk = stage.disk();
     stage.git(&disk, &["init", "-q", "--bare", server.to_str().unwrap()]).exits(0);
+    // It tidies up by itself at no moment of its own choice.
+    for setting in ["receive.autogc", "maintenance.auto"] {
+        stage.git(&server, &["config", setting, "false"]).exits(0);
+    }
     for device in devices {
         let home = disk.join(device);
         fs::create_dir_all(&home).unwrap();
