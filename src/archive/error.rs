@@ -1,4 +1,5 @@
 use super::SnapshotId;
+use super::validate::Problems;
 use crate::store;
 
 /// What this layer returns.
@@ -37,6 +38,14 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// Its files cannot be brought back as its commit says.
+    #[error("snapshot {id} is not sound: {problems}")]
+    Unsound {
+        /// The commit.
+        id: SnapshotId,
+        /// What is wrong with it.
+        problems: Problems,
+    },
     /// A rebuilt file is not the one that was stored.
     #[error(
         "{path}, rebuilt from tree {tree}, is not what the manifest says (BLAKE3 or length differ)"
@@ -47,4 +56,15 @@ pub enum Error {
         /// The file's path in the library.
         path: String,
     },
+}
+
+impl Error {
+    /// Whether something was looked at and is not as it should be, or is not known to this program. Anything else, such as a file that could not be opened just
+    /// now, says nothing about what is stored.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Store(error) => error.is_damage(),
+            _ => true,
+        }
+    }
 }

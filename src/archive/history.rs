@@ -21,8 +21,21 @@ pub struct History {
 /// Every timeline that has a branch, with its newest snapshot. Reads one commit a timeline; broken ones are left out.
 pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     let reader = store.reader();
-    let read = |id| reader.commit(id).ok().and_then(|commit| Snapshot::read(&commit).ok());
-    Ok(store.refs("refs/heads/")?.refs.into_iter().filter_map(|(_, id)| read(id)).collect())
+    let mut heads = Vec::new();
+    for (_, id) in store.refs("refs/heads/")?.refs {
+        heads.extend(readable(&reader, id)?);
+    }
+    Ok(heads)
+}
+
+/// The snapshot of a commit; none if it is lost or is no snapshot. That it could not be read just now is an error.
+fn readable(reader: &Reader, id: ObjectId) -> Result<Option<Snapshot>> {
+    let commit = reader.commit(id).map_err(super::Error::from);
+    match commit.and_then(|commit| Snapshot::read(&commit)) {
+        Ok(snapshot) => Ok(Some(snapshot)),
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A ref or commit that could not be read.
@@ -39,11 +52,33 @@ impl History {
     pub fn load_with_kept(store: &Store) -> Result<Self> {
         let mut history = Self::load(store)?;
         let reader = store.reader();
-        let mut kept = store.refs("refs/stvc/kept/")?.refs;
-        // Others keep single files for `undo`.
-        kept.retain(|(_, id)| reader.commit(*id).is_ok_and(|kept| Snapshot::read(&kept).is_ok()));
-        history.walk(store, &kept);
+        let mut kept = Vec::new();
+        for (name, id) in store.refs("refs/stvc/kept/")?.refs {
+            // Others keep single files for `undo`.
+            if readable(&reader, id)?.is_some() {
+                kept.push((name, id));
+            }
+        }
+        history.walk(store, &kept)?;
         Ok(history)
+    }
+
+    /// A history of these snapshots, of which some are the newest of their timelines and some have tags.
+    pub fn of(
+        snapshots: impl IntoIterator<Item = Snapshot>,
+        heads: &[SnapshotId],
+        tags: BTreeMap<String, SnapshotId>,
+    ) -> Self {
+        let snapshots = snapshots.into_iter().map(|snapshot| (snapshot.id, snapshot));
+        let mut history = Self { snapshots: snapshots.collect(), tags, ..Self::default() };
+        history.note_heads(heads.iter().copied());
+        history
+    }
+
+    fn note_heads(&mut self, heads: impl Iterator<Item = SnapshotId>) {
+        for head in heads.filter_map(|id| self.snapshots.get(&id)) {
+            self.heads.insert(head.timeline.clone(), head.id);
+        }
     }
 
     /// Read all of it.
@@ -55,12 +90,8 @@ impl History {
             history.broken.push(Broken { subject: "ref".into(), why: why.clone() });
         }
         let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
-        history.walk(store, &tips);
-        for (_, id) in &heads.refs {
-            if let Some(head) = history.snapshots.get(&SnapshotId(*id)) {
-                history.heads.insert(head.timeline.clone(), head.id);
-            }
-        }
+        history.walk(store, &tips)?;
+        history.note_heads(heads.refs.iter().map(|(_, id)| SnapshotId(*id)));
         for (name, id) in &tags.refs {
             if let (Some(tag), true) =
                 (name.tag_name(), history.snapshots.contains_key(&SnapshotId(*id)))
@@ -71,19 +102,19 @@ impl History {
         Ok(history)
     }
 
-    fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) {
+    fn walk(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) -> Result<()> {
         let known = self.snapshots.keys().map(|id| id.0).collect();
         let seen = Mutex::new(known);
         let tips = tips.iter().map(|(name, id)| (*id, Followed::By(name.clone())));
         let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
-        let mut found = walk.run(WORTH_A_THREAD);
+        let mut found = walk.run(WORTH_A_THREAD)?;
         // What is still open are other branches: each thread takes some, and none reads what another has begun with.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut open = vec![Vec::new(); threads];
         for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
             open[n % threads].push(tip);
         }
-        std::thread::scope(|scope| {
+        std::thread::scope(|scope| -> Result<()> {
             let start = |open: Vec<_>| {
                 let mut walk = Walk { reader: store.reader(), seen: &seen, open };
                 scope.spawn(move || walk.run(usize::MAX))
@@ -92,9 +123,10 @@ impl History {
                 open.into_iter().filter(|open| !open.is_empty()).map(start).collect();
             for worker in workers {
                 let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                found.extend(more);
+                found.extend(more?);
             }
-        });
+            Ok(())
+        })?;
         for found in found {
             match found {
                 Ok(snapshot) => {
@@ -103,6 +135,7 @@ impl History {
                 Err(broken) => self.broken.push(broken),
             }
         }
+        Ok(())
     }
 
     /// One snapshot.
@@ -216,8 +249,8 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Read until nothing is open, or until `limit` are read.
-    fn run(&mut self, limit: usize) -> Vec<std::result::Result<Snapshot, Broken>> {
+    /// Read until nothing is open, or until `limit` are read. What is lost is told; what could not be read just now is an error.
+    fn run(&mut self, limit: usize) -> Result<Vec<std::result::Result<Snapshot, Broken>>> {
         let mut found = Vec::new();
         while found.len() < limit {
             let Some((id, from)) = self.open.pop() else { break };
@@ -232,6 +265,7 @@ impl Walk<'_> {
                     self.open.extend(parents.map(|parent| (parent.0, Followed::ByCommit(id))));
                     found.push(Ok(snapshot));
                 }
+                Err(error) if !error.is_damage() => return Err(error),
                 Err(error) => {
                     let subject = match from {
                         Followed::By(name) => name.to_string(),
@@ -241,6 +275,6 @@ impl Walk<'_> {
                 }
             }
         }
-        found
+        Ok(found)
     }
 }

@@ -5,7 +5,8 @@ use super::output::Out;
 use super::passphrase;
 use super::words::{clean, count};
 use crate::ops::backup::Place;
-use crate::ops::{self, Workspace};
+use crate::ops::{self, Tally, Workspace};
+use crate::rules::{Finding, Level};
 
 pub fn run(
     args: &args::Check,
@@ -26,28 +27,11 @@ pub fn run(
         }
     }
     let report = ops::check::check(&workspace, &mut out.progress())?;
-    out.findings(&report.findings);
-    let sound = report.is_sound();
-    let snapshots = count(report.snapshots as u64, "snapshot");
-    let objects = count(report.objects, "object");
-    if sound {
-        out.say(format!(
-            "The {what} is sound: {objects}, {snapshots}, every one read, rebuilt and compared."
-        ));
-    } else if report.damaged == 0 {
-        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
-    } else {
-        out.say(format!(
-            "The {what} is damaged: {} of {snapshots} cannot be restored ({objects} read).",
-            report.damaged
-        ));
-    }
-    let counts = json!({ "objects": report.objects, "snapshots": report.snapshots, "damaged": report.damaged });
-    out.summary("check", sound, counts);
-    Ok(if sound { super::DONE } else { super::FAILED })
+    let all = "every one read, rebuilt and compared.".to_owned();
+    Ok(tell(what, &report.findings, report.objects, report.snapshots, all, out))
 }
 
-/// What is not sound is an error, and says why.
+/// A file or a server: all of it is unpacked first.
 fn backup(
     source: &Place,
     secret: &args::Secret,
@@ -58,14 +42,46 @@ fn backup(
     let asks = out.may_ask();
     let report =
         ops::backup::check(workspace, source, passphrase.as_ref(), asks, &mut out.progress())?;
-    out.say(format!(
-        "The backup is sound: {}, {} of {}, every one read, rebuilt and compared. It was taken {}.",
-        count(report.objects, "object"),
-        count(report.snapshots as u64, "snapshot"),
+    let all = format!(
+        "every one read, rebuilt and compared. It has {} and was taken {}.",
         count(report.header.timelines.len() as u64, "timeline"),
         clean(&report.header.taken),
-    ));
-    let counts = json!({ "objects": report.objects, "snapshots": report.snapshots, "damaged": 0 });
-    out.summary("check", true, counts);
-    Ok(super::DONE)
+    );
+    Ok(tell("backup", &report.findings, report.objects, report.snapshots, all, out))
+}
+
+/// The same words for a store and for any backup.
+fn tell(
+    what: &str,
+    findings: &[Finding],
+    objects: u64,
+    tally: Tally,
+    all: String,
+    out: &mut Out,
+) -> u8 {
+    out.findings(findings);
+    let sound = findings.iter().all(|finding| finding.level < Level::Error);
+    let snapshots = count(tally.all as u64, "snapshot");
+    let read = count(objects, "object");
+    let damage = findings.iter().filter(|finding| finding.level == Level::Error).count();
+    if sound {
+        out.say(format!("The {what} is sound: {read}, {snapshots}, {all}"));
+    } else if tally.damaged > 0 {
+        out.say(format!(
+            "The {what} is damaged: {} of {snapshots} cannot be restored ({read} read).",
+            tally.damaged
+        ));
+    } else if damage > tally.newer {
+        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({read} read)."));
+    } else {
+        out.say(format!(
+            "Nothing is damaged in the {what}, but {} of {snapshots} cannot be read by this program: update stvc ({read} read).",
+            tally.newer
+        ));
+    }
+    let counts = json!({
+        "objects": objects, "snapshots": tally.all, "damaged": tally.damaged, "newer": tally.newer,
+    });
+    out.summary("check", sound, counts);
+    if sound { super::DONE } else { super::FAILED }
 }

@@ -28,6 +28,7 @@ pub fn run(
         }
     }
     tags(&report, out);
+    out.findings(&report.findings);
     let of = |wanted: fn(&Outcome) -> bool| {
         report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     };
@@ -36,7 +37,9 @@ pub fn run(
     let known = of(|outcome| *outcome == Outcome::Known);
     let beside = of(|outcome| matches!(outcome, Outcome::Beside(_)));
     let new_tags = report.tags.iter().filter(|tag| !tag.known).count();
-    if new + forward + beside + new_tags == 0 {
+    if new + forward + beside + new_tags == 0 && report.left_out > 0 {
+        out.say("Nothing was taken in: what is sound in the backup is here already.");
+    } else if new + forward + beside + new_tags == 0 {
         out.say(format!(
             "Nothing to do: all {} of the backup are here, as far or further.",
             count(known as u64, "timeline")
@@ -58,12 +61,18 @@ pub fn run(
             out.say("`stvc restore --all` brings the files back that are missing.");
         }
     }
+    if report.left_out > 0 {
+        let left_out = count(report.left_out as u64, "snapshot");
+        out.say(format!(
+            "{left_out} of the backup cannot be taken in, and the others were joined up."
+        ));
+    }
     let counts = json!({
-        "new": new, "forward": forward, "known": known, "beside": beside, "tags": new_tags, "objects": report.objects,
-        "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
+        "new": new, "forward": forward, "known": known, "beside": beside, "tags": new_tags, "left_out": report.left_out,
+        "objects": report.objects, "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
     });
-    out.summary("import", true, counts);
-    Ok(super::DONE)
+    out.summary("import", report.left_out == 0, counts);
+    Ok(if report.left_out == 0 { super::DONE } else { super::PARTLY })
 }
 
 fn line(entry: &Entry) -> String {

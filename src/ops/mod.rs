@@ -39,9 +39,11 @@ pub mod time_true;
 pub mod timelines;
 pub mod tree;
 pub mod undo;
+mod verdict;
 pub mod watch;
 mod weave;
 mod workspace;
 
 pub use error::{Error, Result};
+pub use verdict::Tally;
 pub use workspace::{Place, Workspace};

@@ -38,6 +38,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether something was looked at and is not as it should be. Anything else, such as a file that could not be opened just now, says nothing about
+    /// what is stored.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Error::Missing { .. }
+                | Error::Damaged { .. }
+                | Error::DamagedPack { .. }
+                | Error::Git { .. }
+        )
+    }
+
     /// For `map_err`: an I/O error and the file it is about.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();

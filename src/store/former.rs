@@ -26,33 +26,42 @@ impl Store {
 
     /// The present ids of commits whose former id begins with `prefix`.
     pub fn with_former_prefix(&self, prefix: &str) -> Vec<ObjectId> {
-        let text = fs::read_to_string(self.former_path()).unwrap_or_default();
-        let pairs = text.lines().filter_map(|line| {
-            let (old, new) = line.split_once(' ')?;
-            Some((old, ObjectId::from_hex(new.as_bytes()).ok()?))
-        });
-        let map: HashMap<&str, ObjectId> = pairs.collect();
-        let mut found: Vec<_> = map
-            .iter()
-            .filter(|(old, _)| old.starts_with(prefix))
-            .map(|(_, new)| {
-                // It may have been written anew more than once.
-                let mut id = *new;
-                for _ in 0..map.len() {
-                    match map.get(id.to_string().as_str()) {
-                        Some(next) => id = *next,
-                        None => break,
-                    }
-                }
-                id
-            })
-            .collect();
+        let map = self.former_map();
+        let named = map.iter().filter(|(old, _)| old.to_string().starts_with(prefix));
+        let mut found: Vec<_> = named.map(|(_, new)| present(&map, *new)).collect();
         found.sort();
         found.dedup();
         found
     }
 
+    /// All former ids, each with the present one.
+    pub fn former_ids(&self) -> HashMap<ObjectId, ObjectId> {
+        let map = self.former_map();
+        map.iter().map(|(old, new)| (*old, present(&map, *new))).collect()
+    }
+
+    fn former_map(&self) -> HashMap<ObjectId, ObjectId> {
+        let text = fs::read_to_string(self.former_path()).unwrap_or_default();
+        let id = |hex: &str| ObjectId::from_hex(hex.as_bytes()).ok();
+        let pair = |line: &str| {
+            let (old, new) = line.split_once(' ')?;
+            Some((id(old)?, id(new)?))
+        };
+        text.lines().filter_map(pair).collect()
+    }
+
     fn former_path(&self) -> PathBuf {
         self.private_dir().join("former-ids")
     }
+}
+
+/// What a commit is now; it may have been written anew more than once.
+fn present(map: &HashMap<ObjectId, ObjectId>, mut id: ObjectId) -> ObjectId {
+    for _ in 0..map.len() {
+        match map.get(&id) {
+            Some(next) => id = *next,
+            None => break,
+        }
+    }
+    id
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Place;
-use super::incoming::{Incoming, Source, receive};
+use super::incoming::{Incoming, Source, receive_what_is_fit};
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{
     BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
@@ -14,6 +14,7 @@ use crate::ops::owners::Owners;
 use crate::ops::session::{Follows, Session};
 use crate::ops::{Result, Workspace};
 use crate::progress::Monitor;
+use crate::rules::Finding;
 use crate::st::{Library, TimelineName};
 use crate::store::{self, ObjectId, RefName, Store};
 
@@ -77,6 +78,10 @@ pub struct Report {
     pub tags: Vec<TagEntry>,
     /// Whether the store was made now.
     pub created_store: bool,
+    /// How many snapshots of it were left out, because something is wrong with them.
+    pub left_out: usize,
+    /// What is told of those, and of others.
+    pub findings: Vec<Finding>,
     /// How many objects were written.
     pub objects: usize,
     /// What they take.
@@ -106,7 +111,7 @@ pub fn take_in(
         beside: &beside,
         store: found.as_ref(),
     };
-    let incoming = receive(workspace, &source, monitor)?;
+    let incoming = receive_what_is_fit(workspace, &source, monitor)?;
     let created_store = found.is_none();
     let store = match found {
         Some(store) => Some(store),
@@ -124,6 +129,8 @@ pub fn take_in(
         entries,
         tags,
         created_store,
+        left_out: incoming.left_out,
+        findings: incoming.findings.clone(),
         objects: 0,
         bytes: 0,
         dry_run: options.dry_run,
@@ -132,8 +139,11 @@ pub fn take_in(
         let mut pack = store.pack_writer();
         match &options.source {
             // What was unpacked here stands in one pack, and can be copied as it is.
-            Place::File(_) => pack.adopt(&incoming.store)?,
+            Place::File(_) if incoming.left_out == 0 => pack.adopt(&incoming.store)?,
             _ => pack.adopt_some(&incoming.store, &incoming.objects)?,
+        }
+        for commit in &incoming.anew {
+            pack.add(store::Kind::Commit, &commit.bytes)?;
         }
         (report.objects, report.bytes) = (pack.len(), pack.bytes());
         pack.finish()?;
@@ -141,6 +151,8 @@ pub fn take_in(
         let store = Store::open(store.path())?;
         let words = format!("From a backup of {}", incoming.header.day());
         let mut session = Session::new(workspace, &store, Some(&words));
+        let anew: Vec<_> = incoming.anew.iter().map(|anew| (anew.former, anew.id)).collect();
+        session.rename(&anew);
         for entry in &report.entries {
             match &entry.outcome {
                 Outcome::Known => {}
@@ -174,7 +186,7 @@ fn plan(
     store: Option<&Store>,
     library: Option<&Library>,
 ) -> Result<(Vec<Entry>, Vec<TagEntry>)> {
-    let theirs = History::load(&incoming.store)?;
+    let theirs = &incoming.history;
     let ours = match store {
         Some(store) => History::load(store)?,
         None => History::default(),
@@ -188,17 +200,14 @@ fn plan(
         store.is_some_and(|store| !store.with_former_prefix(&id.to_string()).is_empty())
     };
     // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
-    let heads = incoming.store.refs("refs/heads/")?.refs;
-    let heads: Vec<_> =
-        heads.iter().filter_map(|(_, id)| theirs.get(SnapshotId(*id)).cloned()).collect();
-    let heads = without_renamed(heads, &theirs);
+    let heads = without_renamed(incoming.heads.clone(), theirs);
     let mut names: BTreeSet<String> =
         ours.heads().chain(theirs.heads()).map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut moved: BTreeMap<TimelineName, ObjectId> = BTreeMap::new();
     let mut entries = Vec::new();
     for head in heads {
         let timeline = head.timeline.clone();
-        let past = past(&theirs, &head);
+        let past = past(theirs, &head);
         let current = match moved.get(&timeline) {
             Some(id) => Some(*id),
             None => here(&timeline)?,
@@ -226,7 +235,7 @@ fn plan(
         entries.push(Entry { timeline, head, outcome, snapshots });
     }
     entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
-    Ok((entries, plan_tags(&theirs, &ours)))
+    Ok((entries, plan_tags(theirs, &ours)))
 }
 
 /// Without branches that were left behind when their timeline was renamed: it goes on under its new name. A copy elsewhere keeps them.

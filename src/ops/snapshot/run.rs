@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Options, Outcome, Report, Taken, cut, gate};
-use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier, branch};
+use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch};
 use crate::ops::cache::Cache;
 use crate::ops::lineage::{Lineage, Newcomer, Origin, order};
 use crate::ops::session::{Follows, Session};
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
     /// written.
     fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        if Verifier::new(self.store.reader()).verify(head.tree).is_ok() {
+        if !Validator::new(self.store.reader()).judge(head)?.is_damaged() {
             return Ok(true);
         }
         let written =
