@@ -5,8 +5,9 @@ use super::output::Out;
 use super::passphrase;
 use super::words::{clean, count};
 use crate::ops::backup::Place;
-use crate::ops::{self, Tally, Workspace};
-use crate::rules::{Finding, Level};
+use crate::ops::check::Report;
+use crate::ops::{self, Workspace};
+use crate::rules::Level;
 
 pub fn run(
     args: &args::Check,
@@ -28,7 +29,7 @@ pub fn run(
     }
     let report = ops::check::check(&workspace, &mut out.progress())?;
     let all = "every one read, rebuilt and compared.".to_owned();
-    Ok(tell(what, &report.findings, report.objects, report.snapshots, all, out))
+    Ok(tell(what, &report, all, out))
 }
 
 /// A file or a server: all of it is unpacked first.
@@ -40,47 +41,40 @@ fn backup(
 ) -> ops::Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
     let asks = out.may_ask();
-    let report =
+    let checked =
         ops::backup::check(workspace, source, passphrase.as_ref(), asks, &mut out.progress())?;
     let all = format!(
         "every one read, rebuilt and compared. It has {} and was taken {}.",
-        count(report.header.timelines.len() as u64, "timeline"),
-        clean(&report.header.taken),
+        count(checked.header.timelines.len() as u64, "timeline"),
+        clean(&checked.header.taken),
     );
-    Ok(tell("backup", &report.findings, report.objects, report.snapshots, all, out))
+    Ok(tell("backup", &checked.report, all, out))
 }
 
 /// The same words for a store and for any backup.
-fn tell(
-    what: &str,
-    findings: &[Finding],
-    objects: u64,
-    tally: Tally,
-    all: String,
-    out: &mut Out,
-) -> u8 {
-    out.findings(findings);
-    let sound = findings.iter().all(|finding| finding.level < Level::Error);
-    let snapshots = count(tally.all as u64, "snapshot");
-    let read = count(objects, "object");
-    let damage = findings.iter().filter(|finding| finding.level == Level::Error).count();
+fn tell(what: &str, report: &Report, all: String, out: &mut Out) -> u8 {
+    out.findings(&report.findings);
+    let sound = report.is_sound();
+    let snapshots = count(report.snapshots as u64, "snapshot");
+    let objects = count(report.objects, "object");
+    let errors = report.findings.iter().filter(|finding| finding.level == Level::Error).count();
     if sound {
-        out.say(format!("The {what} is sound: {read}, {snapshots}, {all}"));
-    } else if tally.damaged > 0 {
+        out.say(format!("The {what} is sound: {objects}, {snapshots}, {all}"));
+    } else if report.damaged > 0 {
         out.say(format!(
-            "The {what} is damaged: {} of {snapshots} cannot be restored ({read} read).",
-            tally.damaged
+            "The {what} is damaged: {} of {snapshots} cannot be restored ({objects} read).",
+            report.damaged
         ));
-    } else if damage > tally.newer {
-        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({read} read)."));
+    } else if errors > report.newer {
+        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
     } else {
         out.say(format!(
-            "Nothing is damaged in the {what}, but {} of {snapshots} cannot be read by this program: update stvc ({read} read).",
-            tally.newer
+            "Nothing is damaged in the {what}, but {} of {snapshots} cannot be read by this program: update stvc ({objects} read).",
+            report.newer
         ));
     }
     let counts = json!({
-        "objects": objects, "snapshots": tally.all, "damaged": tally.damaged, "newer": tally.newer,
+        "objects": report.objects, "snapshots": report.snapshots, "damaged": report.damaged, "newer": report.newer,
     });
     out.summary("check", sound, counts);
     if sound { super::DONE } else { super::FAILED }

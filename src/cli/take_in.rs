@@ -35,7 +35,7 @@ pub fn run(
     let new = of(|outcome| *outcome == Outcome::New);
     let forward = of(|outcome| *outcome == Outcome::Forward);
     let known = of(|outcome| *outcome == Outcome::Known);
-    let beside = of(|outcome| matches!(outcome, Outcome::Beside(_)));
+    let beside = of(|outcome| matches!(outcome, Outcome::Beside(_) | Outcome::Tagged(_)));
     let new_tags = report.tags.iter().filter(|tag| !tag.known).count();
     if new + forward + beside + new_tags == 0 && report.left_out > 0 {
         out.say("Nothing was taken in: what is sound in the backup is here already.");
@@ -83,6 +83,10 @@ fn line(entry: &Entry) -> String {
         Outcome::Known => "known".into(),
         Outcome::Beside(beside) => {
             format!("moved on here, too: the backup's is now {}", paint(LOOK.name, name(beside)))
+        }
+        Outcome::Tagged(tag) => {
+            let tag = paint(LOOK.tag, clean(tag));
+            format!("moved on here, too: the backup's is of a newer format, and has the tag {tag}")
         }
     };
     format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))

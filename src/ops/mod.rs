@@ -45,5 +45,4 @@ mod weave;
 mod workspace;
 
 pub use error::{Error, Result};
-pub use verdict::Tally;
 pub use workspace::{Place, Workspace};

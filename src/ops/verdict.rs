@@ -54,7 +54,7 @@ fn about(snapshot: &Snapshot, why: &str) -> String {
 
 /// How many snapshots are how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub(super) struct Tally {
     /// All of them.
     pub all: usize,
     /// Those that cannot be restored because something is wrong with them.

@@ -25,7 +25,6 @@ use super::verdict::{self, Tally};
 use super::{Error, Result, Workspace};
 use crate::archive::backup::{BackupError, Header, Known, Passphrase, Peek, is_backup};
 use crate::progress::Monitor;
-use crate::rules::Finding;
 
 /// Whether a file is a backup, and encrypted. `None`: it is something else.
 pub fn is_encrypted(path: &Path) -> Option<bool> {
@@ -41,16 +40,12 @@ pub fn is_repository(folder: &Path) -> bool {
     crate::store::is_repository(folder)
 }
 
-/// What a check of a backup says.
+/// What a check of a backup says: what one of a store does, and what the backup says of itself.
 pub struct Checked {
     /// What it says of itself.
     pub header: Header,
-    /// How many objects it has, each hashed.
-    pub objects: u64,
-    /// What is said of its snapshots, each rebuilt and compared.
-    pub snapshots: Tally,
-    /// What was found.
-    pub findings: Vec<Finding>,
+    /// What was checked and found.
+    pub report: super::check::Report,
 }
 
 /// Read a backup to its end, hash every object and judge every snapshot. What is not a folder is unpacked into a temporary one for that.
@@ -62,11 +57,12 @@ pub fn check(
     monitor: &mut dyn Monitor,
 ) -> Result<Checked> {
     let found = look_at(workspace, place, passphrase, asks, monitor)?;
-    let mut snapshots = Tally::default();
-    found.judged.snapshots().for_each(|(_, verdict)| snapshots.count(verdict));
+    let mut tally = Tally::default();
+    found.judged.snapshots().for_each(|(_, verdict)| tally.count(verdict));
     let findings = verdict::checked(found.findings());
     let objects = found.judged.objects as u64;
-    Ok(Checked { header: found.header, objects, snapshots, findings })
+    let report = super::check::Report::of(objects, tally, findings);
+    Ok(Checked { header: found.header, report })
 }
 
 /// The same, and what was found is there to be looked at until it is dropped.

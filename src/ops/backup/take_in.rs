@@ -7,7 +7,8 @@ use super::Place;
 use super::incoming::{Incoming, Source, receive_what_is_fit};
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{
-    BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
+    self, BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree,
+    branch, read_manifest,
 };
 use crate::durable;
 use crate::ops::owners::Owners;
@@ -42,6 +43,8 @@ pub enum Outcome {
     Known,
     /// It has moved on here and there; the backup's is under this name now.
     Beside(TimelineName),
+    /// The same, but this program does not know the format of the backup's, and cannot write it under another name: it has this tag now.
+    Tagged(String),
 }
 
 /// One timeline of the backup.
@@ -160,6 +163,11 @@ pub fn take_in(
                     session.move_ref(branch(&entry.timeline), entry.head.id)?
                 }
                 Outcome::Beside(name) => set_beside(&store, &entry.head, name, &mut session)?,
+                Outcome::Tagged(tag) => {
+                    if let Some(tag) = RefName::tag(tag) {
+                        session.move_ref(tag, entry.head.id)?;
+                    }
+                }
             }
         }
         for tag in report.tags.iter().filter(|tag| !tag.known) {
@@ -204,6 +212,8 @@ fn plan(
     let mut names: BTreeSet<String> =
         ours.heads().chain(theirs.heads()).map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut moved: BTreeMap<TimelineName, ObjectId> = BTreeMap::new();
+    let mut taken: BTreeMap<String, SnapshotId> =
+        ours.tags().chain(theirs.tags()).map(|(name, id)| (name.to_owned(), id)).collect();
     let mut entries = Vec::new();
     for head in heads {
         let timeline = head.timeline.clone();
@@ -220,6 +230,19 @@ fn plan(
             (_, Some(_)) if is_former(head.id) => Outcome::Known,
             (_, None) => Outcome::New,
             (_, Some(current)) if past.contains(&SnapshotId(current)) => Outcome::Forward,
+            _ if is_newer(incoming, &head)? => {
+                let name = format!("{} (from backup {})", timeline.chat(), incoming.header.day());
+                match free_tag(&name, head.id, &taken) {
+                    Some(tag) if ours.tags().any(|known| known == (tag.as_str(), head.id)) => {
+                        Outcome::Known
+                    }
+                    Some(tag) => {
+                        taken.insert(tag.clone(), head.id);
+                        Outcome::Tagged(tag)
+                    }
+                    None => Outcome::Known,
+                }
+            }
             _ => Outcome::Beside(free_name(
                 &timeline,
                 "from backup",
@@ -255,14 +278,31 @@ fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
         ours.tags().map(|(name, id)| (name.to_owned(), id)).collect();
     let mut tags = Vec::new();
     for (name, snapshot) in theirs.tags() {
-        let numbered = (2..).map(|n| format!("{name} ({n})"));
-        let mut names = std::iter::once(name.to_owned()).chain(numbered);
-        let free = |name: &String| taken.get(name).is_none_or(|id| *id == snapshot);
-        let Some(here) = names.find(free) else { continue };
+        let Some(here) = free_tag(name, snapshot, &taken) else { continue };
         let known = taken.insert(here.clone(), snapshot).is_some();
         tags.push(TagEntry { name: name.to_owned(), snapshot, here, known });
     }
     tags
+}
+
+/// A tag that nothing else has: this one, or with a number.
+fn free_tag(
+    name: &str,
+    snapshot: SnapshotId,
+    taken: &BTreeMap<String, SnapshotId>,
+) -> Option<String> {
+    let numbered = (2..).map(|n| format!("{name} ({n})"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| taken.get(name).is_none_or(|id| *id == snapshot))
+}
+
+/// Whether this program does not know the format of a snapshot.
+fn is_newer(incoming: &Incoming, head: &Snapshot) -> Result<bool> {
+    match read_manifest(&incoming.store.reader(), head.tree) {
+        Err(archive::Error::NewerFormat { .. }) => Ok(true),
+        Err(error) if !error.is_damage() => Err(error.into()),
+        _ => Ok(false),
+    }
 }
 
 /// A snapshot and all before it.

@@ -16,10 +16,26 @@ use crate::store::{Format, Mode, ObjectId, Store};
 pub struct Report {
     /// How many objects were read.
     pub objects: u64,
-    /// What is said of the snapshots.
-    pub snapshots: Tally,
+    /// How many snapshots were judged.
+    pub snapshots: usize,
+    /// How many of them cannot be restored, because something is wrong with them.
+    pub damaged: usize,
+    /// How many are of a later format than this program knows.
+    pub newer: usize,
     /// What was found.
     pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn of(objects: u64, tally: Tally, findings: Vec<Finding>) -> Self {
+        let Tally { all, damaged, newer } = tally;
+        Self { objects, snapshots: all, damaged, newer, findings }
+    }
+
+    /// Whether nothing is wrong that harms anybody.
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|finding| finding.level < Level::Error)
+    }
 }
 
 /// By object: what cannot be had without it, in words.
@@ -79,8 +95,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     for (id, snapshots) in hurt.iter().filter(|(id, _)| !health.damaged.contains_key(*id)) {
         findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
-    let findings = verdict::checked(findings);
-    Ok(Report { objects: health.objects, snapshots: tally, findings })
+    Ok(Report::of(health.objects, tally, verdict::checked(findings)))
 }
 
 /// The repository's small files: git needs them, stvc can do without.
