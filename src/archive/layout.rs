@@ -10,12 +10,26 @@ use crate::store::names::{is_tree_segment, tree_segment};
 use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
 
 /// What was noticed on the way.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Noticed {
     /// What is wrong.
     pub problems: Problems,
     /// What is no part of a snapshot: nothing is known yet of what hangs on it.
     pub extra: Vec<(ObjectId, Mode)>,
+}
+
+impl Noticed {
+    /// Something with a safe name is no part of the snapshot.
+    pub(super) fn extra(&mut self, path: &str, id: ObjectId, mode: Mode) {
+        self.problems.push(Problem::Extra { path: path.to_owned() });
+        self.extra.push((id, mode));
+    }
+
+    /// The lorebook in the folder `book` does not name this entry.
+    pub(super) fn unused_entry(&mut self, book: &str, file: &str, id: ObjectId) {
+        self.problems.push(Problem::UnusedEntry { path: entry_path(book, file) });
+        self.extra.push((id, Mode::File));
+    }
 }
 
 /// The parts of a snapshot.
@@ -195,7 +209,7 @@ pub(super) fn entries(
 }
 
 /// Where the file of an entry is.
-pub(super) fn entry_path(book: &str, file: &str) -> String {
+fn entry_path(book: &str, file: &str) -> String {
     format!("lorebooks/{book}/entries/{file}")
 }
 

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest, Role};
-use super::validate::{Problem, Problems};
+use super::validate::Problem;
 use super::write::entry_file;
 use super::{Blake3, Error, Result};
 use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};
-use crate::store::{Kind, ObjectId, Reader, TreeEntry};
+use crate::store::{Kind, Mode, ObjectId, Reader, TreeEntry};
 
 /// A snapshot's tree with its manifest: what is where, before any message is read.
 pub struct Tree {
@@ -18,7 +18,7 @@ pub struct Tree {
     pub id: ObjectId,
     /// The manifest.
     pub manifest: Manifest,
-    problems: Problems,
+    noticed: Noticed,
     header: Option<ObjectId>,
     messages: Vec<ObjectId>,
     book: Option<StoredBook>,
@@ -55,10 +55,10 @@ impl StoredBook {
         Ok(Some(Self { name, book, entries }))
     }
 
-    /// The entries that the book does not name, by their paths in the tree.
-    pub(super) fn unused(&self, reader: &Reader) -> Result<Vec<String>> {
+    /// Note the entries that the book does not name.
+    fn note_unused(&self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
         if self.entries.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let mut used = HashSet::new();
         let name = |key: &[u8]| {
@@ -67,8 +67,10 @@ impl StoredBook {
         };
         // A book that cannot be filled is no book; here it was.
         let _ = st::fill(&reader.blob(self.book)?, name);
-        let unused = self.entries.keys().filter(|file| !used.contains(*file));
-        Ok(unused.map(|file| layout::entry_path(&self.name, file)).collect())
+        for (file, id) in self.entries.iter().filter(|(file, _)| !used.contains(*file)) {
+            noticed.unused_entry(&self.name, file, *id);
+        }
+        Ok(())
     }
 }
 
@@ -139,8 +141,8 @@ impl Contents {
 }
 
 impl Tree {
-    /// Read the trees and the manifest of a snapshot; no message yet. Only what its files need must be there and in its place: what else is odd is in
-    /// [`problems`](Tree::problems).
+    /// Read the trees and the manifest of a snapshot; no message yet. Only what its files need must be there and in its place; what else is odd
+    /// about it, [`rebuild`](super::rebuild) tells.
     pub fn open(reader: &Reader, id: ObjectId) -> Result<Self> {
         let mut noticed = Noticed::default();
         let root = layout::root(reader, id, &mut noticed)?;
@@ -162,8 +164,8 @@ impl Tree {
             (Some(record), Some(books)) => {
                 StoredBook::read(reader, books, record.name.as_deref(), &mut noticed)?
             }
-            (None, Some(_)) => {
-                noticed.problems.push(Problem::Extra { path: "lorebooks".into() });
+            (None, Some(books)) => {
+                noticed.extra("lorebooks", books, Mode::Folder);
                 None
             }
             (_, None) => None,
@@ -175,9 +177,7 @@ impl Tree {
             (Some(_), None) => {
                 noticed.problems.push(Problem::NoPart { path: "group.json".into() });
             }
-            (None, Some(_)) => {
-                noticed.problems.push(Problem::Extra { path: "group.json".into() });
-            }
+            (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
             _ => {}
         }
         if let Some(worst) = noticed.problems.list().first().filter(|_| noticed.problems.is_fatal())
@@ -185,13 +185,16 @@ impl Tree {
             return Err(incomplete(worst));
         }
         let Lines { header, messages } = lines;
-        let problems = noticed.problems;
-        Ok(Self { id, manifest, problems, header, messages, book, group: root.group })
+        Ok(Self { id, manifest, noticed, header, messages, book, group: root.group })
     }
 
     /// What is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
-    pub(super) fn problems(&self) -> &Problems {
-        &self.problems
+    pub(super) fn noticed(&self, reader: &Reader) -> Result<Noticed> {
+        let mut noticed = self.noticed.clone();
+        if let Some(book) = &self.book {
+            book.note_unused(reader, &mut noticed)?;
+        }
+        Ok(noticed)
     }
 
     /// The objects of the chat's lines after the header, in order.
@@ -251,6 +254,11 @@ impl Tree {
     }
 
     fn rebuild_chat(&self, reader: &Reader, record: &FileRecord, trust: Trust) -> Result<Vec<u8>> {
+        // Whoever promises more than the machine has is told so before anything is read.
+        let promised = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        if Vec::<u8>::new().try_reserve_exact(promised).is_err() {
+            return Err(self.incomplete("there is not so much memory as its chat is long"));
+        }
         let lines: Vec<ObjectId> = self.header.iter().chain(&self.messages).copied().collect();
         // Every line takes its length and a line feed, which the last one does not have. A chat that is made of one large message very often
         // must not take all memory.

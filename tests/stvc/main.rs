@@ -47,4 +47,5 @@ mod server;
 mod sync;
 mod terminal;
 mod undo;
+mod validator;
 mod watch;

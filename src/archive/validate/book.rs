@@ -114,9 +114,7 @@ impl Books {
         for (file, id) in entries.iter().filter(|(file, _)| !used.contains(*file)) {
             // Those that come after what is wrong were not asked for.
             if filled.is_ok() {
-                let path = layout::entry_path(name, file);
-                noticed.problems.push(Problem::UnusedEntry { path });
-                noticed.extra.push((*id, Mode::File));
+                noticed.unused_entry(name, file, *id);
             }
         }
         match (filled, failed) {

@@ -23,7 +23,7 @@ pub(super) use whole::{Wholes, hinders};
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::{Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot};
-use crate::store::{Kind, Mode, ObjectId, Reader};
+use crate::store::{Mode, ObjectId, Reader};
 
 /// What is said of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Validator {
         let read = self.read_tree(tree, &mut noticed);
         let read = needed(read, &mut noticed.problems)?.flatten();
         if let Some(Read::Newer(format)) = read {
-            return Ok(match self.below(tree, Mode::Folder)? {
+            return Ok(match self.wholes.below(&self.reader, tree, Mode::Folder)? {
                 None => Judged::Newer(format),
                 Some(problem) => {
                     let mut problems = Problems::default();
@@ -187,11 +187,7 @@ impl Validator {
                 }
             });
         }
-        for (id, mode) in noticed.extra {
-            if let Some(problem) = self.below(id, mode)? {
-                noticed.problems.push(problem);
-            }
-        }
+        self.wholes.look_at_extra(&self.reader, &mut noticed)?;
         let says = match read {
             Some(Read::Says(says)) => Some(says),
             _ => None,
@@ -254,8 +250,7 @@ impl Validator {
     ) -> Result<()> {
         let Some(record) = manifest.file(Role::Lorebook) else {
             if let Some(books) = books {
-                noticed.problems.push(Problem::Extra { path: "lorebooks".into() });
-                noticed.extra.push((books, Mode::Folder));
+                noticed.extra("lorebooks", books, Mode::Folder);
             }
             return Ok(());
         };
@@ -293,24 +288,10 @@ impl Validator {
             (Some(_), None) => {
                 noticed.problems.push(Problem::NoPart { path: "group.json".into() });
             }
-            (None, Some(group)) => {
-                noticed.problems.push(Problem::Extra { path: "group.json".into() });
-                noticed.extra.push((group, Mode::File));
-            }
+            (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
             (None, None) => {}
         }
         Ok(())
-    }
-
-    /// What is wrong with something that is no part of a snapshot: it must be there, or the repository is not whole.
-    fn below(&mut self, id: ObjectId, mode: Mode) -> Result<Option<Problem>> {
-        let reader = &self.reader;
-        let mut look = |id, kind| whole::read(reader, id, kind);
-        match mode {
-            Mode::Folder => self.wholes.look(reader, id, &mut look),
-            _ if mode.is_blob() => look(id, Kind::Blob),
-            _ => Ok(None),
-        }
     }
 }
 

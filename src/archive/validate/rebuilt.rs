@@ -1,6 +1,6 @@
 //! One snapshot's files, for those who want them: judged by the same rules, and read once.
 
-use super::{Problem, Problems, Says, count};
+use super::{Problem, Problems, Says, Wholes, count};
 use crate::archive::{Contents, Error, Result, Snapshot, Tree};
 use crate::store::Reader;
 
@@ -12,12 +12,14 @@ pub struct Rebuilt {
     pub problems: Problems,
 }
 
-/// Rebuild a snapshot's files. Fails where the verdict of a [`Validator`](super::Validator) would be that they cannot be restored. What is no
-/// part of the snapshot is told of, but not read.
+/// Rebuild a snapshot's files. Fails where the verdict of a [`Validator`](super::Validator) would be that they cannot be restored; else it tells what that
+/// would tell.
 pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     let tree = Tree::open(reader, snapshot.tree)?;
     let contents = tree.materialise(reader)?;
-    let mut problems = tree.problems().clone();
+    let mut noticed = tree.noticed(reader)?;
+    Wholes::default().look_at_extra(reader, &mut noticed)?;
+    let mut problems = noticed.problems;
     let chat = contents.chat();
     let split = chat.header.is_some() == tree.header().is_some()
         && chat.messages.len() == tree.messages().len();
@@ -26,11 +28,6 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     }
     let messages = chat.message_count() as u64;
     count("manifest", contents.manifest.messages, messages, &mut problems);
-    if let Some(book) = tree.book() {
-        for path in book.unused(reader)? {
-            problems.push(Problem::UnusedEntry { path });
-        }
-    }
     Says::of(&contents.manifest, Some(messages)).compare(snapshot, &mut problems);
     if problems.is_fatal() {
         return Err(Error::Unsound { id: snapshot.id, problems });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Problem;
-use crate::archive::layout::is_safe;
+use crate::archive::layout::{Noticed, is_safe};
 use crate::archive::{Error, Result};
 use crate::store::{Kind, Mode, ObjectId, RawEntry, Reader};
 
@@ -51,6 +51,31 @@ struct Open {
 }
 
 impl Wholes {
+    /// Note what is wrong with all that is no part of a snapshot: it must be there, or the repository is not whole.
+    pub(super) fn look_at_extra(&mut self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
+        for (id, mode) in std::mem::take(&mut noticed.extra) {
+            if let Some(problem) = self.below(reader, id, mode)? {
+                noticed.problems.push(problem);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with an entry of a tree, once all below it is read.
+    pub(super) fn below(
+        &mut self,
+        reader: &Reader,
+        id: ObjectId,
+        mode: Mode,
+    ) -> Result<Option<Problem>> {
+        let mut look = |id, kind| read(reader, id, kind);
+        match mode {
+            Mode::Folder => self.look(reader, id, &mut look),
+            _ if mode.is_blob() => look(id, Kind::Blob),
+            _ => Ok(None),
+        }
+    }
+
     /// What is wrong with a tree or with anything below it.
     pub(in crate::archive) fn look(
         &mut self,
@@ -137,7 +162,7 @@ impl Wholes {
 }
 
 /// The answer of one who simply reads.
-pub(super) fn read(reader: &Reader, id: ObjectId, kind: Kind) -> Result<Option<Problem>> {
+fn read(reader: &Reader, id: ObjectId, kind: Kind) -> Result<Option<Problem>> {
     match reader.read(id, kind, &mut Vec::new()) {
         Ok(_) => Ok(None),
         Err(error) if error.is_damage() => Ok(Some(Problem::Lacks { why: error.to_string() })),

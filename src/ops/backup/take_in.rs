@@ -231,7 +231,7 @@ fn plan(
             (_, None) => Outcome::New,
             (_, Some(current)) if past.contains(&SnapshotId(current)) => Outcome::Forward,
             _ if is_newer(incoming, &head)? => {
-                let name = format!("{} (from backup {})", timeline.chat(), incoming.header.day());
+                let name = tag_beside(&timeline, incoming.header.day());
                 match free_tag(&name, head.id, &taken) {
                     Some(tag) if ours.tags().any(|known| known == (tag.as_str(), head.id)) => {
                         Outcome::Known
@@ -294,6 +294,17 @@ fn free_tag(
     let numbered = (2..).map(|n| format!("{name} ({n})"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(|name| taken.get(name).is_none_or(|id| *id == snapshot))
+}
+
+/// `<chat> (from backup 2026-11-15)`, short enough to be a tag with a number behind it.
+fn tag_beside(timeline: &TimelineName, day: &str) -> String {
+    let mut chat = timeline.chat().to_owned();
+    loop {
+        let name = format!("{} (from backup {day})", chat.trim_end());
+        if RefName::tag(&format!("{name} (1000)")).is_some() || chat.pop().is_none() {
+            return name;
+        }
+    }
 }
 
 /// Whether this program does not know the format of a snapshot.
