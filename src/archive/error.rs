@@ -1,4 +1,5 @@
 use super::SnapshotId;
+use super::validate::Problems;
 use crate::store::{self, Loss};
 
 /// What this layer returns.
@@ -37,6 +38,14 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// Its files cannot be brought back as its commit says.
+    #[error("snapshot {id} is not sound: {problems}")]
+    Unsound {
+        /// The commit.
+        id: SnapshotId,
+        /// What is wrong with it.
+        problems: Problems,
+    },
     /// A rebuilt file is not the one that was stored.
     #[error(
         "{path}, rebuilt from tree {tree}, is not what the manifest says (BLAKE3 or length differ)"
@@ -53,10 +62,7 @@ impl Loss for Error {
     fn is_loss(&self) -> bool {
         match self {
             Self::Store(error) => error.is_loss(),
-            Self::NotASnapshot { .. }
-            | Self::NewerFormat { .. }
-            | Self::Incomplete { .. }
-            | Self::Differs { .. } => true,
+            _ => true,
         }
     }
 }

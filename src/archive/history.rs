@@ -57,6 +57,24 @@ impl History {
         Ok(history)
     }
 
+    /// A history of these snapshots, of which some are the newest of their timelines and some have tags.
+    pub fn of(
+        snapshots: impl IntoIterator<Item = Snapshot>,
+        heads: &[SnapshotId],
+        tags: BTreeMap<String, SnapshotId>,
+    ) -> Self {
+        let snapshots = snapshots.into_iter().map(|snapshot| (snapshot.id, snapshot));
+        let mut history = Self { snapshots: snapshots.collect(), tags, ..Self::default() };
+        history.note_heads(heads.iter().copied());
+        history
+    }
+
+    fn note_heads(&mut self, heads: impl Iterator<Item = SnapshotId>) {
+        for head in heads.filter_map(|id| self.snapshots.get(&id)) {
+            self.heads.insert(head.timeline.clone(), head.id);
+        }
+    }
+
     /// Read all of it.
     pub fn load(store: &Store) -> Result<Self> {
         let mut history = Self::default();
@@ -67,11 +85,7 @@ impl History {
         }
         let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
         history.walk(store, &tips)?;
-        for (_, id) in &heads.refs {
-            if let Some(head) = history.snapshots.get(&SnapshotId(*id)) {
-                history.heads.insert(head.timeline.clone(), head.id);
-            }
-        }
+        history.note_heads(heads.refs.iter().map(|(_, id)| SnapshotId(*id)));
         for (name, id) in &tags.refs {
             if let (Some(tag), true) =
                 (name.tag_name(), history.snapshots.contains_key(&SnapshotId(*id)))

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::validate::{Problem, Problems};
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
 use crate::st::{LibraryPath, TimelineName};
 use crate::store::ObjectId;
@@ -52,25 +53,31 @@ pub struct FileRecord {
 impl FileRecord {
     /// The path, checked: a manifest may come from a store that somebody else wrote, and a snapshot holds a chat, its lorebook and its
     /// group's file and may name nothing else.
-    pub fn library_path(&self, tree: ObjectId, timeline: &str) -> Result<LibraryPath> {
-        let bad = |why: String| Error::Incomplete { tree, why };
-        let path = LibraryPath::parse(&self.path).map_err(|error| bad(error.to_string()))?;
+    pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {
+        let path = LibraryPath::parse(&self.path)
+            .map_err(|error| Problem::BadPath { why: error.to_string() })?;
         let within = |folder: &str| {
             let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
             name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
         };
+        let timeline = TimelineName::parse(timeline);
         let belongs = match self.role {
-            Role::Chat => TimelineName::parse(timeline).is_ok_and(|name| name.file() == path),
+            Role::Chat => timeline.is_ok_and(|name| name.file() == path),
             Role::Lorebook => within("worlds/"),
-            Role::Group => within("groups/"),
+            // A chat of its own has no group, and none may be written in its name.
+            Role::Group => within("groups/") && timeline.is_ok_and(|name| name.is_group()),
         };
         if belongs {
             Ok(path)
         } else {
-            Err(bad(format!("{} is no place for a {}", self.path, self.role.as_str())))
+            let why = format!("{} is no place for a {}", self.path, self.role.as_str());
+            Err(Problem::BadPath { why })
         }
     }
 }
+
+/// Longer files are not taken in from elsewhere: SillyTavern cannot read them, and judging one must end.
+pub(super) const LONGEST_FILE: u64 = 1 << 30;
 
 /// The manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +125,40 @@ impl Manifest {
         self.files.iter().find(|file| file.role == role)
     }
 
+    /// Whether it is of a group chat.
+    pub fn is_group(&self) -> bool {
+        self.timeline.starts_with("group chats/")
+    }
+
+    /// What is wrong with the manifest by itself: its files, their places, their order, the content id.
+    pub(super) fn problems(&self) -> Problems {
+        let mut problems = Problems::default();
+        for role in [Role::Chat, Role::Lorebook, Role::Group] {
+            let files = self.files.iter().filter(|file| file.role == role).count();
+            if files > 1 || (files == 0 && role == Role::Chat) {
+                problems.push(Problem::BadFiles { role });
+            }
+        }
+        for file in &self.files {
+            if let Err(problem) = file.library_path(&self.timeline) {
+                problems.push(problem);
+            }
+            if file.bytes > LONGEST_FILE {
+                problems.push(Problem::TooLong { what: file.path.clone() });
+            }
+            if file.role == Role::Lorebook && file.name.is_none() {
+                problems.push(Problem::NamelessBook);
+            }
+        }
+        if !self.files.is_sorted_by_key(|file| file.role as u8) {
+            problems.push(Problem::FileOrder);
+        }
+        if content_id(&self.files) != self.content {
+            problems.push(Problem::WrongContent);
+        }
+        problems
+    }
+
     /// The bytes of `snapshot.json`.
     pub fn encode(&self) -> Vec<u8> {
         // A struct of strings and numbers always serialises.
@@ -146,7 +187,7 @@ impl Manifest {
 }
 
 /// `path NUL length NUL hash LF` for each file, hashed.
-pub(super) fn content_id(files: &[FileRecord]) -> ContentId {
+fn content_id(files: &[FileRecord]) -> ContentId {
     let mut text = String::new();
     for file in files {
         text.push_str(&format!("{}\0{}\0{}\n", file.path, file.bytes, file.blake3));

@@ -1,14 +1,16 @@
 //! From a tree back to the files, byte for byte; and to their parts, for those who compare.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest, Role};
+use super::validate::Problem;
 use super::write::entry_file;
 use super::{Blake3, Error, Result};
 use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};
-use crate::store::{EntryKind, Kind, ObjectId, Reader, TreeEntry};
+use crate::store::{Kind, Mode, ObjectId, Reader, TreeEntry};
 
 /// A snapshot's tree with its manifest: what is where, before any message is read.
 pub struct Tree {
@@ -16,9 +18,8 @@ pub struct Tree {
     pub id: ObjectId,
     /// The manifest.
     pub manifest: Manifest,
+    noticed: Noticed,
     header: Option<ObjectId>,
-    /// The folders of messages, in order.
-    folders: Vec<ObjectId>,
     messages: Vec<ObjectId>,
     book: Option<StoredBook>,
     group: Option<ObjectId>,
@@ -26,10 +27,71 @@ pub struct Tree {
 
 /// A stored lorebook's objects.
 pub struct StoredBook {
+    /// What its folder is called.
+    name: String,
     /// The file with its entries cut out.
     pub book: ObjectId,
     /// File name to entry; empty for a book that was stored whole.
     pub entries: HashMap<String, ObjectId>,
+}
+
+impl StoredBook {
+    fn read(
+        reader: &Reader,
+        books: ObjectId,
+        name: Option<&str>,
+        noticed: &mut Noticed,
+    ) -> Result<Option<Self>> {
+        let Some((name, folder)) = layout::lorebook(reader, books, name, noticed)? else {
+            return Ok(None);
+        };
+        let (Some(book), entries) = layout::book(reader, &name, folder, noticed)? else {
+            return Ok(None);
+        };
+        let entries = match entries {
+            Some(entries) => layout::entries(reader, &name, entries, noticed)?,
+            None => HashMap::new(),
+        };
+        Ok(Some(Self { name, book, entries }))
+    }
+
+    /// Note the entries that the book does not name.
+    fn note_unused(&self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
+        let mut used = HashSet::new();
+        let name = |key: &[u8]| {
+            used.insert(entry_file(key));
+            Some([])
+        };
+        // A book that cannot be filled is no book; here it was.
+        let _ = st::fill(&reader.blob(self.book)?, name);
+        for (file, id) in self.entries.iter().filter(|(file, _)| !used.contains(*file)) {
+            noticed.unused_entry(&self.name, file, *id);
+        }
+        Ok(())
+    }
+}
+
+/// The objects of a chat's lines.
+#[derive(Default)]
+struct Lines {
+    header: Option<ObjectId>,
+    messages: Vec<ObjectId>,
+}
+
+impl Lines {
+    fn read(reader: &Reader, chat: ObjectId, noticed: &mut Noticed) -> Result<Self> {
+        let (header, folders) = layout::chat(reader, chat, noticed)?;
+        let mut messages = Vec::new();
+        if let Some(folders) = folders {
+            for (number, folder) in layout::folders(reader, folders, noticed)? {
+                messages.extend(layout::messages(reader, number, folder, noticed)?);
+            }
+        }
+        Ok(Self { header, messages: layout::in_order(messages, &mut noticed.problems) })
+    }
 }
 
 /// What is hashed while a chat is rebuilt.
@@ -69,7 +131,7 @@ impl Contents {
 
     /// Whether this is a group chat.
     pub fn is_group(&self) -> bool {
-        self.manifest.timeline.starts_with("group chats/")
+        self.manifest.is_group()
     }
 
     /// The chat, split.
@@ -79,69 +141,60 @@ impl Contents {
 }
 
 impl Tree {
-    /// Read the trees and the manifest of a snapshot; no message yet.
+    /// Read the trees and the manifest of a snapshot; no message yet. Only what its files need must be there and in its place; what else is odd
+    /// about it, [`rebuild`](super::rebuild) tells.
     pub fn open(reader: &Reader, id: ObjectId) -> Result<Self> {
-        let incomplete = |why: String| Error::Incomplete { tree: id, why };
-        let root = reader.tree(id)?;
-        let manifest = find(&root, "snapshot.json")
-            .ok_or_else(|| incomplete("it has no snapshot.json".into()))?;
-        let manifest = Manifest::decode(id, &reader.blob(manifest.id)?)?;
-
-        let chat = find(&root, "chat").ok_or_else(|| incomplete("it has no chat".into()))?;
-        let chat = reader.tree(chat.id)?;
-        let header = find(&chat, "header.json").map(|entry| entry.id);
-        let mut messages = Vec::new();
-        let mut numbered_folders = Vec::new();
-        if let Some(folders) = find(&chat, "messages") {
-            for folder in
-                reader.tree(folders.id)?.iter().filter(|entry| entry.kind == EntryKind::Tree)
-            {
-                let number = folder.name.parse::<usize>();
-                let number = number
-                    .map_err(|_| incomplete(format!("{} is no folder of messages", folder.name)))?;
-                numbered_folders.push((number, folder.id));
-                for message in reader.tree(folder.id)? {
-                    let number = message
-                        .name
-                        .strip_suffix(".json")
-                        .and_then(|name| name.parse::<usize>().ok());
-                    let number = number
-                        .ok_or_else(|| incomplete(format!("{} is no message", message.name)))?;
-                    messages.push((number, message.id));
-                }
-            }
-        }
-        messages.sort_unstable();
-        if let Some(gap) = messages.iter().enumerate().position(|(n, (number, _))| n != *number) {
-            return Err(incomplete(format!("message {gap} is not there")));
-        }
-        let messages = messages.into_iter().map(|(_, id)| id).collect();
-        numbered_folders.sort_unstable();
-        let folders = numbered_folders.into_iter().map(|(_, id)| id).collect();
-
-        let book = match (manifest.file(Role::Lorebook), find(&root, "lorebooks")) {
-            (Some(_), Some(books)) => {
-                let books = reader.tree(books.id)?;
-                let folder =
-                    books.first().ok_or_else(|| incomplete("lorebooks is empty".into()))?;
-                let folder = reader.tree(folder.id)?;
-                let book = find(&folder, "book.json")
-                    .ok_or_else(|| incomplete("a lorebook has no book.json".into()))?;
-                let entries = match find(&folder, "entries") {
-                    Some(entries) => {
-                        reader.tree(entries.id)?.into_iter().map(|e| (e.name, e.id)).collect()
-                    }
-                    None => HashMap::new(),
-                };
-                Some(StoredBook { book: book.id, entries })
-            }
-            (None, None) => None,
-            _ => {
-                return Err(incomplete("manifest and tree disagree about a lorebook".into()));
-            }
+        let mut noticed = Noticed::default();
+        let root = layout::root(reader, id, &mut noticed)?;
+        let incomplete =
+            |problem: &Problem| Error::Incomplete { tree: id, why: problem.to_string() };
+        let Some(manifest) = root.manifest else {
+            return Err(incomplete(&Problem::NoManifest));
         };
-        let group = find(&root, "group.json").map(|entry| entry.id);
-        Ok(Self { id, manifest, header, folders, messages, book, group })
+        let manifest = Manifest::decode(id, &reader.blob(manifest)?)?;
+        noticed.problems.extend(&manifest.problems());
+
+        let mut lines = Lines::default();
+        match root.chat {
+            Some(chat) => lines = Lines::read(reader, chat, &mut noticed)?,
+            None => noticed.problems.push(Problem::NoPart { path: "chat".into() }),
+        }
+        let record = manifest.file(Role::Lorebook);
+        let book = match (record, root.books) {
+            (Some(record), Some(books)) => {
+                StoredBook::read(reader, books, record.name.as_deref(), &mut noticed)?
+            }
+            (None, Some(books)) => {
+                noticed.extra("lorebooks", books, Mode::Folder);
+                None
+            }
+            (_, None) => None,
+        };
+        if record.is_some() && book.is_none() {
+            noticed.problems.push(Problem::NoPart { path: "lorebooks".into() });
+        }
+        match (manifest.file(Role::Group), root.group) {
+            (Some(_), None) => {
+                noticed.problems.push(Problem::NoPart { path: "group.json".into() });
+            }
+            (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
+            _ => {}
+        }
+        if let Some(worst) = noticed.problems.list().first().filter(|_| noticed.problems.is_fatal())
+        {
+            return Err(incomplete(worst));
+        }
+        let Lines { header, messages } = lines;
+        Ok(Self { id, manifest, noticed, header, messages, book, group: root.group })
+    }
+
+    /// What is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
+    pub(super) fn noticed(&self, reader: &Reader) -> Result<Noticed> {
+        let mut noticed = self.noticed.clone();
+        if let Some(book) = &self.book {
+            book.note_unused(reader, &mut noticed)?;
+        }
+        Ok(noticed)
     }
 
     /// The objects of the chat's lines after the header, in order.
@@ -152,11 +205,6 @@ impl Tree {
     /// The object of the header, if the chat has one.
     pub fn header(&self) -> Option<ObjectId> {
         self.header
-    }
-
-    /// The trees that hold the messages, in order.
-    pub(super) fn folders(&self) -> &[ObjectId] {
-        &self.folders
     }
 
     /// The object of the group's file.
@@ -187,7 +235,7 @@ impl Tree {
         }
         let bytes = match record.role {
             Role::Chat => self.rebuild_chat(reader, record, Trust::Nothing)?,
-            Role::Lorebook => self.rebuild_book(reader, record.bytes)?,
+            Role::Lorebook => self.rebuild_book(reader, record)?,
             Role::Group => {
                 reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
             }
@@ -198,22 +246,32 @@ impl Tree {
     fn checked(&self, record: &FileRecord, bytes: Vec<u8>) -> Result<MaterialFile> {
         let blake3 = Blake3::of(&bytes);
         if bytes.len() as u64 != record.bytes || blake3 != record.blake3 {
-            return Err(Error::Differs { tree: self.id, path: record.path.clone() });
+            return Err(self.differs(record));
         }
-        Ok(MaterialFile {
-            role: record.role,
-            path: record.library_path(self.id, &self.manifest.timeline)?,
-            bytes,
-            blake3,
-        })
+        let path = record.library_path(&self.manifest.timeline);
+        let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
+        Ok(MaterialFile { role: record.role, path, bytes, blake3 })
     }
 
     fn rebuild_chat(&self, reader: &Reader, record: &FileRecord, trust: Trust) -> Result<Vec<u8>> {
+        // Whoever promises more than the machine has is told so before anything is read.
+        let promised = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        if Vec::<u8>::new().try_reserve_exact(promised).is_err() {
+            return Err(self.incomplete("there is not so much memory as its chat is long"));
+        }
         let lines: Vec<ObjectId> = self.header.iter().chain(&self.messages).copied().collect();
-        // A chat that says one long message very often must not take all memory.
-        let parts = read_lines(reader, &lines, trust, record.bytes)?;
-        let differs = || Error::Differs { tree: self.id, path: record.path.clone() };
-        let parts = parts.ok_or_else(differs)?;
+        // Every line takes its length and a line feed, which the last one does not have. A chat that is made of one large message very often
+        // must not take all memory.
+        let room = AtomicU64::new(record.bytes.saturating_add(1));
+        let take = |line: &[u8]| {
+            let took = line.len() as u64 + 1;
+            let left = |room: u64| room.checked_sub(took);
+            match room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(self.differs(record)),
+            }
+        };
+        let parts = read_lines(reader, &lines, trust, &take)?;
         let mut chat = Vec::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
         for (n, part) in parts.iter().enumerate() {
             if n > 0 {
@@ -224,7 +282,7 @@ impl Tree {
         Ok(chat)
     }
 
-    fn rebuild_book(&self, reader: &Reader, length: u64) -> Result<Vec<u8>> {
+    fn rebuild_book(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
         let stored = self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
         let book = reader.blob(stored.book)?;
         if stored.entries.is_empty() {
@@ -232,18 +290,26 @@ impl Tree {
         }
         let mut failed = None;
         // A book that names one large entry very often must not take all memory.
-        let mut room = length;
+        let mut room = record.bytes;
         let filled = st::fill(&book, |key| {
             let id = stored.entries.get(&entry_file(key))?;
-            let entry = reader.blob(*id).map_err(|error| failed = Some(error)).ok()?;
-            room = room.checked_sub(entry.len() as u64)?;
+            let entry = reader.blob(*id).map_err(|error| failed = Some(error.into())).ok()?;
+            let Some(left) = room.checked_sub(entry.len() as u64) else {
+                failed = Some(self.differs(record));
+                return None;
+            };
+            room = left;
             Some(entry)
         });
         match (filled, failed) {
-            (_, Some(error)) => Err(error.into()),
+            (_, Some(error)) => Err(error),
             (Err(error), None) => Err(self.incomplete(&error.to_string())),
             (Ok(bytes), None) => Ok(bytes),
         }
+    }
+
+    fn differs(&self, record: &FileRecord) -> Error {
+        Error::Differs { tree: self.id, path: record.path.clone() }
     }
 
     fn incomplete(&self, why: &str) -> Error {
@@ -253,9 +319,9 @@ impl Tree {
 
 /// The manifest alone: two objects, however long the chat is.
 pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
-    let root = reader.tree(tree)?;
-    let incomplete = || Error::Incomplete { tree, why: "it has no snapshot.json".into() };
-    Manifest::decode(tree, &reader.blob(find(&root, "snapshot.json").ok_or_else(incomplete)?.id)?)
+    let root = layout::root(reader, tree, &mut Noticed::default())?;
+    let incomplete = || Error::Incomplete { tree, why: Problem::NoManifest.to_string() };
+    Manifest::decode(tree, &reader.blob(root.manifest.ok_or_else(incomplete)?)?)
 }
 
 /// The first message alone.
@@ -267,16 +333,15 @@ pub fn first_message(reader: &Reader, tree: ObjectId) -> Option<ObjectId> {
     Some(reader.tree(at).ok()?.first()?.id)
 }
 
-/// The parts of a chat, each core's stretch of lines joined; `None` if they are longer than `room`.
+/// The parts of a chat, each core's stretch of lines joined. `take` is asked before a line is put to the others.
 fn read_lines(
     reader: &Reader,
     ids: &[ObjectId],
     trust: Trust,
-    room: u64,
-) -> Result<Option<Vec<Vec<u8>>>> {
+    take: &(dyn Fn(&[u8]) -> Result<()> + Sync),
+) -> Result<Vec<Vec<u8>>> {
     let readers = reader.shared();
-    let taken = AtomicU64::new(0);
-    let read = |ids: &[ObjectId]| -> Result<Option<Vec<u8>>> {
+    let read = |ids: &[ObjectId]| -> Result<Vec<u8>> {
         let reader = readers.reader();
         let mut joined = Vec::new();
         let mut buffer = Vec::new();
@@ -288,13 +353,10 @@ fn read_lines(
                 Trust::Whole => reader.read_unchecked(*id, &mut buffer)?,
                 Trust::Nothing => reader.read(*id, Kind::Blob, &mut buffer)?,
             };
-            let length = line.len() as u64;
-            if taken.fetch_add(length, Ordering::Relaxed).saturating_add(length) > room {
-                return Ok(None);
-            }
+            take(line)?;
             joined.extend_from_slice(line);
         }
-        Ok(Some(joined))
+        Ok(joined)
     };
     in_parts(ids, 256, read).into_iter().collect()
 }

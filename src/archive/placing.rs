@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Error, Result};
-use crate::store::{EntryKind, Expiry, Kind, ObjectId, Placed, Reader, Store};
+use crate::store::Loss as _;
+use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store};
 
 /// What stands together in a pack; in this order, because a log needs the commits alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,12 +49,49 @@ pub fn objects_of(store: &Store, tips: Vec<ObjectId>) -> Result<Vec<Placed>> {
 /// The same without the commits in `known` and those before them, nor what only they have.
 pub fn objects_beyond(
     store: &Store,
+    tips: Vec<ObjectId>,
+    known: &HashSet<ObjectId>,
+) -> Result<Vec<Placed>> {
+    objects(store, tips, known, Loss::IsAnError)
+}
+
+/// The same, as far as commits and trees can be read: what hangs on one that is lost is left out.
+pub fn readable_beyond(
+    store: &Store,
+    tips: Vec<ObjectId>,
+    known: &HashSet<ObjectId>,
+) -> Result<Vec<Placed>> {
+    objects(store, tips, known, Loss::IsPassedOver)
+}
+
+/// What is done about a commit or tree that is missing or damaged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    IsAnError,
+    IsPassedOver,
+}
+
+impl Loss {
+    /// What was read; none if it is lost and that is passed over.
+    fn pass<T>(self, read: crate::store::Result<T>) -> Result<Option<T>> {
+        match read {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if self == Loss::IsPassedOver && error.is_loss() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn objects(
+    store: &Store,
     mut tips: Vec<ObjectId>,
     known: &HashSet<ObjectId>,
+    loss: Loss,
 ) -> Result<Vec<Placed>> {
     let reader = store.reader();
     let mut walk = Walk {
         reader: store.reader(),
+        loss,
         seen: HashSet::new(),
         slots: HashMap::new(),
         found: Vec::new(),
@@ -76,9 +114,8 @@ pub fn objects_beyond(
             Some(Kind::Commit) | None => roots.push(id),
         }
     }
-    for (id, family) in commits(&reader, roots, known)? {
+    for (id, family, tree) in commits(&reader, roots, known, loss)? {
         walk.place(id, Kind::Commit, Class::Commit, (family, 0));
-        let tree = walk.reader.commit(id)?.tree;
         walk.tree(tree, Place { family, path: 0, class: None, depth: 0 })?;
     }
     let mut found = walk.found;
@@ -87,23 +124,30 @@ pub fn objects_beyond(
     Ok(found.into_iter().map(|(_, object)| object).collect())
 }
 
-/// All commits that `open` lead to, oldest first, each with the number of the family of timelines that it belongs to: those that come from one first snapshot.
+/// All commits that `open` lead to, oldest first, each with the number of the family of timelines that it belongs to (those that come from one first snapshot)
+/// and its tree.
 fn commits(
     reader: &Reader,
     mut open: Vec<ObjectId>,
     beyond: &HashSet<ObjectId>,
-) -> Result<Vec<(ObjectId, u32)>> {
+    loss: Loss,
+) -> Result<Vec<(ObjectId, u32, ObjectId)>> {
     let mut known = HashMap::new();
+    let mut lost = HashSet::new();
     while let Some(id) = open.pop() {
-        if known.contains_key(&id) || beyond.contains(&id) {
+        if known.contains_key(&id) || beyond.contains(&id) || lost.contains(&id) {
             continue;
         }
-        let commit = reader.commit(id)?;
+        let Some(commit) = loss.pass(reader.commit(id))? else {
+            lost.insert(id);
+            continue;
+        };
         open.extend(&commit.parents);
-        known.insert(id, (commit.time.seconds, commit.parents.first().copied()));
+        let first = commit.parents.first().copied();
+        known.insert(id, (commit.time.seconds, first, commit.tree));
     }
     // Parents before children, whatever the clocks said.
-    let mut order: Vec<_> = known.iter().map(|(id, (seconds, _))| (*seconds, *id)).collect();
+    let mut order: Vec<_> = known.iter().map(|(id, (seconds, ..))| (*seconds, *id)).collect();
     order.sort_unstable();
     let mut families: HashMap<ObjectId, u32> = HashMap::new();
     let mut placed = Vec::with_capacity(order.len());
@@ -113,13 +157,13 @@ fn commits(
         while let Some(id) = next.filter(|id| !families.contains_key(id) && known.contains_key(id))
         {
             line.push(id);
-            next = known.get(&id).and_then(|(_, parent)| *parent);
+            next = known.get(&id).and_then(|(_, parent, _)| *parent);
         }
         let family = next.and_then(|id| families.get(&id).copied());
         let family = family.unwrap_or(families.len() as u32);
         for id in line.into_iter().rev() {
             families.insert(id, family);
-            placed.push((id, family));
+            placed.extend(known.get(&id).map(|(.., tree)| (id, family, *tree)));
         }
     }
     Ok(placed)
@@ -130,6 +174,7 @@ const DEEPEST: usize = 1000;
 
 struct Walk {
     reader: Reader,
+    loss: Loss,
     seen: HashSet<ObjectId>,
     /// By family and path.
     slots: HashMap<(u32, u64), u32>,
@@ -148,14 +193,14 @@ struct Place {
 }
 
 impl Place {
-    fn within(self, name: &str) -> Self {
+    fn within(self, name: &[u8]) -> Self {
         let mut path = self.path.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        for byte in name.bytes() {
-            path = (path ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        for byte in name {
+            path = (path ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
         let class = match (name, self.depth) {
-            ("messages", 1) => Some(Class::Message),
-            ("entries", 2) => Some(Class::Entry),
+            (b"messages", 1) => Some(Class::Message),
+            (b"entries", 2) => Some(Class::Entry),
             _ => self.class,
         };
         Self { path, class, depth: self.depth + 1, ..self }
@@ -164,18 +209,21 @@ impl Place {
 
 impl Walk {
     fn tree(&mut self, id: ObjectId, place: Place) -> Result<()> {
-        if !self.place(id, Kind::Tree, Class::Tree, (place.family, place.path)) {
+        if self.seen.contains(&id) {
             return Ok(());
         }
         if place.depth > DEEPEST {
             let why = format!("its folders are more than {DEEPEST} deep");
             return Err(Error::Incomplete { tree: id, why });
         }
-        for entry in self.reader.tree(id)? {
+        // As it is, whoever wrote it: what this program does not know is kept and copied all the same.
+        let Some(tree) = self.loss.pass(self.reader.raw_tree(id))? else { return Ok(()) };
+        self.place(id, Kind::Tree, Class::Tree, (place.family, place.path));
+        for entry in tree.entries {
             let within = place.within(&entry.name);
-            if entry.kind == EntryKind::Tree {
+            if entry.mode == Mode::Folder {
                 self.tree(entry.id, within)?;
-            } else {
+            } else if entry.mode.is_blob() {
                 let class = within.class.unwrap_or(Class::File);
                 self.place(entry.id, Kind::Blob, class, (place.family, within.path));
             }
@@ -215,10 +263,10 @@ impl Reach {
                 continue;
             }
             each(tree);
-            for entry in self.reader.tree(tree)? {
-                match entry.kind {
-                    EntryKind::Tree => open.push(entry.id),
-                    _ if self.seen.insert(entry.id) => each(entry.id),
+            for entry in self.reader.raw_tree(tree)?.entries {
+                match entry.mode {
+                    Mode::Folder => open.push(entry.id),
+                    mode if mode.is_blob() && self.seen.insert(entry.id) => each(entry.id),
                     _ => {}
                 }
             }

@@ -134,11 +134,11 @@ fn add_tree(pack: &mut PackWriter, entries: &[TreeEntry]) -> Result<ObjectId> {
     Ok(pack.add(Kind::Tree, &tree::encode(entries))?)
 }
 
-fn message_folder(folder: usize) -> String {
+pub(super) fn message_folder(folder: usize) -> String {
     format!("{folder:03}")
 }
 
-fn message_file(index: usize) -> String {
+pub(super) fn message_file(index: usize) -> String {
     format!("{index:05}.json")
 }
 

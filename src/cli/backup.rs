@@ -56,7 +56,19 @@ pub fn run(
         }
     };
     tell(&report, out);
-    Ok(super::DONE)
+    Ok(code(report.odd))
+}
+
+/// What is odd is backed up as it is, as far as it can be read, but does not come in elsewhere.
+fn code(odd: usize) -> u8 {
+    if odd == 0 { super::DONE } else { super::PARTLY }
+}
+
+fn tell_odd(odd: usize, out: &mut Out) {
+    if odd > 0 {
+        let odd = count(odd as u64, "snapshot");
+        out.note(&format!("{odd} in it `stvc import` will leave out; all others come back."));
+    }
 }
 
 /// Into a folder or to a server, where only what is new goes.
@@ -97,10 +109,10 @@ fn to_copy(
     let counts = json!({
         "snapshots": report.snapshots, "new_snapshots": report.new_snapshots, "timelines": report.timelines,
         "objects": report.copied.map(|copied| copied.objects), "bytes": report.copied.map(|copied| copied.bytes),
-        "moved": report.moved, "ahead": report.ahead, "created": report.created,
+        "moved": report.moved, "ahead": report.ahead, "created": report.created, "odd": report.odd,
     });
-    out.summary("backup", true, counts);
-    Ok(super::DONE)
+    out.summary("backup", report.odd == 0, counts);
+    Ok(code(report.odd))
 }
 
 fn tell_copy(report: &mirror::Report, out: &mut Out) {
@@ -128,6 +140,7 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
     }
     out.object(&CopyLine::from(report));
     out.findings(&report.findings);
+    tell_odd(report.odd, out);
 }
 
 fn tell(report: &Report, out: &mut Out) {
@@ -153,11 +166,12 @@ fn tell(report: &Report, out: &mut Out) {
     }
     out.object(&CopyLine::from(report));
     out.findings(&report.findings);
+    tell_odd(report.odd, out);
     let counts = json!({
         "snapshots": header.snapshots, "timelines": header.timelines.len(), "objects": header.objects,
-        "bytes": report.bytes, "encrypted": report.encrypted,
+        "bytes": report.bytes, "encrypted": report.encrypted, "odd": report.odd,
     });
-    out.summary("backup", true, counts);
+    out.summary("backup", report.odd == 0, counts);
 }
 
 fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {

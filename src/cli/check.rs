@@ -5,7 +5,9 @@ use super::output::Out;
 use super::passphrase;
 use super::words::{clean, count};
 use crate::ops::backup::Place;
+use crate::ops::check::Report;
 use crate::ops::{self, Workspace};
+use crate::rules::Level;
 
 pub fn run(
     args: &args::Check,
@@ -26,28 +28,11 @@ pub fn run(
         }
     }
     let report = ops::check::check(&workspace, &mut out.progress())?;
-    out.findings(&report.findings);
-    let sound = report.is_sound();
-    let snapshots = count(report.snapshots as u64, "snapshot");
-    let objects = count(report.objects, "object");
-    if sound {
-        out.say(format!(
-            "The {what} is sound: {objects}, {snapshots}, every one read, rebuilt and compared."
-        ));
-    } else if report.damaged == 0 {
-        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
-    } else {
-        out.say(format!(
-            "The {what} is damaged: {} of {snapshots} cannot be restored ({objects} read).",
-            report.damaged
-        ));
-    }
-    let counts = json!({ "objects": report.objects, "snapshots": report.snapshots, "damaged": report.damaged });
-    out.summary("check", sound, counts);
-    Ok(if sound { super::DONE } else { super::FAILED })
+    let all = "every one read, rebuilt and compared.".to_owned();
+    Ok(tell(what, &report, all, out))
 }
 
-/// What is not sound is an error, and says why.
+/// A file or a server: all of it is unpacked first.
 fn backup(
     source: &Place,
     secret: &args::Secret,
@@ -56,16 +41,41 @@ fn backup(
 ) -> ops::Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
     let asks = out.may_ask();
-    let report =
+    let checked =
         ops::backup::check(workspace, source, passphrase.as_ref(), asks, &mut out.progress())?;
-    out.say(format!(
-        "The backup is sound: {}, {} of {}, every one read, rebuilt and compared. It was taken {}.",
-        count(report.objects, "object"),
-        count(report.snapshots as u64, "snapshot"),
-        count(report.header.timelines.len() as u64, "timeline"),
-        clean(&report.header.taken),
-    ));
-    let counts = json!({ "objects": report.objects, "snapshots": report.snapshots, "damaged": 0 });
-    out.summary("check", true, counts);
-    Ok(super::DONE)
+    let all = format!(
+        "every one read, rebuilt and compared. It has {} and was taken {}.",
+        count(checked.header.timelines.len() as u64, "timeline"),
+        clean(&checked.header.taken),
+    );
+    Ok(tell("backup", &checked.report, all, out))
+}
+
+/// The same words for a store and for any backup.
+fn tell(what: &str, report: &Report, all: String, out: &mut Out) -> u8 {
+    out.findings(&report.findings);
+    let sound = report.is_sound();
+    let snapshots = count(report.snapshots as u64, "snapshot");
+    let objects = count(report.objects, "object");
+    let errors = report.findings.iter().filter(|finding| finding.level == Level::Error).count();
+    if sound {
+        out.say(format!("The {what} is sound: {objects}, {snapshots}, {all}"));
+    } else if report.damaged > 0 {
+        out.say(format!(
+            "The {what} is damaged: {} of {snapshots} cannot be restored ({objects} read).",
+            report.damaged
+        ));
+    } else if errors > report.newer {
+        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
+    } else {
+        out.say(format!(
+            "Nothing is damaged in the {what}, but {} of {snapshots} cannot be read by this program: update stvc ({objects} read).",
+            report.newer
+        ));
+    }
+    let counts = json!({
+        "objects": report.objects, "snapshots": report.snapshots, "damaged": report.damaged, "newer": report.newer,
+    });
+    out.summary("check", sound, counts);
+    if sound { super::DONE } else { super::FAILED }
 }

@@ -492,16 +492,17 @@ pub struct TakenInLine<'a> {
 impl<'a> From<&'a take_in::Entry> for TakenInLine<'a> {
     fn from(entry: &'a take_in::Entry) -> Self {
         let (outcome, name) = match &entry.outcome {
-            take_in::Outcome::New => ("new", &entry.timeline),
-            take_in::Outcome::Forward => ("forward", &entry.timeline),
-            take_in::Outcome::Known => ("known", &entry.timeline),
-            take_in::Outcome::Beside(name) => ("beside", name),
+            take_in::Outcome::New => ("new", entry.timeline.as_str()),
+            take_in::Outcome::Forward => ("forward", entry.timeline.as_str()),
+            take_in::Outcome::Known => ("known", entry.timeline.as_str()),
+            take_in::Outcome::Beside(name) => ("beside", name.as_str()),
+            take_in::Outcome::Tagged(tag) => ("tagged", tag.as_str()),
         };
         Self {
             kind_of_line: "taken_in",
             timeline: entry.timeline.as_str(),
             outcome,
-            name: name.as_str(),
+            name,
             head: entry.head.id.to_string(),
             messages: entry.head.messages,
             snapshots: entry.snapshots,

@@ -37,15 +37,18 @@ pub fn run(
     for file in &report.files {
         out.object(&FileLine::from(file));
     }
+    out.findings(&report.findings);
     let of = |wanted: fn(&Outcome) -> bool| {
         report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     };
     let new = of(|outcome| *outcome == Outcome::New);
     let forward = of(|outcome| *outcome == Outcome::Forward);
     let known = of(|outcome| *outcome == Outcome::Known);
-    let beside = of(|outcome| matches!(outcome, Outcome::Beside(_)));
+    let beside = of(|outcome| matches!(outcome, Outcome::Beside(_) | Outcome::Tagged(_)));
     let new_tags = report.tags.iter().filter(|tag| !tag.known).count();
-    if new + forward + beside + new_tags == 0 {
+    if new + forward + beside + new_tags == 0 && report.left_out > 0 {
+        out.say("Nothing was taken in: what is sound in the backup is here already.");
+    } else if new + forward + beside + new_tags == 0 {
         out.say(format!(
             "Nothing to do: all {} of the backup are here, as far or further.",
             count(known as u64, "timeline")
@@ -67,12 +70,18 @@ pub fn run(
             out.say("`stvc restore --all` brings the files back that are missing.");
         }
     }
+    if report.left_out > 0 {
+        let left_out = count(report.left_out as u64, "snapshot");
+        out.say(format!(
+            "{left_out} of the backup cannot be taken in, and the others were joined up."
+        ));
+    }
     let counts = json!({
-        "new": new, "forward": forward, "known": known, "beside": beside, "tags": new_tags, "objects": report.objects,
-        "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
+        "new": new, "forward": forward, "known": known, "beside": beside, "tags": new_tags, "left_out": report.left_out,
+        "objects": report.objects, "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
     });
-    out.summary("import", true, counts);
-    Ok(super::DONE)
+    out.summary("import", report.left_out == 0, counts);
+    Ok(if report.left_out == 0 { super::DONE } else { super::PARTLY })
 }
 
 fn line(entry: &Entry) -> String {
@@ -83,6 +92,10 @@ fn line(entry: &Entry) -> String {
         Outcome::Known => "known".into(),
         Outcome::Beside(beside) => {
             format!("moved on here, too: the backup's is now {}", paint(LOOK.name, name(beside)))
+        }
+        Outcome::Tagged(tag) => {
+            let tag = paint(LOOK.tag, clean(tag));
+            format!("moved on here, too: the backup's is of a newer format, and has the tag {tag}")
         }
     };
     format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))

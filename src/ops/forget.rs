@@ -1,6 +1,6 @@
 //! Let snapshots go that nobody will ask for again: by a policy, timeline by timeline.
 //!
-//! Tagged snapshots, those that a fork leaves from, and the newest of each timeline always stay. The history between those that stay is joined up, so a snapshot
+//! Tagged snapshots, those that a fork leaves from, the newest of each timeline, and those of a format that is not known always stay. The history between those that stay is joined up, so a snapshot
 //! after one that goes is written anew with another parent; its former id still names it. Nothing is gone before `gc` drops it.
 
 use std::collections::{HashMap, HashSet};
@@ -12,10 +12,10 @@ use super::operation::Operation;
 use super::owners::Owners;
 use super::retention::Policy;
 use super::{Error, Result, Workspace, resolve, weave};
-use crate::archive::{self, History, Snapshot, SnapshotId, Tree, moved};
+use crate::archive::{self, History, Snapshot, SnapshotId, Tree, moved, read_manifest};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
-use crate::store::{Kind as ObjectKind, ObjectId, Store, commit, unless_lost};
+use crate::store::{Kind as ObjectKind, Loss, ObjectId, Store, commit, unless_lost};
 
 /// What to let go.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,8 @@ pub fn forget(
         });
     }
     let wanted = wanted(&options.timelines, &history, workspace)?;
-    let fixed = fixed(&history);
+    let mut fixed = fixed(&history);
+    fixed.extend(newer(&store, &history)?);
     let mut report = Report {
         timelines: Vec::new(),
         kept: 0,
@@ -153,6 +154,27 @@ fn fixed(history: &History) -> HashSet<SnapshotId> {
     fixed
 }
 
+/// Snapshots of a later format than this program knows, and all before them: what it does not understand it neither lets go nor writes anew.
+fn newer(store: &Store, history: &History) -> Result<HashSet<SnapshotId>> {
+    let reader = store.reader();
+    let mut open = Vec::new();
+    for snapshot in history.iter() {
+        match read_manifest(&reader, snapshot.tree) {
+            Err(archive::Error::NewerFormat { .. }) => open.push(snapshot.id),
+            // A damaged one may go.
+            Err(error) if !error.is_loss() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    let mut newer = HashSet::new();
+    while let Some(id) = open.pop() {
+        if newer.insert(id) {
+            open.extend(history.get(id).into_iter().flat_map(|snapshot| &snapshot.parents));
+        }
+    }
+    Ok(newer)
+}
+
 /// Write the history anew without those that go, parents first. For each snapshot the id that stands for it: of one that goes, its nearest ancestor that stays.
 fn join_up(
     operation: &mut Operation<'_>,
@@ -178,7 +200,10 @@ fn join_up(
         }
         let fork_at = match (snapshot.fork_at, origin) {
             (Some(shared), _) => Some(shared),
-            (None, Some(origin)) => Some(shared_messages(store, history, origin, snapshot)?),
+            (None, Some(origin)) => match history.get(origin) {
+                Some(origin) => Some(shared_messages(store, origin, snapshot)?),
+                None => Some(0),
+            },
             (None, None) => None,
         };
         // What was joined stays joined: on both sides something may have been said.
@@ -200,14 +225,10 @@ fn join_up(
 }
 
 /// How many first messages two snapshots share.
-fn shared_messages(store: &Store, history: &History, a: SnapshotId, b: &Snapshot) -> Result<u64> {
+pub(super) fn shared_messages(store: &Store, a: &Snapshot, b: &Snapshot) -> Result<u64> {
     let reader = store.reader();
     let tree = |snapshot: &Snapshot| unless_lost(Tree::open(&reader, snapshot.tree));
-    let a = match history.get(a) {
-        Some(a) => tree(a)?,
-        None => None,
-    };
-    let (Some(a), Some(b)) = (a, tree(b)?) else { return Ok(0) };
+    let (Some(a), Some(b)) = (tree(a)?, tree(b)?) else { return Ok(0) };
     let mut identities = Identities::new(store.reader());
     let mut shared = 0;
     for (a, b) in a.messages().iter().zip(b.messages()) {

@@ -39,6 +39,7 @@ pub mod time_true;
 pub mod timelines;
 pub mod tree;
 pub mod undo;
+mod verdict;
 pub mod watch;
 mod weave;
 mod workspace;

@@ -1,7 +1,7 @@
 //! One snapshot, with its files and its last messages.
 
-use super::{Result, Workspace, resolve};
-use crate::archive::{History, Manifest, Role, Snapshot, Tree};
+use super::{Result, Workspace, resolve, verdict};
+use crate::archive::{self, History, Manifest, Rebuilt, Role, Snapshot};
 use crate::rules::{self, Finding};
 use crate::st::{self, MessageText, Raw};
 
@@ -28,7 +28,7 @@ const LAST: usize = 3;
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
     let snapshot = resolve::snapshot(name, &store, workspace.library().ok().as_ref())?;
-    let contents = Tree::open(&store.reader(), snapshot.tree)?.materialise(&store.reader())?;
+    let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
     let chat = contents.chat();
     let texts = chat
         .messages
@@ -40,7 +40,8 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     last_messages.reverse();
     let tags = History::load(&store)?.tags_of(snapshot.id);
     let entries = contents.bytes(Role::Lorebook).map(titles).unwrap_or_default();
-    let mut findings = rules::restored(&contents);
+    let mut findings: Vec<_> = verdict::unsound(&snapshot, &problems).into_iter().collect();
+    findings.extend(rules::restored(&contents));
     findings.extend(rules::stored(&snapshot.timeline, &contents, rules::ALL));
     let manifest = contents.manifest.clone();
     Ok(Report { snapshot, tags, manifest, last_messages, entries, findings })

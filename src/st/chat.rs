@@ -218,7 +218,7 @@ pub fn broken_lines(chat: &Chat, among: Range<usize>) -> Vec<usize> {
         .collect()
 }
 
-fn is_blank(line: &[u8]) -> bool {
+pub fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
 

@@ -17,7 +17,10 @@ impl Store {
             return Ok(());
         }
         let path = self.former_path();
-        let text: String = ids.iter().map(|(old, new)| format!("{old} {new}\n")).collect();
+        // The same command, interrupted and given again, remembers the same.
+        let known = self.former_map()?;
+        let new = ids.iter().filter(|(old, new)| known.get(old) != Some(new));
+        let text: String = new.map(|(old, new)| format!("{old} {new}\n")).collect();
         let append = || {
             let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
             file.write_all(text.as_bytes())?;
@@ -26,46 +29,49 @@ impl Store {
         append().map_err(Error::io(&path))
     }
 
-    /// The same as [`find_former`](Store::find_former) where nobody can be told that it could not be looked for.
-    pub fn with_former_prefix(&self, prefix: &str) -> Vec<ObjectId> {
-        self.find_former(prefix).unwrap_or_default()
-    }
-
     /// The present ids of commits whose former id begins with `prefix`.
     pub fn find_former(&self, prefix: &str) -> Result<Vec<ObjectId>> {
-        let path = self.former_path();
-        let text = match regular::read(&path) {
-            Ok(text) => text,
-            Err(error) if is_absent(&error) => return Ok(Vec::new()),
-            Err(source) => return Err(Error::Io { path, source }),
-        };
-        let text = String::from_utf8_lossy(&text);
-        let pairs = text.lines().filter_map(|line| {
-            let (old, new) = line.split_once(' ')?;
-            Some((old, ObjectId::from_hex(new.as_bytes()).ok()?))
-        });
-        let map: HashMap<&str, ObjectId> = pairs.collect();
-        let mut found: Vec<_> = map
-            .iter()
-            .filter(|(old, _)| old.starts_with(prefix))
-            .map(|(_, new)| {
-                // It may have been written anew more than once.
-                let mut id = *new;
-                for _ in 0..map.len() {
-                    match map.get(id.to_string().as_str()) {
-                        Some(next) => id = *next,
-                        None => break,
-                    }
-                }
-                id
-            })
-            .collect();
+        let map = self.former_map()?;
+        let named = map.iter().filter(|(old, _)| old.to_string().starts_with(prefix));
+        let mut found: Vec<_> = named.map(|(_, new)| present(&map, *new)).collect();
         found.sort();
         found.dedup();
         Ok(found)
     }
 
+    /// All former ids, each with the present one.
+    pub fn former_ids(&self) -> Result<HashMap<ObjectId, ObjectId>> {
+        let map = self.former_map()?;
+        Ok(map.iter().map(|(old, new)| (*old, present(&map, *new))).collect())
+    }
+
+    fn former_map(&self) -> Result<HashMap<ObjectId, ObjectId>> {
+        let path = self.former_path();
+        let text = match regular::read(&path) {
+            Ok(text) => text,
+            Err(error) if is_absent(&error) => return Ok(HashMap::new()),
+            Err(source) => return Err(Error::Io { path, source }),
+        };
+        let id = |hex: &str| ObjectId::from_hex(hex.as_bytes()).ok();
+        let pair = |line: &str| {
+            let (old, new) = line.split_once(' ')?;
+            Some((id(old)?, id(new)?))
+        };
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(pair).collect())
+    }
+
     fn former_path(&self) -> PathBuf {
         self.private_dir().join("former-ids")
     }
+}
+
+/// What a commit is now; it may have been written anew more than once.
+fn present(map: &HashMap<ObjectId, ObjectId>, mut id: ObjectId) -> ObjectId {
+    for _ in 0..map.len() {
+        match map.get(&id) {
+            Some(next) => id = *next,
+            None => break,
+        }
+    }
+    id
 }

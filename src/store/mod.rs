@@ -52,7 +52,7 @@ pub use ref_files::RefList;
 pub use refs::{RefChange, RefName};
 pub use remote::{RemoteError, Transit, folder_for_now, ours_of};
 pub use repack::{Packed, Placed};
-pub use tree::{EntryKind, TreeEntry};
+pub use tree::{EntryKind, Mode, RawEntry, RawTree, TreeEntry};
 pub use url::Url;
 
 /// An open store.

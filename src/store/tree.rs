@@ -1,10 +1,13 @@
-//! Trees, as stvc needs them: two kinds of entries, in git's order.
+//! Trees, as stvc needs them: two kinds of entries, in git's order. And as they were written, for those who ask whether that is so.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use gix::bstr::BString;
 use gix::objs::tree::{Entry, EntryKind as GitKind};
 use gix::objs::{TreeRef, WriteTo};
 
-use super::{Error, ObjectId, Result};
+use super::{Error, Kind, ObjectId, Reader, Result};
 
 /// What a tree's entry points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,4 +82,100 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Vec<TreeEntry>> {
             Ok(TreeEntry { name: name.into(), kind, id: entry.oid.into() })
         })
         .collect()
+}
+
+/// What the mode of an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// `100644`: a file as stvc writes it.
+    File,
+    /// Any other file: a program, or one with other rights.
+    OtherFile,
+    /// `40000`: a folder.
+    Folder,
+    /// A link to another place.
+    Link,
+    /// Something else: a commit of another repository, or nothing that git knows.
+    Other,
+}
+
+impl Mode {
+    /// Whether the entry's object is a blob of this repository.
+    pub fn is_blob(self) -> bool {
+        matches!(self, Mode::File | Mode::OtherFile | Mode::Link)
+    }
+
+    fn read(text: &[u8]) -> Self {
+        match text {
+            b"100644" => Mode::File,
+            b"40000" | b"040000" => Mode::Folder,
+            b"120000" => Mode::Link,
+            [b'1', b'0', b'0', ..] => Mode::OtherFile,
+            _ => Mode::Other,
+        }
+    }
+}
+
+/// One entry, as the bytes of its tree have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawEntry {
+    /// What its mode says.
+    pub mode: Mode,
+    /// Its name, which may be any bytes.
+    pub name: Vec<u8>,
+    /// The object.
+    pub id: ObjectId,
+}
+
+/// A tree, whoever wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawTree {
+    /// Its entries, in the order in which they stand.
+    pub entries: Vec<RawEntry>,
+    /// Whether git takes it for a tree: the entries in its order, none twice, modes without leading zeros.
+    pub is_gits: bool,
+}
+
+impl Reader {
+    /// The tree `id` as it was written.
+    pub fn raw_tree(&self, id: ObjectId) -> Result<RawTree> {
+        let mut buffer = Vec::new();
+        decode_raw(id, self.read(id, Kind::Tree, &mut buffer)?)
+    }
+}
+
+/// Read the bytes of the tree `id` as they are.
+pub fn decode_raw(id: ObjectId, mut bytes: &[u8]) -> Result<RawTree> {
+    let mut entries: Vec<RawEntry> = Vec::new();
+    let mut is_gits = true;
+    while !bytes.is_empty() {
+        let parts = || {
+            let space = bytes.iter().take(8).position(|byte| *byte == b' ')?;
+            let (mode, rest) = (&bytes[..space], &bytes[space + 1..]);
+            let end = memchr::memchr(0, rest)?;
+            let (name, rest) = (&rest[..end], &rest[end + 1..]);
+            let (id, rest) = rest.split_first_chunk::<20>()?;
+            Some((mode, name, ObjectId::from(*id), rest))
+        };
+        let Some((mode, name, object, rest)) = parts() else {
+            return Err(Error::Damaged { id, why: "it is no tree".into() });
+        };
+        bytes = rest;
+        is_gits &= !mode.starts_with(b"0") && !name.is_empty() && !name.contains(&b'/');
+        let entry = RawEntry { mode: Mode::read(mode), name: name.to_owned(), id: object };
+        let in_order = |last: &RawEntry| gits_order(last, &entry) == Ordering::Less;
+        is_gits &= entry.mode != Mode::Other && entries.last().is_none_or(in_order);
+        entries.push(entry);
+    }
+    // A folder sorts as if its name ended in a slash, so a file of the same name need not stand beside it.
+    let is_folder = |entry: &&RawEntry| entry.mode == Mode::Folder;
+    let folders: HashSet<_> = entries.iter().filter(is_folder).map(|entry| &entry.name).collect();
+    let mut others = entries.iter().filter(|entry| !is_folder(entry));
+    is_gits &= folders.is_empty() || !others.any(|entry| folders.contains(&entry.name));
+    Ok(RawTree { entries, is_gits })
+}
+
+fn gits_order(a: &RawEntry, b: &RawEntry) -> Ordering {
+    let end = |entry: &RawEntry| (entry.mode == Mode::Folder).then_some(b'/');
+    a.name.iter().copied().chain(end(a)).cmp(b.name.iter().copied().chain(end(b)))
 }

@@ -16,7 +16,8 @@ pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
     scripted(sandbox, &script, arguments)
 }
 
-fn scripted(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
+/// Run the program by a shell that does something before it.
+pub fn scripted(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
     let program = sandbox.command(arguments);
     let mut shell = std::process::Command::new("sh");
     shell

@@ -52,4 +52,5 @@ mod sync;
 mod terminal;
 mod undo;
 mod unreadable;
+mod validator;
 mod watch;

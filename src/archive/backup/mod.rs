@@ -1,21 +1,21 @@
 //! A backup: everything that some branches and tags lead to, in one stream. `docs/backup.md` has the format byte for byte.
 //!
 //! Values in, values out: this module writes to what it is given and reads from it, one object at a time. Whoever reads believes nothing before [`Decoder::next_object`] has
-//! said that the stream is over, because only then its hash was compared; and then not before [`verify`](fn@verify) has looked at what the objects say.
+//! said that the stream is over, because only then its hash was compared; and then only of what [`judge`](fn@judge) has found nothing wrong with.
 
 mod decode;
 mod encode;
 mod error;
 mod header;
+mod judge;
 mod seal;
-mod verify;
 
 pub use decode::{Decoder, Peek, is_backup, peek};
 pub use encode::{Totals, encode};
 pub use error::{BackupError, Result};
 pub use header::Header;
+pub use judge::{Found, Given, Judged, Known, Lengths, What, judge, objects_of};
 pub use seal::{Passphrase, Sealable, unseal};
-pub use verify::{Given, Lengths, Verified, verify};
 
 /// The first line of every backup, without the version and the line feed.
 const MAGIC: &str = "stvc backup ";

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::archive::{History, SnapshotId, branch};
 use crate::ops::owners::Owners;
-use crate::ops::{Error, Result, Workspace, resolve};
+use crate::ops::{Result, Workspace, resolve};
 use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName, Store};
 
@@ -24,13 +24,9 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// The branches and tags of these timelines; none named: all. A history that cannot be read whole is refused.
+    /// The branches and tags of these timelines; none named: all. What leads to nothing that can be read is left out: see [`History::broken`].
     pub fn of(workspace: &Workspace, store: &Store, named: &[String]) -> Result<Self> {
         let history = History::load(store)?;
-        if let Some(broken) = history.broken.first() {
-            let (subject, why) = (broken.subject.clone(), broken.why.clone());
-            return Err(Error::BrokenHistory { subject, why });
-        }
         let owners = Owners::of(&history);
         let library = workspace.library().ok();
         let mut chosen = BTreeSet::new();
@@ -40,7 +36,7 @@ impl Chosen {
         let mut refs = Refs::new();
         let mut timelines = BTreeSet::new();
         for (name, id) in ours(store)? {
-            // Moved since the history was read: it will be in the next backup.
+            // It cannot be read, or moved since the history was read: then it will be in the next backup.
             let Some(snapshot) = history.get(SnapshotId(id)) else { continue };
             let owner = owners.of_snapshot(snapshot);
             if !chosen.is_empty() && !chosen.contains(owner) {
@@ -69,8 +65,13 @@ impl Chosen {
 
     /// The snapshots that these lead to.
     pub fn snapshots(&self) -> HashSet<SnapshotId> {
+        self.past_of(self.refs.values().copied().map(SnapshotId))
+    }
+
+    /// These snapshots and all before them.
+    pub fn past_of(&self, tips: impl IntoIterator<Item = SnapshotId>) -> HashSet<SnapshotId> {
         let mut seen = HashSet::new();
-        let mut open: Vec<_> = self.refs.values().copied().map(SnapshotId).collect();
+        let mut open: Vec<_> = tips.into_iter().collect();
         while let Some(id) = open.pop() {
             if let Some(snapshot) = self.history.get(id)
                 && seen.insert(id)

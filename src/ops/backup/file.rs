@@ -8,12 +8,13 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::chosen::{Chosen, in_words};
+use super::judged::Judged;
 use super::last::{self, Taken};
 use super::{about, is_encrypted};
 use crate::archive::backup::{
     self, BackupError, Decoder, Header, Passphrase, Sealable, Totals, unseal,
 };
-use crate::archive::objects_of;
+use crate::archive::readable_beyond;
 use crate::durable::{self, Existing, Temp};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
@@ -44,6 +45,8 @@ pub struct Report {
     pub bytes: u64,
     /// Whether it is encrypted.
     pub encrypted: bool,
+    /// How many snapshots in it `import` will leave out, because something is wrong with them.
+    pub odd: usize,
     /// What was noticed.
     pub findings: Vec<Finding>,
 }
@@ -52,6 +55,7 @@ pub struct Report {
 struct Plan {
     header: Header,
     objects: Vec<Placed>,
+    judged: Judged,
 }
 
 /// Write a backup to the file at `path`.
@@ -63,7 +67,7 @@ pub fn to_file(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     monitor.begin("looking for objects", None);
-    let plan = plan(workspace, &store, options)?;
+    let plan = plan(workspace, &store, options, monitor)?;
     let path = std::path::absolute(path).map_err(BackupError::Io).map_err(about(path))?;
     may_replace(&path, &plan, options)?;
     let failed = |error: io::Error| about(&path)(BackupError::Io(error));
@@ -89,7 +93,7 @@ pub fn to_writer(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     monitor.begin("looking for objects", None);
-    let plan = plan(workspace, &store, options)?;
+    let plan = plan(workspace, &store, options, monitor)?;
     let mut counted = Counted { out, bytes: 0 };
     let totals = write(&mut counted, &plan, &store, options, monitor)
         .map_err(about(Path::new("standard output")))?;
@@ -97,10 +101,19 @@ pub fn to_writer(
     finish(workspace, &store, plan, totals, bytes, None, options)
 }
 
-/// What some timelines, or all, lead to.
-fn plan(workspace: &Workspace, store: &Store, options: &Options) -> Result<Plan> {
-    let Chosen { refs, timelines, whole, .. } = Chosen::of(workspace, store, &options.timelines)?;
-    let objects = objects_of(store, refs.values().copied().collect())?;
+/// What some timelines, or all, lead to, as far as it can be read.
+fn plan(
+    workspace: &Workspace,
+    store: &Store,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Plan> {
+    let chosen = Chosen::of(workspace, store, &options.timelines)?;
+    let judged = Judged::of(store, &chosen, |_| false, monitor)?;
+    let Chosen { refs, timelines, whole, .. } = chosen;
+    let tips = refs.values().copied().collect();
+    let mut objects = readable_beyond(store, tips, &HashSet::new())?;
+    objects.retain(|object| !judged.unreadable.contains(&object.id));
     let snapshots = objects.iter().filter(|object| object.kind == store::Kind::Commit).count();
     let header = Header {
         program: concat!("stvc ", env!("CARGO_PKG_VERSION")).into(),
@@ -111,10 +124,11 @@ fn plan(workspace: &Workspace, store: &Store, options: &Options) -> Result<Plan>
         objects: objects.len() as u64,
         refs: in_words(&refs),
     };
-    Ok(Plan { header, objects })
+    Ok(Plan { header, objects, judged })
 }
 
-/// A file may be replaced if it is a backup all of whose branches and tags are in the new one: a store that was lost and begun anew must not take the backup with it.
+/// A file may be replaced if it is a backup all of whose branches and tags are in the new one, and nothing of that is damaged: a store that was lost and begun anew,
+/// or was hurt since, must not take the backup with it.
 fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
     if path.symlink_metadata().is_err() {
         return Ok(());
@@ -125,6 +139,9 @@ fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
     };
     if options.overwrite {
         return Ok(());
+    }
+    if plan.judged.lacks_something() {
+        return Err(refused("a backup that may have whole what is damaged here"));
     }
     if encrypted && options.passphrase.is_none() {
         return Err(refused("an encrypted backup"));
@@ -205,8 +222,9 @@ fn finish(
         bytes: Some(bytes),
         refs: plan.header.refs.clone(),
     };
-    let findings = last::note(workspace, store, taken).into_iter().collect();
-    Ok(Report { path, header: plan.header, totals, bytes, encrypted, findings })
+    let Judged { mut findings, odd, .. } = plan.judged;
+    findings.extend(last::note(workspace, store, taken));
+    Ok(Report { path, header: plan.header, totals, bytes, encrypted, odd, findings })
 }
 
 /// It holds private conversations. A stick's file system may know no such thing, and then there is nothing to be done.

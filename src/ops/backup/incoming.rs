@@ -1,55 +1,65 @@
-//! A backup of any kind, verified: what a file holds is unpacked into a store of its own, which is gone when dropped; a folder is read where it is. Nothing of it is believed
-//! before all of it was held against the format.
+//! A backup of any kind: what a file holds is unpacked into a store of its own, which is gone when dropped; a folder is read where it is. Nothing of it is believed
+//! before all of it was hashed and every snapshot judged; and then only what nothing is wrong with is let in.
 
 use std::collections::HashSet;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::DateTime;
 use tempfile::TempDir;
 
 use super::chosen::{HEADS, Refs, TAGS, in_words, ours};
+use super::join::{Anew, Joined, join};
 use super::{Place, about};
 use crate::archive::backup::{
-    self, BackupError, Decoder, Given, Header, Lengths, Passphrase, Verified, unseal,
+    self, BackupError, Decoder, Given, Header, Judged, Known, Lengths, Passphrase, What, unseal,
 };
 use crate::archive::{History, Snapshot, SnapshotId};
-use crate::ops::{Error, Result, Workspace};
+use crate::ops::{Error, Result, Workspace, verdict};
 use crate::progress::Monitor;
 use crate::regular;
-use crate::store::{Effect, Kind, ObjectId, RefChange, Store, Transit, folder_for_now, ours_of};
+use crate::rules::{Finding, Level};
+use crate::store::{
+    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, names, ours_of,
+};
 
-/// A backup that was found sound.
-pub struct Incoming {
+/// A backup that was read and judged, with all that is in it.
+pub struct Received {
     /// What it says of itself.
     pub header: Header,
     /// Its objects, branches and tags.
     pub store: Store,
-    /// The objects that were looked at: all of them, or those that are not here.
+    /// What is said of its snapshots.
+    pub judged: Judged,
+    refs: Refs,
+    /// What it is called.
+    path: PathBuf,
+    // Last, so that no file in it is open any more when it goes.
+    folder: Option<TempDir>,
+}
+
+/// What of a backup may be taken in.
+pub struct Incoming {
+    /// What it says of itself.
+    pub header: Header,
+    /// Its objects, branches and tags; also of what is left out.
+    pub store: Store,
+    /// The snapshots that may be taken in, and those that are here.
+    pub history: History,
+    /// The newest ones of its branches.
+    pub heads: Vec<Snapshot>,
+    /// The objects to take over: all of them, or those that are not here.
     pub objects: Vec<(ObjectId, Kind)>,
-    /// The snapshots that these are.
-    pub snapshots: usize,
+    /// Commits to take over that were written anew, because what they followed is left out.
+    pub anew: Vec<Anew>,
+    /// How many snapshots were left out.
+    pub left_out: usize,
+    /// What is told of those, and of others.
+    pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
-    known: Known,
+    known: HashSet<SnapshotId>,
     // Last, so that no file in it is open any more when it goes.
     _folder: Option<TempDir>,
-}
-
-impl Incoming {
-    /// Whether the store still has what it had when the backup was looked at. Meanwhile somebody may have forgotten and collected it: ask under
-    /// the store's lock, and receive anew if not.
-    pub fn fits(&self, ours: &History) -> bool {
-        self.known.iter().all(|id| ours.get(SnapshotId(*id)).is_some())
-    }
-}
-
-/// What of a backup need not be looked at: snapshots that the store has.
-type Known = HashSet<ObjectId>;
-
-/// All snapshots of a store.
-fn known_of(store: Option<&Store>) -> Result<Known> {
-    let Some(store) = store else { return Ok(Known::new()) };
-    Ok(History::load(store)?.iter().map(|snapshot| snapshot.id.0).collect())
 }
 
 /// Where a backup is read from, and what is known of it before.
@@ -66,19 +76,54 @@ pub struct Source<'s> {
     pub store: Option<&'s Store>,
 }
 
-/// Read a backup and verify all of it that the store does not have.
+/// Read a backup, all of which must be fit to be taken in: one odd snapshot, and it is refused.
 pub fn receive(
     workspace: &Workspace,
     source: &Source<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Incoming> {
+    let (received, ours) = read_beyond(workspace, source, monitor)?;
+    if let Some(why) = received.judged.first_problem() {
+        return Err(about(&received.path)(BackupError::Hostile { why }));
+    }
+    received.incoming(source.store, ours.as_ref())
+}
+
+/// Read a backup, and let in what is fit to be taken in. It is refused if nothing is.
+pub fn receive_what_is_fit(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Incoming> {
+    let (received, ours) = read_beyond(workspace, source, monitor)?;
+    received.incoming(source.store, ours.as_ref())
+}
+
+/// Read a backup and judge all of it that the store does not have.
+fn read_beyond(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<(Received, Option<History>)> {
+    let ours = source.store.map(History::load).transpose()?;
+    let snapshots = ours.iter().flat_map(History::iter);
+    let known = snapshots.map(|snapshot| snapshot.id.0).collect();
+    Ok((read(workspace, source, &known, monitor)?, ours))
+}
+
+/// Read a backup and judge all of it that is not known.
+pub fn read(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    known: &Known,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
     let Source { place, passphrase, asks, beside, store } = *source;
-    let known = known_of(store)?;
     match place {
-        Place::File(path) => unpack(workspace, path, passphrase, beside, monitor),
+        Place::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
         Place::Folder(path) => {
             let store = Store::open(path)?;
-            verify(store, None, path, &known, monitor)
+            look_through(store, None, path, known, monitor)
         }
         Place::Remote(url) => {
             monitor.begin("fetching", None);
@@ -91,7 +136,7 @@ pub fn receive(
             };
             transit.fetch(&refspecs, &have)?;
             let (store, folder) = transit.into_store()?;
-            verify(store, Some(folder), Path::new(&url.to_string()), &known, monitor)
+            look_through(store, Some(folder), Path::new(&url.to_string()), known, monitor)
         }
         Place::Output => Err(Error::UnknownDestination {
             destination: "-".into(),
@@ -100,29 +145,28 @@ pub fn receive(
     }
 }
 
-/// Hold what a repository has against the format.
-fn verify(
+/// Judge what a repository has.
+fn look_through(
     store: Store,
     folder: Option<TempDir>,
     path: &Path,
     known: &Known,
     monitor: &mut dyn Monitor,
-) -> Result<Incoming> {
+) -> Result<Received> {
     monitor.begin("looking for objects", None);
     let refs = ours(&store)?;
-    let Verified { snapshots, objects } =
-        backup::verify(&store, &refs, &Given::Beyond(known), monitor).map_err(hostile(path))?;
-    let header = header_of(&store, &refs, &snapshots, objects.len())?;
-    let (snapshots, known) = (snapshots.len(), known.clone());
-    Ok(Incoming { header, store, objects, snapshots, known, _folder: folder })
+    let judged =
+        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(about(path))?;
+    let header = header_of(&store, &refs, &judged)?;
+    Ok(Received { header, store, judged, refs, path: path.to_owned(), folder })
 }
 
 /// What a backup file would say of itself. Its day is that of its newest snapshot.
-fn header_of(store: &Store, refs: &Refs, snapshots: &[Snapshot], objects: usize) -> Result<Header> {
+fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
     let heads = crate::archive::history::heads(store)?;
-    let newest =
-        heads.iter().chain(snapshots).map(|snapshot| snapshot.time).max_by_key(|time| time.seconds);
-    let newest = newest.and_then(|time| DateTime::from_timestamp(time.seconds, 0));
+    let all = heads.iter().chain(judged.snapshots().map(|(snapshot, _)| snapshot));
+    let newest = all.map(|snapshot| snapshot.time.seconds).max();
+    let newest = newest.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
     let mut timelines: Vec<_> = heads.iter().map(|head| head.timeline.to_string()).collect();
     timelines.sort();
     Ok(Header {
@@ -130,29 +174,21 @@ fn header_of(store: &Store, refs: &Refs, snapshots: &[Snapshot], objects: usize)
         taken: newest.map_or_else(String::new, |time| time.to_rfc3339()),
         whole: true,
         timelines,
-        snapshots: snapshots.len() as u64,
-        objects: objects as u64,
+        snapshots: judged.snapshots().count() as u64,
+        objects: judged.objects as u64,
         refs: in_words(refs),
     })
 }
 
-/// What others refer to and cannot be read is the backup's fault, not the store's.
-fn hostile(path: &Path) -> impl FnOnce(BackupError) -> Error {
-    let path = path.to_owned();
-    move |error| match error {
-        BackupError::Store(error) => about(&path)(BackupError::Hostile { why: error.to_string() }),
-        error => about(&path)(error),
-    }
-}
-
-/// Unpack the backup at `source` into a folder in `beside` and verify all of it. Whatever is wrong with it, nothing of it is left.
-pub fn unpack(
+/// Unpack the backup at `source` into a folder in `beside` and judge all of it. Whatever is wrong with it, nothing of it is left.
+fn unpack(
     workspace: &Workspace,
     source: &Path,
     passphrase: Option<&Passphrase>,
     beside: &Path,
+    known: &Known,
     monitor: &mut dyn Monitor,
-) -> Result<Incoming> {
+) -> Result<Received> {
     let file = regular::open(source).map_err(BackupError::Io).map_err(about(source))?;
     let input = unseal(BufReader::new(file), passphrase).map_err(about(source))?;
     let mut decoder = Decoder::new(input).map_err(about(source))?;
@@ -174,16 +210,118 @@ pub fn unpack(
     let refs = header.refs().map_err(about(source))?;
     // Opened anew: a handle does not see a pack that came after it.
     let store = Store::open(store.path())?;
-    let Verified { snapshots, objects } =
-        backup::verify(&store, &refs, &Given::All(&lengths), monitor).map_err(hostile(source))?;
+    let judged = backup::judge(&store, &refs, &Given::All(&lengths), known, monitor)
+        .map_err(about(source))?;
+    let is_commit = |id: &ObjectId| matches!(lengths.get(id), Some((Kind::Commit, _)));
     let moves = refs
-        .into_iter()
-        .map(|(name, id)| RefChange { name, before: None, after: Some(id) })
+        .iter()
+        .filter(|(_, id)| is_commit(id))
+        .map(|(name, id)| RefChange { name: name.clone(), before: None, after: Some(*id) })
         .collect();
     // Made just now, for this process alone.
     let (store, held) = workspace.hold(store)?;
     store.transact(&held.lock, workspace.timestamp(), Effect::moves(moves))?;
     drop(held);
-    let (snapshots, known, folder) = (snapshots.len(), Known::new(), Some(folder));
-    Ok(Incoming { header, store, objects, snapshots, known, _folder: folder })
+    let path = source.to_owned();
+    Ok(Received { header, store, judged, refs, path, folder: Some(folder) })
+}
+
+impl Received {
+    /// What is told of its snapshots.
+    pub fn findings(&self) -> Vec<Finding> {
+        let finding = |found: &backup::Found| match &found.what {
+            What::Snapshot(snapshot, verdict) => verdict::finding(snapshot, verdict),
+            What::Nothing(why) => Some(Finding::new(
+                "history-broken",
+                Level::Error,
+                found.id.to_string(),
+                why.as_str(),
+            )),
+            What::Known => None,
+        };
+        self.judged.commits.iter().filter_map(finding).collect()
+    }
+
+    /// What may be taken in of it.
+    fn incoming(self, store: Option<&Store>, ours: Option<&History>) -> Result<Incoming> {
+        let findings = self.findings();
+        let left_out = self.judged.commits.iter().filter(|found| !found.is_fit()).count();
+        let mut incoming = Incoming {
+            header: self.header,
+            history: History::default(),
+            heads: Vec::new(),
+            objects: Vec::new(),
+            anew: Vec::new(),
+            left_out,
+            findings,
+            known: ours.into_iter().flat_map(History::iter).map(|known| known.id).collect(),
+            store: self.store,
+            _folder: self.folder,
+        };
+        if left_out == 0 {
+            incoming.history = History::load(&incoming.store)?;
+            let heads = self.refs.iter().filter(|(name, _)| name.as_str().starts_with(HEADS));
+            let heads = heads.filter_map(|(_, id)| incoming.history.get(SnapshotId(*id)).cloned());
+            incoming.heads = heads.collect();
+            let new: Vec<_> = self.judged.snapshots().map(|(snapshot, _)| snapshot).collect();
+            incoming.take_over(new.iter().copied())?;
+            return Ok(incoming);
+        }
+        let joined = join(&incoming.store, &self.judged.commits, &self.refs, store.zip(ours))?;
+        let (branches, tags) = (joined.heads.len(), joined.history.tags().count());
+        if branches + tags == 0 {
+            let why = self.judged.first_problem().unwrap_or_default();
+            return Err(about(&self.path)(BackupError::Hostile { why }));
+        }
+        incoming.findings.extend(refs_told(&joined));
+        incoming.take_over(joined.taken.iter())?;
+        let Joined { history, heads, anew, .. } = joined;
+        // Others take the place of these.
+        let former: std::collections::HashSet<_> = anew.iter().map(|anew| anew.former).collect();
+        incoming.objects.retain(|(id, _)| !former.contains(id));
+        (incoming.history, incoming.heads, incoming.anew) = (history, heads, anew);
+        Ok(incoming)
+    }
+}
+
+impl Incoming {
+    /// Whether the store still has what it had when the backup was looked at. Meanwhile somebody may have forgotten and collected it: ask under
+    /// the store's lock, and receive anew if not.
+    pub fn fits(&self, ours: &History) -> bool {
+        self.known.iter().all(|id| ours.get(*id).is_some())
+    }
+
+    fn take_over<'s>(
+        &mut self,
+        snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
+    ) -> Result<()> {
+        let commits = snapshots.clone().map(|snapshot| (snapshot.id.0, Kind::Commit));
+        self.objects = commits.collect();
+        let trees = snapshots.map(|snapshot| snapshot.tree);
+        let objects = backup::objects_of(&self.store, trees).map_err(|error| match error {
+            BackupError::Store(error) => Error::Store(error),
+            error => about(self.store.path())(error),
+        })?;
+        self.objects.extend(objects);
+        Ok(())
+    }
+}
+
+/// What became of branches and tags that lead to what was left out.
+fn refs_told(joined: &Joined) -> Vec<Finding> {
+    let name = |name: &RefName| {
+        let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
+        names::decode(short)
+    };
+    let shortened = joined.shortened.iter().map(|(branch, head)| {
+        let message = format!("its newest snapshot was left out; it ends with {head} here");
+        Finding::new("ref-left-out", Level::Warning, name(branch), message)
+            .remedy("take a new snapshot while the files are there")
+    });
+    let left_out = joined.left_out.iter().map(|left_out| {
+        let message = "what it names was left out, and so was the name";
+        Finding::new("ref-left-out", Level::Error, name(left_out), message)
+            .remedy("`stvc check` on the backup says what is wrong")
+    });
+    shortened.chain(left_out).collect()
 }

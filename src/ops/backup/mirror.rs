@@ -7,9 +7,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::chosen::{self, Chosen, Refs, in_words};
+use super::judged::{self, Judged};
 use super::last::{self, Taken};
 use super::update::{self, May, is_past, parents_in};
-use crate::archive::{History, objects_beyond};
+use crate::archive::{History, SnapshotId, readable_beyond};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
@@ -51,6 +52,8 @@ pub struct Report {
     pub ahead: usize,
     /// What was copied, where that is known.
     pub copied: Option<Copied>,
+    /// How many of the new snapshots `import` will leave out, because something is wrong with them.
+    pub odd: usize,
     /// What was noticed.
     pub findings: Vec<Finding>,
 }
@@ -67,6 +70,9 @@ pub fn to_folder(
         .map_err(|source| store::Error::Io { path: folder.to_owned(), source })?;
     monitor.begin("looking for what is new", None);
     let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    if options.may.prune {
+        judged::must_be_whole(&chosen)?;
+    }
     let (mirror, created) = open(&folder, &store)?;
     let (mirror, held) = workspace.hold(mirror)?;
     let lock = &held.lock;
@@ -75,7 +81,11 @@ pub fn to_folder(
     let history = History::load(&mirror)?;
     let past = |id: ObjectId, of: ObjectId| is_past(id, of, |id| Ok(parents_in(&history, id)));
     let update = update::plan(&chosen, &there, &store, &past, options.may, &destination)?;
-    let wanted = lacking(&store, &mirror, &history, &chosen.refs)?;
+    let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
+    let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();
+    let judged = Judged::of(&store, &chosen, is_there, monitor)?;
+    let mut wanted = lacking(&store, &mirror, &history, &chosen.refs, is_hurt)?;
+    wanted.retain(|object| !judged.unreadable.contains(&object.id));
     let mut copied = Copied::default();
     if !wanted.is_empty() {
         copied = mirror.copy_from(lock, &store, &wanted, monitor)?;
@@ -85,7 +95,7 @@ pub fn to_folder(
     let changes = update.changes();
     let moved = changes.len();
     mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
-    let mut findings = Vec::new();
+    let Judged { mut findings, odd, .. } = judged;
     if let Err(error) = mirror.fold_packs(lock) {
         let message = format!("small packs could not be joined: {error}");
         findings.push(Finding::new("packs-not-joined", Level::Info, &*destination, message));
@@ -106,6 +116,7 @@ pub fn to_folder(
         moved,
         ahead: update.ahead,
         copied: Some(copied),
+        odd,
         findings,
     })
 }
@@ -172,19 +183,24 @@ fn refs_there(mirror: &Store) -> Result<Refs> {
 }
 
 /// The objects that the mirror does not have. Where it is known to be damaged, only what can be read counts.
-fn lacking(store: &Store, mirror: &Store, history: &History, refs: &Refs) -> Result<Vec<Placed>> {
-    let damaged = mirror.is_marked_damaged() || !history.broken.is_empty();
-    let known = match damaged {
+fn lacking(
+    store: &Store,
+    mirror: &Store,
+    history: &History,
+    refs: &Refs,
+    is_hurt: bool,
+) -> Result<Vec<Placed>> {
+    let known = match is_hurt {
         true => HashSet::new(),
         false => history.iter().map(|snapshot| snapshot.id.0).collect(),
     };
     let reader = mirror.reader();
-    let has = |object: &Placed| match damaged {
+    let has = |object: &Placed| match is_hurt {
         true => reader.is_sound(object.id, object.kind),
         false => reader.has(object.id),
     };
     let mut lacking = Vec::new();
-    for object in objects_beyond(store, refs.values().copied().collect(), &known)? {
+    for object in readable_beyond(store, refs.values().copied().collect(), &known)? {
         if !has(&object)? {
             lacking.push(object);
         }

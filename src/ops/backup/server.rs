@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use super::chosen::Chosen;
+use super::judged::{self, Judged};
 use super::last;
 use super::mirror::{Options, Report, note};
 use super::update::{self, Update, is_past};
@@ -23,10 +24,16 @@ pub fn to_server(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     monitor.begin("looking for what is new", None);
-    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    let mut chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    if options.may.prune {
+        judged::must_be_whole(&chosen)?;
+    }
     let transit = Transit::new(store.path(), Some(&store), url, asks)?;
     let list = transit.list()?;
     let there = ours_of(&list, url)?;
+    let had = snapshots_there(&chosen, there.values().copied().collect());
+    let mut judged = Judged::of(&store, &chosen, |id| had.contains(&id), monitor)?;
+    judged.leave_out_incomplete(&mut chosen);
     // As far as the store knows: what is there may be on no branch here.
     let parents = |id| {
         let found = resolve::find(&store, id)?;
@@ -50,7 +57,8 @@ pub fn to_server(
     let destination = url.to_string();
     let finding = last::note(workspace, &store, note("git", &destination, &taken, &chosen));
     let all = chosen.snapshots();
-    let had = snapshots_there(&chosen, there.values().copied().collect());
+    let Judged { mut findings, odd, .. } = judged;
+    findings.extend(finding);
     Ok(Report {
         kind: "git",
         destination,
@@ -63,7 +71,8 @@ pub fn to_server(
         moved: changes.len(),
         ahead: update.ahead,
         copied: None,
-        findings: finding.into_iter().collect(),
+        odd,
+        findings,
     })
 }
 

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Place;
-use super::incoming::{Incoming, Source, receive};
+use super::incoming::{Incoming, Source, receive_what_is_fit};
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::lineage::Chain;
 use crate::archive::{
-    BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
-    read_manifest,
+    self, BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree,
+    branch, read_manifest,
 };
 use crate::durable;
 use crate::ops::files::{self, Closed, FileAction, FilePlan};
@@ -20,8 +20,9 @@ use crate::ops::operation::{Follows, Operation};
 use crate::ops::owners::Owners;
 use crate::ops::{Result, Workspace, resolve, survey};
 use crate::progress::Monitor;
+use crate::rules::Finding;
 use crate::st::{self, Chat, Disk, Library, LibraryPath, TimelineName};
-use crate::store::{self, ObjectId, RefName, Store};
+use crate::store::{self, Loss, ObjectId, RefName, Store};
 
 /// What to take in.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub enum Outcome {
     Known,
     /// It has moved on here and there; the backup's is under this name now.
     Beside(TimelineName),
+    /// The same, but this program does not know the format of the backup's, and cannot write it under another name: it has this tag now.
+    Tagged(String),
 }
 
 /// One timeline of the backup.
@@ -87,6 +90,10 @@ pub struct Report {
     pub created_store: bool,
     /// Files of timelines that go on, and that followed.
     pub files: Vec<FileAction>,
+    /// How many snapshots of it were left out, because something is wrong with them.
+    pub left_out: usize,
+    /// What is told of those, and of others.
+    pub findings: Vec<Finding>,
     /// How many objects were written.
     pub objects: usize,
     /// What they take.
@@ -110,7 +117,7 @@ pub fn take_in(
         None => nearest_folder(&path),
     };
     let source = source(options, &beside, found.as_ref());
-    let mut incoming = receive(workspace, &source, monitor)?;
+    let mut incoming = receive_what_is_fit(workspace, &source, monitor)?;
     let created_store = found.is_none();
     let store = match found {
         Some(store) => Some(store),
@@ -122,7 +129,7 @@ pub fn take_in(
             let (store, held) = workspace.hold(store)?;
             if !incoming.fits(&History::load(&store)?) {
                 let source = self::source(options, &beside, Some(&store));
-                incoming = receive(workspace, &source, monitor)?;
+                incoming = receive_what_is_fit(workspace, &source, monitor)?;
             }
             (Some(store), Some(held))
         }
@@ -140,6 +147,8 @@ pub fn take_in(
         tags,
         files: Vec::new(),
         created_store,
+        left_out: incoming.left_out,
+        findings: incoming.findings.clone(),
         objects: 0,
         bytes: 0,
         dry_run: options.dry_run,
@@ -148,8 +157,11 @@ pub fn take_in(
         let mut pack = store.pack_writer();
         match &options.source {
             // What was unpacked here stands in one pack, and can be copied as it is.
-            Place::File(_) => pack.adopt(&incoming.store)?,
+            Place::File(_) if incoming.left_out == 0 => pack.adopt(&incoming.store)?,
             _ => pack.adopt_some(&incoming.store, &incoming.objects)?,
+        }
+        for commit in &incoming.anew {
+            pack.add(store::Kind::Commit, &commit.bytes)?;
         }
         (report.objects, report.bytes) = (pack.len(), pack.bytes());
         pack.finish()?;
@@ -157,6 +169,8 @@ pub fn take_in(
         let store = store.reopened()?;
         let words = format!("From a backup of {}", incoming.header.day());
         let mut operation = Operation::new(workspace, &store, Some(&words));
+        let anew: Vec<_> = incoming.anew.iter().map(|anew| (anew.former, anew.id)).collect();
+        operation.rename(&anew);
         for entry in &report.entries {
             match &entry.outcome {
                 Outcome::Known => {}
@@ -164,6 +178,11 @@ pub fn take_in(
                     operation.move_ref(branch(&entry.timeline), entry.head.id)?
                 }
                 Outcome::Beside(name) => set_beside(&store, &entry.head, name, &mut operation)?,
+                Outcome::Tagged(tag) => {
+                    if let Some(tag) = RefName::tag(tag) {
+                        operation.move_ref(tag, entry.head.id)?;
+                    }
+                }
             }
         }
         for tag in report.tags.iter().filter(|tag| !tag.known) {
@@ -216,7 +235,7 @@ fn plan(
     store: Option<&Store>,
     library: Option<&Library>,
 ) -> Result<(Vec<Entry>, Vec<TagEntry>)> {
-    let theirs = History::load(&incoming.store)?;
+    let theirs = &incoming.history;
     let ours = match store {
         Some(store) => History::load(store)?,
         None => History::default(),
@@ -231,17 +250,16 @@ fn plan(
         None => Ok(false),
     };
     // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
-    let heads = incoming.store.refs("refs/heads/")?.refs;
-    let heads: Vec<_> =
-        heads.iter().filter_map(|(_, id)| theirs.get(SnapshotId(*id)).cloned()).collect();
-    let heads = without_renamed(heads, &theirs);
+    let heads = without_renamed(incoming.heads.clone(), theirs);
     let mut names: BTreeSet<String> =
         ours.heads().chain(theirs.heads()).map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut moved: BTreeMap<TimelineName, ObjectId> = BTreeMap::new();
+    let mut taken: BTreeMap<String, SnapshotId> =
+        ours.tags().chain(theirs.tags()).map(|(name, id)| (name.to_owned(), id)).collect();
     let mut entries = Vec::new();
     for head in heads {
         let timeline = head.timeline.clone();
-        let past = past(&theirs, &head);
+        let past = past(theirs, &head);
         let current = match moved.get(&timeline) {
             Some(id) => Some(*id),
             None => here(&timeline)?,
@@ -259,6 +277,19 @@ fn plan(
             {
                 Outcome::Forward
             }
+            _ if is_newer(incoming, &head)? => {
+                let name = tag_beside(&timeline, incoming.header.day());
+                match free_tag(&name, head.id, &taken) {
+                    Some(tag) if ours.tags().any(|known| known == (tag.as_str(), head.id)) => {
+                        Outcome::Known
+                    }
+                    Some(tag) => {
+                        taken.insert(tag.clone(), head.id);
+                        Outcome::Tagged(tag)
+                    }
+                    None => Outcome::Known,
+                }
+            }
             _ => Outcome::Beside(free_name(
                 &timeline,
                 "from backup",
@@ -274,7 +305,7 @@ fn plan(
         entries.push(Entry { timeline, head, outcome, snapshots });
     }
     entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
-    Ok((entries, plan_tags(&theirs, &ours)))
+    Ok((entries, plan_tags(theirs, &ours)))
 }
 
 /// What is on the disk for a timeline that would come. A branch may not go where its file would then look like something newer.
@@ -376,14 +407,42 @@ fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
         ours.tags().map(|(name, id)| (name.to_owned(), id)).collect();
     let mut tags = Vec::new();
     for (name, snapshot) in theirs.tags() {
-        let numbered = (2..).map(|n| format!("{name} ({n})"));
-        let mut names = std::iter::once(name.to_owned()).chain(numbered);
-        let free = |name: &String| taken.get(name).is_none_or(|id| *id == snapshot);
-        let Some(here) = names.find(free) else { continue };
+        let Some(here) = free_tag(name, snapshot, &taken) else { continue };
         let known = taken.insert(here.clone(), snapshot).is_some();
         tags.push(TagEntry { name: name.to_owned(), snapshot, here, known });
     }
     tags
+}
+
+/// A tag that nothing else has: this one, or with a number.
+fn free_tag(
+    name: &str,
+    snapshot: SnapshotId,
+    taken: &BTreeMap<String, SnapshotId>,
+) -> Option<String> {
+    let numbered = (2..).map(|n| format!("{name} ({n})"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| taken.get(name).is_none_or(|id| *id == snapshot))
+}
+
+/// `<chat> (from backup 2026-11-15)`, short enough to be a tag with a number behind it.
+fn tag_beside(timeline: &TimelineName, day: &str) -> String {
+    let mut chat = timeline.chat().to_owned();
+    loop {
+        let name = format!("{} (from backup {day})", chat.trim_end());
+        if RefName::tag(&format!("{name} (1000)")).is_some() || chat.pop().is_none() {
+            return name;
+        }
+    }
+}
+
+/// Whether this program does not know the format of a snapshot.
+fn is_newer(incoming: &Incoming, head: &Snapshot) -> Result<bool> {
+    match read_manifest(&incoming.store.reader(), head.tree) {
+        Err(archive::Error::NewerFormat { .. }) => Ok(true),
+        Err(error) if !error.is_loss() => Err(error.into()),
+        _ => Ok(false),
+    }
 }
 
 /// A snapshot and all before it.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Options, Outcome, Report, Taken, cut, gate};
-use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier, branch};
+use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch};
 use crate::ops::cache::Cache;
 use crate::ops::lineage::{Lineage, Newcomer, Origin, order};
 use crate::ops::operation::{Follows, Held, Operation};
@@ -12,7 +12,7 @@ use crate::ops::{Error, Result, Workspace, resolve};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::{RefName, Store, unless_lost};
+use crate::store::{RefName, Store};
 
 /// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
 const KEPT_BYTES: usize = 16 << 20;
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
     /// written.
     fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        if unless_lost(Verifier::new(self.store.reader()).verify(head.tree))?.is_some() {
+        if !Validator::new(self.store.reader()).judge(head)?.is_damaged() {
             return Ok(true);
         }
         let written =

@@ -196,7 +196,7 @@ impl Planner<'_> {
         local: &Snapshot,
         all: &HashSet<SnapshotId>,
     ) -> Result<()> {
-        if !self.store.with_former_prefix(&step.entry.head.id.to_string()).is_empty() {
+        if !self.store.find_former(&step.entry.head.id.to_string())?.is_empty() {
             // It was written anew here: snapshots were forgotten, or put into its past.
             return Ok(());
         }

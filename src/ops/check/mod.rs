@@ -1,32 +1,46 @@
-//! Is the store sound? Every object is read and hashed, every snapshot rebuilt and held against its manifest.
+//! Is the store sound? Every object is read and hashed, every snapshot judged; so is what only `undo` needs, and where the branches lead.
 
-use std::collections::{BTreeMap, HashMap};
+mod kept;
+mod set_back;
+
+use std::collections::{BTreeMap, HashSet};
 
 use super::settled::settled;
+use super::verdict::{self, Tally};
 use super::{Result, Workspace};
-use crate::archive::{History, Snapshot, Verifier};
+use crate::archive::{History, Snapshot, Validator};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
-use crate::store::{EntryKind, Format, ObjectId, Store};
+use crate::store::{Format, Mode, ObjectId, Store};
 
 /// What was checked and found.
 pub struct Report {
     /// How many objects were read.
     pub objects: u64,
-    /// How many snapshots were rebuilt.
+    /// How many snapshots were judged.
     pub snapshots: usize,
-    /// How many of them are damaged.
+    /// How many of them cannot be restored, because something is wrong with them.
     pub damaged: usize,
+    /// How many are of a later format than this program knows.
+    pub newer: usize,
     /// What was found.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
+    pub(super) fn of(objects: u64, tally: Tally, findings: Vec<Finding>) -> Self {
+        let Tally { all, damaged, newer } = tally;
+        Self { objects, snapshots: all, damaged, newer, findings }
+    }
+
     /// Whether nothing is wrong that harms anybody.
     pub fn is_sound(&self) -> bool {
         self.findings.iter().all(|finding| finding.level < Level::Error)
     }
 }
+
+/// By object: what cannot be had without it, in words.
+type Hurt = BTreeMap<ObjectId, Vec<String>>;
 
 /// Check everything, whatever others do there meanwhile.
 pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
@@ -35,6 +49,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
 
 fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     let mut findings = check_files(store)?;
+    let listed = kept::Listed::of(store)?;
     let health = store.verify_objects(monitor)?;
     for file in &health.files {
         let level = if file.harmful { Level::Error } else { Level::Warning };
@@ -50,29 +65,33 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     for broken in &history.broken {
         findings.push(Finding::new("history-broken", Level::Error, &broken.subject, &*broken.why));
     }
-    let snapshots = history.newest_first();
-    monitor.begin("rebuilding snapshots", Some(snapshots.len() as u64));
-    let mut verifier = Verifier::new(store.reader());
-    // Several snapshots may have one tree.
-    let mut outcomes: HashMap<ObjectId, Option<String>> = HashMap::new();
-    let mut hurt: BTreeMap<ObjectId, Vec<String>> = BTreeMap::new();
-    let mut damaged = 0;
+    let mut tally = Tally::default();
+    monitor.begin("rebuilding snapshots", Some(history.len() as u64));
+    let mut validator = Validator::new(store.reader());
+    let mut hurt = Hurt::new();
     // Timeline by timeline: neighbours share most of their messages.
-    let mut order = snapshots.clone();
+    let mut order = history.newest_first();
     order.sort_by_key(|snapshot| snapshot.timeline.clone());
     for snapshot in order {
-        let outcome = outcomes
-            .entry(snapshot.tree)
-            .or_insert_with(|| verifier.verify(snapshot.tree).err().map(|error| error.to_string()));
-        if let Some(why) = outcome {
-            damaged += 1;
-            findings.push(snapshot_finding(snapshot, why, &history));
-            for object in unsound_objects(store, snapshot, |id| health.is_sound(id)) {
+        let verdict = validator.judge(snapshot)?;
+        tally.count(&verdict);
+        let found = verdict::finding(snapshot, &verdict);
+        findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
+        if !verdict.may_be_taken_in() {
+            for object in unsound_objects(store, snapshot.tree, |id| health.is_sound(id)) {
                 hurt.entry(object).or_default().push(short(snapshot));
             }
         }
         monitor.advance(1);
     }
+    // The next snapshot mends what it can of the timelines. A store that cannot be written to can still be checked.
+    let is_damaged = tally.damaged > 0
+        || !hurt.is_empty()
+        || !health.damaged.is_empty()
+        || !history.broken.is_empty();
+    let _ = store.mark_damaged(is_damaged);
+    findings.extend(kept::check(&store, &listed, &history, &health, &mut validator, &mut hurt)?);
+    findings.extend(set_back::check(&store, &listed.operations)?);
     for (id, why) in &health.damaged {
         hurt.entry(*id).or_default();
         findings.push(object_finding(*id, why, &hurt[id]));
@@ -80,9 +99,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     for (id, snapshots) in hurt.iter().filter(|(id, _)| !health.damaged.contains_key(*id)) {
         findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
-    // The next snapshot mends what it can. A store that cannot be written to can still be checked.
-    let _ = store.mark_damaged(damaged > 0 || !hurt.is_empty() || !history.broken.is_empty());
-    Ok(Report { objects: health.objects, snapshots: snapshots.len(), damaged, findings })
+    Ok(Report::of(health.objects, tally, verdict::checked(findings)))
 }
 
 /// The repository's small files: git needs them, stvc can do without.
@@ -141,13 +158,11 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn snapshot_finding(snapshot: &Snapshot, why: &str, history: &History) -> Finding {
-    let finding = Finding::new(
-        "snapshot-damaged",
-        Level::Error,
-        snapshot.id.to_string(),
-        format!("{} ({} messages): {why}", snapshot.timeline, snapshot.messages),
-    );
+/// What to do about a damaged snapshot depends on whether it is the newest.
+fn with_remedy(finding: Finding, snapshot: &Snapshot, history: &History) -> Finding {
+    if finding.remedy.is_some() {
+        return finding;
+    }
     match history.head(&snapshot.timeline) {
         Some(head) if head.id == snapshot.id => {
             finding.remedy("take a new snapshot while the files are there")
@@ -159,30 +174,35 @@ fn snapshot_finding(snapshot: &Snapshot, why: &str, history: &History) -> Findin
 
 fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
     let hurt = match snapshots {
-        [] => "no snapshot needs it".to_owned(),
+        [] => "nothing needs it".to_owned(),
         list => format!("it hurts {}", list.join(", ")),
     };
     Finding::new("object-damaged", Level::Error, id.to_string(), format!("{why}; {hurt}"))
 }
 
-/// The objects below a snapshot of which no sound copy was read.
+/// The objects of a tree of which no sound copy was read.
 fn unsound_objects(
     store: &Store,
-    snapshot: &Snapshot,
+    tree: ObjectId,
     is_sound: impl Fn(ObjectId) -> bool,
 ) -> Vec<ObjectId> {
     let reader = store.reader();
-    let mut unsound = Vec::new();
-    let mut open = vec![snapshot.tree];
+    let (mut unsound, mut seen) = (Vec::new(), HashSet::new());
+    let mut open = vec![tree];
     while let Some(tree) = open.pop() {
+        if !seen.insert(tree) {
+            continue;
+        }
         if !is_sound(tree) {
             unsound.push(tree);
         }
-        for entry in reader.tree(tree).unwrap_or_default() {
-            match entry.kind {
-                EntryKind::Tree => open.push(entry.id),
-                EntryKind::Blob if !is_sound(entry.id) => unsound.push(entry.id),
-                EntryKind::Blob => {}
+        for entry in reader.raw_tree(tree).map(|tree| tree.entries).unwrap_or_default() {
+            match entry.mode {
+                Mode::Folder => open.push(entry.id),
+                mode if mode.is_blob() && !is_sound(entry.id) && seen.insert(entry.id) => {
+                    unsound.push(entry.id);
+                }
+                _ => {}
             }
         }
     }

@@ -1,0 +1,252 @@
+//! What is in a backup, and what of it may be taken in? Its objects were hashed while they were read, so they are what their ids say; here every snapshot is
+//! judged, because somebody else may have written it. One that is odd says nothing about the others.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+
+use super::{BackupError, LONGEST_OBJECT, Result};
+use crate::archive::validate::{Wholes, hinders};
+use crate::archive::{self, Problem, Snapshot, Validator, Verdict};
+use crate::progress::Monitor;
+use crate::store::{Kind, Loss, Mode, ObjectId, Reader, RefName, Store};
+
+/// Kind and length of every object that a backup holds.
+pub type Lengths = HashMap<ObjectId, (Kind, u64)>;
+
+/// Snapshots that are here already, and so need no judging.
+pub type Known = HashSet<ObjectId>;
+
+/// What is known of the objects before they are looked at.
+pub enum Given<'l> {
+    /// All that there are: each was hashed, and none may be there that no snapshot has.
+    All(&'l Lengths),
+    /// Nothing: the store is asked for each. What is known, and all before it, is passed over.
+    Beyond,
+}
+
+/// One commit of a backup.
+pub struct Found {
+    /// Its id.
+    pub id: ObjectId,
+    /// The commits that it follows, as far as it can be read.
+    pub parents: Vec<ObjectId>,
+    /// What it is.
+    pub what: What,
+}
+
+/// What a commit of a backup is.
+pub enum What {
+    /// A snapshot, and what is said of it.
+    Snapshot(Box<Snapshot>, Verdict),
+    /// One that is here already.
+    Known,
+    /// No snapshot, or nothing that can be read, and why.
+    Nothing(String),
+}
+
+impl Found {
+    /// Whether it may be taken in, or is here.
+    pub fn is_fit(&self) -> bool {
+        match &self.what {
+            What::Snapshot(_, verdict) => verdict.may_be_taken_in(),
+            What::Known => true,
+            What::Nothing(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    /// What is wrong with it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Snapshot(snapshot, Verdict::Unsound(problems)) => {
+                write!(f, "snapshot {}: {problems}", snapshot.id)
+            }
+            What::Nothing(why) => f.write_str(why),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is in a backup.
+pub struct Judged {
+    /// All commits that its branches and tags lead to, each once.
+    pub commits: Vec<Found>,
+    /// How many objects these have.
+    pub objects: usize,
+}
+
+impl Judged {
+    /// The first of what is wrong, in words; none: all of it may be taken in.
+    pub fn first_problem(&self) -> Option<String> {
+        self.commits.iter().find(|found| !found.is_fit()).map(Found::to_string)
+    }
+
+    /// The snapshots, with what is said of each.
+    pub fn snapshots(&self) -> impl Iterator<Item = (&Snapshot, &Verdict)> {
+        self.commits.iter().filter_map(|found| match &found.what {
+            What::Snapshot(snapshot, verdict) => Some((&**snapshot, verdict)),
+            What::Known | What::Nothing(_) => None,
+        })
+    }
+}
+
+/// Judge every snapshot in `store` that the branches and tags in `refs` lead to.
+pub fn judge(
+    store: &Store,
+    refs: &BTreeMap<RefName, ObjectId>,
+    given: &Given<'_>,
+    known: &Known,
+    monitor: &mut dyn Monitor,
+) -> Result<Judged> {
+    let mut walk = Walk { reader: store.reader(), given, known, seen: HashSet::new() };
+    let mut commits = walk.commits(refs.values().copied().collect())?;
+    let (mut wholes, reader) = (Wholes::default(), store.reader());
+    let mut trees: HashMap<ObjectId, Option<Problem>> = HashMap::new();
+    for found in &commits {
+        if let What::Snapshot(snapshot, _) = &found.what
+            && !trees.contains_key(&snapshot.tree)
+        {
+            let mut look = |id, kind| Ok(walk.look(id, kind).err());
+            let problem = wholes.look(&reader, snapshot.tree, &mut look).map_err(unreadable)?;
+            trees.insert(snapshot.tree, problem);
+        }
+    }
+    monitor.begin("rebuilding snapshots", Some(commits.len() as u64));
+    let mut validator = Validator::new(store.reader());
+    // Timeline by timeline: neighbours share most of their messages.
+    let mut order: Vec<_> = commits.iter_mut().filter_map(Found::open_case).collect();
+    order.sort_by(|(a, _), (b, _)| {
+        (&a.timeline, a.time.seconds).cmp(&(&b.timeline, b.time.seconds))
+    });
+    for (snapshot, verdict) in order {
+        monitor.advance(1);
+        if known.contains(&snapshot.id.0) {
+            continue;
+        }
+        let problem = trees.get(&snapshot.tree).cloned().flatten();
+        // Not even to be read.
+        if problem.as_ref().is_some_and(hinders) {
+            *verdict = Verdict::Sound.and(problem);
+            continue;
+        }
+        *verdict = validator.judge(snapshot).map_err(unreadable)?;
+        if verdict.may_be_taken_in() {
+            *verdict = verdict.clone().and(problem);
+        }
+    }
+    let all_fit = commits.iter().all(Found::is_fit);
+    if all_fit && matches!(given, Given::All(lengths) if walk.seen.len() != lengths.len()) {
+        return Err(BackupError::hostile("objects that no snapshot has"));
+    }
+    Ok(Judged { commits, objects: walk.seen.len() })
+}
+
+impl Found {
+    fn open_case(&mut self) -> Option<(&Snapshot, &mut Verdict)> {
+        match &mut self.what {
+            What::Snapshot(snapshot, verdict) => Some((snapshot, verdict)),
+            What::Known | What::Nothing(_) => None,
+        }
+    }
+}
+
+/// All objects of some trees, each tree before what is in it.
+pub fn objects_of(
+    store: &Store,
+    trees: impl IntoIterator<Item = ObjectId>,
+) -> Result<Vec<(ObjectId, Kind)>> {
+    let reader = store.reader();
+    let (mut objects, mut seen) = (Vec::new(), HashSet::new());
+    let mut open: Vec<_> = trees.into_iter().collect();
+    while let Some(tree) = open.pop() {
+        if !seen.insert(tree) {
+            continue;
+        }
+        objects.push((tree, Kind::Tree));
+        for entry in reader.raw_tree(tree)?.entries {
+            if entry.mode == Mode::Folder {
+                open.push(entry.id);
+            } else if entry.mode.is_blob() && seen.insert(entry.id) {
+                objects.push((entry.id, Kind::Blob));
+            }
+        }
+    }
+    Ok(objects)
+}
+
+struct Walk<'l> {
+    reader: Reader,
+    given: &'l Given<'l>,
+    known: &'l Known,
+    /// The objects that something leads to and that are as they should be.
+    seen: HashSet<ObjectId>,
+}
+
+impl Walk<'_> {
+    /// All commits, whatever they are.
+    fn commits(&mut self, mut open: Vec<ObjectId>) -> Result<Vec<Found>> {
+        let mut met = HashSet::new();
+        let mut commits = Vec::new();
+        while let Some(id) = open.pop() {
+            if !met.insert(id) {
+                continue;
+            }
+            if matches!(self.given, Given::Beyond) && self.known.contains(&id) {
+                commits.push(Found { id, parents: Vec::new(), what: What::Known });
+                continue;
+            }
+            let found = self.commit(id)?;
+            open.extend(&found.parents);
+            commits.push(found);
+        }
+        Ok(commits)
+    }
+
+    fn commit(&mut self, id: ObjectId) -> Result<Found> {
+        let nothing = |why: String| Found { id, parents: Vec::new(), what: What::Nothing(why) };
+        match self.look(id, Kind::Commit) {
+            Ok(()) => {}
+            Err(Problem::Lacks { why }) => return Ok(nothing(why)),
+            Err(problem) => return Ok(nothing(problem.to_string())),
+        }
+        let commit = match self.reader.commit(id) {
+            Ok(commit) => commit,
+            Err(error) if error.is_loss() => return Ok(nothing(error.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        let what = match Snapshot::read(&commit) {
+            Ok(snapshot) => What::Snapshot(Box::new(snapshot), Verdict::Sound),
+            Err(error) => What::Nothing(error.to_string()),
+        };
+        Ok(Found { id, parents: commit.parents, what })
+    }
+
+    /// Look at an object before any of it is read.
+    fn look(&mut self, id: ObjectId, kind: Kind) -> std::result::Result<(), Problem> {
+        let header = match self.given {
+            Given::All(lengths) => lengths.get(&id).copied(),
+            Given::Beyond => self.reader.header(id),
+        };
+        let lacks = |why: String| Err(Problem::Lacks { why });
+        match header {
+            None => lacks(format!("object {id}, which others refer to, is not there")),
+            Some((_, length)) if length > LONGEST_OBJECT => {
+                Err(Problem::TooLong { what: format!("object {id}") })
+            }
+            Some((found, _)) if found != kind => lacks(format!("object {id} is no {kind}")),
+            Some(_) => {
+                self.seen.insert(id);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// For `map_err`: the judge judges; that it could not is the disk's fault.
+fn unreadable(error: archive::Error) -> BackupError {
+    match error {
+        archive::Error::Store(error) => BackupError::Store(error),
+        error => BackupError::hostile(error.to_string()),
+    }
+}

@@ -1,0 +1,317 @@
+//! What stands where in a snapshot's tree: the one place that reads its shape. What does not belong there is noted and passed over, so that
+//! those who want the bytes get them, and those who judge can tell.
+
+use std::collections::HashMap;
+
+use super::state::PER_FOLDER;
+use super::validate::{Problem, Problems};
+use super::write::{message_file, message_folder};
+use crate::store::names::{is_tree_segment, tree_segment};
+use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
+
+/// What was noticed on the way.
+#[derive(Clone, Default)]
+pub(super) struct Noticed {
+    /// What is wrong.
+    pub problems: Problems,
+    /// What is no part of a snapshot: nothing is known yet of what hangs on it.
+    pub extra: Vec<(ObjectId, Mode)>,
+}
+
+impl Noticed {
+    /// Something with a safe name is no part of the snapshot.
+    pub(super) fn extra(&mut self, path: &str, id: ObjectId, mode: Mode) {
+        self.problems.push(Problem::Extra { path: path.to_owned() });
+        self.extra.push((id, mode));
+    }
+
+    /// The lorebook in the folder `book` does not name this entry.
+    pub(super) fn unused_entry(&mut self, book: &str, file: &str, id: ObjectId) {
+        self.problems.push(Problem::UnusedEntry { path: entry_path(book, file) });
+        self.extra.push((id, Mode::File));
+    }
+}
+
+/// The parts of a snapshot.
+pub(super) struct Root {
+    pub manifest: Option<ObjectId>,
+    pub chat: Option<ObjectId>,
+    pub books: Option<ObjectId>,
+    pub group: Option<ObjectId>,
+}
+
+/// Read a snapshot's own tree.
+pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<Root> {
+    let mut root = Root { manifest: None, chat: None, books: None, group: None };
+    let mut folder = Folder::new("", noticed);
+    for entry in folder.open(reader, id)? {
+        match entry.name.as_slice() {
+            b"snapshot.json" => folder.file(&entry, &mut root.manifest),
+            b"chat" => folder.folder(&entry, &mut root.chat),
+            b"lorebooks" => folder.folder(&entry, &mut root.books),
+            b"group.json" => folder.file(&entry, &mut root.group),
+            _ => folder.extra(&entry),
+        }
+    }
+    Ok(root)
+}
+
+/// The header of a chat, and the folder that holds the folders of its messages.
+pub(super) fn chat(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+    let (mut header, mut messages) = (None, None);
+    let mut folder = Folder::new("chat/", noticed);
+    for entry in folder.open(reader, id)? {
+        match entry.name.as_slice() {
+            b"header.json" => folder.file(&entry, &mut header),
+            b"messages" => folder.folder(&entry, &mut messages),
+            _ => folder.extra(&entry),
+        }
+    }
+    Ok((header, messages))
+}
+
+/// The folders of messages with their numbers, in order.
+pub(super) fn folders(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<Vec<(usize, ObjectId)>> {
+    let mut folders = Vec::new();
+    let mut folder = Folder::new("chat/messages/", noticed);
+    for entry in folder.open(reader, id)? {
+        let Some(number) = number(&entry.name) else {
+            folder.extra(&entry);
+            continue;
+        };
+        let mut found = None;
+        folder.folder(&entry, &mut found);
+        folder.belongs(&entry, || message_folder(number));
+        folders.extend(found.map(|id| (number, id)));
+    }
+    folders.sort_unstable();
+    Ok(folders)
+}
+
+/// The messages in folder `number`, in order, each with its own number.
+pub(super) fn messages(
+    reader: &Reader,
+    number_of_folder: usize,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<Vec<(usize, ObjectId)>> {
+    let mut messages = Vec::new();
+    let path = format!("chat/messages/{}/", message_folder(number_of_folder));
+    let mut folder = Folder::new(&path, noticed);
+    for entry in folder.open(reader, id)? {
+        let Some(number) = entry.name.strip_suffix(b".json").and_then(number) else {
+            folder.extra(&entry);
+            continue;
+        };
+        let mut found = None;
+        folder.file(&entry, &mut found);
+        if number / PER_FOLDER == number_of_folder {
+            folder.belongs(&entry, || message_file(number));
+        } else {
+            folder.misplaced(&entry, number);
+        }
+        messages.extend(found.map(|id| (number, id)));
+    }
+    messages.sort_unstable();
+    Ok(messages)
+}
+
+/// The messages of all folders, by number. There is no number that none has.
+pub(super) fn in_order(
+    mut messages: Vec<(usize, ObjectId)>,
+    problems: &mut Problems,
+) -> Vec<ObjectId> {
+    messages.sort_unstable();
+    if let Some(gap) = messages.iter().enumerate().position(|(n, (number, _))| n != *number) {
+        problems.push(Problem::NoMessage { number: gap });
+    }
+    messages.into_iter().map(|(_, id)| id).collect()
+}
+
+/// The folder of the lorebook `name`, and what it is called. There is one; where nobody knows the name, or none is called so, it is the first.
+pub(super) fn lorebook(
+    reader: &Reader,
+    id: ObjectId,
+    name: Option<&str>,
+    noticed: &mut Noticed,
+) -> Result<Option<(String, ObjectId)>> {
+    let expected = name.map(|name| tree_segment(name.as_bytes()));
+    let mut folder = Folder::new("lorebooks/", noticed);
+    let entries = folder.open(reader, id)?;
+    let is_it =
+        |entry: &&RawEntry| Some(entry.name.as_slice()) == expected.as_deref().map(str::as_bytes);
+    let is_folder = |entry: &&RawEntry| entry.mode == Mode::Folder;
+    let chosen = entries.iter().find(is_it).or_else(|| entries.iter().find(is_folder));
+    let mut found = None;
+    for entry in &entries {
+        if chosen.is_some_and(|chosen| std::ptr::eq(chosen, entry)) {
+            folder.folder(entry, &mut found);
+            folder.safe(entry);
+            if !is_it(&entry) && name.is_some() {
+                let path = folder.path_of(entry);
+                folder.noticed.problems.push(Problem::BookFolder { path });
+            }
+        } else {
+            folder.extra(entry);
+        }
+    }
+    let name = chosen.map(|entry| String::from_utf8_lossy(&entry.name).into_owned());
+    Ok(name.zip(found))
+}
+
+/// The file of a lorebook with its entries cut out, and the folder of these.
+pub(super) fn book(
+    reader: &Reader,
+    name: &str,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+    let (mut book, mut entries) = (None, None);
+    let path = format!("lorebooks/{name}/");
+    let mut folder = Folder::new(&path, noticed);
+    for entry in folder.open(reader, id)? {
+        match entry.name.as_slice() {
+            b"book.json" => folder.file(&entry, &mut book),
+            b"entries" => folder.folder(&entry, &mut entries),
+            _ => folder.extra(&entry),
+        }
+    }
+    Ok((book, entries))
+}
+
+/// The entries of a lorebook by the names of their files.
+pub(super) fn entries(
+    reader: &Reader,
+    name: &str,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<HashMap<String, ObjectId>> {
+    let mut entries = HashMap::new();
+    let path = entry_path(name, "");
+    let mut folder = Folder::new(&path, noticed);
+    for entry in folder.open(reader, id)? {
+        let mut found = None;
+        folder.file(&entry, &mut found);
+        folder.safe(&entry);
+        if let (Some(id), Ok(name)) = (found, String::from_utf8(entry.name)) {
+            entries.insert(name, id);
+        }
+    }
+    Ok(entries)
+}
+
+/// Where the file of an entry is.
+fn entry_path(book: &str, file: &str) -> String {
+    format!("lorebooks/{book}/entries/{file}")
+}
+
+/// Whether a name in a tree is one that is safe everywhere.
+pub(super) fn is_safe(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(is_tree_segment)
+}
+
+/// The number that a name is, however many zeros it begins with.
+fn number(name: &[u8]) -> Option<usize> {
+    let digits = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(name).ok().filter(|_| digits)?.parse().ok()
+}
+
+/// One folder of a snapshot, with its path, which ends in a slash.
+struct Folder<'a> {
+    path: &'a str,
+    noticed: &'a mut Noticed,
+}
+
+impl<'a> Folder<'a> {
+    fn new(path: &'a str, noticed: &'a mut Noticed) -> Self {
+        Self { path, noticed }
+    }
+
+    fn open(&mut self, reader: &Reader, id: ObjectId) -> Result<Vec<RawEntry>> {
+        let tree = reader.raw_tree(id)?;
+        if !tree.is_gits {
+            let path = match self.path {
+                "" => "its tree".to_owned(),
+                path => path.to_owned(),
+            };
+            self.noticed.problems.push(Problem::NotGits { path });
+        }
+        Ok(tree.entries)
+    }
+
+    fn path_of(&self, entry: &RawEntry) -> String {
+        format!("{}{}", self.path, String::from_utf8_lossy(&entry.name))
+    }
+
+    /// A file belongs here.
+    fn file(&mut self, entry: &RawEntry, part: &mut Option<ObjectId>) {
+        match entry.mode {
+            Mode::File | Mode::OtherFile => {
+                if entry.mode == Mode::OtherFile {
+                    let path = self.path_of(entry);
+                    self.noticed.problems.push(Problem::OddMode { path });
+                }
+                // Of two with one name the first counts; that there are two was noticed.
+                part.get_or_insert(entry.id);
+            }
+            Mode::Folder | Mode::Link | Mode::Other => self.wrong_kind(entry),
+        }
+    }
+
+    /// A folder belongs here.
+    fn folder(&mut self, entry: &RawEntry, part: &mut Option<ObjectId>) {
+        match entry.mode {
+            Mode::Folder => drop(part.get_or_insert(entry.id)),
+            _ => self.wrong_kind(entry),
+        }
+    }
+
+    fn wrong_kind(&mut self, entry: &RawEntry) {
+        let path = self.path_of(entry);
+        self.noticed.problems.push(Problem::WrongKind { path });
+    }
+
+    /// Nothing belongs here.
+    fn extra(&mut self, entry: &RawEntry) {
+        let path = self.path_of(entry);
+        self.noticed.problems.push(match entry.mode {
+            _ if !is_safe(&entry.name) => Problem::UnsafeName { path },
+            Mode::Link | Mode::Other => Problem::Link { path },
+            _ => Problem::Extra { path },
+        });
+        self.noticed.extra.push((entry.id, entry.mode));
+    }
+
+    /// Its name is somebody's choice, and must be safe.
+    fn safe(&mut self, entry: &RawEntry) {
+        if !is_safe(&entry.name) {
+            let path = self.path_of(entry);
+            self.noticed.problems.push(Problem::UnsafeName { path });
+        }
+    }
+
+    /// Its name should be this one.
+    fn belongs(&mut self, entry: &RawEntry, name: impl FnOnce() -> String) {
+        let name = name();
+        if entry.name != name.as_bytes() {
+            let (path, belongs) = (self.path_of(entry), format!("{}{name}", self.path));
+            self.noticed.problems.push(Problem::Misplaced { path, belongs });
+        }
+    }
+
+    /// Message `number` is in the wrong folder.
+    fn misplaced(&mut self, entry: &RawEntry, number: usize) {
+        let folder = message_folder(number / PER_FOLDER);
+        let belongs = format!("chat/messages/{folder}/{}", message_file(number));
+        let path = self.path_of(entry);
+        self.noticed.problems.push(Problem::Misplaced { path, belongs });
+    }
+}

@@ -1,0 +1,331 @@
+//! Is a snapshot sound? The one judge of `check`, `backup`, `import`, `restore` and `show`: what it calls sound can be restored, and what it lets pass can be
+//! backed up and taken in elsewhere.
+//!
+//! It holds the commit against the manifest, the manifest against the shape of the tree (names, modes, order, nothing extra, messages in folders of a hundred),
+//! and every rebuilt file against its length and BLAKE3. What could not be looked at (a file that could not be opened just now) is an error and no
+//! verdict.
+
+mod book;
+mod chat;
+mod problem;
+mod rebuilt;
+mod whole;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use book::Books;
+use chat::Chats;
+pub use problem::{Problem, Problems, Weight};
+pub use rebuilt::{Rebuilt, rebuild};
+pub(super) use whole::{Wholes, hinders};
+
+use super::layout::{self, Noticed};
+use super::manifest::LONGEST_FILE;
+use super::{Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot};
+use crate::store::{Loss, Mode, ObjectId, Reader};
+
+/// What is said of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All of it is as it should be, and its files come back byte for byte.
+    Sound,
+    /// Its manifest is of a later format than this program knows. All of it is there; what it means, a later program knows.
+    Newer {
+        /// Its format.
+        format: u64,
+    },
+    /// Something is wrong with it; [`Problems::worst`] says how bad that is.
+    Unsound(Problems),
+}
+
+impl Verdict {
+    fn of(problems: Problems) -> Self {
+        match problems.worst() {
+            None => Verdict::Sound,
+            Some(_) => Verdict::Unsound(problems),
+        }
+    }
+
+    /// Whether something is so wrong with it that its files cannot be brought back.
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Verdict::Unsound(problems) if problems.is_fatal())
+    }
+
+    /// Whether its files can be brought back by this program.
+    pub fn can_be_restored(&self) -> bool {
+        !self.is_damaged() && !matches!(self, Verdict::Newer { .. })
+    }
+
+    /// Whether another store may take it in.
+    pub fn may_be_taken_in(&self) -> bool {
+        match self {
+            Verdict::Sound | Verdict::Newer { .. } => true,
+            Verdict::Unsound(problems) => problems.worst() <= Some(Weight::Flaw),
+        }
+    }
+
+    /// The same, and this is wrong, too.
+    pub(super) fn and(self, problem: Option<Problem>) -> Self {
+        let Some(problem) = problem else { return self };
+        let mut problems = match self {
+            Verdict::Unsound(problems) => problems,
+            Verdict::Sound | Verdict::Newer { .. } => Problems::default(),
+        };
+        problems.push(problem);
+        Verdict::of(problems)
+    }
+}
+
+/// Judges snapshots, one after the other. What they share is read once: see [`chat`] and [`book`].
+pub struct Validator {
+    reader: Reader,
+    /// Several snapshots may have one tree.
+    trees: HashMap<ObjectId, Rc<Judged>>,
+    chats: Chats,
+    books: Books,
+    wholes: Wholes,
+}
+
+/// What is said of a tree.
+enum Judged {
+    Newer(u64),
+    Known {
+        /// What the manifest says; none if it cannot be read.
+        says: Option<Says>,
+        problems: Problems,
+    },
+}
+
+/// What a manifest says that its commit repeats.
+struct Says {
+    timeline: String,
+    content: ContentId,
+    lorebook: Option<String>,
+    /// As many as there are.
+    messages: u64,
+}
+
+impl Says {
+    /// `messages`: how many there are, if they could be counted.
+    fn of(manifest: &Manifest, messages: Option<u64>) -> Self {
+        Self {
+            timeline: manifest.timeline.clone(),
+            content: manifest.content,
+            lorebook: manifest.file(Role::Lorebook).and_then(|book| book.name.clone()),
+            messages: messages.unwrap_or(manifest.messages),
+        }
+    }
+
+    /// Hold it against the commit.
+    fn compare(&self, snapshot: &Snapshot, problems: &mut Problems) {
+        if self.timeline != snapshot.timeline.as_str() {
+            let (commit, manifest) = (snapshot.timeline.clone(), self.timeline.clone());
+            problems.push(Problem::OtherTimeline { commit, manifest });
+        }
+        if self.content != snapshot.content {
+            problems.push(Problem::OtherContent);
+        }
+        if self.lorebook != snapshot.lorebook {
+            problems.push(Problem::OtherLorebook);
+        }
+        count("commit", snapshot.messages, self.messages, problems);
+    }
+}
+
+fn count(by: &'static str, says: u64, is: u64, problems: &mut Problems) {
+    if says != is {
+        problems.push(Problem::Count { by, says, is });
+    }
+}
+
+impl Validator {
+    /// A judge of what `reader` reads.
+    pub fn new(reader: Reader) -> Self {
+        Self {
+            reader,
+            trees: HashMap::new(),
+            chats: Chats::default(),
+            books: Books::default(),
+            wholes: Wholes::default(),
+        }
+    }
+
+    /// Judge a snapshot. An error says that it could not be looked at, not that anything is wrong with it.
+    pub fn judge(&mut self, snapshot: &Snapshot) -> Result<Verdict> {
+        let judged = match self.trees.get(&snapshot.tree) {
+            Some(judged) => Rc::clone(judged),
+            None => {
+                let judged = Rc::new(self.judge_tree(snapshot.tree)?);
+                self.trees.insert(snapshot.tree, Rc::clone(&judged));
+                judged
+            }
+        };
+        Ok(match &*judged {
+            Judged::Newer(format) => Verdict::Newer { format: *format },
+            Judged::Known { says, problems } => {
+                let mut problems = problems.clone();
+                if let Some(says) = says {
+                    says.compare(snapshot, &mut problems);
+                }
+                Verdict::of(problems)
+            }
+        })
+    }
+
+    fn judge_tree(&mut self, tree: ObjectId) -> Result<Judged> {
+        let mut noticed = Noticed::default();
+        let read = self.read_tree(tree, &mut noticed);
+        let read = needed(read, &mut noticed.problems)?.flatten();
+        if let Some(Read::Newer(format)) = read {
+            return Ok(match self.wholes.below(&self.reader, tree, Mode::Folder)? {
+                None => Judged::Newer(format),
+                Some(problem) => {
+                    let mut problems = Problems::default();
+                    problems.push(problem);
+                    Judged::Known { says: None, problems }
+                }
+            });
+        }
+        self.wholes.look_at_extra(&self.reader, &mut noticed)?;
+        let says = match read {
+            Some(Read::Says(says)) => Some(says),
+            _ => None,
+        };
+        Ok(Judged::Known { says, problems: noticed.problems })
+    }
+
+    /// Judge a tree by itself. None: it has no manifest that says anything.
+    fn read_tree(&mut self, tree: ObjectId, noticed: &mut Noticed) -> Result<Option<Read>> {
+        let root = layout::root(&self.reader, tree, noticed)?;
+        let Some(manifest) = root.manifest else {
+            noticed.problems.push(Problem::NoManifest);
+            return Ok(None);
+        };
+        let manifest = match Manifest::decode(tree, &self.reader.blob(manifest)?) {
+            Ok(manifest) => manifest,
+            Err(Error::NewerFormat { found, .. }) => return Ok(Some(Read::Newer(found))),
+            Err(Error::Incomplete { why, .. }) => {
+                noticed.problems.push(Problem::BadManifest { why });
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        noticed.problems.extend(&manifest.problems());
+        let messages = self.judge_chat(&manifest, root.chat, noticed)?;
+        self.judge_book(&manifest, root.books, noticed)?;
+        let read = self.judge_group(&manifest, root.group, noticed);
+        needed(read, &mut noticed.problems)?;
+        Ok(Some(Read::Says(Says::of(&manifest, messages))))
+    }
+
+    /// How many messages there are, if they could be counted.
+    fn judge_chat(
+        &mut self,
+        manifest: &Manifest,
+        chat: Option<ObjectId>,
+        noticed: &mut Noticed,
+    ) -> Result<Option<u64>> {
+        let Some(record) = manifest.file(Role::Chat) else { return Ok(None) };
+        let Some(chat) = chat else {
+            noticed.problems.push(Problem::NoPart { path: "chat".into() });
+            return Ok(None);
+        };
+        let facts = self.chats.read(&self.reader, chat, manifest.is_group(), longest(record))?;
+        noticed.problems.extend(&facts.problems);
+        noticed.extra.extend_from_slice(&facts.extra);
+        compare(record, facts.whole, &mut noticed.problems);
+        if facts.whole.is_none() {
+            return Ok(None);
+        }
+        count("manifest", manifest.messages, facts.messages, &mut noticed.problems);
+        Ok(Some(facts.messages))
+    }
+
+    fn judge_book(
+        &mut self,
+        manifest: &Manifest,
+        books: Option<ObjectId>,
+        noticed: &mut Noticed,
+    ) -> Result<()> {
+        let Some(record) = manifest.file(Role::Lorebook) else {
+            if let Some(books) = books {
+                noticed.extra("lorebooks", books, Mode::Folder);
+            }
+            return Ok(());
+        };
+        let name = record.name.as_deref();
+        let folder = match books {
+            Some(books) => {
+                let found = layout::lorebook(&self.reader, books, name, noticed);
+                needed(found, &mut noticed.problems)?.flatten()
+            }
+            None => None,
+        };
+        let Some((name, folder)) = folder else {
+            noticed.problems.push(Problem::NoPart { path: "lorebooks".into() });
+            return Ok(());
+        };
+        let facts = self.books.read(&self.reader, &name, folder, longest(record))?;
+        noticed.problems.extend(&facts.problems);
+        noticed.extra.extend_from_slice(&facts.extra);
+        compare(record, facts.whole, &mut noticed.problems);
+        Ok(())
+    }
+
+    fn judge_group(
+        &mut self,
+        manifest: &Manifest,
+        group: Option<ObjectId>,
+        noticed: &mut Noticed,
+    ) -> Result<()> {
+        match (manifest.file(Role::Group), group) {
+            (Some(record), Some(group)) => {
+                let bytes = self.reader.blob(group)?;
+                let whole = (bytes.len() as u64, Blake3::of(&bytes));
+                compare(record, Some(whole), &mut noticed.problems);
+            }
+            (Some(_), None) => {
+                noticed.problems.push(Problem::NoPart { path: "group.json".into() });
+            }
+            (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+/// What a manifest turned out to be.
+enum Read {
+    Newer(u64),
+    Says(Says),
+}
+
+/// As much as is read of a file: what is longer is wrong anyway, or is not looked at.
+fn longest(record: &FileRecord) -> u64 {
+    record.bytes.min(LONGEST_FILE)
+}
+
+/// Hold a rebuilt file against its record. One that could not be rebuilt, and of which nothing is said yet, is longer than it should be.
+fn compare(record: &FileRecord, whole: Option<(u64, Blake3)>, problems: &mut Problems) {
+    let same = whole.is_some_and(|whole| whole == (record.bytes, record.blake3));
+    let is_told = whole.is_none() && (problems.is_fatal() || record.bytes > LONGEST_FILE);
+    if !same && !is_told {
+        problems.push(Problem::Differs { path: record.path.clone() });
+    }
+}
+
+/// What could be read; that something is missing or damaged is a problem, and any other failure is an error.
+fn needed<T, E: Into<Error>>(
+    read: std::result::Result<T, E>,
+    problems: &mut Problems,
+) -> Result<Option<T>> {
+    match read.map_err(Into::into) {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Store(error)) if error.is_loss() => {
+            problems.push(Problem::unreadable(&error));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

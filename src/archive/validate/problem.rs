@@ -1,0 +1,333 @@
+//! What can be wrong with a snapshot, and how much it matters. The weight of each is decided here, once, for all who ask.
+
+use std::fmt;
+
+use crate::archive::Role;
+use crate::st::TimelineName;
+use crate::store::{self, ObjectId};
+
+/// How much a problem matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Every byte comes back; it is told.
+    Flaw,
+    /// Every byte comes back, but another store must not take it in: it would believe something wrong, or git would be endangered.
+    Unsafe,
+    /// The bytes do not come back, or not to where they belong.
+    Fatal,
+}
+
+/// One thing that is wrong with a snapshot. Paths are those in its tree, unless they are said to be the library's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// An object that is needed to rebuild a file is missing or damaged.
+    Unreadable {
+        /// Which, if that is known.
+        id: Option<ObjectId>,
+        /// What is wrong with it, in words that name it.
+        why: String,
+    },
+    /// There is no manifest.
+    NoManifest,
+    /// The manifest is none.
+    BadManifest {
+        /// What is wrong with it, in words that name it.
+        why: String,
+    },
+    /// The manifest is about another timeline than the commit.
+    OtherTimeline {
+        /// What the commit says.
+        commit: TimelineName,
+        /// What the manifest says.
+        manifest: String,
+    },
+    /// The manifest leads a file to where it does not belong.
+    BadPath {
+        /// Which, and why not.
+        why: String,
+    },
+    /// The manifest has no chat, or has a file of one role twice.
+    BadFiles {
+        /// Which role.
+        role: Role,
+    },
+    /// A part that the manifest promises is not in the tree.
+    NoPart {
+        /// Where it should be.
+        path: String,
+    },
+    /// A folder where a file belongs, a file where a folder does, or neither.
+    WrongKind {
+        /// Where.
+        path: String,
+    },
+    /// A message is not there, though later ones are.
+    NoMessage {
+        /// Its number.
+        number: usize,
+    },
+    /// The lorebook cannot be put together.
+    BadBook {
+        /// Why not.
+        why: String,
+    },
+    /// A rebuilt file is not the one that was stored.
+    Differs {
+        /// Its path in the library.
+        path: String,
+    },
+    /// The content id is not that of the files that the manifest lists.
+    WrongContent,
+    /// The commit names another content id than the manifest.
+    OtherContent,
+    /// A name that is not safe on every system.
+    UnsafeName {
+        /// Where.
+        path: String,
+    },
+    /// A link, or an entry that is neither a file nor a folder.
+    Link {
+        /// Where.
+        path: String,
+    },
+    /// A tree that git does not take for one.
+    NotGits {
+        /// Where.
+        path: String,
+    },
+    /// Trees within trees, more than any snapshot has.
+    TooDeep,
+    /// A file or object that is longer than any of SillyTavern's.
+    TooLong {
+        /// Which.
+        what: String,
+    },
+    /// An object is missing or damaged that no file needs.
+    Lacks {
+        /// What is wrong with it, in words that name it.
+        why: String,
+    },
+    /// Something that is no part of a snapshot.
+    Extra {
+        /// Where.
+        path: String,
+    },
+    /// An entry that the lorebook does not name.
+    UnusedEntry {
+        /// Where.
+        path: String,
+    },
+    /// A file with another mode than 100644.
+    OddMode {
+        /// Where.
+        path: String,
+    },
+    /// A message or folder of messages whose name is not written as it should be, or that is in the wrong place.
+    Misplaced {
+        /// Where it is.
+        path: String,
+        /// Where it belongs.
+        belongs: String,
+    },
+    /// The lorebook's folder is not called after it.
+    BookFolder {
+        /// What it is called.
+        path: String,
+    },
+    /// The manifest does not say what the lorebook is called.
+    NamelessBook,
+    /// The manifest lists its files in another order.
+    FileOrder,
+    /// The chat is not split into its lines, or the wrong line is its header.
+    NotSplit,
+    /// The number of messages is wrong.
+    Count {
+        /// Who says it: the manifest or the commit.
+        by: &'static str,
+        /// What is said.
+        says: u64,
+        /// How many there are.
+        is: u64,
+    },
+    /// The commit names another lorebook than the manifest.
+    OtherLorebook,
+}
+
+impl Problem {
+    /// An object that is needed and cannot be had.
+    pub(in crate::archive) fn unreadable(error: &store::Error) -> Self {
+        let id = match error {
+            store::Error::Missing { id } | store::Error::Damaged { id, .. } => Some(*id),
+            _ => None,
+        };
+        Self::Unreadable { id, why: error.to_string() }
+    }
+
+    /// How much it matters.
+    pub fn weight(&self) -> Weight {
+        use Problem::*;
+        match self {
+            Unreadable { .. }
+            | NoManifest
+            | BadManifest { .. }
+            | OtherTimeline { .. }
+            | BadPath { .. }
+            | BadFiles { .. }
+            | NoPart { .. }
+            | WrongKind { .. }
+            | NoMessage { .. }
+            | BadBook { .. }
+            | Differs { .. } => Weight::Fatal,
+            WrongContent
+            | OtherContent
+            | UnsafeName { .. }
+            | Link { .. }
+            | NotGits { .. }
+            | TooDeep
+            | TooLong { .. }
+            | Lacks { .. } => Weight::Unsafe,
+            Extra { .. }
+            | UnusedEntry { .. }
+            | OddMode { .. }
+            | Misplaced { .. }
+            | BookFolder { .. }
+            | NamelessBook
+            | FileOrder
+            | NotSplit
+            | Count { .. }
+            | OtherLorebook => Weight::Flaw,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Problem::*;
+        match self {
+            Unreadable { why, .. } => f.write_str(why),
+            NoManifest => f.write_str("it has no snapshot.json"),
+            OtherTimeline { commit, manifest } => {
+                write!(f, "its commit is of {commit}, its manifest of {manifest}")
+            }
+            BadManifest { why } | BadPath { why } | BadBook { why } => f.write_str(why),
+            BadFiles { role: Role::Chat } => f.write_str("it does not have exactly one chat"),
+            BadFiles { role } => write!(f, "it has more than one {}", role.as_str()),
+            NoPart { path } => write!(f, "it has no {path}"),
+            WrongKind { path } => write!(f, "{path} is not what belongs there"),
+            NoMessage { number } => write!(f, "message {number} is not there"),
+            Differs { path } => {
+                write!(
+                    f,
+                    "{path}, rebuilt, is not what the manifest says (BLAKE3 or length differ)"
+                )
+            }
+            WrongContent => f.write_str("its content id is not that of its files"),
+            OtherContent => f.write_str("its commit has another content id than its manifest"),
+            UnsafeName { path } => write!(f, "{path:?} is a name that is not safe everywhere"),
+            Link { path } => write!(f, "{path} is neither a file nor a folder"),
+            NotGits { path } => {
+                write!(f, "{path} is not as git writes trees (order, a name twice, a mode)")
+            }
+            TooDeep => f.write_str("its tree is deeper than that of any snapshot"),
+            TooLong { what } => write!(f, "{what} is longer than SillyTavern can read"),
+            Lacks { why } => write!(f, "{why}; no file needs it"),
+            Extra { path } => write!(f, "{path} is no part of a snapshot"),
+            UnusedEntry { path } => write!(f, "{path} is an entry that the lorebook does not name"),
+            OddMode { path } => write!(f, "{path} has another mode than 100644"),
+            Misplaced { path, belongs } => write!(f, "{path} should be {belongs}"),
+            BookFolder { path } => write!(f, "{path} is not called after the lorebook"),
+            NamelessBook => f.write_str("its manifest does not name the lorebook"),
+            FileOrder => f.write_str("its manifest lists the files in another order"),
+            NotSplit => f.write_str("its chat is not split as it should be"),
+            Count { by, says, is } => write!(f, "its {by} says {says} messages, it has {is}"),
+            OtherLorebook => f.write_str("its commit names another lorebook than its manifest"),
+        }
+    }
+}
+
+/// How many problems of one snapshot are kept: a tree may be full of them.
+const KEPT: usize = 8;
+
+/// The problems of one snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems {
+    list: Vec<Problem>,
+    more: usize,
+    worst: Option<Weight>,
+}
+
+impl Problems {
+    /// One more.
+    pub fn push(&mut self, problem: Problem) {
+        let weight = problem.weight();
+        if self.list.contains(&problem) {
+            return;
+        }
+        // The one that decides is always among those that are told.
+        if self.worst.is_some_and(|worst| worst < weight) {
+            self.list.insert(0, problem);
+        } else {
+            self.list.push(problem);
+        }
+        self.worst = self.worst.max(Some(weight));
+        if self.list.len() > KEPT {
+            self.list.pop();
+            self.more += 1;
+        }
+    }
+
+    /// Those of a part of it.
+    pub fn extend(&mut self, part: &Problems) {
+        part.list.iter().cloned().for_each(|problem| self.push(problem));
+        self.more += part.more;
+    }
+
+    /// How bad the worst is; none: there is no problem.
+    pub fn worst(&self) -> Option<Weight> {
+        self.worst
+    }
+
+    /// The first of them, the worst first.
+    pub fn list(&self) -> &[Problem] {
+        &self.list
+    }
+
+    /// Whether the bytes do not come back.
+    pub fn is_fatal(&self) -> bool {
+        self.worst == Some(Weight::Fatal)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.list.iter().enumerate() {
+            let between = if n > 0 { "; " } else { "" };
+            write!(f, "{between}{problem}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_problems_the_worst_is_told_first() {
+        let mut problems = Problems::default();
+        for n in 0..20 {
+            problems.push(Problem::Extra { path: format!("extra {n}") });
+            problems.push(Problem::Extra { path: format!("extra {n}") });
+        }
+        problems.push(Problem::TooDeep);
+        problems.push(Problem::NoManifest);
+        assert_eq!(problems.worst(), Some(Weight::Fatal));
+        assert_eq!(problems.list().len(), KEPT);
+        let words = problems.to_string();
+        assert!(words.starts_with("it has no snapshot.json; its tree is deeper"), "{words}");
+        assert!(words.ends_with("and 14 more"), "{words}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Is everything there that hangs on a tree, and safe to have? Asked of what is no part of a snapshot as this program knows it, of snapshots of a newer
+//! format, and of all that comes from elsewhere. Each tree is looked at once.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::Problem;
+use crate::archive::layout::{Noticed, is_safe};
+use crate::archive::{Error, Result};
+use crate::store::{Kind, Loss, Mode, ObjectId, RawEntry, Reader};
+
+/// A snapshot has four levels. A newer format may have more; a tree that is so deep that going down takes all memory is no snapshot.
+const DEEPEST: usize = 32;
+
+/// Asks whether an object is there and may be read; what is wrong with it, if anything.
+pub(in crate::archive) type Look<'l> = dyn FnMut(ObjectId, Kind) -> Result<Option<Problem>> + 'l;
+
+/// What was found of the trees that it saw.
+#[derive(Default)]
+pub(in crate::archive) struct Wholes {
+    known: HashMap<ObjectId, Known>,
+}
+
+#[derive(Clone)]
+struct Known {
+    /// How many levels it has.
+    height: usize,
+    problem: Option<Rc<Problem>>,
+}
+
+impl Known {
+    /// What hinders one more than anything else counts: nothing below may be read then.
+    fn note(&mut self, problem: Rc<Problem>) {
+        if self.problem.is_none() || hinders(&problem) {
+            self.problem = Some(problem);
+        }
+    }
+}
+
+/// Whether a problem keeps everybody from even looking.
+pub(in crate::archive) fn hinders(problem: &Problem) -> bool {
+    matches!(problem, Problem::TooLong { .. } | Problem::TooDeep)
+}
+
+/// A tree on the way down.
+struct Open {
+    id: ObjectId,
+    entries: Vec<RawEntry>,
+    at: usize,
+    known: Known,
+}
+
+impl Wholes {
+    /// Note what is wrong with all that is no part of a snapshot: it must be there, or the repository is not whole.
+    pub(super) fn look_at_extra(&mut self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
+        for (id, mode) in std::mem::take(&mut noticed.extra) {
+            if let Some(problem) = self.below(reader, id, mode)? {
+                noticed.problems.push(problem);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with an entry of a tree, once all below it is read.
+    pub(super) fn below(
+        &mut self,
+        reader: &Reader,
+        id: ObjectId,
+        mode: Mode,
+    ) -> Result<Option<Problem>> {
+        let mut look = |id, kind| read(reader, id, kind);
+        match mode {
+            Mode::Folder => self.look(reader, id, &mut look),
+            _ if mode.is_blob() => look(id, Kind::Blob),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is wrong with a tree or with anything below it.
+    pub(in crate::archive) fn look(
+        &mut self,
+        reader: &Reader,
+        tree: ObjectId,
+        look: &mut Look<'_>,
+    ) -> Result<Option<Problem>> {
+        let mut path = Vec::new();
+        self.enter(reader, tree, look, &mut path)?;
+        while let Some(open) = path.last_mut() {
+            let Some(entry) = open.entries.get(open.at) else {
+                self.leave(&mut path);
+                continue;
+            };
+            let name = || String::from_utf8_lossy(&entry.name).into_owned();
+            if entry.mode == Mode::Folder {
+                if let Some(below) = self.known.get(&entry.id) {
+                    open.known.height = open.known.height.max(below.height + 1);
+                    if let Some(problem) = &below.problem {
+                        open.known.note(Rc::clone(problem));
+                    }
+                } else {
+                    let id = entry.id;
+                    self.enter(reader, id, look, &mut path)?;
+                    continue;
+                }
+            } else if entry.mode.is_blob()
+                && let Some(problem) = look(entry.id, Kind::Blob)?
+            {
+                open.known.note(Rc::new(problem));
+            }
+            if !is_safe(&entry.name) {
+                open.known.note(Rc::new(Problem::UnsafeName { path: name() }));
+            } else if matches!(entry.mode, Mode::Link | Mode::Other) {
+                open.known.note(Rc::new(Problem::Link { path: name() }));
+            }
+            open.at += 1;
+        }
+        let problem = self.known.get(&tree).and_then(|known| known.problem.as_deref());
+        Ok(problem.cloned())
+    }
+
+    /// Begin with a tree, unless it is known or cannot be read.
+    fn enter(
+        &mut self,
+        reader: &Reader,
+        id: ObjectId,
+        look: &mut Look<'_>,
+        path: &mut Vec<Open>,
+    ) -> Result<()> {
+        if self.known.contains_key(&id) {
+            return Ok(());
+        }
+        let mut known = Known { height: 1, problem: None };
+        if let Some(problem) = look(id, Kind::Tree)? {
+            known.note(Rc::new(problem));
+            self.known.insert(id, known);
+            return Ok(());
+        }
+        match reader.raw_tree(id) {
+            Ok(tree) => {
+                if !tree.is_gits {
+                    known.note(Rc::new(Problem::NotGits { path: format!("tree {id}") }));
+                }
+                path.push(Open { id, entries: tree.entries, at: 0, known });
+            }
+            Err(error) if error.is_loss() => {
+                known.note(Rc::new(Problem::Lacks { why: error.to_string() }));
+                self.known.insert(id, known);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// All of a tree was looked at.
+    fn leave(&mut self, path: &mut Vec<Open>) {
+        let Some(Open { id, mut known, .. }) = path.pop() else { return };
+        if known.height > DEEPEST {
+            known.note(Rc::new(Problem::TooDeep));
+        }
+        self.known.insert(id, known);
+    }
+}
+
+/// The answer of one who simply reads.
+fn read(reader: &Reader, id: ObjectId, kind: Kind) -> Result<Option<Problem>> {
+    match reader.read(id, kind, &mut Vec::new()) {
+        Ok(_) => Ok(None),
+        Err(error) if error.is_loss() => Ok(Some(Problem::Lacks { why: error.to_string() })),
+        Err(error) => Err(Error::from(error)),
+    }
+}

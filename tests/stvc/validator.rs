@@ -1,0 +1,786 @@
+//! What is judged, is judged once: whatever is odd about a snapshot, `check`, `show`, `restore`, `backup` and `import` say the same of it, and the others come in.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use stvc::archive::{Snapshot, Validator, Verdict, Weight};
+use stvc::store::{Kind, Mode, ObjectId, Reader, Store};
+
+use crate::backup::text;
+use crate::common::{Answer, Sandbox, assert_same, git};
+use crate::damage::{Stored, calm, chat, message};
+#[cfg(target_os = "linux")]
+use crate::full_disk::scripted;
+
+const B: &str = "chats/Mira/b.jsonl";
+
+/// What hangs on an entry of a tree.
+#[derive(Clone)]
+enum Node {
+    Blob(Vec<u8>),
+    Tree(Vec<Entry>),
+    /// An object that is there already, or is not there at all.
+    Object(ObjectId),
+}
+
+/// An object that is not there.
+fn lost() -> Node {
+    Node::Object(ObjectId::from_hex(&[b'7'; 40]).unwrap())
+}
+
+#[derive(Clone)]
+struct Entry {
+    mode: &'static str,
+    name: Vec<u8>,
+    node: Node,
+}
+
+fn entry(mode: &'static str, name: &str, node: Node) -> Entry {
+    Entry { mode, name: name.into(), node }
+}
+
+fn file(name: &str, bytes: &[u8]) -> Entry {
+    entry("100644", name, Node::Blob(bytes.to_vec()))
+}
+
+/// A snapshot that can be changed in any way before it is written.
+pub struct Forge {
+    root: Vec<Entry>,
+    commit: String,
+    /// Whether trees are written as they stand, and not in git's order.
+    as_it_stands: bool,
+}
+
+impl Forge {
+    fn read(store: &Store, id: &str) -> Self {
+        let id = ObjectId::from_hex(id.as_bytes()).unwrap();
+        let (reader, mut buffer) = (store.reader(), Vec::new());
+        let commit = reader.read(id, Kind::Commit, &mut buffer).unwrap();
+        let commit = String::from_utf8(commit.to_vec()).unwrap();
+        let root = read_tree(&reader, ObjectId::from_hex(&commit.as_bytes()[5..45]).unwrap());
+        Self { root, commit, as_it_stands: false }
+    }
+
+    /// Write it as the successor of `parent`; its id.
+    fn write(&self, store: &Store, parent: Option<&str>) -> String {
+        let mut pack = store.pack_writer();
+        let tree = self.write_tree(&self.root, &mut pack);
+        let kept = self.commit.lines().filter(|line| !line.starts_with("parent "));
+        let rest: String = kept.skip(1).map(|line| format!("{line}\n")).collect();
+        let parent = parent.map_or(String::new(), |parent| format!("parent {parent}\n"));
+        let commit = format!("tree {tree}\n{parent}{rest}");
+        let id = pack.add(Kind::Commit, commit.as_bytes()).unwrap();
+        pack.finish().unwrap();
+        id.to_string()
+    }
+
+    fn write_tree(&self, entries: &[Entry], pack: &mut stvc::store::PackWriter) -> ObjectId {
+        let mut entries: Vec<_> = entries.iter().collect();
+        if !self.as_it_stands {
+            let end = |entry: &Entry| if entry.mode.ends_with("40000") { "/" } else { "" };
+            entries.sort_by_key(|entry| [&entry.name, end(entry).as_bytes()].concat());
+        }
+        let mut bytes = Vec::new();
+        for entry in entries {
+            let id = match &entry.node {
+                Node::Blob(bytes) => pack.add(Kind::Blob, bytes).unwrap(),
+                Node::Tree(entries) => self.write_tree(entries, pack),
+                Node::Object(id) => *id,
+            };
+            bytes.extend_from_slice(entry.mode.as_bytes());
+            bytes.push(b' ');
+            bytes.extend_from_slice(&entry.name);
+            bytes.push(0);
+            bytes.extend_from_slice(id.as_slice());
+        }
+        pack.add(Kind::Tree, &bytes).unwrap()
+    }
+
+    /// The entries of the folder at this path.
+    fn at(&mut self, path: &str) -> &mut Vec<Entry> {
+        let mut entries = &mut self.root;
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            let found = entries.iter_mut().find(|entry| entry.name == part.as_bytes()).unwrap();
+            let Node::Tree(below) = &mut found.node else { panic!("{path} is no folder") };
+            entries = below;
+        }
+        entries
+    }
+
+    /// One entry.
+    fn of(&mut self, path: &str) -> &mut Entry {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.at(folder).iter_mut().find(|entry| entry.name == name.as_bytes()).unwrap()
+    }
+
+    fn remove(&mut self, path: &str) -> Entry {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let entries = self.at(folder);
+        let at = entries.iter().position(|entry| entry.name == name.as_bytes()).unwrap();
+        entries.remove(at)
+    }
+
+    fn bytes(&mut self, path: &str) -> Vec<u8> {
+        let Node::Blob(bytes) = &self.of(path).node else { panic!("{path} is no file") };
+        bytes.clone()
+    }
+
+    fn manifest(&mut self, edit: impl FnOnce(&mut Value)) {
+        let mut manifest = serde_json::from_slice(&self.bytes("snapshot.json")).unwrap();
+        edit(&mut manifest);
+        self.of("snapshot.json").node = Node::Blob(manifest.to_string().into_bytes());
+    }
+
+    /// Change the manifest's files, and let its content id and the commit's be right.
+    fn files(&mut self, edit: impl FnOnce(&mut Value)) {
+        let mut content = String::new();
+        self.manifest(|manifest| {
+            edit(manifest);
+            let mut text = String::new();
+            for file in manifest["files"].as_array().unwrap() {
+                let (path, hash) =
+                    (file["path"].as_str().unwrap(), file["blake3"].as_str().unwrap());
+                text.push_str(&format!("{path}\0{}\0{hash}\n", file["bytes"]));
+            }
+            content = blake3::hash(text.as_bytes()).to_hex().to_string();
+            manifest["content"] = content.clone().into();
+        });
+        self.trailer("Stvc-Content", &content);
+    }
+
+    fn trailer(&mut self, key: &str, value: &str) {
+        let lines = self.commit.lines().map(|line| match line.strip_prefix(key) {
+            Some(_) => format!("{key}: {value}\n"),
+            None => format!("{line}\n"),
+        });
+        self.commit = lines.collect();
+    }
+}
+
+fn read_tree(reader: &Reader, id: ObjectId) -> Vec<Entry> {
+    let entries = reader.raw_tree(id).unwrap().entries.into_iter();
+    let read = |found: stvc::store::RawEntry| match found.mode {
+        Mode::Folder => {
+            Entry { mode: "40000", name: found.name, node: Node::Tree(read_tree(reader, found.id)) }
+        }
+        _ => {
+            let node = Node::Blob(reader.blob(found.id).unwrap());
+            Entry { mode: "100644", name: found.name, node }
+        }
+    };
+    entries.map(read).collect()
+}
+
+/// A library of three chats. The second has a lorebook and three snapshots, of which the middle one is to be forged.
+struct Library {
+    sandbox: Sandbox,
+    stored: Vec<Stored>,
+}
+
+impl Library {
+    fn new() -> Self {
+        let mut sandbox = Sandbox::empty();
+        let fact = |uid: u32| json!({ "uid": uid, "content": format!("fact {uid}") });
+        let book = json!({ "entries": { "0": fact(0), "7": fact(7) } });
+        sandbox.write("worlds/Harbour.json", book.to_string());
+        for name in ["a", "c"] {
+            sandbox.write(&format!("chats/Mira/{name}.jsonl"), chat(name, 3, None));
+        }
+        let mut stored = Vec::new();
+        sandbox.write(B, chat("b", 104, Some("Harbour")));
+        for n in 0..3 {
+            sandbox.append(B, &message("b", 200 + n));
+            stored.push(Stored::take(&sandbox, B));
+            sandbox.wait(60);
+        }
+        sandbox.stvc(&["snapshot"]).exits(0);
+        Self { sandbox, stored }
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.sandbox.store()).unwrap()
+    }
+
+    /// Put a forged snapshot in the place of the middle one; its id, and that of the one after it.
+    fn forge(&self, edit: impl FnOnce(&mut Forge)) -> (String, String) {
+        let store = self.store();
+        let mut forged = Forge::read(&store, &self.stored[1].id);
+        edit(&mut forged);
+        let odd = forged.write(&store, Some(&self.stored[0].id));
+        let next = Forge::read(&store, &self.stored[2].id).write(&store, Some(&odd));
+        self.sandbox.git(&["update-ref", "refs/heads/chats/Mira/b", &next]);
+        (odd, next)
+    }
+
+    /// A library with nothing in it that takes a backup in.
+    fn take_in(&self, backup: &Path) -> (Sandbox, Answer) {
+        let other = Sandbox::empty();
+        let answer = calm(other.json(&["import", text(backup)]));
+        (other, answer)
+    }
+}
+
+/// What everybody must say of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Odd(Weight),
+    Newer,
+}
+
+impl Said {
+    fn finding(self) -> (&'static str, &'static str) {
+        match self {
+            Said::Odd(Weight::Fatal) => ("snapshot-damaged", "error"),
+            Said::Odd(Weight::Unsafe) => ("snapshot-odd", "error"),
+            Said::Odd(Weight::Flaw) => ("snapshot-odd", "warning"),
+            Said::Newer => ("snapshot-newer", "warning"),
+        }
+    }
+
+    fn is_restored(self) -> bool {
+        matches!(self, Said::Odd(Weight::Flaw | Weight::Unsafe))
+    }
+
+    fn is_taken_in(self) -> bool {
+        matches!(self, Said::Odd(Weight::Flaw) | Said::Newer)
+    }
+}
+
+/// The code and level of what is said of a snapshot, and nothing is said of any other.
+#[track_caller]
+fn said(answer: &Answer, id: &str, what: &str) -> Vec<(String, String)> {
+    let mut said = Vec::new();
+    for line in answer.of_type("finding") {
+        let text = |field: &str| line[field].as_str().unwrap().to_owned();
+        if text("subject") == id {
+            said.push((text("code"), text("level")));
+        } else if text("code").starts_with("snapshot-") {
+            panic!("{what}: {line}");
+        }
+    }
+    said
+}
+
+#[track_caller]
+fn exits(answer: &Answer, code: i32, what: &str) {
+    assert_eq!(answer.code, code, "{what}\n{}\n{}", answer.stdout, answer.stderr);
+}
+
+/// Forge the middle snapshot, and let everybody look at it.
+#[track_caller]
+fn agree(library: &Library, expected: Said, what: &str, edit: impl FnOnce(&mut Forge)) {
+    let sandbox = &library.sandbox;
+    let (odd, next) = library.forge(edit);
+    let (code, level) = expected.finding();
+    let told = vec![(code.to_owned(), level.to_owned())];
+    let in_check = match expected {
+        Said::Newer => vec![(code.to_owned(), "error".to_owned())],
+        _ => told.clone(),
+    };
+
+    let store = library.store();
+    let id = ObjectId::from_hex(odd.as_bytes()).unwrap();
+    let snapshot = Snapshot::read(&store.reader().commit(id).unwrap()).unwrap();
+    let verdict = Validator::new(store.reader()).judge(&snapshot).unwrap();
+    let weight = match &verdict {
+        Verdict::Unsound(problems) => Some(Said::Odd(problems.worst().unwrap())),
+        Verdict::Newer { .. } => Some(Said::Newer),
+        Verdict::Sound => None,
+    };
+    assert_eq!(weight, Some(expected), "{what}: {verdict:?}");
+
+    let is_sound = expected == Said::Odd(Weight::Flaw);
+    let checked = calm(sandbox.json(&["check"]));
+    exits(&checked, if is_sound { 0 } else { 1 }, what);
+    assert_eq!(said(&checked, &odd, what), in_check, "check: {what}");
+
+    let code = i32::from(!expected.is_restored());
+    let shown = calm(sandbox.json(&["show", &odd]));
+    exits(&shown, code, what);
+    if expected.is_restored() {
+        assert_eq!(said(&shown, &odd, what), told, "show: {what}");
+    }
+    let to = tempfile::tempdir_in(sandbox.folder()).unwrap();
+    let out = to.path().join("out");
+    if expected.is_restored() {
+        calm(sandbox.stvc(&["restore", &odd, "--to", text(&out)])).exits(0);
+        assert_eq!(fs::read(out.join(B)).unwrap(), library.stored[1].bytes, "{what}");
+    } else {
+        let before = sandbox.files();
+        exits(&calm(sandbox.stvc(&["restore", &odd, "--overwrite"])), 1, what);
+        assert_same(&sandbox.files(), &before);
+    }
+
+    let partly = if expected.is_taken_in() { 0 } else { 3 };
+    for backup in [to.path().join("b.stvc"), to.path().join("mirror")] {
+        let answer = calm(sandbox.json(&["backup", text(&backup)]));
+        exits(&answer, partly, what);
+        assert_eq!(said(&answer, &odd, what), told, "backup: {what}");
+        let checked = calm(sandbox.json(&["check", text(&backup)]));
+        exits(&checked, if is_sound { 0 } else { 1 }, what);
+        assert_eq!(said(&checked, &odd, what), in_check, "check {backup:?}: {what}");
+
+        let (other, answer) = library.take_in(&backup);
+        exits(&answer, partly, what);
+        assert_eq!(said(&answer, &odd, what), told, "import {backup:?}: {what}");
+        comes_in(library, &other, expected.is_taken_in().then_some((&odd, &next)), what);
+        // Once more: nothing is new.
+        let ids = other.snapshot_ids();
+        exits(&calm(other.json(&["import", text(&backup)])), partly, what);
+        assert_eq!(other.snapshot_ids(), ids, "{what}");
+    }
+}
+
+/// All that is sound came in, and what did is sound.
+#[track_caller]
+fn comes_in(library: &Library, other: &Sandbox, odd: Option<(&String, &String)>, what: &str) {
+    let log = other.json(&["log"]).exits(0).of_type("snapshot");
+    let ids: BTreeSet<_> = log.iter().map(|line| line["id"].as_str().unwrap()).collect();
+    let of_b = log.iter().filter(|line| line["timeline"] == "chats/Mira/b").count();
+    match odd {
+        Some((odd, next)) => {
+            assert!(ids.contains(odd.as_str()) && ids.contains(next.as_str()), "{what}");
+            assert_eq!(of_b, 3, "{what}");
+        }
+        None => {
+            assert_eq!(of_b, 2, "{what}: {log:?}");
+            let (code, words) = crate::damage::check(other);
+            assert_eq!(code, 0, "{what}: {words}");
+        }
+    }
+    assert!(ids.contains(library.stored[0].id.as_str()), "{what}");
+    git(&other.store(), &["fsck", "--strict"]);
+    let codes = if odd.is_some() { [0, 1] } else { [0, 0] };
+    let all = calm(other.stvc(&["restore", "--all"]));
+    assert!(codes.contains(&all.code), "{what}: {all:?}");
+    for path in ["chats/Mira/a.jsonl", "chats/Mira/c.jsonl", B] {
+        assert_eq!(other.read(path), library.sandbox.read(path), "{what}: {path}");
+    }
+}
+
+const FLAW: Said = Said::Odd(Weight::Flaw);
+const UNSAFE: Said = Said::Odd(Weight::Unsafe);
+const FATAL: Said = Said::Odd(Weight::Fatal);
+
+type Case<'c> = (&'c str, &'c dyn Fn(&mut Forge));
+
+#[track_caller]
+fn all_agree(expected: Said, cases: &[Case<'_>]) {
+    let library = Library::new();
+    for (what, edit) in cases {
+        agree(&library, expected, what, edit);
+    }
+}
+
+#[test]
+fn what_is_odd_in_a_tree_is_told_and_comes_back() {
+    all_agree(
+        FLAW,
+        &[
+            ("a file that is no part", &|it| it.root.push(file("extra", b"more"))),
+            ("a folder that is no part", &|it| {
+                let below = Node::Tree(vec![file("more", b"more")]);
+                it.at("chat").push(entry("40000", "extra", below));
+            }),
+            ("a program", &|it| it.of("chat/header.json").mode = "100755"),
+            ("other rights", &|it| it.of("chat/messages/000/00007.json").mode = "100664"),
+            ("a message without zeros", &|it| {
+                it.of("chat/messages/000/00007.json").name = b"7.json".to_vec();
+            }),
+            ("a message in the wrong folder", &|it| {
+                let message = it.remove("chat/messages/001/00105.json");
+                it.at("chat/messages/000").push(message);
+            }),
+            ("a folder without zeros", &|it| {
+                it.of("chat/messages/001").name = b"1".to_vec();
+            }),
+            ("two messages in one", &|it| {
+                let last = it.remove("chat/messages/001/00105.json");
+                let Node::Blob(last) = last.node else { panic!() };
+                let path = "chat/messages/001/00104.json";
+                let both = [&it.bytes(path)[..], b"\n", &last].concat();
+                it.of(path).node = Node::Blob(both);
+            }),
+        ],
+    );
+}
+
+#[test]
+fn what_is_odd_in_a_lorebook_or_in_numbers_is_told_and_comes_back() {
+    all_agree(
+        FLAW,
+        &[
+            ("a second lorebook", &|it| {
+                let book = it.of("lorebooks/Harbour").node.clone();
+                it.at("lorebooks").push(entry("40000", "Another", book));
+            }),
+            ("another name for the lorebook's folder", &|it| {
+                it.of("lorebooks/Harbour").name = b"Another".to_vec();
+            }),
+            ("an entry that the book does not name", &|it| {
+                it.at("lorebooks/Harbour/entries").push(file("9.json", b"{}"));
+            }),
+            ("a group that the manifest does not name", &|it| {
+                it.root.push(file("group.json", b"{}"))
+            }),
+            ("too many messages in the manifest", &|it| {
+                it.manifest(|manifest| manifest["messages"] = 7.into());
+            }),
+            ("too many messages in the commit", &|it| it.trailer("Stvc-Messages", "7")),
+            ("another lorebook in the commit", &|it| it.trailer("Stvc-Lorebook", "Another")),
+            ("the lorebook first", &|it| {
+                it.files(|manifest| manifest["files"].as_array_mut().unwrap().reverse());
+            }),
+        ],
+    );
+}
+
+#[test]
+fn what_would_mislead_a_store_or_git_comes_back_and_stays_where_it_is() {
+    let zeros = "0".repeat(64);
+    all_agree(
+        UNSAFE,
+        &[
+            ("a content id of nothing", &|it| {
+                it.manifest(|manifest| manifest["content"] = zeros.clone().into());
+                it.trailer("Stvc-Content", &zeros);
+            }),
+            ("another content id in the commit", &|it| it.trailer("Stvc-Content", &zeros)),
+            (".git", &|it| it.root.push(file(".git", b"evil"))),
+            ("a device", &|it| it.at("lorebooks/Harbour").push(file("con", b"evil"))),
+            ("a link", &|it| {
+                it.root.push(entry("120000", "link", Node::Blob(b"/etc/passwd".to_vec())));
+            }),
+            ("another order", &|it| {
+                it.as_it_stands = true;
+                it.root.reverse();
+            }),
+            ("a name twice", &|it| {
+                let header = it.of("chat/header.json").clone();
+                it.at("chat").push(header);
+            }),
+            ("a mode with a zero", &|it| it.of("chat").mode = "040000"),
+            ("a lost object that no file needs", &|it| {
+                it.root.push(entry("100644", "extra", lost()));
+            }),
+        ],
+    );
+}
+
+#[test]
+fn what_does_not_come_back_is_called_damaged_by_all() {
+    all_agree(
+        FATAL,
+        &[
+            ("a manifest of another timeline", &|it| {
+                it.files(|manifest| {
+                    manifest["timeline"] = "chats/Mira/z".into();
+                    manifest["files"][0]["path"] = "chats/Mira/z.jsonl".into();
+                });
+            }),
+            ("a path out of the library", &|it| {
+                it.files(|manifest| manifest["files"][1]["path"] = "../evil.json".into());
+            }),
+            ("a group for a chat that has none", &|it| {
+                it.root.push(file("group.json", b"{}"));
+                it.files(|manifest| {
+                    let hash = blake3::hash(b"{}").to_hex().to_string();
+                    let record = json!({ "role": "group", "path": "groups/1.json", "bytes": 2, "blake3": hash });
+                    manifest["files"].as_array_mut().unwrap().push(record);
+                });
+            }),
+            ("two chats", &|it| {
+                it.files(|manifest| {
+                    let first = manifest["files"][0].clone();
+                    manifest["files"].as_array_mut().unwrap().insert(1, first);
+                });
+            }),
+            ("another hash", &|it| {
+                it.files(|manifest| manifest["files"][0]["blake3"] = "0".repeat(64).into());
+            }),
+            ("another length", &|it| {
+                it.files(|manifest| manifest["files"][0]["bytes"] = 7.into());
+            }),
+            ("an enormous length", &|it| {
+                it.files(|manifest| manifest["files"][0]["bytes"] = (1_u64 << 30).into());
+            }),
+        ],
+    );
+}
+
+#[test]
+fn what_is_missing_is_missing_for_all() {
+    all_agree(
+        FATAL,
+        &[
+            ("no manifest", &|it| drop(it.remove("snapshot.json"))),
+            ("no manifest that can be read", &|it| {
+                it.of("snapshot.json").node = Node::Blob(b"{ \"format\": 1 }".to_vec());
+            }),
+            ("no message 5", &|it| drop(it.remove("chat/messages/000/00005.json"))),
+            ("a message that is lost", &|it| it.of("chat/messages/000/00005.json").node = lost()),
+            ("no folder 0", &|it| drop(it.remove("chat/messages/000"))),
+            ("a folder where a file belongs", &|it| {
+                it.remove("chat/header.json");
+                it.at("chat").push(entry("40000", "header.json", Node::Tree(Vec::new())));
+            }),
+            ("no lorebook", &|it| drop(it.remove("lorebooks"))),
+            ("no entry 7", &|it| drop(it.remove("lorebooks/Harbour/entries/7.json"))),
+            ("an entry that is lost", &|it| {
+                it.of("lorebooks/Harbour/entries/7.json").node = lost();
+            }),
+        ],
+    );
+}
+
+#[test]
+fn what_is_newer_is_not_damaged_and_travels_as_it_is() {
+    all_agree(
+        Said::Newer,
+        &[("format 2", &|it| {
+            it.manifest(|manifest| *manifest = json!({ "format": 2, "what": "nobody knows" }));
+            it.root.push(file("future", b"more"));
+            let below =
+                Node::Tree(vec![entry("40000", "deeper", Node::Tree(vec![file("x", b"y")]))]);
+            it.root.push(entry("40000", "unknown", below));
+        })],
+    );
+}
+
+/// A snapshot of a newer format is the user's, though this program cannot read it.
+#[test]
+fn what_is_newer_is_neither_forgotten_nor_collected() {
+    let library = Library::new();
+    let (odd, next) = library.forge(|it| {
+        it.manifest(|manifest| manifest["format"] = 2.into());
+        it.root.push(file("future", b"only here"));
+    });
+    let sandbox = &library.sandbox;
+    sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
+    sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
+    let ids = sandbox.snapshot_ids();
+    assert!(ids.contains(&odd) && ids.contains(&next) && ids.contains(&library.stored[0].id));
+    assert_eq!(sandbox.git(&["cat-file", "blob", &format!("{odd}:future")]), "only here");
+    git(&sandbox.store(), &["fsck", "--strict"]);
+}
+
+/// A timeline whose newest snapshot, or whose only one, is odd.
+#[test]
+fn a_branch_that_ends_with_an_odd_snapshot_ends_with_the_one_before() {
+    let library = Library::new();
+    let sandbox = &library.sandbox;
+    let store = library.store();
+    let odd = |id: &str, parent: Option<&str>| {
+        let mut forged = Forge::read(&store, id);
+        forged.remove("snapshot.json");
+        forged.write(&store, parent)
+    };
+    let newest = odd(&library.stored[2].id, Some(&library.stored[1].id));
+    sandbox.git(&["update-ref", "refs/heads/chats/Mira/b", &newest]);
+    let only = odd(sandbox.git(&["rev-parse", "chats/Mira/c"]).trim(), None);
+    sandbox.git(&["update-ref", "refs/heads/chats/Mira/c", &only]);
+    sandbox.git(&["update-ref", "refs/tags/good", &library.stored[0].id]);
+    sandbox.git(&["update-ref", "refs/tags/bad", &newest]);
+    for name in ["b.stvc", "mirror"] {
+        let backup = sandbox.folder().join(name);
+        sandbox.stvc(&["backup", text(&backup)]).exits(3);
+        let (other, answer) = library.take_in(&backup);
+        exits(&answer, 3, name);
+        let told = answer.of_type("finding");
+        let of = |code: &str| -> BTreeSet<_> {
+            let of_code = told.iter().filter(|line| line["code"] == code);
+            of_code.map(|line| line["subject"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(of("snapshot-damaged"), BTreeSet::from([newest.clone(), only.clone()]));
+        let left_out = ["bad", "chats/Mira/b", "chats/Mira/c"].map(str::to_owned);
+        assert_eq!(of("ref-left-out"), BTreeSet::from(left_out));
+        let heads = other.git(&["for-each-ref", "--format=%(objectname) %(refname)"]);
+        assert!(heads.contains(&format!("{} refs/heads/chats/Mira/b", library.stored[1].id)));
+        assert!(heads.contains(&format!("{} refs/tags/good", library.stored[0].id)));
+        assert!(!heads.contains("refs/heads/chats/Mira/c") && !heads.contains("bad"), "{heads}");
+        crate::crash::sound(&other);
+    }
+}
+
+/// A backup goes on where the last one left off, though a snapshot was left out.
+#[test]
+fn what_was_joined_up_goes_on_with_the_next_backup() {
+    let mut library = Library::new();
+    library.forge(|it| drop(it.remove("snapshot.json")));
+    let mirror = library.sandbox.folder().join("mirror");
+    library.sandbox.stvc(&["backup", text(&mirror)]).exits(3);
+    let (other, answer) = library.take_in(&mirror);
+    exits(&answer, 3, "the first");
+    library.sandbox.wait(60);
+    library.sandbox.append(B, &message("b", 300));
+    library.sandbox.stvc(&["snapshot"]).exits(0);
+    library.sandbox.stvc(&["backup", text(&mirror)]).exits(0);
+    let file = library.sandbox.folder().join("b.stvc");
+    library.sandbox.stvc(&["backup", text(&file)]).exits(3);
+    for (backup, outcome) in [(&mirror, "forward"), (&file, "known")] {
+        let answer = other.json(&["import", text(backup)]).exits(3);
+        let lines = answer.of_type("taken_in");
+        let line = lines.iter().find(|line| line["timeline"] == "chats/Mira/b").unwrap();
+        assert_eq!(line["outcome"], outcome);
+    }
+    other.stvc(&["restore", "--all"]).exits(0);
+    assert_eq!(other.read(B), library.sandbox.read(B));
+    crate::crash::sound(&other);
+}
+
+/// Lose a loose object of the store: everything is unpacked first, so that each is a file.
+fn lose(store: &Path, id: &str) {
+    let packs = store.join("objects/pack");
+    for pack in crate::damage::files_of(&packs, "pack") {
+        let away = store.join("away.pack");
+        fs::rename(&pack, &away).unwrap();
+        fs::remove_file(pack.with_extension("idx")).unwrap();
+        let unpack = format!("git unpack-objects -q < {}", text(&away));
+        let done =
+            std::process::Command::new("sh").args(["-c", &unpack]).current_dir(store).status();
+        assert!(done.unwrap().success());
+        fs::remove_file(away).unwrap();
+    }
+    fs::remove_file(store.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
+}
+
+/// What is lost in the store costs the backup that and nothing else; and it does not take the place of one that may have it.
+#[test]
+fn a_store_that_lost_something_is_backed_up_without_it() {
+    for lost in ["blob", "commit"] {
+        let library = Library::new();
+        let sandbox = &library.sandbox;
+        let whole = sandbox.folder().join("whole.stvc");
+        sandbox.stvc(&["backup", text(&whole)]).exits(0);
+        let before = fs::read(&whole).unwrap();
+        let name = match lost {
+            "blob" => format!("{}:chat/messages/001/00105.json", library.stored[1].id),
+            _ => library.stored[1].id.clone(),
+        };
+        let id = sandbox.git(&["rev-parse", &name]).trim().to_owned();
+        // The message is in the newest snapshot, too; there it is another one.
+        sandbox.write(B, String::from_utf8(sandbox.read(B)).unwrap().replace("b 201", "B 201"));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        lose(&sandbox.store(), &id);
+        let answer = calm(sandbox.stvc(&["backup", text(&whole)])).exits(4);
+        assert!(answer.stderr.contains("damaged here"), "{}", answer.stderr);
+        assert_eq!(fs::read(&whole).unwrap(), before);
+        for name in ["rest.stvc", "mirror"] {
+            let backup = sandbox.folder().join(name);
+            let answer = calm(sandbox.json(&["backup", text(&backup)])).exits(3);
+            let told = answer.of_type("finding");
+            assert!(told.iter().any(|line| line["level"] == "error"), "{told:?}");
+            let (other, answer) = library.take_in(&backup);
+            exits(&answer, 3, lost);
+            other.stvc(&["restore", "--all"]).exits(0);
+            assert_eq!(other.read(B), sandbox.read(B), "{lost} {name}");
+            assert_eq!(other.read("chats/Mira/a.jsonl"), sandbox.read("chats/Mira/a.jsonl"));
+            crate::crash::sound(&other);
+        }
+        // A backup that lets go of what is not here must know what is here.
+        if lost == "commit" {
+            sandbox.stvc(&["backup", text(&sandbox.folder().join("mirror")), "--prune"]).exits(1);
+        }
+    }
+}
+
+/// The only copy of a file that was overwritten is in no snapshot, and `check` looks at it all the same.
+#[test]
+fn what_only_undo_needs_is_checked() {
+    let library = Library::new();
+    let sandbox = &library.sandbox;
+    let first = &library.stored[0].id;
+    // The book here was never in a snapshot of its own.
+    sandbox.write("worlds/Harbour.json", json!({ "entries": {}, "only": "here" }).to_string());
+    sandbox.stvc(&["restore", first, "--only", "lorebook", "--overwrite"]).exits(0);
+    assert_eq!(crate::damage::check(sandbox).0, 0);
+    let log = fs::read_to_string(sandbox.store().join("stvc/operations.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let kept = &last["files"][0]["before"];
+    let lost = match (kept["blob"].as_str(), kept["snapshot"].as_str()) {
+        (Some(blob), _) => blob.to_owned(),
+        (_, Some(id)) => {
+            sandbox.git(&["rev-parse", &format!("{id}:lorebooks/Harbour/book.json")]).trim().into()
+        }
+        _ => panic!("{last}"),
+    };
+    lose(&sandbox.store(), &lost);
+    let answer = calm(sandbox.json(&["check"])).exits(1);
+    let told = answer.of_type("finding");
+    let of = |code: &str| told.iter().filter(|line| line["code"] == code).count();
+    assert!(of("kept-damaged") > 0, "{told:?}");
+    assert!(told.iter().any(|line| line["subject"] == "worlds/Harbour.json"), "{told:?}");
+    assert!(told.iter().any(|line| line["subject"] == lost.as_str()), "{told:?}");
+    calm(sandbox.stvc(&["undo"])).exits(1);
+}
+
+/// A branch that somebody set back, though the log knows of a later snapshot.
+#[test]
+fn a_branch_that_was_set_back_is_noticed() {
+    let library = Library::new();
+    let sandbox = &library.sandbox;
+    let warned = || {
+        let found = sandbox.json(&["check"]).exits(0).of_type("finding");
+        found.iter().filter(|line| line["code"] == "branch-set-back").count()
+    };
+    assert_eq!(warned(), 0);
+    let branch = "refs/heads/chats/Mira/b";
+    sandbox.git(&["update-ref", branch, &library.stored[1].id]);
+    assert_eq!(warned(), 1);
+    // Led onward by another git.
+    let tree = format!("{}^{{tree}}", library.stored[2].id);
+    let (body, newest) =
+        (sandbox.git(&["log", "-1", "--format=%B", branch]), &library.stored[2].id);
+    let arguments =
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", &tree, "-p", newest];
+    let onward = sandbox.git(&[&arguments[..], &["-m", body.trim()]].concat());
+    sandbox.git(&["update-ref", branch, onward.trim()]);
+    let found = sandbox.json(&["check"]).of_type("finding");
+    assert!(found.iter().all(|line| line["code"] != "branch-set-back"), "{found:?}");
+    // Taken back by stvc itself.
+    sandbox.git(&["update-ref", branch, newest]);
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(warned(), 0);
+}
+
+/// Run the program with 2 GB of memory.
+#[cfg(target_os = "linux")]
+fn with_little_memory(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
+    calm(scripted(sandbox, "ulimit -v 2000000 || exit 99; exec \"$@\"", arguments))
+}
+
+/// A chat that is made of one large message very often is refused by its length, not by running out of memory.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_chat_of_many_gigabytes_takes_no_memory() {
+    let library = Library::new();
+    let mut pack = library.store().pack_writer();
+    let large = Node::Object(pack.add(Kind::Blob, &vec![b'x'; 8 << 20]).unwrap());
+    pack.finish().unwrap();
+    for says in [None, Some(1000 * ((8_u64 << 20) + 1))] {
+        let (bomb, _) = library.forge(|it| {
+            let messages = it.at("chat/messages");
+            messages.clear();
+            for folder in 0..10 {
+                let name = |n: usize| format!("{:05}.json", folder * 100 + n);
+                let of_it = (0..100).map(|n| entry("100644", &name(n), large.clone())).collect();
+                messages.push(entry("40000", &format!("{folder:03}"), Node::Tree(of_it)));
+            }
+            if let Some(bytes) = says {
+                it.files(|manifest| manifest["files"][0]["bytes"] = bytes.into());
+            }
+        });
+        for arguments in [&["check"][..], &["show", &bomb], &["restore", &bomb, "--overwrite"]] {
+            let answer = with_little_memory(&library.sandbox, arguments);
+            exits(&answer, 1, &format!("{arguments:?}"));
+        }
+        let backup = library.sandbox.folder().join(format!("{}.stvc", says.is_some()));
+        exits(&with_little_memory(&library.sandbox, &["backup", text(&backup)]), 3, "backup");
+        let other = Sandbox::empty();
+        exits(&with_little_memory(&other, &["import", text(&backup)]), 3, "import");
+        crate::crash::sound(&other);
+    }
+}
