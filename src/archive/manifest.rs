@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
-use crate::st::{LibraryPath, TimelineName};
+use crate::st::{LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 
 /// The manifest format this program writes.
@@ -55,13 +55,15 @@ impl FileRecord {
     pub fn library_path(&self, tree: ObjectId, timeline: &str) -> Result<LibraryPath> {
         let bad = |why: String| Error::Incomplete { tree, why };
         let path = LibraryPath::parse(&self.path).map_err(|error| bad(error.to_string()))?;
+        // Of a name like `?` SillyTavern leaves nothing but the ending, and of a very long one it cuts the ending off.
         let within = |folder: &str| {
             let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
-            name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+            name.is_some_and(|name| !name.contains('/'))
         };
+        let named = || self.name.as_deref().and_then(lorebook_path);
         let belongs = match self.role {
             Role::Chat => TimelineName::parse(timeline).is_ok_and(|name| name.file() == path),
-            Role::Lorebook => within("worlds/"),
+            Role::Lorebook => within("worlds/") || named().as_ref() == Some(&path),
             Role::Group => within("groups/"),
         };
         if belongs {

@@ -1,0 +1,272 @@
+//! Names of every kind: each chat, lorebook and tag comes back under the name it had, to the letter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::{Sandbox, assert_same};
+
+/// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
+fn odd_names() -> Vec<String> {
+    let plain = [
+        "abc",
+        "abc\u{3000}",
+        "\u{3000}abc",
+        "\u{3000}",
+        "\u{3000}\u{3000}",
+        "abc\u{a0}",
+        "abc\u{2028}",
+        "a\u{2028}b\u{2029}c",
+        "abc\u{85}",
+        "\u{85}",
+        "abc\u{1680}\u{2003}\u{202f}\u{205f}",
+        "abc\u{feff}",
+        "\u{feff}abc",
+        "abc ",
+        " abc",
+        " ",
+        "  ",
+        "a  b",
+        "tab\t",
+        "line\nbreak",
+        "\r",
+        "\u{1}\u{1b}[31m",
+        "\u{7f}",
+        "%",
+        "%%",
+        "%41",
+        "A",
+        "%2",
+        "%E3%80%80",
+        "abc%E3%80%80",
+        "%-",
+        "100%",
+        "#",
+        "@",
+        "@{1}",
+        "~1",
+        "x~1",
+        "^",
+        "[",
+        "?",
+        "*",
+        ":",
+        "\"",
+        "'",
+        "|",
+        "<>",
+        "-",
+        "--all",
+        ".hidden",
+        "...",
+        "a..b",
+        "dot.",
+        "x.lock",
+        "x.LOCK",
+        "x.jsonl",
+        "HEAD",
+        "CON",
+        "con .txt",
+        "COM¹",
+        "LPT³.x",
+        "CONIN$",
+        "nul",
+        "é",
+        "e\u{301}",
+        "が",
+        "か\u{3099}",
+        "ﬁ",
+        "ß",
+        "雪",
+        "🦊",
+        "👩\u{200d}👧",
+        "\u{200b}",
+        "\u{200e}",
+        "\u{202e}abc",
+        "\u{fffd}",
+        "\u{e000}",
+        "\u{10ffff}",
+        "\u{ad}",
+        "Key: value",
+        "Stvc-Content: 0",
+        "true",
+        "null",
+        "0",
+    ];
+    let mut names: Vec<String> = plain.into_iter().map(str::to_owned).collect();
+    // A file's name has 255 bytes at most, `.jsonl` with them.
+    names.push("a".repeat(249));
+    names.push(format!("{}b", "a".repeat(248)));
+    names.push("雪".repeat(83));
+    names.push("🦊".repeat(62));
+    names.push("%".repeat(249));
+    names.push("\u{3000}".repeat(83));
+    names
+}
+
+/// Lorebooks have longer ones: SillyTavern cuts the file's name at 255 bytes, the ending with it.
+fn odd_book_names() -> Vec<String> {
+    let mut names = odd_names();
+    names.push("w".repeat(252));
+    names.push("値".repeat(300));
+    names
+}
+
+/// A library in which chats have all these names, and folders and group chats many of them.
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    let mut listed = Vec::new();
+    for (n, name) in odd_names().into_iter().enumerate() {
+        let main_chat = serde_json::to_string(&name).unwrap();
+        let header = format!(r#"{{"chat_metadata":{{"main_chat":{main_chat}}}}}"#);
+        let chat = |what: &str| format!("{header}\n{{\"name\":\"A\",\"mes\":\"{what} {n}\"}}");
+        sandbox.write(&format!("chats/Mira/{name}.jsonl"), chat("solo"));
+        if n % 3 == 0 {
+            sandbox.write(&format!("chats/{name}/chat.jsonl"), chat("folder"));
+            sandbox.write(&format!("group chats/{name}.jsonl"), chat("group"));
+            listed.push(name);
+        }
+    }
+    let group = serde_json::json!({ "id": "1", "chats": listed });
+    sandbox.write("groups/1.json", serde_json::to_vec(&group).unwrap());
+    sandbox
+}
+
+fn chats(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let chat = |(path, _): &(&String, &Vec<u8>)| path.ends_with(".jsonl");
+    files.iter().filter(chat).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+}
+
+#[test]
+fn every_chat_comes_back_under_its_own_name() {
+    let sandbox = library();
+    let before = chats(&sandbox.files());
+    let names: BTreeSet<_> =
+        before.keys().map(|path| path.strip_suffix(".jsonl").unwrap().to_owned()).collect();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    assert_eq!(logged.len(), names.len());
+    let timelines = logged.iter().map(|line| line["timeline"].as_str().unwrap().to_owned());
+    assert_eq!(timelines.collect::<BTreeSet<_>>(), names);
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+    // Nothing is new the second time: each is found again under its name.
+    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
+    assert_eq!(states.len(), names.len());
+
+    let backup = sandbox.folder().join("all.stvc");
+    let backup = backup.to_str().unwrap();
+    sandbox.stvc(&["backup", backup]).exits(0);
+    sandbox.stvc(&["check", backup]).exits(0);
+    let elsewhere = Sandbox::empty();
+    elsewhere.stvc(&["import", backup]).exits(0);
+    elsewhere.stvc(&["restore", "--all"]).exits(0);
+    assert_same(&chats(&elsewhere.files()), &before);
+    let again = elsewhere.json(&["log"]).exits(0).of_type("snapshot");
+    assert_eq!(again.len(), names.len());
+}
+
+#[test]
+fn every_chat_grows_on_its_own() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    for path in chats(&sandbox.files()).keys() {
+        sandbox.append(path, r#"{"name":"A","mes":"and on"}"#);
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in &logged {
+        *count.entry(line["timeline"].as_str().unwrap()).or_default() += 1;
+    }
+    assert!(count.values().all(|count| *count == 2), "{count:?}");
+}
+
+/// The name of a lorebook and the keys of its entries.
+#[test]
+fn lorebooks_and_entries_of_every_name_come_back() {
+    let sandbox = Sandbox::empty();
+    for (n, name) in odd_book_names().into_iter().enumerate() {
+        let text = serde_json::to_string(&name).unwrap();
+        let key = |end: &str| serde_json::to_string(&format!("{name}{end}")).unwrap();
+        let entries: Vec<_> = ["", ".json", "\u{3000}", "."]
+            .map(|end| format!("{}: {{\"uid\":{n},\"content\":{}}}", key(end), key(end)))
+            .into();
+        // A lone surrogate is no text, and still a key.
+        let lone = format!("\"con.\\ud83d{n}\": {{}}");
+        let book = format!("{{\"entries\": {{ {}, {lone} }} }}", entries.join(", "));
+        let file = stvc::st::lorebook_path(&name);
+        let header = format!(r#"{{"chat_metadata":{{"world_info":{text}}}}}"#);
+        sandbox.write(&format!("chats/Mira/{n}.jsonl"), format!("{header}\n{{\"mes\":\"{n}\"}}"));
+        // Several names may give one file, and some none.
+        if let Some(file) = file.filter(|file| !sandbox.path(file.as_str()).exists()) {
+            sandbox.write(file.as_str(), book);
+        }
+    }
+    let before = sandbox.files();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+    let backup = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+    let elsewhere = Sandbox::empty();
+    elsewhere.stvc(&["import", backup.to_str().unwrap()]).exits(0);
+    elsewhere.stvc(&["restore", "--all"]).exits(0);
+    assert_same(&elsewhere.files(), &before);
+}
+
+#[test]
+fn tags_of_every_name_come_back() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let id = sandbox.snapshot_ids().remove(0);
+    let mut given = BTreeSet::new();
+    for name in odd_names() {
+        if name.trim().is_empty() || name.starts_with("--") {
+            continue;
+        }
+        let answer = sandbox.stvc(&["tag", "--", &name, &id]);
+        if answer.code == 0 {
+            given.insert(name);
+        } else {
+            // Only what is too long to be read back from its ref.
+            assert!(answer.stderr.contains("too long"), "{name:?}: {}", answer.stderr);
+        }
+    }
+    let listed = |sandbox: &Sandbox| -> BTreeSet<_> {
+        let tags = sandbox.json(&["tag"]).exits(0).of_type("tag");
+        tags.iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(listed(&sandbox), given);
+    assert!(given.len() > 70);
+    for name in ["abc\u{3000}", "%41", "abc\u{85}", "COM¹"] {
+        sandbox.stvc(&["show", name]).exits(0);
+    }
+    let backup = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+    let elsewhere = Sandbox::empty();
+    elsewhere.stvc(&["import", backup.to_str().unwrap()]).exits(0);
+    assert_eq!(listed(&elsewhere), given);
+}
+
+/// One file that cannot be a timeline is named, and the others are taken.
+#[test]
+fn a_file_that_cannot_be_a_timeline_stops_no_other() {
+    let sandbox = Sandbox::empty();
+    let chat = "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}";
+    sandbox.write("chats/Mira/good.jsonl", chat);
+    sandbox.write("chats/Mira/.jsonl", chat);
+    sandbox.write("group chats/..jsonl", chat);
+    if cfg!(unix) {
+        sandbox.write("chats/Mira/back\\slash.jsonl", chat);
+    }
+    let answer = sandbox.json(&["snapshot"]).exits(3);
+    let found: Vec<_> = answer.of_type("finding");
+    let subjects: Vec<_> = found.iter().map(|line| line["subject"].as_str().unwrap()).collect();
+    assert!(subjects.contains(&"chats/Mira/.jsonl"), "{subjects:?}");
+    assert!(subjects.contains(&"group chats/..jsonl"), "{subjects:?}");
+    assert!(!cfg!(unix) || subjects.contains(&"chats/Mira/back\\slash.jsonl"), "{subjects:?}");
+    assert_eq!(answer.of_type("snapshot").len(), 1);
+    assert_eq!(sandbox.snapshot_ids().len(), 1);
+}
