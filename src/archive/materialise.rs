@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::manifest::{FileRecord, Manifest, Role};
-use super::write::entry_file;
+use super::write::{entry_file, former_entry_file};
 use super::{Blake3, Error, Result};
 use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};
@@ -29,6 +29,14 @@ pub struct StoredBook {
     pub book: ObjectId,
     /// File name to entry; empty for a book that was stored whole.
     pub entries: HashMap<String, ObjectId>,
+}
+
+impl StoredBook {
+    /// The entry with this (decoded) key.
+    pub fn entry(&self, key: &[u8]) -> Option<ObjectId> {
+        let former = || self.entries.get(&former_entry_file(key)?);
+        self.entries.get(&entry_file(key)).or_else(former).copied()
+    }
 }
 
 /// What is hashed while a chat is rebuilt.
@@ -231,8 +239,8 @@ impl Tree {
         // A book that names one large entry very often must not take all memory.
         let mut room = length;
         let filled = st::fill(&book, |key| {
-            let id = stored.entries.get(&entry_file(key))?;
-            let entry = reader.blob(*id).map_err(|error| failed = Some(error)).ok()?;
+            let id = stored.entry(key)?;
+            let entry = reader.blob(id).map_err(|error| failed = Some(error)).ok()?;
             room = room.checked_sub(entry.len() as u64)?;
             Some(entry)
         });

@@ -30,7 +30,9 @@ pub use known::Folders;
 pub use manifest::{FileRecord, Manifest, Role};
 pub use materialise::{Contents, MaterialFile, StoredBook, Tree, first_message, read_manifest};
 pub use placing::{Reach, all_objects, objects_beyond, objects_of};
-pub use snapshot::{Kind, NewSnapshot, Snapshot, SnapshotId, branch, moved, with_fork};
+pub use snapshot::{
+    Kind, NewSnapshot, Snapshot, SnapshotId, branch, former_branch, moved, with_fork,
+};
 pub use state::{BookState, FileState, Parts, State};
 pub use verify::Verifier;
 pub use write::{Written, write, write_chat};

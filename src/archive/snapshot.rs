@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Blake3, ContentId, Error, Manifest, Result};
 use crate::st::{self, Chat, TimelineName};
 use crate::store::commit::one_line;
-use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, trailer};
+use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, names, trailer};
 
 /// Names a snapshot: the id of its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,10 +44,14 @@ impl Kind {
 
 /// The branch of a timeline.
 pub fn branch(timeline: &TimelineName) -> RefName {
-    match timeline.folder() {
-        Some(folder) => RefName::branch(["chats", folder, timeline.chat()]),
-        None => RefName::branch(["group chats", timeline.chat()]),
-    }
+    RefName::branch(timeline.as_str().split('/'))
+}
+
+/// The branch that earlier versions gave a timeline, where that is another.
+pub fn former_branch(timeline: &TimelineName) -> Option<RefName> {
+    let parts: Vec<_> = timeline.as_str().split('/').map(names::former_ref_segment).collect();
+    let former = RefName::try_from(format!("refs/heads/{}", parts.join("/"))).ok();
+    former.filter(|former| *former != branch(timeline))
 }
 
 /// One snapshot.
@@ -124,12 +128,15 @@ impl Snapshot {
         })
     }
 
+    /// Whether it is a state of that timeline. Earlier versions lost white space at the ends of its name.
+    pub fn is_of(&self, timeline: &TimelineName) -> bool {
+        [timeline.as_str(), timeline.as_str().trim()].contains(&self.timeline.as_str())
+    }
+
     /// Whether a manifest may be that of this snapshot: both name the same timeline and the same content.
     pub fn agrees_with(&self, manifest: &Manifest) -> bool {
-        // Earlier versions lost white space at the ends of the name in the commit; the manifest has all of it.
-        let timeline = manifest.timeline.as_str();
-        let same = [timeline, timeline.trim()].contains(&self.timeline.as_str());
-        same && manifest.content == self.content
+        let timeline = TimelineName::parse(&manifest.timeline);
+        timeline.is_ok_and(|timeline| self.is_of(&timeline)) && manifest.content == self.content
     }
 }
 

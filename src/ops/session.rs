@@ -9,6 +9,7 @@ use super::{Result, Workspace, resolve};
 use crate::archive::lineage::Identity;
 use crate::archive::{
     self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
+    former_branch,
 };
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
@@ -130,11 +131,29 @@ impl<'a> Session<'a> {
         {
             self.move_ref(RefName::kept(former), SnapshotId(former))?;
         }
-        self.move_ref(branch(timeline), snapshot.id)?;
+        self.lead(timeline, snapshot.id, &snapshot.parents)?;
         if let Some(old) = old {
             self.drop_ref(branch(&old))?;
         }
         Ok((snapshot, written.fresh))
+    }
+
+    /// Lead a timeline's branch to a snapshot that follows `parents`. A branch that an earlier version of this program called otherwise goes, if
+    /// nothing is lost with it.
+    pub(super) fn lead(
+        &mut self,
+        timeline: &TimelineName,
+        to: SnapshotId,
+        parents: &[SnapshotId],
+    ) -> Result<()> {
+        self.move_ref(branch(timeline), to)?;
+        if let Some(former) = former_branch(timeline)
+            && let Some(id) = self.store.ref_target(&former)?.map(SnapshotId)
+            && (id == to || parents.contains(&id))
+        {
+            self.drop_ref(former)?;
+        }
+        Ok(())
     }
 
     /// Store a state; no branch moves.

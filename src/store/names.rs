@@ -18,36 +18,41 @@ const HASH_DIGITS: usize = 32;
 
 /// The name of a file or folder in a tree for `name`, which may be any bytes.
 pub fn tree_segment(name: &[u8]) -> String {
-    shorten(encode(name, tree_forbids, Devices::All), name)
+    shorten(encode(name, tree_forbids, Rules::Present), name)
 }
 
-/// The same as earlier versions gave it, where that is another: they knew fewer of Windows' devices. Such names stand in stores.
+/// The same as earlier versions gave it, where that is another: they knew fewer unsafe names. Such names stand in stores.
 pub fn former_tree_segment(name: &[u8]) -> Option<String> {
-    let former = shorten(encode(name, tree_forbids, Devices::Former), name);
+    let former = shorten(encode(name, tree_forbids, Rules::Former), name);
     Some(former).filter(|former| *former != tree_segment(name))
 }
 
 /// Whether a name in a tree is one that [`tree_segment`] can give, or could: safe on every system, and nothing to git.
 pub fn is_tree_segment(segment: &str) -> bool {
-    let given = |devices| match segment.split_once(CUT) {
-        Some((kept, hash)) => is_hash(hash) && is_beginning(kept, devices),
+    let given = |rules| match segment.split_once(CUT) {
+        Some((kept, hash)) => is_hash(hash) && is_beginning(kept, rules),
         None => {
             !segment.is_empty()
                 && segment.len() <= LONGEST
-                && encode(&decode_bytes(segment), tree_forbids, devices) == segment
+                && encode(&decode_bytes(segment), tree_forbids, rules) == segment
         }
     };
-    given(Devices::All) || given(Devices::Former)
+    given(Rules::Present) || given(Rules::Former)
 }
 
 /// One component of a ref's name for `name`.
 pub fn ref_segment(name: &str) -> String {
-    shorten(ref_segment_unshortened(name), name.as_bytes())
+    shorten(ref_segment_unshortened(name, Rules::Present), name.as_bytes())
+}
+
+/// The same as earlier versions gave it; see [`former_tree_segment`].
+pub fn former_ref_segment(name: &str) -> String {
+    shorten(ref_segment_unshortened(name, Rules::Former), name.as_bytes())
 }
 
 /// Like [`ref_segment`], but `None` where the name is so long that it could not be decoded again.
 pub fn ref_segment_exact(name: &str) -> Option<String> {
-    Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= LONGEST)
+    Some(ref_segment_unshortened(name, Rules::Present)).filter(|encoded| encoded.len() <= LONGEST)
 }
 
 /// Undo [`ref_segment_exact`], or [`tree_segment`] of a text. What is no valid encoding stays as it is; so do names that were cut.
@@ -73,24 +78,28 @@ fn ref_forbids(c: char) -> bool {
     tree_forbids(c) || " ^[{".contains(c)
 }
 
-/// Which of Windows' device names are told from others.
+/// Which names are known to be unsafe.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Devices {
-    /// All of them.
-    All,
-    /// Those that earlier versions knew.
+enum Rules {
+    /// All that are.
+    Present,
+    /// Those that earlier versions knew: without `COM¹` and its like, `CONIN$`, `CONOUT$`, a device's name before a dot and then bytes that are no
+    /// UTF-8, and `.lock` in capital letters.
     Former,
 }
 
-fn ref_segment_unshortened(name: &str) -> String {
-    let mut out = encode(name.as_bytes(), ref_forbids, Devices::All);
+fn ref_segment_unshortened(name: &str, rules: Rules) -> String {
+    let mut out = encode(name.as_bytes(), ref_forbids, rules);
     while out.contains("..") {
         out = out.replacen("..", ".%2E", 1);
     }
     // In any case: where the file system knows none, `a.LOCK` is the lock of `a`.
-    let dot = out.len().checked_sub(LOCK.len());
-    if let Some(dot) = dot
-        && out.get(dot..).is_some_and(|end| end.eq_ignore_ascii_case(LOCK))
+    let is_lock = |end: &str| match rules {
+        Rules::Present => end.eq_ignore_ascii_case(LOCK),
+        Rules::Former => end == LOCK,
+    };
+    if let Some(dot) = out.len().checked_sub(LOCK.len())
+        && out.get(dot..).is_some_and(is_lock)
     {
         out.replace_range(dot..=dot, "%2E");
     }
@@ -103,9 +112,9 @@ fn ref_segment_unshortened(name: &str) -> String {
 /// How the names of git's lock files end.
 const LOCK: &str = ".lock";
 
-fn encode(name: &[u8], forbidden: impl Fn(char) -> bool, devices: Devices) -> String {
+fn encode(name: &[u8], forbidden: impl Fn(char) -> bool, rules: Rules) -> String {
     let mut out = String::with_capacity(name.len());
-    let reserved = is_windows_device(name, devices);
+    let reserved = is_windows_device(name, rules);
     let end = name.len();
     let mut at = 0;
     // True while nothing but characters that HFS+ ignores came before: it reads `<U+200C>.git` as `.git`.
@@ -163,7 +172,7 @@ fn beginning(encoded: &str) -> &str {
 
 /// Whether there is a long name of which just this is kept. Where it was cut depends on what came next, so one of each kind is tried: a
 /// character of each length, an escape, and white space that leaves the beginning a device's name.
-fn is_beginning(kept: &str, devices: Devices) -> bool {
+fn is_beginning(kept: &str, rules: Rules) -> bool {
     const NEXT: [&str; 9] = ["x", "\u{1}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
     if !(KEPT_OF_LONG - 3..=KEPT_OF_LONG).contains(&kept.len()) {
         return false;
@@ -171,7 +180,7 @@ fn is_beginning(kept: &str, devices: Devices) -> bool {
     let name = decode_bytes(kept);
     NEXT.iter().any(|next| {
         let longer = [&name, next.as_bytes(), &[b'x'; LONGEST]].concat();
-        beginning(&encode(&longer, tree_forbids, devices)) == kept
+        beginning(&encode(&longer, tree_forbids, rules)) == kept
     })
 }
 
@@ -180,8 +189,8 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// Whether Windows takes a file of this name for a device. What comes after the first dot does not count there, nor does white space before it.
-fn is_windows_device(name: &[u8], devices: Devices) -> bool {
-    if devices == Devices::Former && str::from_utf8(name).is_err() {
+fn is_windows_device(name: &[u8], rules: Rules) -> bool {
+    if rules == Rules::Former && str::from_utf8(name).is_err() {
         return false;
     }
     let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
@@ -191,12 +200,12 @@ fn is_windows_device(name: &[u8], devices: Devices) -> bool {
     let mut port = port.unwrap_or_default().chars();
     let is_port = match (port.next(), port.next()) {
         (Some('0'..='9'), None) => true,
-        (Some('¹' | '²' | '³'), None) => devices == Devices::All,
+        (Some('¹' | '²' | '³'), None) => rules == Rules::Present,
         _ => false,
     };
     match stem.as_str() {
         "con" | "prn" | "aux" | "nul" => true,
-        "conin$" | "conout$" => devices == Devices::All,
+        "conin$" | "conout$" => rules == Rules::Present,
         _ => is_port,
     }
 }

@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
                     return Ok(refused);
                 }
                 if look.astray {
-                    self.session.move_ref(branch(name), head.id)?;
+                    self.session.lead(name, head.id, &[])?;
                 }
                 let state = State::of(&captured);
                 if self.mend && !self.mends(&state, &head)? {
@@ -143,11 +143,24 @@ impl<'a> Run<'a> {
         for (grown, snapshot) in self.grown.take().into_iter().flatten() {
             lineage.add(grown, &snapshot);
         }
+        // A branch under another name may be theirs: what its commit says counts.
+        let mut unknown = Vec::new();
+        for name in names {
+            match lineage.history().head(name).cloned() {
+                Some(head) => {
+                    let result = self.take_known(name, (Some(head), true));
+                    self.record(name, result)?;
+                    monitor.advance(1);
+                }
+                None => unknown.push(*name),
+            }
+        }
+        let names = unknown;
         let mut newcomers = Vec::new();
         let mut stamps = Vec::new();
         let mut kept = Vec::new();
         let mut room = KEPT_BYTES;
-        for name in names {
+        for name in &names {
             match self.capture(name) {
                 Ok(captured) => {
                     newcomers.push(Newcomer::of(&captured));
@@ -326,6 +339,7 @@ impl<'a> Run<'a> {
         }
         (report.objects, report.bytes) = self.session.finish(lock, Vec::new())?;
         if self.options.timelines.is_empty() {
+            // By their names: to read every head would cost more than the save.
             let here: HashSet<_> = self.scan.timelines.iter().map(branch).collect();
             let stored = self.store.refs("refs/heads/")?.refs;
             report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
