@@ -1,6 +1,9 @@
 //! Names of every kind: each chat, lorebook and tag comes back under the name it had, to the letter.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use crate::common::{Sandbox, assert_same};
 
@@ -269,4 +272,128 @@ fn a_file_that_cannot_be_a_timeline_stops_no_other() {
     assert!(!cfg!(unix) || subjects.contains(&"chats/Mira/back\\slash.jsonl"), "{subjects:?}");
     assert_eq!(answer.of_type("snapshot").len(), 1);
     assert_eq!(sandbox.snapshot_ids().len(), 1);
+}
+
+/// The commit that a branch leads to, written anew by git with another tree or message.
+fn rewrite(sandbox: &Sandbox, branch: &str, tree: Option<&str>, message: impl Fn(&str) -> String) {
+    let old = sandbox.git(&["cat-file", "commit", branch]);
+    let (header, text) = old.split_once("\n\n").unwrap();
+    let found = header.lines().next().unwrap().strip_prefix("tree ").unwrap();
+    let header = header.replace(found, tree.unwrap_or(found));
+    let new = format!("{header}\n\n{}", message(text));
+    let id = pipe(sandbox, &["hash-object", "-t", "commit", "-w", "--stdin"], &new);
+    sandbox.git(&["update-ref", branch, &id]);
+}
+
+/// Run git with something to read.
+fn pipe(sandbox: &Sandbox, arguments: &[&str], input: &str) -> String {
+    let mut git = Command::new("git")
+        .arg("-C")
+        .arg(sandbox.store())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    git.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = git.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Earlier versions gave devices such as `COM¹` no escape, and lost white space at the end of a timeline's name.
+#[test]
+fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
+    let mut sandbox = Sandbox::empty();
+    let chat = "{\"chat_metadata\":{\"world_info\":\"COM¹\"}}\n{\"mes\":\"a\"}";
+    sandbox.write("chats/Mira/COM².jsonl", chat);
+    sandbox.write("chats/Mira/abc\u{3000}.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"b\"}");
+    sandbox.write("worlds/COM¹.json", "{\"entries\":{\"LPT¹\":{\"uid\":1},\"2\":{}}}");
+    let before = sandbox.files();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let (now, then) = ("refs/heads/chats/Mira/%43OM²", "refs/heads/chats/Mira/COM²");
+    sandbox.git(&["update-ref", then, now]);
+    let mut tree = sandbox.git(&["ls-tree", "-r", "-z", then]);
+    for (now, then) in [("%43OM¹/", "COM¹/"), ("%4CPT¹", "LPT¹")] {
+        assert!(tree.contains(now), "{tree}");
+        tree = tree.replace(now, then);
+    }
+    // An index makes trees of paths.
+    sandbox.git(&["read-tree", "--empty"]);
+    pipe(&sandbox, &["update-index", "-z", "--index-info"], &tree);
+    let tree = sandbox.git(&["write-tree"]);
+    rewrite(&sandbox, then, Some(tree.trim()), str::to_owned);
+    let blank = "refs/heads/chats/Mira/abc\u{3000}";
+    rewrite(&sandbox, blank, None, |text| {
+        assert!(text.contains("abc%E3%80%80\n"), "{text}");
+        text.replace("abc%E3%80%80\n", "abc\n")
+    });
+    sandbox.git(&["update-ref", "-d", now]);
+    for stale in ["operations.jsonl", "cache.json", "lineage.json"] {
+        fs::remove_file(sandbox.store().join("stvc").join(stale)).ok();
+    }
+
+    let to = sandbox.folder().join("to");
+    sandbox.stvc(&["restore", "COM²", "--to", to.to_str().unwrap()]).exits(0);
+    let restored = crate::common::files(&to);
+    assert_eq!(restored["worlds/COM¹.json"], before["worlds/COM¹.json"]);
+    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    let known = states.iter().filter(|line| line["state"] == "unchanged").count();
+    assert_eq!(known, 2, "{states:?}");
+
+    sandbox.wait(60);
+    sandbox.append("chats/Mira/COM².jsonl", "{\"mes\":\"more\"}");
+    sandbox.append("chats/Mira/abc\u{3000}.jsonl", "{\"mes\":\"more\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let counts: BTreeMap<_, _> = timelines
+        .iter()
+        .map(|line| (line["timeline"].as_str().unwrap(), line["snapshots"].as_u64().unwrap()))
+        .collect();
+    let expected = [("chats/Mira/COM²", 2), ("chats/Mira/abc\u{3000}", 2)];
+    assert_eq!(counts, BTreeMap::from(expected));
+    let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    assert_eq!(refs.lines().collect::<Vec<_>>(), [now, blank]);
+}
+
+/// Whose a branch is, its commit says, not its name.
+#[test]
+fn a_branch_that_git_renamed_is_still_its_timelines() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    sandbox.write("chats/Mira/b.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"b\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    // One branch under a name of no timeline's, and one under another timeline's.
+    sandbox.git(&["branch", "-m", "chats/Mira/a", "mine"]);
+    sandbox.git(&["branch", "-m", "chats/Mira/b", "chats/Mira/a"]);
+    let heads = |sandbox: &Sandbox| -> BTreeMap<String, String> {
+        let lines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+        let text =
+            |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or("").to_owned();
+        lines.iter().map(|line| (text(line, "timeline"), text(line, "head"))).collect()
+    };
+    let ids: BTreeMap<String, String> = sandbox
+        .json(&["log"])
+        .exits(0)
+        .of_type("snapshot")
+        .iter()
+        .map(|line| (line["timeline"].to_string(), line["id"].to_string()))
+        .collect();
+    assert_eq!(ids.len(), 2);
+    sandbox.wait(60);
+    sandbox.append("chats/Mira/a.jsonl", "{\"mes\":\"more\"}");
+    sandbox.append("chats/Mira/b.jsonl", "{\"mes\":\"more\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    assert_eq!(logged.len(), 4);
+    for line in &logged[..2] {
+        // Each follows its own.
+        let parent = format!("\"{}\"", line["parents"][0].as_str().unwrap());
+        assert_eq!(ids[&line["timeline"].to_string()], parent);
+    }
+    let now = heads(&sandbox);
+    assert_eq!(now["chats/Mira/a"], sandbox.git(&["rev-parse", "chats/Mira/a"]).trim());
+    assert_eq!(now["chats/Mira/b"], sandbox.git(&["rev-parse", "chats/Mira/b"]).trim());
+    assert_eq!(now.len(), 2);
+    sandbox.stvc(&["check"]).exits(0);
 }
