@@ -66,6 +66,17 @@ impl Temp {
         &mut self.file
     }
 
+    /// Let it have the mode of `other`, and its owner as far as that is allowed.
+    pub fn resemble(&self, other: &fs::Metadata) -> io::Result<()> {
+        own_like(&self.file, &self.file.metadata()?, other)?;
+        self.file.set_permissions(other.permissions())
+    }
+
+    /// What root makes in somebody's folder is that person's, who could not write it otherwise.
+    pub fn belong_to(&self, folder: &fs::Metadata) -> io::Result<()> {
+        own_like(&self.file, &self.file.metadata()?, folder)
+    }
+
     /// Sync the file and give it its name. The folder is **not** synced: several files may share that step.
     pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
         self.file.sync_all()?;
@@ -90,9 +101,30 @@ impl Drop for Temp {
     }
 }
 
-/// Temporary files of a process that was killed long ago. That it fails matters to nobody.
-pub fn clear_left_behind(dir: &Path) {
-    const LONG_AGO: Duration = Duration::from_secs(3600);
+/// Only root can give a file away; for others it stays theirs, and that is as good as it gets.
+#[cfg(unix)]
+fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
+        return Ok(());
+    }
+    match fchown(file, Some(other.uid()), Some(other.gid())) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// On Windows a new file has the owner and the rights of its folder.
+#[cfg(not(unix))]
+fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Nobody needs an hour for a file.
+pub const LONG_AGO: Duration = Duration::from_secs(3600);
+
+/// Temporary files of a process that was killed, if they are at least that old. That it fails matters to nobody.
+pub fn clear_left_behind(dir: &Path, age_at_least: Duration) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let ours = name.to_str().is_some_and(|name| {
@@ -100,7 +132,7 @@ pub fn clear_left_behind(dir: &Path) {
             number.is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
         });
         let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
+        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age >= age_at_least)) {
             let _ = fs::remove_file(entry.path());
         }
     }

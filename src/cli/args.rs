@@ -410,6 +410,10 @@ pub struct Merge {
     #[arg(long, short)]
     pub yes: bool,
 
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -479,6 +483,10 @@ pub struct Doctor {
     /// Repair all of it without asking
     #[arg(long, short, requires = "fix")]
     pub yes: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
 
     /// What to do about missing lorebooks; if not given, those that the store has are brought back
     #[arg(long, value_name = "HOW")]
@@ -608,6 +616,10 @@ pub struct Undo {
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -679,6 +691,10 @@ pub struct Sync {
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
 }
 
 const SYNC_HELP: &str = "First a snapshot of every chat that changed is taken. A chat that went on elsewhere is brought up to date here. One that went on on both sides stays as two: what came to REMOTE \

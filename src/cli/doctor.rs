@@ -5,7 +5,7 @@ use serde_json::json;
 use super::args;
 use super::json::{FileLine, FindingLine, RepairLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, size};
+use super::words::{clean, closed, count, size};
 use crate::ops::doctor::{self, Fixed, Missing, Options, Repair};
 use crate::ops::files::Action;
 use crate::ops::{self, Workspace};
@@ -21,6 +21,10 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> ops::Re
         }),
         orphans: args.orphans,
     };
+    if args.fix {
+        // What an interrupted repair left is not to be repaired again.
+        ops::finish_interrupted(workspace)?;
+    }
     let report = doctor::doctor(workspace, &options, &mut out.progress())?;
     list(&report.findings, out);
     let of = |level| report.findings.iter().filter(|finding| finding.level == level).count() as u64;
@@ -46,7 +50,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> ops::Re
         }
         _ => Vec::new(),
     };
-    let fixed = doctor::fix(workspace, &chosen, &mut out.progress())?;
+    let fixed = doctor::fix(workspace, &chosen, closed(args.chat_closed), &mut out.progress())?;
     let done: Vec<_> = chosen
         .iter()
         .zip(&fixed.done)

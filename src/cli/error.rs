@@ -79,6 +79,7 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::UnitInTheWay { .. }
         | Error::NotHere { .. }
         | Error::ChangedSince { .. } => REFUSED,
+        Error::LeftAlone { others, .. } if *others > 0 => super::PARTLY,
         Error::Watched { .. } => LOCKED,
         Error::NeedsOneTimeline { .. }
         | Error::BadTag { .. }
@@ -124,7 +125,11 @@ fn hint(error: &Error) -> Option<String> {
                  `{restore} --to DIR` writes the files elsewhere"
             )
         }
-        Error::SillyTavernRuns { snapshot, only, at, .. } => {
+        Error::SillyTavernRuns { restore: None, .. } => {
+            "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; give the command again with `--chat-closed`; \
+             then press F5 there. Nothing was changed".into()
+        }
+        Error::SillyTavernRuns { restore: Some((snapshot, only, at)), .. } => {
             let restore = again(snapshot, *only, *at);
             let fork = match only {
                 None => format!(". Or `{restore} --as NAME`: a chat of its own can be made at any time"),
@@ -192,7 +197,15 @@ fn hint(error: &Error) -> Option<String> {
             "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones".into()
         }
         Error::Unfinished { .. } => {
-            "what was written before it is in the operation log: `stvc undo` takes it back".into()
+            "nothing is lost: the next command that writes finishes it, or takes it back".into()
+        }
+        Error::TakenBack { source } => {
+            let more = hint(source).map_or(String::new(), |hint| format!(". {hint}"));
+            format!("what was done before it was taken back; nothing was changed{more}")
+        }
+        Error::LeftAlone { others, .. } => {
+            let rest = if *others > 0 { "all else is done" } else { "nothing was written" };
+            format!("SillyTavern may have saved it; {rest}. Look at it, then give the command again")
         }
         Error::Ambiguous { .. } => "type more of the name".into(),
         Error::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
@@ -216,7 +229,7 @@ fn hint(error: &Error) -> Option<String> {
             "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
         }
         Error::St(st::Error::SavedMeanwhile { .. }) => {
-            "SillyTavern may have saved it; look at it, then try again. Files before it may be restored already: `stvc undo` takes that back".into()
+            "SillyTavern may have saved it; look at it, then try again. Nothing was changed".into()
         }
         Error::St(st::Error::Io { path, .. }) if !path.exists() => {
             "name your SillyTavern folder: `stvc --data /path/to/SillyTavern …`".into()

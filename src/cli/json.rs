@@ -15,7 +15,7 @@ use crate::ops::search::{self, Match};
 use crate::ops::time_true::{BookSource, Origin};
 use crate::ops::timelines::Timeline;
 use crate::rules::Finding;
-use crate::store::Operation;
+use crate::store::LoggedOperation;
 
 /// A snapshot.
 #[derive(Serialize)]
@@ -515,12 +515,12 @@ pub struct OperationLine<'a> {
     #[serde(rename = "type")]
     kind_of_line: &'static str,
     #[serde(flatten)]
-    operation: &'a Operation,
+    operation: &'a LoggedOperation,
     undone_by: Option<u64>,
 }
 
 impl<'a> OperationLine<'a> {
-    pub fn new(operation: &'a Operation, undone_by: Option<u64>) -> Self {
+    pub fn new(operation: &'a LoggedOperation, undone_by: Option<u64>) -> Self {
         Self { kind_of_line: "operation", operation, undone_by }
     }
 }

@@ -8,7 +8,7 @@ use super::args;
 use super::diff::Page;
 use super::json::{FileLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, cut, name, shell, short, size};
+use super::words::{clean, closed, count, cut, name, shell, short, size};
 use crate::archive::merge::{Conflict, ConflictKind, FieldChange, Merged, Named, Prefer};
 use crate::ops::merge::{Options, Report};
 use crate::ops::{self, Error, Workspace};
@@ -25,6 +25,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Res
         },
         write: false,
         expected: None,
+        closed: closed(args.chat_closed),
     };
     let mut report = ops::merge::merge(workspace, &options, &mut out.progress())?;
     lines(&report, out);

@@ -87,6 +87,7 @@ fn run(arguments: &[OsString]) -> u8 {
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
     let outcome = on_backup(&args, &workspace, &mut out);
+    out.findings(&workspace.take_notices());
     let code = outcome.unwrap_or_else(|problem| error::report(&problem, name, &mut out));
     out.finish(code)
 }
@@ -161,6 +162,7 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
             .collect(),
         now: now(),
         patience: PATIENCE,
+        notices: Default::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::json::OperationLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, shell};
 use crate::ops::{self, Workspace};
-use crate::store::Operation;
+use crate::store::LoggedOperation;
 
 pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let report = ops::operations::operations(workspace, args.limit)?;
@@ -43,7 +43,7 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> ops
 }
 
 /// The command as it was typed, the program without its folder.
-pub fn command_line(operation: &Operation) -> String {
+pub fn command_line(operation: &LoggedOperation) -> String {
     let mut words = operation.command.iter();
     let program = words.next().map(|program| program.rsplit(['/', '\\']).next().unwrap_or(program));
     let words: Vec<_> = program.into_iter().chain(words.map(String::as_str)).map(shell).collect();
@@ -51,7 +51,7 @@ pub fn command_line(operation: &Operation) -> String {
 }
 
 /// What an operation did, in a few words.
-pub fn effect(operation: &Operation) -> String {
+pub fn effect(operation: &LoggedOperation) -> String {
     let branch = |name: &str| name.starts_with("refs/heads/");
     let tag = |name: &str| name.starts_with("refs/tags/");
     let of = |kind: &dyn Fn(&str) -> bool, was: bool, is: bool| {

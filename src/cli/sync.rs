@@ -4,7 +4,7 @@ use serde_json::json;
 use super::args;
 use super::json::{CopyLine, FileLine, TagLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, name, shell};
+use super::words::{clean, closed, count, name, shell};
 use crate::ops::backup::Place;
 use crate::ops::files::Action;
 use crate::ops::sync::{Entry, Options, Outcome, Report};
@@ -13,7 +13,8 @@ use crate::st::TimelineName;
 
 pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
     let place = Place::parse(&args.remote)?;
-    let options = Options { place, asks: out.may_ask(), dry_run: args.dry_run };
+    let closed = closed(args.chat_closed);
+    let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };
     let report = ops::sync::sync(workspace, &options, &mut out.progress())?;
     if report.taken_first > 0 {
         let first = count(report.taken_first as u64, "snapshot");

@@ -4,13 +4,17 @@ use super::args;
 use super::json::{FileLine, OperationLine};
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, size};
+use super::words::{clean, closed, size};
 use crate::ops::files::Action;
 use crate::ops::undo::Options;
 use crate::ops::{self, Workspace};
 
 pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let options = Options { operation: args.operation, dry_run: args.dry_run };
+    let options = Options {
+        operation: args.operation,
+        closed: closed(args.chat_closed),
+        dry_run: args.dry_run,
+    };
     let report = ops::undo::undo(workspace, &options)?;
     let operation = &report.operation;
     out.object(&OperationLine::new(operation, None));

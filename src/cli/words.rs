@@ -4,6 +4,7 @@ use chrono::{DateTime, FixedOffset};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::archive::{CheckpointState, Snapshot};
+use crate::ops::files::Closed;
 use crate::st::TimelineName;
 use crate::store::Time;
 
@@ -189,6 +190,11 @@ pub fn shell(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", clean(text).replace('\'', "'\\''"))
+}
+
+/// What `--chat-closed` says.
+pub fn closed(said: bool) -> Closed {
+    if said { Closed::Said } else { Closed::Unknown }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
-use crate::archive::Role;
+use super::restore::Options as RestoreOptions;
+use crate::archive::{Role, SnapshotId};
 use crate::rules::Finding;
 use crate::{archive, st, store};
 
@@ -75,11 +76,25 @@ pub enum Error {
         /// The timeline.
         timeline: String,
     },
-    /// Some files could not be written.
+    /// Some files could not be written, nor could what was done be taken back. The next command finishes it.
     #[error("{source}")]
     Unfinished {
         /// Why.
-        source: st::Error,
+        source: Box<Error>,
+    },
+    /// A file could not be written, and all that was done is as it was.
+    #[error("{source}")]
+    TakenBack {
+        /// Why.
+        source: Box<Error>,
+    },
+    /// Files that another program saved just then are left as they are; all else is done.
+    #[error("{} saved by another program in this moment, and left as it is", in_short_paths(paths))]
+    LeftAlone {
+        /// The files.
+        paths: Vec<String>,
+        /// How many others were written.
+        others: usize,
     },
     /// The name for a restored chat is none.
     #[error("{name:?} cannot be a chat's name: {why}")]
@@ -110,12 +125,8 @@ pub enum Error {
         process: u32,
         /// The files.
         paths: Vec<String>,
-        /// The snapshot, to name it in a hint.
-        snapshot: String,
-        /// The part that was asked for.
-        only: Option<Role>,
-        /// The message that was asked for.
-        at: Option<usize>,
+        /// The restore that was asked for, to name it in a hint: snapshot, part, message.
+        restore: Option<(String, Option<Role>, Option<usize>)>,
     },
     /// The folder for a restore is not empty.
     #[error("{} is not empty", path.display())]
@@ -322,7 +333,28 @@ fn in_short(refs: &[String]) -> String {
     }
 }
 
+/// The first of some files, and how many more there are, as the beginning of a sentence.
+fn in_short_paths(paths: &[String]) -> String {
+    match paths {
+        [first, rest @ ..] if !rest.is_empty() => {
+            format!("{first} and {} more were", rest.len())
+        }
+        paths => format!("{} was", paths.concat()),
+    }
+}
+
 impl Error {
+    /// What was asked for was a restore: hints can name it.
+    pub(super) fn of_restore(self, id: SnapshotId, options: &RestoreOptions) -> Self {
+        match self {
+            Self::SillyTavernRuns { process, paths, .. } => {
+                let restore = Some((id.to_string(), options.only, options.at));
+                Self::SillyTavernRuns { process, paths, restore }
+            }
+            error => error,
+        }
+    }
+
     /// A rule forbids it.
     pub(super) fn refused(finding: Finding) -> Self {
         Self::Refused { findings: vec![finding] }

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Datelike, FixedOffset, Timelike};
 
 use super::lineage::Identities;
+use super::operation::Operation;
 use super::owners::Owners;
 use super::retention::Policy;
-use super::session::Session;
 use super::{Error, Result, Workspace, resolve, weave};
 use crate::archive::{self, History, Snapshot, SnapshotId, Tree, moved};
 use crate::progress::Monitor;
@@ -60,13 +60,12 @@ pub fn forget(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    let store = workspace.open_store()?;
+    let (store, held) = workspace.open(options.dry_run)?;
     let policy = match options.policy.is_empty() {
         true => Policy::of_store(&store)?.ok_or(Error::NoPolicy)?,
         false => options.policy.clone(),
     };
     policy.check()?;
-    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
     let history = History::load(&store)?;
     if let Some(broken) = history.broken.first() {
         return Err(Error::BrokenHistory {
@@ -107,19 +106,19 @@ pub fn forget(
         return Ok(report);
     }
     monitor.begin("joining up the history", None);
-    let mut session = Session::new(workspace, &store, None);
-    let map = join_up(&mut session, &store, &history, &gone)?;
+    let mut operation = Operation::new(workspace, &store, None);
+    let map = join_up(&mut operation, &store, &history, &gone)?;
     let renamed: Vec<_> = map
         .iter()
         .filter_map(|(old, new)| Some((old.0, (*new)?)))
         .filter(|(old, new)| old != new && !gone.contains(&SnapshotId(*old)))
         .collect();
     report.rewritten = renamed.len();
-    if let Some(lock) = &lock {
+    if let Some(held) = &held {
         let moves = map.into_iter().filter_map(|(old, new)| Some((old, new?))).collect();
-        weave::move_refs(&mut session, &store, &moves)?;
-        session.rename(&renamed);
-        session.finish(lock, Vec::new())?;
+        weave::move_refs(&mut operation, &store, &moves)?;
+        operation.rename(&renamed);
+        operation.finish(held)?;
     }
     Ok(report)
 }
@@ -156,7 +155,7 @@ fn fixed(history: &History) -> HashSet<SnapshotId> {
 
 /// Write the history anew without those that go, parents first. For each snapshot the id that stands for it: of one that goes, its nearest ancestor that stays.
 fn join_up(
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
     store: &Store,
     history: &History,
     gone: &HashSet<SnapshotId>,
@@ -193,7 +192,7 @@ fn join_up(
             snapshot.id.0
         } else {
             let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
-            session.pack.add(ObjectKind::Commit, &commit::encode(&new))?
+            operation.pack.add(ObjectKind::Commit, &commit::encode(&new))?
         };
         map.insert(snapshot.id, Some(id));
     }

@@ -41,8 +41,8 @@ pub struct Report {
 
 /// Collect.
 pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
-    let store = workspace.open_store()?;
-    let lock = workspace.lock(&store)?;
+    let (store, held) = workspace.hold(workspace.open_store()?)?;
+    let lock = &held.lock;
     // Longer ago than any clock tells: nothing is that old.
     let span = chrono::Duration::from_std(options.undo).ok();
     let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
@@ -50,8 +50,8 @@ pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -
     monitor.begin("looking for objects", None);
     let objects = archive::all_objects(&store, &expiry)?;
     let keep_after = SystemTime::now().checked_sub(options.grace).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut expire = || store.expire(&lock, &expiry);
+    let mut expire = || store.expire(lock, &expiry);
     let dry_run = options.dry_run;
-    let collected = store.collect(&lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
+    let collected = store.collect(lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
     Ok(Report { collected, expired: expiry.dropped, dry_run })
 }

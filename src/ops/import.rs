@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use chrono::{Local, NaiveDateTime, TimeZone};
 
 use super::lineage::{Lineage, Newcomer, without_blank_end};
-use super::session::Session;
+use super::operation::Operation;
 use super::snapshot::{self, Taken};
 use super::weave::{Insertion, weave};
 use super::{Result, Workspace};
@@ -109,21 +109,24 @@ pub fn import(
         // A dry run before the first snapshot: a store that is gone afterwards tells where everything would go.
         return plan_without_store(workspace, options, monitor);
     };
-    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
+    let (store, held) = match options.dry_run {
+        true => (store, None),
+        false => workspace.hold(store).map(|(store, held)| (store, Some(held)))?,
+    };
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
-    let mut session = Session::new(workspace, &store, None);
+    let mut operation = Operation::new(workspace, &store, None);
     let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run);
     monitor.begin("reading backups", Some(backups.len() as u64));
     for backup in &backups {
-        let entry = sorting.sort(backup, &mut lineage, &mut session)?;
+        let entry = sorting.sort(backup, &mut lineage, &mut operation)?;
         report.entries.push(entry);
         monitor.advance(1);
     }
     let (insertions, new) = sorting.finish();
     report.new_timelines = new;
-    if let Some(lock) = &lock {
-        report.rewritten = weave(&mut session, &store, &mut lineage, insertions)?;
-        (_, report.bytes_written) = session.finish(lock, Vec::new())?;
+    if let Some(held) = &held {
+        report.rewritten = weave(&mut operation, &store, &mut lineage, insertions)?;
+        (_, report.bytes_written) = operation.finish(held)?;
         lineage.save();
     }
     Ok(report)
@@ -202,7 +205,7 @@ impl<'a> Sorting<'a> {
         &mut self,
         backup: &Backup,
         lineage: &mut Lineage,
-        session: &mut Session<'_>,
+        operation: &mut Operation<'_>,
     ) -> Result<Entry> {
         let mut entry = Entry {
             file: backup.file.clone(),
@@ -240,12 +243,13 @@ impl<'a> Sorting<'a> {
         let name = candidate.name.clone();
         let path = name.file();
         let state = State::chat_only(&name, &path, &bytes);
-        if !candidate.chats.insert(archive::write_chat(&state, &mut session.pack, &self.reader)?) {
+        if !candidate.chats.insert(archive::write_chat(&state, &mut operation.pack, &self.reader)?)
+        {
             entry.outcome = Outcome::Known(name);
             return Ok(entry);
         }
         let written =
-            archive::write(&state, &mut session.pack, &self.reader, None, &Folders::default())?;
+            archive::write(&state, &mut operation.pack, &self.reader, None, &Folders::default())?;
         let new = NewSnapshot {
             manifest: &state.manifest,
             chat: &state.chat,

@@ -6,16 +6,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use super::files::{self, FileAction, FilePlan};
+use super::files::{Closed, FileAction, FilePlan};
 use super::open_page::{Written, reload};
-use super::session::{Follows, Session};
+use super::operation::{Follows, Operation};
 use super::{Error, Result, Workspace, resolve, safety};
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, History, Kind, Role, Snapshot, SnapshotId, State, Tree};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
-use crate::store::{Kept, Store};
+use crate::store::Store;
 
 /// What to merge.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub struct Options {
     pub write: bool,
     /// What must come of it: that which was shown before.
     pub expected: Option<Blake3>,
+    /// Whether SillyTavern has the chats closed.
+    pub closed: Closed,
 }
 
 /// What was merged, or would be.
@@ -77,10 +79,9 @@ pub fn merge(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    let store = workspace.open_store()?;
+    // No other stvc may work on it meanwhile. SillyTavern may; see `operation`.
+    let (store, held) = workspace.open(!options.write)?;
     let library = workspace.library()?;
-    // No other stvc may work on it meanwhile. SillyTavern may: a file that it saves in between is not overwritten, see `st::write`.
-    let lock = if options.write { Some(workspace.lock(&store)?) } else { None };
     monitor.begin("reading lorebooks", None);
     let history = History::load(&store)?;
     let groups = library.scan()?.groups;
@@ -108,14 +109,11 @@ pub fn merge(
         });
     }
     let one_file = theirs.stored.is_none() && theirs.path == ours.path;
-    let mut plan = [FilePlan {
-        path: ours.path.clone(),
-        now: Some(ours.bytes.clone()),
-        new: Some(Cow::Borrowed(&merged.bytes)),
-        stored_in: None,
-    }];
+    let new = Some(Cow::Borrowed(merged.bytes.as_slice()));
+    let mut plan = FilePlan::new(ours.path.clone(), Some(ours.bytes.clone()), new);
     let result = Blake3::of(&merged.bytes);
-    let changes = !plan[0].is_there();
+    let changes = !plan.is_there();
+    let file = plan.action();
     let mut findings = noticed(&merged, &ours, &theirs);
     if changes {
         findings.extend(shared(&library, &ours)?);
@@ -124,38 +122,38 @@ pub fn merge(
     let mut kept = false;
     // That a conflict was settled for what is there changes no file, and is known from then on, too.
     let settled = options.prefer.is_some() && !merged.conflicts.is_empty();
-    if let Some(lock) = lock.filter(|_| changes || settled) {
+    if let Some(held) = held.filter(|_| changes || settled) {
         if options.expected.is_some_and(|expected| expected != result) {
             let path = ours.path.under(library.root());
             return Err(Error::St(st::Error::SavedMeanwhile { path }));
         }
         let words = format!("with the lorebook of {} merged into it", theirs.timeline);
-        let mut session = Session::new(workspace, &store, Some("before a merge"));
-        let mine = safety::take(&store, &library, &ours.timeline, &mut session)?;
+        let mut operation = Operation::new(workspace, &store, Some("before a merge"));
+        let mine = safety::take(&store, &library, &ours.timeline, &mut operation)?;
         let mut joined = theirs.stored.filter(|_| theirs.timeline != ours.timeline);
         if theirs.stored.is_none() && theirs.timeline != ours.timeline {
             // What is not taken over must not be in that file alone.
-            let other = safety::take(&store, &library, &theirs.timeline, &mut session)?;
+            let other = safety::take(&store, &library, &theirs.timeline, &mut operation)?;
             joined = other.as_ref().map(|(taken, _)| taken.id);
             let is_new = |taken: &Snapshot| history.get(taken.id).is_none();
             safe.extend(other.map(|(taken, _)| taken).filter(is_new));
         }
         if let (Some((before, _)), Some(joined)) = (&mine, joined) {
             // What was merged is known from now on: the next merge of the two begins here.
-            session.say(&words);
+            operation.say(&words);
             let after =
-                leave_trace(&library, &groups, &ours, &merged, before, joined, &mut session)?;
-            plan[0].stored_in = after;
+                leave_trace(&library, &groups, &ours, &merged, before, joined, &mut operation)?;
+            plan.stored_in = after;
         }
         let why = format!("{} as it was before {} was merged into it", ours.path, theirs.path);
-        let changed = files::keep(workspace, &plan, mine.as_ref(), &mut session, why)?;
-        kept = changed.iter().any(|change| matches!(change.before, Some(Kept::Blob(_))));
-        session.finish(&lock, changed)?;
-        files::write(library.root(), &plan)?;
+        let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
+        let closed = options.closed;
+        let planned = operation.write_files(library.root(), vec![plan], &had, closed, &why)?;
+        operation.finish(&held)?;
+        kept = planned.kept;
         safe.splice(0..0, mine.map(|(taken, _)| taken));
         findings.push(reload(library.root(), ours.timeline.as_str(), Written::REPLACED));
     }
-    let file = plan[0].action();
     Ok(Report {
         into: ours.timeline,
         book: ours.path,
@@ -181,7 +179,7 @@ fn leave_trace(
     merged: &Merged,
     before: &Snapshot,
     joined: SnapshotId,
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
 ) -> Result<Option<SnapshotId>> {
     let mut captured = st::capture(library, groups, &ours.timeline, &Disk)?;
     let Some(file) = captured.lorebook.as_mut().and_then(|book| book.file.as_mut()) else {
@@ -189,7 +187,7 @@ fn leave_trace(
     };
     file.bytes = merged.bytes.clone().into();
     let follows = Follows::joined(before.clone(), Some(joined));
-    let (taken, _) = session.take(&State::of(&captured), Kind::SNAPSHOT, follows)?;
+    let (taken, _) = operation.take(&State::of(&captured), Kind::SNAPSHOT, follows)?;
     Ok(Some(taken.id))
 }
 

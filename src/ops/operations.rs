@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::{Result, Workspace};
-use crate::store::{Operation, Store};
+use super::{Error, Result, Workspace};
+use crate::store::{LoggedOperation, Store};
 
 /// One operation, and whether it still stands.
 pub struct Entry {
     /// The operation.
-    pub operation: Operation,
+    pub operation: LoggedOperation,
     /// The operation that took it back, if one did and stands itself.
     pub undone_by: Option<u64>,
 }
@@ -27,6 +27,12 @@ pub fn operations(workspace: &Workspace, limit: Option<usize>) -> Result<Report>
     let (mut entries, unreadable) = load(&store)?;
     entries.truncate(limit.unwrap_or(usize::MAX));
     Ok(Report { entries, unreadable })
+}
+
+/// The operation of that number.
+pub(super) fn find(store: &Store, number: u64) -> Result<LoggedOperation> {
+    let found = store.operations()?.0.into_iter().find(|operation| operation.number == number);
+    found.ok_or(Error::NoSuchOperation { number })
 }
 
 /// All operations, newest first, with what was taken back.

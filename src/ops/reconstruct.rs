@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::lineage::{Lineage, Newcomer, without_blank_end};
-use super::session::Session;
+use super::operation::Operation;
 use super::snapshot::{self, Taken};
 use super::time_true::{Base, Made, Origin, Past, Then, message_not_found};
 use super::weave::{Insertion, weave};
@@ -91,10 +91,9 @@ pub fn reconstruct(
         }
     }
     let taken_first = !options.dry_run && take_first(workspace, &name, monitor)?;
-    let store = workspace.open_store()?;
-    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
+    let (store, held) = workspace.open(options.dry_run)?;
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
-    let mut session = Session::new(workspace, &store, None);
+    let mut operation = Operation::new(workspace, &store, None);
     let past = Past::of(&store, lineage.history(), &name, None);
     let mut report = Report {
         timeline: name.clone(),
@@ -120,15 +119,15 @@ pub fn reconstruct(
     {
         return Err(Error::Refused { findings: findings.clone() });
     }
-    if let Some(lock) = &lock {
-        let insertions = insertions(&store, &lineage, &captured, made, &mut session)?;
+    if let Some(held) = &held {
+        let insertions = insertions(&store, &lineage, &captured, made, &mut operation)?;
         let contents: Vec<_> =
             insertions.iter().map(|(message, content, _)| (*message, *content)).collect();
         let list: Vec<_> = insertions.into_iter().map(|(_, _, insertion)| insertion).collect();
         if !list.is_empty() {
             let all = BTreeMap::from([(name.clone(), list)]);
-            report.rewritten = weave(&mut session, &store, &mut lineage, all)?;
-            session.finish(lock, Vec::new())?;
+            report.rewritten = weave(&mut operation, &store, &mut lineage, all)?;
+            operation.finish(held)?;
             lineage.save();
         }
         name_new(&mut report, &History::load(&store)?, &contents);
@@ -215,7 +214,7 @@ fn insertions(
     lineage: &Lineage,
     captured: &Captured,
     made: Vec<(usize, Made)>,
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
 ) -> Result<Vec<(usize, ContentId, Insertion)>> {
     let own = lineage.own(&captured.name).map(|(own, _)| own).unwrap_or_default();
     let offset = own.last().map_or(0, |newest| newest.time.offset);
@@ -244,8 +243,13 @@ fn insertions(
             group,
         };
         let whole = State::made(parts, Some(message as u64));
-        let written =
-            archive::write(&whole, &mut session.pack, &store.reader(), None, &Folders::default())?;
+        let written = archive::write(
+            &whole,
+            &mut operation.pack,
+            &store.reader(),
+            None,
+            &Folders::default(),
+        )?;
         let metadata = st::metadata(&whole.chat, &captured.name, group.map(|group| group.bytes));
         let source = match &state.origin.scene {
             Some((noted, _)) => format!("the lorebook noted at message {noted}"),

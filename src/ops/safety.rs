@@ -1,6 +1,6 @@
 //! A snapshot of what is on disk, before something else is written there.
 
-use super::session::{Follows, Session};
+use super::operation::{Follows, Operation};
 use super::{Result, survey};
 use crate::archive::{self, Kind, Manifest, Snapshot, State};
 use crate::st::{Library, TimelineName};
@@ -11,7 +11,7 @@ pub(super) fn take(
     store: &Store,
     library: &Library,
     timeline: &TimelineName,
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
 ) -> Result<Option<(Snapshot, Manifest)>> {
     if !timeline.file().under(library.root()).exists() {
         return Ok(None);
@@ -22,7 +22,7 @@ pub(super) fn take(
     match (look.head, look.unchanged) {
         (Some(head), true) => {
             if look.astray {
-                session.lead(timeline, head.id, &[])?;
+                operation.lead(timeline, head.id, &[])?;
             }
             let manifest = archive::read_manifest(&store.reader(), head.tree)?;
             Ok(Some((head, manifest)))
@@ -30,7 +30,7 @@ pub(super) fn take(
         (head, _) => {
             let state = State::of(&captured);
             let follows = head.map(Follows::previous).unwrap_or_default();
-            let (taken, _) = session.take(&state, Kind::SAFETY, follows)?;
+            let (taken, _) = operation.take(&state, Kind::SAFETY, follows)?;
             Ok(Some((taken, state.manifest)))
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
         return Ok((Some(head), true));
     }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
-    let mut known = store.last_known(&branch).iter().map_while(|id| *id);
+    let mut known = store.last_known(&branch)?.iter().map_while(|id| *id);
     let read = |id| resolve::read(store, SnapshotId(id)).ok().filter(|head| head.is_of(name));
     let readable = known.find_map(read);
     let found = readable.is_some();

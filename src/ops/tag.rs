@@ -2,7 +2,7 @@
 
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{History, Snapshot, SnapshotId};
-use crate::store::{Effect, ObjectId, RefChange, RefName, Store};
+use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName, Store};
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -53,34 +53,46 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
             }
         }
         Options::Add { name, snapshot } => {
+            let (store, held) = workspace.hold(store)?;
             let snapshot = resolve::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
-            let lock = workspace.lock(&store)?;
             let tag = tag_ref(name)?;
             let before = store.ref_target(&tag)?;
             if before != Some(snapshot.id.0) {
                 free(&store, name)?;
                 let change = RefChange { name: tag, before, after: Some(snapshot.id.0) };
-                store.transact(&lock, workspace.timestamp(), Effect::moves(vec![change]))?;
+                store.transact(&held.lock, workspace.timestamp(), Effect::moves(vec![change]))?;
             }
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
         Options::Delete { name } => {
-            let lock = workspace.lock(&store)?;
+            let (store, held) = workspace.hold(store)?;
             let tag = tag_ref(name)?;
-            let before =
-                store.ref_target(&tag)?.ok_or_else(|| Error::NoSuchTag { name: name.clone() })?;
+            let before = match (store.ref_target(&tag)?, held.done_before(workspace, &store)?) {
+                (Some(before), _) => before,
+                (None, Some(done)) => was_deleted(&done, &tag, name)?,
+                (None, None) => return Err(Error::NoSuchTag { name: name.clone() }),
+            };
             let snapshot = resolve::read(&store, SnapshotId(before))?;
             // A checkpoint may hang by its tag alone; the operation log must still find it.
             let kept = RefName::kept(before);
             let kept_before = store.ref_target(&kept)?;
+            let tag_before = store.ref_target(&tag)?;
             let changes = vec![
                 RefChange { name: kept, before: kept_before, after: Some(before) },
-                RefChange { name: tag, before: Some(before), after: None },
+                RefChange { name: tag, before: tag_before, after: None },
             ];
-            store.transact(&lock, workspace.timestamp(), Effect::moves(changes))?;
+            store.transact(&held.lock, workspace.timestamp(), Effect::moves(changes))?;
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
     }
+}
+
+/// What the tag named that an interrupted deletion took away.
+fn was_deleted(done: &LoggedOperation, tag: &RefName, name: &str) -> Result<ObjectId> {
+    let change = done.refs.iter().find(|change| change.name == *tag);
+    change
+        .and_then(|change| change.before)
+        .ok_or_else(|| Error::NoSuchTag { name: name.to_owned() })
 }
 
 /// The tags of one snapshot.

@@ -7,20 +7,23 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use super::files::{self, FileAction, FilePlan};
+use super::files::{self, Closed, FileAction, FilePlan};
 use super::open_page::{Written, reload};
+use super::operation::{self, Operation, bytes_of};
 use super::operations::{self, Entry};
 use super::{Error, Result, Workspace};
-use crate::archive::{History, Snapshot, SnapshotId, Tree};
+use crate::archive::{History, SnapshotId};
 use crate::rules::Finding;
 use crate::st::LibraryPath;
-use crate::store::{Effect, FileChange, Kept, ObjectId, Operation, RefChange, RefName, Store};
+use crate::store::{Kept, LoggedOperation, ObjectId, RefChange, RefName, Store};
 
 /// What to take back.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The operation's number; none: the last one that stands and is no undoing itself.
     pub operation: Option<u64>,
+    /// Whether SillyTavern has the chats closed.
+    pub closed: Closed,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -28,7 +31,7 @@ pub struct Options {
 /// What was taken back.
 pub struct Report {
     /// The operation.
-    pub operation: Operation,
+    pub operation: LoggedOperation,
     /// The refs that moved.
     pub refs: Vec<RefChange>,
     /// The files that were written or removed.
@@ -41,8 +44,16 @@ pub struct Report {
 
 /// Take an operation back.
 pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
-    let store = workspace.open_store()?;
-    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
+    let (store, held) = workspace.open(options.dry_run)?;
+    if let Some(held) = &held
+        && let Some(done) = held.done_before(workspace, &store)?
+        && let Some(number) = done.undoes
+    {
+        // It was interrupted, and is done by now: another one is not what was asked for.
+        let operation = operations::find(&store, number)?;
+        let (refs, files) = (done.refs.clone(), operation::actions_of(&store, &done)?);
+        return Ok(Report { operation, refs, files, findings: Vec::new(), dry_run: false });
+    }
     let operation = choose(&store, options.operation)?;
     let number = operation.number;
 
@@ -52,36 +63,41 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         if change.name.is_kept() {
             continue;
         }
-        if store.ref_target(&change.name)? != change.after {
+        let now = store.ref_target(&change.name)?;
+        if now == change.before {
+            // Led back already, when it was found interrupted.
+            continue;
+        }
+        if now != change.after {
             return Err(Error::ChangedSince { number, what: change.name.to_string() });
         }
         if let Some(id) = change.before.filter(|id| !store.reader().exists(*id)) {
             return Err(crate::store::Error::Missing { id }.into());
         }
-        refs.push(RefChange {
-            name: change.name.clone(),
-            before: change.after,
-            after: change.before,
-        });
+        refs.push(change.reversed());
     }
     let library = if operation.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(Default::default, |library| library.root().to_owned());
     let plan = plan_files(&store, &root, &operation)?;
-
-    if let Some(lock) = &lock {
-        let mut effect =
-            Effect { refs: refs.clone(), undoes: Some(number), files: reversed(&operation.files) };
-        for lost in unreachable_after(&store, &refs)? {
-            let name = RefName::kept(lost);
-            let before = store.ref_target(&name)?;
-            effect.refs.push(RefChange { name, before, after: Some(lost) });
-        }
-        store.transact(lock, workspace.timestamp(), effect)?;
-        files::write(&root, &plan)?;
-    }
     // What was never written has nothing to be told of.
     let there = plan.iter().filter(|file| file.now.is_some() || file.new.is_some());
     let files: Vec<FileAction> = there.map(FilePlan::action).collect();
+
+    if let Some(held) = &held {
+        let mut undoing = Operation::new(workspace, &store, None);
+        undoing.undoes(number);
+        for lost in unreachable_after(&store, &refs)? {
+            undoing.move_ref(RefName::kept(lost), SnapshotId(lost))?;
+        }
+        for change in &refs {
+            match change.after {
+                Some(id) => undoing.move_ref(change.name.clone(), SnapshotId(id))?,
+                None => undoing.drop_ref(change.name.clone())?,
+            }
+        }
+        undoing.write_files(&root, plan, &[], options.closed, "")?;
+        undoing.finish(held)?;
+    }
     let mut findings = Vec::new();
     if !files.is_empty() && !options.dry_run {
         findings.push(reload(&root, "files", Written::REPLACED));
@@ -117,9 +133,12 @@ fn unreachable_after(store: &Store, refs: &[RefChange]) -> Result<Vec<ObjectId>>
     Ok(lost.into_iter().filter(|id| !reachable.contains(id)).collect())
 }
 
-fn choose(store: &Store, number: Option<u64>) -> Result<Operation> {
+fn choose(store: &Store, number: Option<u64>) -> Result<LoggedOperation> {
     let (entries, _) = operations::load(store)?;
-    let stands = |entry: &Entry| entry.undone_by.is_none() && entry.operation.undoes.is_none();
+    let stands = |entry: &Entry| {
+        let operation = &entry.operation;
+        entry.undone_by.is_none() && operation.undoes.is_none() && operation.finishes.is_none()
+    };
     let entry = match number {
         None => entries.into_iter().find(stands).ok_or(Error::NothingToUndo)?,
         Some(number) => entries
@@ -133,13 +152,21 @@ fn choose(store: &Store, number: Option<u64>) -> Result<Operation> {
     }
 }
 
-fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<FilePlan<'static>>> {
+fn plan_files(
+    store: &Store,
+    root: &Path,
+    operation: &LoggedOperation,
+) -> Result<Vec<FilePlan<'static>>> {
+    let reader = store.reader();
     let mut plan = Vec::new();
-    for change in &operation.files {
+    // What was written last is taken away first.
+    for change in operation.files.iter().rev() {
         let path = LibraryPath::parse(&change.path)?;
         let now = files::read(root, &path)?;
-        let written = bytes_of(store, change.after.as_ref(), &path)?;
-        let new = bytes_of(store, change.before.as_ref(), &path)?;
+        let bytes = |kept: &Option<Kept>| {
+            kept.as_ref().map(|kept| bytes_of(&reader, kept, &path)).transpose()
+        };
+        let (written, new) = (bytes(&change.after)?, bytes(&change.before)?);
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
         if now != written && now != new {
             return Err(Error::ChangedSince {
@@ -147,36 +174,8 @@ fn plan_files(store: &Store, root: &Path, operation: &Operation) -> Result<Vec<F
                 what: change.path.clone(),
             });
         }
-        plan.push(FilePlan { path, now, new: new.map(Cow::Owned), stored_in: None });
+        let known = Some(change.reversed());
+        plan.push(FilePlan { known, ..FilePlan::new(path, now, new.map(Cow::Owned)) });
     }
     Ok(plan)
-}
-
-fn bytes_of(store: &Store, kept: Option<&Kept>, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
-    let reader = store.reader();
-    let parse = |id: &str| {
-        ObjectId::from_hex(id.as_bytes()).map_err(|_| Error::NoSuchSnapshot { name: id.to_owned() })
-    };
-    match kept {
-        None => Ok(None),
-        Some(Kept::Blob(id)) => Ok(Some(reader.blob(parse(id)?)?)),
-        Some(Kept::Snapshot(id)) => {
-            let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
-            let tree = Tree::open(&reader, snapshot.tree)?;
-            let mut records = tree.manifest.files.iter();
-            match records.find(|record| record.path == path.as_str()) {
-                Some(record) => Ok(Some(tree.rebuild(&reader, record)?.bytes)),
-                None => Err(Error::NoSuchPart { snapshot: id.clone(), part: "file of that name" }),
-            }
-        }
-    }
-}
-
-fn reversed(files: &[FileChange]) -> Vec<FileChange> {
-    let reverse = |change: &FileChange| FileChange {
-        path: change.path.clone(),
-        before: change.after.clone(),
-        after: change.before.clone(),
-    };
-    files.iter().map(reverse).collect()
 }

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Result;
 use super::lineage::{Lineage, Newcomer, Origin};
-use super::session::Session;
+use super::operation::Operation;
 use crate::archive::{SnapshotId, branch, moved};
 use crate::st::TimelineName;
 use crate::store::{Kind as ObjectKind, NewCommit, ObjectId, RefName, Store, commit};
 
-/// A snapshot to be put into a timeline. Its tree is in the session's pack.
+/// A snapshot to be put into a timeline. Its tree is in the operation's pack.
 pub(super) struct Insertion {
     /// Without parents.
     pub commit: NewCommit,
@@ -23,7 +23,7 @@ pub(super) struct Insertion {
 
 /// Put `insertions`, each list oldest first, into the timelines. How many stored snapshots had to be written anew.
 pub(super) fn weave(
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
     store: &Store,
     lineage: &mut Lineage,
     insertions: BTreeMap<TimelineName, Vec<Insertion>>,
@@ -51,20 +51,20 @@ pub(super) fn weave(
             run.push(insertion);
         }
     }
-    let map = rewrite(session, store, lineage, before, &first_fork)?;
+    let map = rewrite(operation, store, lineage, before, &first_fork)?;
     for (timeline, list) in new_timelines {
-        add_timeline(session, lineage, &timeline, list, &map)?;
+        add_timeline(operation, lineage, &timeline, list, &map)?;
     }
-    move_refs(session, store, &map)?;
+    move_refs(operation, store, &map)?;
     let renamed: Vec<_> =
         map.into_iter().map(|(old, new)| (old.0, new)).filter(|(old, new)| old != new).collect();
-    session.rename(&renamed);
+    operation.rename(&renamed);
     Ok(renamed.len())
 }
 
 /// Write the history anew, parents first; old id to new id.
 fn rewrite(
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
     store: &Store,
     lineage: &Lineage,
     mut before: HashMap<SnapshotId, Vec<Insertion>>,
@@ -85,7 +85,7 @@ fn rewrite(
             for insertion in run {
                 let new = NewCommit { parents, ..insertion.commit };
                 let new = with_fork(new, fork.take());
-                parents = vec![session.pack.add(ObjectKind::Commit, &commit::encode(&new))?];
+                parents = vec![operation.pack.add(ObjectKind::Commit, &commit::encode(&new))?];
             }
         }
         let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0))
@@ -94,7 +94,7 @@ fn rewrite(
             snapshot.id.0
         } else {
             let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
-            session.pack.add(ObjectKind::Commit, &commit::encode(&new))?
+            operation.pack.add(ObjectKind::Commit, &commit::encode(&new))?
         };
         map.insert(snapshot.id, id);
     }
@@ -103,7 +103,7 @@ fn rewrite(
 
 /// A timeline that had no snapshot before.
 fn add_timeline(
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
     lineage: &mut Lineage,
     timeline: &TimelineName,
     list: Vec<Insertion>,
@@ -120,11 +120,13 @@ fn add_timeline(
     for insertion in list {
         let new = NewCommit { parents: parent.into_iter().collect(), ..insertion.commit };
         parent = Some(
-            session.pack.add(ObjectKind::Commit, &commit::encode(&with_fork(new, fork.take())))?,
+            operation
+                .pack
+                .add(ObjectKind::Commit, &commit::encode(&with_fork(new, fork.take())))?,
         );
     }
     match parent {
-        Some(head) => session.move_ref(branch(timeline), SnapshotId(head)),
+        Some(head) => operation.move_ref(branch(timeline), SnapshotId(head)),
         None => Ok(()),
     }
 }
@@ -138,15 +140,15 @@ fn with_fork(commit: NewCommit, fork: Option<u64>) -> NewCommit {
 
 /// Lead every branch and tag to what its snapshot became; the former commits are kept.
 pub(super) fn move_refs(
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
     store: &Store,
     map: &HashMap<SnapshotId, ObjectId>,
 ) -> Result<()> {
     for prefix in ["refs/heads/", "refs/tags/"] {
         for (name, old) in store.refs(prefix)?.refs {
             if let Some(new) = map.get(&SnapshotId(old)).filter(|new| **new != old) {
-                session.move_ref(name, SnapshotId(*new))?;
-                session.move_ref(RefName::kept(old), SnapshotId(old))?;
+                operation.move_ref(name, SnapshotId(*new))?;
+                operation.move_ref(RefName::kept(old), SnapshotId(old))?;
             }
         }
     }

@@ -1,13 +1,15 @@
 //! What every verb works on: a library, its store, and the moment of the command.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
 use super::Result;
+use crate::rules::Finding;
 use crate::st::{self, Library};
-use crate::store::{self, Lock, Store, Time};
+use crate::store::{self, Store, Time};
 
 /// Where the library is.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct Workspace {
     pub now: DateTime<FixedOffset>,
     /// How long to wait for another process.
     pub patience: Duration,
+    /// What was noticed on the way, and is to be told.
+    pub notices: Arc<Mutex<Vec<Finding>>>,
 }
 
 impl Workspace {
@@ -90,9 +94,15 @@ impl Workspace {
         Ok((folder, Self { store, ..self.clone() }))
     }
 
-    /// Take the store's lock.
-    pub(super) fn lock<'s>(&self, store: &'s Store) -> Result<Lock<'s>> {
-        Ok(store.lock(&self.command, &self.timestamp(), self.patience)?)
+    /// Say something that has nothing to do with what was asked for: that something else was finished first.
+    pub(super) fn notice(&self, findings: Vec<Finding>) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        notices.extend(findings);
+    }
+
+    /// What was noticed since the last time.
+    pub fn take_notices(&self) -> Vec<Finding> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The moment of the command as text.

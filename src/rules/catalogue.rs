@@ -460,6 +460,27 @@ const LIBRARY: &[Rule] = &[
 
 const STORE: &[Rule] = &[
     Rule {
+        code: "operation-finished",
+        levels: &[Warning],
+        from: "every command that writes",
+        meaning: "a command was interrupted before all its files were written (killed, a power cut); they are written now, before anything else",
+        remedy: "none is needed; `stvc undo` with the number takes it back",
+    },
+    Rule {
+        code: "operation-taken-back",
+        levels: &[Warning],
+        from: "every command that writes",
+        meaning: "a command was interrupted and cannot be finished, so its branches and files are as they were before it",
+        remedy: "mend the cause that the finding names, then give the command again",
+    },
+    Rule {
+        code: "saved-meanwhile",
+        levels: &[Warning],
+        from: "every command that writes",
+        meaning: "a file that an interrupted command had to write was saved by another program since; it is left as it is, and its timeline goes on from the snapshot that it comes from",
+        remedy: "none is needed; what was to be written is in the store",
+    },
+    Rule {
         code: "backup-old",
         levels: &[Info],
         from: "`status`",

@@ -50,4 +50,4 @@ pub use sanitize::sanitize;
 pub use send_date::send_time;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
 pub use users::{lorebook_of, users_of_lorebook};
-pub use write::{remove, write};
+pub use write::{Fingerprint, remove, write};

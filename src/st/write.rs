@@ -5,22 +5,77 @@
 use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, Temp};
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
+/// What a file holds, without its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Its length.
+    pub bytes: u64,
+    /// Its BLAKE3.
+    pub blake3: [u8; 32],
+}
+
+impl Fingerprint {
+    /// The fingerprint of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.len() as u64, blake3: *blake3::hash(bytes).as_bytes() }
+    }
+
+    /// What is in the file; `None` if there is no such file. Read in pieces, so that a long chat needs no memory.
+    pub fn of_file(path: &Path) -> Result<Option<Self>> {
+        match fingerprint(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
+    let mut file = fs::File::open(path)?;
+    let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
+    let mut piece = vec![0; 1 << 17];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => {
+                hasher.update(&piece[..read]);
+                bytes += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Fingerprint { bytes, blake3: *hasher.finalize().as_bytes() })
+}
+
 /// Write a file of the library at `root`, which must exist; folders below it are made. `former` is what the file holds, if it is there: a
-/// file that somebody saved since it was looked at is not overwritten.
-pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], former: Option<&[u8]>) -> Result<()> {
+/// file that somebody saved since it was looked at is not overwritten. Mode and owner of what is replaced stay.
+pub fn write(
+    root: &Path,
+    path: &LibraryPath,
+    bytes: &[u8],
+    former: Option<Fingerprint>,
+) -> Result<()> {
     if cfg!(windows) {
         check_for_windows(path)?;
     }
     let full = path.under(root);
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
-    durable::create_dir_all(dir).map_err(Error::io(dir))?;
-    durable::clear_left_behind(dir);
+    make_folder(dir)?;
+    durable::clear_left_behind(dir, durable::LONG_AGO);
     let mut temp = Temp::beside(&full).map_err(Error::io(&full))?;
-    io::Write::write_all(temp.file(), bytes).map_err(Error::io(&full))?;
+    temp.file().write_all(bytes).map_err(Error::io(&full))?;
+    match fs::metadata(&full) {
+        Ok(there) => temp.resemble(&there).map_err(Error::io(&full))?,
+        Err(_) => {
+            let folder = fs::metadata(dir).map_err(Error::io(dir))?;
+            temp.belong_to(&folder).map_err(Error::io(&full))?;
+        }
+    }
     temp.file().sync_all().map_err(Error::io(&full))?;
     let existing = match former {
         None => Existing::Keep,
@@ -35,47 +90,55 @@ pub fn write(root: &Path, path: &LibraryPath, bytes: &[u8], former: Option<&[u8]
         _ => Error::Io { path: full.clone(), source },
     })?;
     durable::sync_dir(dir).map_err(Error::io(dir))?;
-    if holds(&full, bytes).map_err(Error::io(&full))? {
-        Ok(())
-    } else {
-        Err(Error::WrittenDiffers { path: full })
+    match Fingerprint::of_file(&full)? == Some(Fingerprint::of(bytes)) {
+        true => Ok(()),
+        false => Err(Error::WrittenDiffers { path: full }),
     }
 }
 
-fn unchanged(full: &Path, former: &[u8]) -> Result<()> {
-    match holds(full, former) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::SavedMeanwhile { path: full.to_path_buf() }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Error::SavedMeanwhile { path: full.to_path_buf() })
-        }
-        Err(source) => Err(Error::Io { path: full.to_path_buf(), source }),
-    }
-}
-
-/// Whether a file holds just these bytes; read in pieces, so that a long chat needs no second copy in memory.
-fn holds(path: &Path, mut bytes: &[u8]) -> io::Result<bool> {
-    let mut file = fs::File::open(path)?;
-    let mut piece = vec![0; 1 << 17];
-    loop {
-        match io::Read::read(&mut file, &mut piece)? {
-            0 => return Ok(bytes.is_empty()),
-            read => match bytes.strip_prefix(&piece[..read]) {
-                Some(rest) => bytes = rest,
-                None => return Ok(false),
-            },
-        }
+fn unchanged(full: &Path, former: Fingerprint) -> Result<()> {
+    match Fingerprint::of_file(full)? == Some(former) {
+        true => Ok(()),
+        false => Err(Error::SavedMeanwhile { path: full.to_path_buf() }),
     }
 }
 
 /// Remove a file of the library that holds `former`, durably. The caller has made sure that these bytes are in the store.
-pub fn remove(root: &Path, path: &LibraryPath, former: &[u8]) -> Result<()> {
+pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()> {
     let full = path.under(root);
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
     unchanged(&full, former)?;
     fs::remove_file(&full).map_err(Error::io(&full))?;
     durable::sync_dir(dir).map_err(Error::io(dir))
+}
+
+/// Make a folder and those above it; each belongs to whom the one above it belongs.
+fn make_folder(dir: &Path) -> Result<()> {
+    let mut missing: Vec<_> = dir.ancestors().take_while(|dir| !dir.is_dir()).collect();
+    while let Some(folder) = missing.pop() {
+        durable::create_dir_all(folder).map_err(Error::io(folder))?;
+        belong_to_parent(folder).map_err(Error::io(folder))?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn belong_to_parent(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let (own, above) = (fs::metadata(folder)?, fs::metadata(durable::parent(folder))?);
+    if (own.uid(), own.gid()) == (above.uid(), above.gid()) {
+        return Ok(());
+    }
+    match chown(folder, Some(above.uid()), Some(above.gid())) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn belong_to_parent(_folder: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Refuse if a symbolic link leads `dir` out of `root`. The file itself need not be looked at: a link there is replaced, not

@@ -31,6 +31,8 @@ pub enum Error {
     RefMoved { name: String },
     #[error("another program holds {}", path.display())]
     RefLocked { path: PathBuf },
+    #[error("operation {number} was begun and could not be ended: {source}")]
+    Interrupted { number: u64, source: Box<Error> },
     #[error("{name} is no name that git accepts for a ref")]
     BadRefName { name: String },
     #[error("{what}: {why}")]

@@ -10,7 +10,7 @@ use super::{Error, Lock, ObjectId, Result, Store};
 
 impl Store {
     /// Remember that these commits have new ids.
-    pub fn remember_ids(&self, _lock: &Lock<'_>, ids: &[(ObjectId, ObjectId)]) -> Result<()> {
+    pub fn remember_ids(&self, _lock: &Lock, ids: &[(ObjectId, ObjectId)]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }

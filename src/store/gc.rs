@@ -64,7 +64,7 @@ impl Store {
     /// dropped, `before_drop` is called. With `dry_run` only counts.
     pub fn collect(
         &self,
-        _lock: &Lock<'_>,
+        _lock: &Lock,
         objects: &[Placed],
         keep_after: SystemTime,
         dry_run: bool,

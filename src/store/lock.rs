@@ -1,6 +1,6 @@
 //! One writer at a time. The operating system holds the lock (`stvc/lock`), so it ends with its process, however that
-//! ends; a second file (`stvc/lock.json`) says who has it. That file is emptied on the way out: whoever finds words in it
-//! after getting the lock knows that the last holder was killed, and finishes what it began.
+//! ends; a second file (`stvc/lock.json`) says who has it, and is emptied on the way out. Whoever gets the lock finishes what the
+//! operation log says was begun.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use super::{Error, Result, Store, pack};
 use crate::durable;
 
 /// The store's lock, held until dropped.
-pub struct Lock<'s> {
-    store: &'s Store,
+pub struct Lock {
+    holder: PathBuf,
     command: Vec<String>,
     file: File,
 }
@@ -26,8 +26,9 @@ struct Holder {
 }
 
 impl Store {
-    /// Take the lock for `command`, waiting up to `patience` for another process.
-    pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock<'_>> {
+    /// Take the lock for `command`, waiting up to `patience` for another process. The refs of operations that were interrupted are
+    /// finished then; their files are the caller's business, see [`Store::unfinished`].
+    pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock> {
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");
@@ -56,22 +57,18 @@ impl Store {
             }
         }
         let holder_path = self.holder_path();
-        if self.is_at_work() {
+        let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);
+        if was_killed {
             self.clear_temporary_files()?;
-            self.finish_last_operation()?;
         }
+        self.finish_refs(was_killed)?;
         self.write_format()?;
         let holder =
             Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
-        // Not synced: after a power cut a missing name costs nothing, since refs and log agree or the log is ahead.
-        fs::write(&holder_path, words).map_err(Error::io(holder_path))?;
-        Ok(Lock { store: self, command: command.to_owned(), file })
-    }
-
-    /// Whether a command is writing, or was killed while it did. The next one to write finishes what it began.
-    pub fn is_at_work(&self) -> bool {
-        fs::metadata(self.holder_path()).is_ok_and(|found| found.len() > 0)
+        // Not synced: what was interrupted is known by the log.
+        fs::write(&holder_path, words).map_err(Error::io(&holder_path))?;
+        Ok(Lock { holder: holder_path, command: command.to_owned(), file })
     }
 
     fn holder_path(&self) -> PathBuf {
@@ -106,16 +103,16 @@ impl Store {
     }
 }
 
-impl Lock<'_> {
+impl Lock {
     /// The command line of the holder.
     pub fn command(&self) -> &[String] {
         &self.command
     }
 }
 
-impl Drop for Lock<'_> {
+impl Drop for Lock {
     fn drop(&mut self) {
-        let _ = fs::write(self.store.holder_path(), b"");
+        let _ = fs::write(&self.holder, b"");
         // Said outright: a process that is just being started has the file open, too, and would hold the lock a moment longer.
         let _ = self.file.unlock();
     }

@@ -26,7 +26,7 @@ impl Store {
     /// Copy these objects of `other`, which are not here. Returns when they survive a power cut and were read back; on any failure nothing of them is left.
     pub fn copy_from(
         &self,
-        _lock: &Lock<'_>,
+        _lock: &Lock,
         other: &Store,
         wanted: &[Placed],
         monitor: &mut dyn Monitor,

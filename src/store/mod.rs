@@ -3,7 +3,7 @@
 //!
 //! Why a crash at any point is survived: objects go into a pack that gets its name only when it is complete and synced
 //! ([`pack`]); then the operation is written to the log and synced ([`operations`]); only then do refs move ([`refs`]).
-//! Whoever takes the lock from a dead holder finishes the moves that the log promises ([`lock`]).
+//! Whoever takes the lock next finishes the moves that the log promises ([`lock`]), and is told of files that it promises.
 
 mod adopt;
 pub mod commit;
@@ -18,6 +18,7 @@ mod mirror;
 pub mod names;
 mod objects;
 pub mod open;
+mod operation_log;
 pub mod operations;
 pub mod pack;
 mod pack_index;
@@ -45,7 +46,7 @@ pub use lock::Lock;
 pub use mirror::Copied;
 pub use objects::{Reader, Readers, hash};
 pub use open::{CONTENT_TRAILER, Format, is_repository};
-pub use operations::{Effect, Expiry, FileChange, Kept, Operation};
+pub use operations::{Effect, Expiry, FileChange, Kept, LoggedOperation};
 pub use pack::PackWriter;
 pub use ref_files::RefList;
 pub use refs::{RefChange, RefName};
@@ -58,7 +59,6 @@ pub use url::Url;
 pub struct Store {
     git_dir: PathBuf,
     odb: gix::odb::Handle,
-    refs: gix::refs::file::Store,
     packed: ref_files::PackedCache,
     /// Where the operation log last saw each ref, newest first; read when it is needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,

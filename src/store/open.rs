@@ -117,6 +117,11 @@ impl Store {
         Ok(Some(store))
     }
 
+    /// The same store, opened anew: with the packs that came since, and without those that went.
+    pub fn reopened(&self) -> Result<Self> {
+        Self::over(self.git_dir.clone())
+    }
+
     /// Whether it is kept as a copy of others.
     pub fn is_mirror(&self) -> bool {
         self.private_dir().join(MIRROR).is_file()
@@ -132,18 +137,9 @@ impl Store {
     fn over(git_dir: PathBuf) -> Result<Self> {
         let objects = git_dir.join("objects");
         let odb = gix::odb::at(&objects, gix::hash::Kind::Sha1).map_err(Error::io(&objects))?;
-        let refs = gix::refs::file::Store::at_opts(
-            git_dir.clone(),
-            gix::hash::Kind::Sha1,
-            gix::refs::store::init::Options {
-                write_reflog: gix::refs::store::WriteReflog::Disable,
-                ..Default::default()
-            },
-        );
         Ok(Self {
             git_dir,
             odb,
-            refs,
             packed: Default::default(),
             logged: OnceLock::new(),
             deltas: OnceLock::new(),

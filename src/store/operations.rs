@@ -1,22 +1,17 @@
-//! The operation log: one line of JSON for each command that moved refs, oldest first, in `stvc/operations.jsonl`.
-//!
-//! It is written **before** the refs move, so it is also the promise that whoever finds them half moved can keep:
-//! every object it names is in the store and synced by then.
+//! Operations: what one command did to refs and to the user's files. Logged **before** anything moves, so the log is also the promise that
+//! whoever finds an operation half done can keep: every object it names is in the store and synced by then.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
 
 use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
+use super::operation_log::Sync;
 use super::{Error, Lock, ObjectId, RefChange, RefName, Result, Store};
-use crate::durable;
 
-/// One command that moved refs.
+/// One command, as the log has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operation {
+pub struct LoggedOperation {
     /// Counts up from 1.
     pub number: u64,
     /// When, as RFC 3339.
@@ -29,15 +24,27 @@ pub struct Operation {
     /// The operation that this one took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
-    /// Files of the user's that the command wrote, outside the store.
+    /// The operation that was interrupted, and that this one brought to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finishes: Option<u64>,
+    /// Files of the user's that the command wrote, outside the store, in the order of writing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
+    /// Where these files are, if that is not the folder that holds the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
     /// Stands for all older ones, which were dropped: it says where they left the refs, and cannot be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
+    /// Operations before this one that were interrupted and could not be finished yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<u64>,
+    /// Whether its line has a checksum. Those of the first version had none, nor a note that they are finished.
+    #[serde(skip)]
+    pub is_checked: bool,
 }
 
-impl Operation {
+impl LoggedOperation {
     /// The snapshots that hold files it wrote or replaced.
     pub fn snapshots(&self) -> impl Iterator<Item = ObjectId> {
         self.kept().filter_map(|kept| match kept {
@@ -63,10 +70,10 @@ impl Operation {
 pub struct Expiry {
     /// How many.
     pub dropped: usize,
-    /// The refs that only they need.
+    /// The refs that nothing in the log needs any more.
     pub refs: Vec<RefChange>,
     /// The log without them.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<LoggedOperation>,
 }
 
 /// What a command does.
@@ -76,8 +83,12 @@ pub struct Effect {
     pub refs: Vec<RefChange>,
     /// The user's files that are written.
     pub files: Vec<FileChange>,
+    /// Where these files are, if that is not the folder that holds the store.
+    pub library: Option<String>,
     /// The operation that is taken back.
     pub undoes: Option<u64>,
+    /// The operation that was interrupted and is brought to its end.
+    pub finishes: Option<u64>,
 }
 
 impl Effect {
@@ -98,6 +109,13 @@ pub struct FileChange {
     pub after: Option<Kept>,
 }
 
+impl FileChange {
+    /// The way back.
+    pub fn reversed(&self) -> Self {
+        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
+    }
+}
+
 /// Where the bytes of a file are kept in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -109,116 +127,131 @@ pub enum Kept {
 }
 
 impl Store {
-    /// Log an operation and move its refs. With all objects written ([`PackWriter::finish`](super::PackWriter::finish)),
-    /// this is the commit point of every command.
-    pub fn transact(&self, lock: &Lock<'_>, time: String, mut effect: Effect) -> Result<()> {
+    /// Log an operation and move its refs. With all objects written ([`PackWriter::finish`](super::PackWriter::finish)), this is the commit
+    /// point of every command. What is given back has files to be written; call [`Store::finished`] when they are.
+    ///
+    /// If a ref cannot be moved, those that were are moved back, and the log says that it was taken back.
+    pub fn transact(
+        &self,
+        lock: &Lock,
+        time: String,
+        mut effect: Effect,
+    ) -> Result<Option<LoggedOperation>> {
         effect.refs.retain(|change| change.before != change.after);
-        if effect.refs.is_empty() && effect.files.is_empty() {
-            return Ok(());
+        if effect.refs.is_empty() && effect.files.is_empty() && effect.finishes.is_none() {
+            return Ok(None);
         }
-        let number = self.last_operation()?.map_or(1, |last| last.number + 1);
-        let Effect { refs, files, undoes } = effect;
-        let command = lock.command().to_owned();
-        let operation = Operation { number, time, command, refs, undoes, files, summary: false };
-        self.append(&operation)?;
-        if let Err(error) = self.move_refs(&operation.refs) {
-            let _ = self.take_back(&operation);
-            return Err(error);
-        }
-        // The first branch ever becomes the one that plain `git log` and `git clone` show.
-        let head_is_there = match self.head()? {
-            Some(head) => self.ref_target(&head)?.is_some(),
-            None => false,
-        };
-        let is_branch = |change: &&RefChange| {
-            change.after.is_some() && change.name.as_str().starts_with("refs/heads/")
-        };
-        if !head_is_there && let Some(branch) = operation.refs.iter().find(is_branch) {
-            self.point_head_at(&branch.name)?;
-        }
-        Ok(())
-    }
-
-    /// Log that refs did not move after all, so that nobody finishes or undoes what was refused.
-    fn take_back(&self, failed: &Operation) -> Result<()> {
-        let mut refs = Vec::new();
-        for change in &failed.refs {
-            let now = self.ref_target(&change.name)?;
-            if now != change.after {
-                refs.push(RefChange {
-                    name: change.name.clone(),
-                    before: change.after,
-                    after: now,
-                });
-            }
-        }
-        // One that was done in part stands: what moved is there, and `undo` will say what is not as it was.
-        let undoes = (refs.len() == failed.refs.len()).then_some(failed.number);
-        self.append(&Operation {
-            number: failed.number + 1,
-            undoes,
+        let end = self.end_of_log()?;
+        let Effect { refs, files, library, undoes, finishes } = effect;
+        let operation = LoggedOperation {
+            number: end.last.map_or(1, |last| last.number + 1),
+            time,
+            command: lock.command().to_owned(),
             refs,
-            files: Vec::new(),
-            ..failed.clone()
-        })
+            undoes,
+            finishes,
+            files,
+            library,
+            summary: false,
+            unfinished: end.unfinished,
+            is_checked: true,
+        };
+        self.log_operation(&operation)?;
+        if let Err(error) = self.move_refs(&operation.refs) {
+            return Err(match self.take_back_refs(&operation) {
+                Ok(()) => error,
+                Err(_) => Error::Interrupted { number: operation.number, source: Box::new(error) },
+            });
+        }
+        self.show_a_branch(&operation.refs);
+        if operation.files.is_empty() {
+            self.log_finished(operation.number, Sync::Whenever)?;
+            return Ok(None);
+        }
+        Ok(Some(operation))
     }
 
-    /// Every operation that can be read, oldest first, and how many lines cannot.
-    pub fn operations(&self) -> Result<(Vec<Operation>, usize)> {
-        let path = self.operations_path();
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
-            Err(error) => {
-                return Err(Error::Io { path, source: error });
+    /// Note that all files of an operation are in place.
+    pub fn finished(&self, _lock: &Lock, number: u64) -> Result<()> {
+        self.log_finished(number, Sync::Now)
+    }
+
+    /// Lead the refs of an operation back, and log that it did not happen.
+    pub fn take_back_refs(&self, operation: &LoggedOperation) -> Result<()> {
+        let mut back = Vec::new();
+        for change in operation.refs.iter().filter(|change| !change.name.is_kept()) {
+            if self.ref_target(&change.name)? == change.after {
+                back.push(change.reversed());
             }
-        };
-        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let mut unreadable = 0;
-        let operations = lines
-            .filter_map(|line| serde_json::from_slice(line).inspect_err(|_| unreadable += 1).ok())
-            .collect();
-        Ok((operations, unreadable))
+        }
+        self.move_refs(&back)?;
+        let end = self.end_of_log()?;
+        let number = end.last.map_or(operation.number, |last| last.number) + 1;
+        // Where each ref of the operation is now: what was kept stays kept, and one that somebody else moved is where it is.
+        let mut refs = Vec::new();
+        for change in &operation.refs {
+            let after = self.ref_target(&change.name)?;
+            refs.push(RefChange { before: change.after, after, ..change.clone() });
+        }
+        refs.retain(|change| change.before != change.after);
+        let files = operation.files.iter().map(FileChange::reversed).collect();
+        let mut unfinished = end.unfinished;
+        unfinished.retain(|pending| *pending != operation.number);
+        self.log_operation(&LoggedOperation {
+            number,
+            undoes: Some(operation.number),
+            finishes: None,
+            refs,
+            files,
+            unfinished,
+            ..operation.clone()
+        })?;
+        self.log_finished(number, Sync::Now)
+    }
+
+    /// The first branch ever becomes the one that plain `git log` and `git clone` show. That it fails is no reason to call a snapshot
+    /// failed that is there; the next one tries again.
+    fn show_a_branch(&self, moved: &[RefChange]) {
+        let is_branch = |change: &&RefChange| change.after.is_some() && change.name.is_branch();
+        let Some(branch) = moved.iter().find(is_branch) else { return };
+        let is_there = self.head().and_then(|head| match head {
+            Some(head) => self.ref_target(&head).map(|target| target.is_some()),
+            None => Ok(false),
+        });
+        if is_there.is_ok_and(|is_there| !is_there) {
+            let _ = self.point_head_at(&branch.name);
+        }
     }
 
     /// Where the operation log last saw a ref, newest first; `None` is "not there". Empty if it never moved.
-    pub fn last_known(&self, name: &RefName) -> &[Option<ObjectId>] {
-        let logged = self.logged.get_or_init(|| {
+    pub fn last_known(&self, name: &RefName) -> Result<&[Option<ObjectId>]> {
+        if self.logged.get().is_none() {
             let mut logged: HashMap<RefName, Vec<_>> = HashMap::new();
-            for operation in self
-                .operations()
-                .map(|(operations, _)| operations)
-                .unwrap_or_default()
-                .into_iter()
-                .rev()
-            {
+            for operation in self.operations()?.0.into_iter().rev() {
                 for change in operation.refs {
                     logged.entry(change.name).or_default().extend([change.after, change.before]);
                 }
             }
-            logged
-        });
-        logged.get(name).map_or(&[], Vec::as_slice)
+            let _ = self.logged.set(logged);
+        }
+        Ok(self.logged.get().and_then(|logged| logged.get(name)).map_or(&[], Vec::as_slice))
     }
 
-    /// The refs that should be there by the log, and are not: name and last target. What the last operation was about to move when it
-    /// was interrupted, or is just moving, is not missing: see [`Store::is_at_work`].
+    /// The refs that should be there by the log, and are not: name and last target. What an operation that is not finished moves is not
+    /// missing: it is being moved, or will be by whoever writes next.
     pub fn missing_refs(&self) -> Result<Vec<(RefName, ObjectId)>> {
-        let at_work = self.is_at_work();
-        let (mut operations, _) = self.operations()?;
-        let unfinished = if at_work { operations.pop() } else { None };
-        // A `gc` that was interrupted takes kept refs away before it shortens the log.
-        let is_missed = |name: &RefName| !(at_work && name.is_kept());
-        let moving: HashSet<_> =
-            unfinished.into_iter().flat_map(|last| last.refs).map(|change| change.name).collect();
+        let unfinished: HashSet<_> = self.end_of_log()?.unfinished.into_iter().collect();
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
-        for change in operations.into_iter().flat_map(|operation| operation.refs) {
-            last.insert(change.name, change.after);
+        for operation in self.operations()?.0 {
+            for change in operation.refs {
+                match unfinished.contains(&operation.number) {
+                    true => last.remove(&change.name),
+                    false => last.insert(change.name, change.after),
+                };
+            }
         }
         let mut missing = Vec::new();
-        for (name, id) in
-            last.into_iter().filter(|(name, _)| !moving.contains(name) && is_missed(name))
-        {
+        for (name, id) in last {
             if let (Some(id), None) = (id, self.ref_target(&name)?) {
                 missing.push((name, id));
             }
@@ -226,28 +259,56 @@ impl Store {
         Ok(missing)
     }
 
-    /// Finish what a killed process began: its last operation is logged, its objects are synced, its refs are perhaps not moved.
-    pub(super) fn finish_last_operation(&self) -> Result<()> {
-        let Some(last) = self.last_operation()?.filter(|last| !last.summary) else {
-            return Ok(());
-        };
-        self.clear_ref_locks(&last.refs)?;
-        let mut unfinished = Vec::new();
-        for change in last.refs {
-            let stored = change.after.is_none_or(|id| self.reader().exists(id));
-            if stored && self.ref_target(&change.name)? == change.before {
-                unfinished.push(change);
+    /// The operations that were interrupted, oldest first.
+    pub fn unfinished(&self) -> Result<Vec<LoggedOperation>> {
+        let numbers = self.end_of_log()?.unfinished;
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut operations = self.operations()?.0;
+        operations.retain(|operation| numbers.contains(&operation.number));
+        Ok(operations)
+    }
+
+    /// Finish the refs of what was interrupted: it is logged, its objects are synced, its refs are perhaps not moved. Those without files
+    /// are finished then. A ref that is neither where it was nor where it goes was moved by somebody else, and stays.
+    ///
+    /// An operation of the first version has no note that it is finished; `was_killed` tells whether the last holder of the lock was.
+    pub(super) fn finish_refs(&self, was_killed: bool) -> Result<()> {
+        let mut operations = self.unfinished()?;
+        if was_killed {
+            let last = self.end_of_log()?.last.filter(|last| !last.is_checked && !last.summary);
+            operations.extend(last.map(|last| LoggedOperation { files: Vec::new(), ..last }));
+        }
+        for operation in operations {
+            self.clear_ref_locks(&operation.refs)?;
+            let mut open = Vec::new();
+            for change in &operation.refs {
+                let stored = match change.after {
+                    Some(id) => self.reader().exists(id),
+                    None => true,
+                };
+                if stored && self.ref_target(&change.name)? == change.before {
+                    open.push(change.clone());
+                }
+            }
+            self.move_refs(&open)?;
+            self.show_a_branch(&operation.refs);
+            if operation.files.is_empty() {
+                self.log_finished(operation.number, Sync::Whenever)?;
             }
         }
-        self.move_refs(&unfinished)
+        Ok(())
     }
 
     /// Which operations are older than `before`, and what goes with them. Nothing is changed yet.
     pub fn plan_expiry(&self, before: Option<DateTime<FixedOffset>>) -> Result<Expiry> {
         let (mut operations, unreadable) = self.operations()?;
-        let is_old = |operation: &&Operation| {
+        let unfinished = self.end_of_log()?.unfinished;
+        let is_old = |operation: &&LoggedOperation| {
             let time = DateTime::parse_from_rfc3339(&operation.time);
-            operation.summary || before.is_some_and(|before| time.is_ok_and(|time| time <= before))
+            let past = before.is_some_and(|before| time.is_ok_and(|time| time <= before));
+            (operation.summary || past) && !unfinished.contains(&operation.number)
         };
         // A line that cannot be read may speak of anything.
         let old = match unreadable {
@@ -257,31 +318,37 @@ impl Store {
         let kept = operations.split_off(old);
         let old = operations;
         let dropped = old.iter().filter(|operation| !operation.summary).count();
-        let Some(last) = old.last().filter(|_| dropped > 0) else {
-            let all = old.into_iter().chain(kept).collect();
-            return Ok(Expiry { dropped: 0, refs: Vec::new(), operations: all });
+        let Some(last) = old.last() else {
+            return Ok(Expiry { dropped: 0, refs: Vec::new(), operations: kept });
         };
         // What is kept for one that stays is needed, whoever kept it first.
         let mut needed: HashSet<RefName> = HashSet::new();
         for operation in &kept {
-            needed.extend(operation.refs.iter().map(|change| change.name.clone()));
+            for change in &operation.refs {
+                needed.insert(change.name.clone());
+                needed.extend(change.before.into_iter().chain(change.after).map(RefName::kept));
+            }
             needed.extend(operation.snapshots().map(RefName::kept));
         }
         let mut known: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for change in old.iter().flat_map(|operation| &operation.refs) {
             known.insert(change.name.clone(), change.after);
         }
+        // Also those that an interrupted `gc` left: nothing in the log names them any more.
         let mut refs = Vec::new();
-        for name in known.keys().filter(|name| name.is_kept() && !needed.contains(name)) {
-            let before = self.ref_target(name)?;
-            refs.extend(before.map(|_| RefChange { name: name.clone(), before, after: None }));
+        for (name, id) in self.refs(RefName::KEPT)?.refs {
+            if !needed.contains(&name) {
+                refs.push(RefChange { name, before: Some(id), after: None });
+            }
         }
         known.retain(|name, after| after.is_some() && !name.is_kept());
         let left = known.into_iter().map(|(name, after)| RefChange { name, before: None, after });
-        let summary = Operation {
+        let summary = LoggedOperation {
             refs: left.collect(),
             files: Vec::new(),
             undoes: None,
+            finishes: None,
+            unfinished: Vec::new(),
             summary: true,
             ..last.clone()
         };
@@ -290,83 +357,11 @@ impl Store {
     }
 
     /// Drop what was planned. One line of the log stays for all that go.
-    pub fn expire(&self, _lock: &Lock<'_>, expiry: &Expiry) -> Result<()> {
-        if expiry.dropped == 0 {
-            return Ok(());
+    pub fn expire(&self, _lock: &Lock, expiry: &Expiry) -> Result<()> {
+        // The log first: a ref that it names and that is gone would be damage; one that it does not name is dropped next time.
+        if expiry.dropped > 0 {
+            self.replace_log(&expiry.operations, &self.end_of_log()?.unfinished)?;
         }
-        // The refs go first: were the log shorter already, nobody would know that they can.
-        self.move_refs(&expiry.refs)?;
-        let path = self.operations_path();
-        let mut text = Vec::new();
-        for operation in &expiry.operations {
-            serde_json::to_writer(&mut text, operation)
-                .map_err(|error| Error::Io { path: path.clone(), source: error.into() })?;
-            text.push(b'\n');
-        }
-        durable::write(&path, &text, durable::Existing::Replace).map_err(Error::io(&path))
+        self.move_refs(&expiry.refs)
     }
-
-    fn operations_path(&self) -> PathBuf {
-        self.private_dir().join("operations.jsonl")
-    }
-
-    fn append(&self, operation: &Operation) -> Result<()> {
-        let path = self.operations_path();
-        let append = || {
-            let new = !path.exists();
-            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
-            let mut line = Vec::new();
-            // A line that a power cut tore must not swallow this one.
-            if file.seek(SeekFrom::End(0))? > 0 && last_byte(&mut file)? != b'\n' {
-                line.push(b'\n');
-            }
-            serde_json::to_writer(&mut line, operation)?;
-            line.push(b'\n');
-            file.write_all(&line)?;
-            file.sync_all()?;
-            if new { durable::sync_dir(durable::parent(&path)) } else { Ok(()) }
-        };
-        append().map_err(Error::io(&path))
-    }
-
-    /// The newest line that can be read. Looks at the end of the file only, however long the log is.
-    fn last_operation(&self) -> Result<Option<Operation>> {
-        let path = self.operations_path();
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return Err(Error::Io { path, source: error });
-            }
-        };
-        let length = file.seek(SeekFrom::End(0)).map_err(Error::io(&path))?;
-        let mut window = 1 << 16;
-        loop {
-            let begin = length.saturating_sub(window);
-            let mut tail = Vec::new();
-            file.seek(SeekFrom::Start(begin))
-                .and_then(|_| file.read_to_end(&mut tail))
-                .map_err(Error::io(&path))?;
-            let mut lines: Vec<_> = tail.split(|byte| *byte == b'\n').collect();
-            if begin > 0 {
-                lines.remove(0);
-            }
-            if let Some(last) =
-                lines.iter().rev().find_map(|line| serde_json::from_slice(line).ok())
-            {
-                return Ok(Some(last));
-            }
-            if begin == 0 {
-                return Ok(None);
-            }
-            window *= 8;
-        }
-    }
-}
-
-fn last_byte(file: &mut File) -> io::Result<u8> {
-    let mut byte = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut byte)?;
-    Ok(byte[0])
 }

@@ -1,13 +1,13 @@
-//! Refs: branches and tags. Git's library renames a ref into place but does not sync it, so the moves are made here, by
-//! git's own protocol: `<ref>.lock` is created, written, synced, renamed; then its folder is synced.
+//! Refs: branches and tags. Git's library renames a ref into place but does not sync it, nor `packed-refs` when it writes that anew, so
+//! the moves are made here, by git's own protocol: `<ref>.lock` is created, written, synced, renamed; then its folder is synced.
 
-use std::fs::{self, OpenOptions};
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gix::refs::transaction::{Change, PreviousValue, RefEdit, RefLog};
-use gix::refs::{FullName, Target};
+use gix::refs::FullName;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, ObjectId, Result, Store, names};
@@ -36,14 +36,22 @@ impl RefName {
         Some(Self(format!("refs/tags/{segment}")))
     }
 
+    /// Where refs are that keep what no branch holds.
+    pub const KEPT: &str = "refs/stvc/kept/";
+
     /// The ref that keeps the objects of `commit` when no branch does.
     pub fn kept(commit: ObjectId) -> Self {
-        Self(format!("refs/stvc/kept/{commit}"))
+        Self(format!("{}{commit}", Self::KEPT))
     }
 
     /// Whether it is one of those.
     pub fn is_kept(&self) -> bool {
-        self.0.starts_with("refs/stvc/kept/")
+        self.0.starts_with(Self::KEPT)
+    }
+
+    /// Whether it is a timeline's.
+    pub fn is_branch(&self) -> bool {
+        self.0.starts_with("refs/heads/")
     }
 
     /// The name as git writes it.
@@ -88,35 +96,98 @@ pub struct RefChange {
     pub after: Option<ObjectId>,
 }
 
+impl RefChange {
+    /// The way back.
+    pub fn reversed(&self) -> Self {
+        Self { name: self.name.clone(), before: self.after, after: self.before }
+    }
+}
+
 impl Store {
     /// Move refs. Each must still be where its change says it was. The caller holds the store's lock and has logged the
     /// operation; nothing here can lose an object.
+    ///
+    /// All are locked first, then compared, then written and synced, and only then is the first one renamed: a git that moves one of them
+    /// meanwhile is seen, and a full disk stops the whole set.
     pub(super) fn move_refs(&self, changes: &[RefChange]) -> Result<()> {
-        let mut folders = Vec::new();
-        let mut locks = Vec::new();
-        // All are written and synced before the first one is renamed: a full disk stops the whole set.
+        let mut locks = Vec::with_capacity(changes.len());
+        for change in changes {
+            locks.push(LockedFile::take(&self.git_dir.join(change.name.as_str()))?);
+        }
         for change in changes {
             if change.before != self.ref_target(&change.name)? {
                 return Err(Error::RefMoved { name: change.name.0.clone() });
             }
+        }
+        for (lock, change) in locks.iter_mut().zip(changes) {
             if let Some(after) = change.after {
-                locks.push(LockedRef::write(&self.git_dir.join(change.name.as_str()), after)?);
+                lock.write(format!("{after}\n").as_bytes())?;
             }
         }
-        for lock in locks {
-            folders.push(lock.commit()?);
+        let gone: HashSet<_> = changes
+            .iter()
+            .filter(|change| change.after.is_none())
+            .map(|change| change.name.as_str())
+            .collect();
+        // Were the file removed first, a crash would bring an older value back.
+        self.drop_from_packed(&gone)?;
+        let mut folders = BTreeSet::new();
+        for (lock, change) in locks.into_iter().zip(changes) {
+            folders.insert(match change.after {
+                Some(_) => lock.commit()?,
+                None => lock.delete()?,
+            });
         }
-        for change in changes.iter().filter(|change| change.after.is_none()) {
-            self.delete_ref(change)?;
-            folders.push(self.git_dir.clone());
-            folders.push(durable::parent(&self.git_dir.join(change.name.as_str())).to_owned());
-        }
-        folders.sort();
-        folders.dedup();
         for folder in folders.iter().filter(|folder| folder.is_dir()) {
             durable::sync_dir(folder).map_err(Error::io(folder))?;
         }
+        for change in changes.iter().filter(|change| change.after.is_none()) {
+            self.remove_empty_folders(&change.name);
+        }
         Ok(())
+    }
+
+    /// Write `packed-refs` without some refs, if it has any of them.
+    fn drop_from_packed(&self, names: &HashSet<&str>) -> Result<()> {
+        let path = self.git_dir.join("packed-refs");
+        let is_gone = |line: &[u8]| {
+            let name = line.get(41..).and_then(|name| std::str::from_utf8(name).ok());
+            name.is_some_and(|name| names.contains(name))
+        };
+        let has_any = |text: &[u8]| text.split(|byte| *byte == b'\n').any(is_gone);
+        if names.is_empty() || !has_any(&read_or_nothing(&path)?) {
+            return Ok(());
+        }
+        let mut lock = LockedFile::take(&path)?;
+        // Again, now that nobody else writes it.
+        let text = read_or_nothing(&path)?;
+        let mut left = Vec::with_capacity(text.len());
+        let mut skipped = false;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            // A line with `^` belongs to the one before it.
+            skipped = match line.starts_with(b"^") {
+                true => skipped,
+                false => is_gone(line.strip_suffix(b"\n").unwrap_or(line)),
+            };
+            if !skipped {
+                left.extend_from_slice(line);
+            }
+        }
+        lock.write(&left)?;
+        let folder = lock.commit()?;
+        durable::sync_dir(&folder).map_err(Error::io(folder))
+    }
+
+    /// Folders in which no ref is left, below `refs/heads` and the like.
+    fn remove_empty_folders(&self, name: &RefName) {
+        let depth = name.as_str().split('/').count();
+        let path = self.git_dir.join(name.as_str());
+        // `refs/<kind>` stays. One that is not empty cannot be removed.
+        for folder in path.ancestors().skip(1).take(depth.saturating_sub(3)) {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
     }
 
     /// Make the repository's `HEAD` name this branch, so that plain `git log` and `git clone` have something to show.
@@ -166,49 +237,26 @@ impl Store {
         let text = fs::read(self.git_dir.join("HEAD")).ok()?;
         ObjectId::from_hex(text.trim_ascii()).ok()
     }
-
-    /// Deletion goes through git's library: a packed ref means rewriting `packed-refs`.
-    fn delete_ref(&self, change: &RefChange) -> Result<()> {
-        let what = || format!("deleting the ref {}", change.name);
-        let expected = match change.before {
-            Some(id) => PreviousValue::MustExistAndMatch(Target::Object(id)),
-            None => PreviousValue::Any,
-        };
-        let edit = RefEdit {
-            change: Change::Delete { expected, log: RefLog::AndReference },
-            name: FullName::try_from(change.name.as_str()).map_err(Error::git(what()))?,
-            deref: false,
-        };
-        // Only stvc writes there, and the caller has its lock: whoever locked it is dead.
-        if change.name.is_kept() {
-            let _ = fs::remove_file(lock_path(&self.git_dir.join(change.name.as_str())));
-        }
-        let patience = gix::lock::acquire::Fail::AfterDurationWithBackoff(PATIENCE);
-        let prepared = self
-            .refs
-            .transaction()
-            .prepare([edit], patience, patience)
-            .map_err(Error::git(what()))?;
-        prepared.commit(None).map_err(Error::git(what()))?;
-        Ok(())
-    }
 }
 
-/// A ref's lock file that holds the new value, synced.
-struct LockedRef {
+/// A file of git's that is locked by git's own protocol: `<file>.lock` is ours.
+struct LockedFile {
     target: PathBuf,
     lock: Option<PathBuf>,
+    file: File,
 }
 
-impl LockedRef {
-    fn write(target: &Path, id: ObjectId) -> Result<Self> {
+impl LockedFile {
+    fn take(target: &Path) -> Result<Self> {
         let lock = lock_path(target);
         let deadline = Instant::now() + PATIENCE;
-        let mut file = loop {
+        loop {
             // Again each time: git removes folders of refs that it packed.
             let made = durable::create_dir_all(durable::parent(target));
             match made.and_then(|()| OpenOptions::new().write(true).create_new(true).open(&lock)) {
-                Ok(file) => break file,
+                Ok(file) => {
+                    return Ok(Self { target: target.to_owned(), lock: Some(lock), file });
+                }
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -221,32 +269,52 @@ impl LockedRef {
                         std::thread::sleep(Duration::from_millis(20));
                     }
                 }
-                Err(error) => {
-                    return Err(Error::Io { path: lock, source: error });
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(Error::RefLocked { path: lock });
                 }
+                Err(error) => return Err(Error::Io { path: lock, source: error }),
             }
-        };
-        let locked = Self { target: target.to_owned(), lock: Some(lock.clone()) };
-        file.write_all(format!("{id}\n").as_bytes())
-            .and_then(|()| file.sync_all())
-            .map_err(Error::io(lock))?;
-        Ok(locked)
+        }
     }
 
-    /// Give the ref its new value; the folder to be synced.
+    /// What the file will hold, synced.
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_all());
+        written.map_err(Error::io(&self.target))
+    }
+
+    /// Give the file its new value; the folder to be synced.
     fn commit(mut self) -> Result<PathBuf> {
-        if let Some(lock) = self.lock.take() {
-            fs::rename(&lock, &self.target).map_err(Error::io(&self.target))?;
+        if let Some(lock) = &self.lock {
+            fs::rename(lock, &self.target).map_err(Error::io(&self.target))?;
         }
+        self.lock = None;
         Ok(durable::parent(&self.target).to_owned())
+    }
+
+    /// Remove the file; the folder to be synced.
+    fn delete(self) -> Result<PathBuf> {
+        match fs::remove_file(&self.target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Io { path: self.target.clone(), source: error })
+            }
+            _ => Ok(durable::parent(&self.target).to_owned()),
+        }
     }
 }
 
-impl Drop for LockedRef {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         if let Some(lock) = &self.lock {
             let _ = fs::remove_file(lock);
         }
+    }
+}
+
+fn read_or_nothing(path: &Path) -> Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        text => text.map_err(Error::io(path)),
     }
 }
 

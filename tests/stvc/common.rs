@@ -155,6 +155,7 @@ impl Sandbox {
             now: chrono::DateTime::from_timestamp(self.now, 0).unwrap().fixed_offset(),
             // Another test's process that is just being started holds all open files, the lock's too, for a moment.
             patience: Duration::from_secs(10),
+            notices: Default::default(),
         }
     }
 

@@ -128,6 +128,15 @@ fn a_restore_killed_at_any_moment_leaves_old_or_new_files() {
     }
 }
 
+/// As if the last operation had been interrupted: its log does not say that it is finished.
+pub fn unfinished(sandbox: &Sandbox) {
+    let log = sandbox.store().join("stvc/operations.jsonl");
+    let text = fs::read(&log).unwrap();
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let kept: Vec<_> = lines.filter(|line| !line.starts_with(b"{\"finished\"")).collect();
+    fs::write(&log, kept.concat()).unwrap();
+}
+
 /// A store with two snapshots of one timeline.
 struct Two {
     sandbox: Sandbox,
@@ -158,6 +167,7 @@ impl Two {
         let holder =
             br#"{"pid":1073741823,"command":["stvc","snapshot"],"since":"2026-11-15T01:46:40Z"}"#;
         fs::write(self.file("stvc/lock.json"), holder).unwrap();
+        unfinished(&self.sandbox);
     }
 
     /// Both snapshots are there, in this order, and so is everything that is added.
@@ -344,7 +354,7 @@ fn a_command_that_was_interrupted_before_its_refs_moved_is_no_damage() {
     let branch = sandbox.store().join("refs/heads/chats/Mira/a");
     fs::remove_file(&branch).unwrap();
     assert_eq!(check(&sandbox).0, 1, "gone without a reason");
-    fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
+    unfinished(&sandbox);
     sound(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
     assert_eq!(fs::read_to_string(&branch).unwrap().trim(), stored.id);

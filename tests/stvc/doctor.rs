@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use stvc::ops::doctor::{self, Repair};
+use stvc::ops::files::Closed;
 use stvc::progress::Silent;
 
 use crate::common::{Answer, Sandbox, assert_same};
@@ -762,7 +763,7 @@ fn a_plan_that_does_not_fit_any_more_changes_nothing() {
     let workspace = sandbox.workspace();
     let options = doctor::Options::default();
     let plan = || doctor::doctor(&workspace, &options, &mut Silent).unwrap();
-    let fix = |repairs: &[&Repair]| doctor::fix(&workspace, repairs, &mut Silent);
+    let fix = |repairs: &[&Repair]| doctor::fix(&workspace, repairs, Closed::Unknown, &mut Silent);
 
     // One more message fits.
     let planned = plan();

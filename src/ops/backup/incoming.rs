@@ -14,7 +14,7 @@ use super::{Place, about};
 use crate::archive::backup::{
     self, BackupError, Decoder, Given, Header, Lengths, Passphrase, Verified, unseal,
 };
-use crate::archive::{History, Snapshot};
+use crate::archive::{History, Snapshot, SnapshotId};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
 use crate::store::{Effect, Kind, ObjectId, RefChange, Store, Transit, folder_for_now, ours_of};
@@ -29,8 +29,18 @@ pub struct Incoming {
     pub objects: Vec<(ObjectId, Kind)>,
     /// The snapshots that these are.
     pub snapshots: usize,
+    /// Snapshots that were not looked at because the store had them.
+    known: Known,
     // Last, so that no file in it is open any more when it goes.
     _folder: Option<TempDir>,
+}
+
+impl Incoming {
+    /// Whether the store still has what it had when the backup was looked at. Meanwhile somebody may have forgotten and collected it: ask under
+    /// the store's lock, and receive anew if not.
+    pub fn fits(&self, ours: &History) -> bool {
+        self.known.iter().all(|id| ours.get(SnapshotId(*id)).is_some())
+    }
 }
 
 /// What of a backup need not be looked at: snapshots that the store has.
@@ -103,7 +113,8 @@ fn verify(
     let Verified { snapshots, objects } =
         backup::verify(&store, &refs, &Given::Beyond(known), monitor).map_err(hostile(path))?;
     let header = header_of(&store, &refs, &snapshots, objects.len())?;
-    Ok(Incoming { header, store, objects, snapshots: snapshots.len(), _folder: folder })
+    let (snapshots, known) = (snapshots.len(), known.clone());
+    Ok(Incoming { header, store, objects, snapshots, known, _folder: folder })
 }
 
 /// What a backup file would say of itself. Its day is that of its newest snapshot.
@@ -169,8 +180,10 @@ pub fn unpack(
         .into_iter()
         .map(|(name, id)| RefChange { name, before: None, after: Some(id) })
         .collect();
-    let lock = workspace.lock(&store)?;
-    store.transact(&lock, workspace.timestamp(), Effect::moves(moves))?;
-    drop(lock);
-    Ok(Incoming { header, store, objects, snapshots: snapshots.len(), _folder: Some(folder) })
+    // Made just now, for this process alone.
+    let (store, held) = workspace.hold(store)?;
+    store.transact(&held.lock, workspace.timestamp(), Effect::moves(moves))?;
+    drop(held);
+    let (snapshots, known, folder) = (snapshots.len(), Known::new(), Some(folder));
+    Ok(Incoming { header, store, objects, snapshots, known, _folder: folder })
 }

@@ -53,11 +53,11 @@ pub struct Since {
 
 /// Remember that a backup was taken. The last one to the same destination counts.
 pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()> {
-    let _lock = workspace.lock(store)?;
-    let mut known = Backups { backups: load(store) };
+    let (store, _held) = workspace.hold(store.reopened()?)?;
+    let mut known = Backups { backups: load(&store) };
     known.backups.retain(|other| other.destination != taken.destination);
     known.backups.push(taken);
-    let path = path(store);
+    let path = path(&store);
     let text = serde_json::to_vec_pretty(&known)
         .map_err(|error| store::Error::Io { path: path.clone(), source: error.into() })?;
     durable::write(&path, &text, Existing::Replace)

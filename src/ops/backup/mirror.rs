@@ -68,29 +68,29 @@ pub fn to_folder(
     monitor.begin("looking for what is new", None);
     let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
     let (mirror, created) = open(&folder, &store)?;
-    let lock = workspace.lock(&mirror)?;
-    // Opened anew: another process may have written while this one waited.
-    let mirror_now = reopen(&mirror)?;
+    let (mirror, held) = workspace.hold(mirror)?;
+    let lock = &held.lock;
     let destination = folder.display().to_string();
-    let there = refs_there(&mirror_now)?;
-    let history = History::load(&mirror_now)?;
+    let there = refs_there(&mirror)?;
+    let history = History::load(&mirror)?;
     let past = |id: ObjectId, of: ObjectId| is_past(id, of, |id| parents_in(&history, id));
     let update = update::plan(&chosen, &there, &store, &past, options.may, &destination)?;
-    let wanted = lacking(&store, &mirror_now, &history, &chosen.refs)?;
+    let wanted = lacking(&store, &mirror, &history, &chosen.refs)?;
     let mut copied = Copied::default();
     if !wanted.is_empty() {
-        copied = mirror_now.copy_from(&lock, &store, &wanted, monitor)?;
+        copied = mirror.copy_from(lock, &store, &wanted, monitor)?;
     }
-    let mirror_now = reopen(&mirror)?;
+    // A handle does not see a pack that came after it.
+    let mirror = mirror.reopened()?;
     let changes = update.changes();
     let moved = changes.len();
-    mirror_now.transact(&lock, workspace.timestamp(), Effect::moves(changes))?;
+    mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
     let mut findings = Vec::new();
-    if let Err(error) = mirror_now.fold_packs(&lock) {
+    if let Err(error) = mirror.fold_packs(lock) {
         let message = format!("small packs could not be joined: {error}");
         findings.push(Finding::new("packs-not-joined", Level::Info, &*destination, message));
     }
-    drop(lock);
+    drop(held);
     let taken = workspace.timestamp();
     findings.extend(last::note(workspace, &store, note("folder", &destination, &taken, &chosen)));
     let all = chosen.snapshots();
@@ -162,12 +162,6 @@ pub(in crate::ops) fn look(folder: &Path, store: Option<&Store>) -> Result<Optio
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// A handle that sees the packs of now.
-fn reopen(store: &Store) -> Result<Store> {
-    let found = Store::open_bare(store.path())?;
-    Ok(found.ok_or_else(|| store::Error::NoStore { path: store.path().to_owned() })?)
 }
 
 /// Branches, tags, and what is kept out of sight.

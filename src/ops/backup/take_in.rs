@@ -10,8 +10,8 @@ use crate::archive::{
     BookState, FileState, History, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
 };
 use crate::durable;
+use crate::ops::operation::{Follows, Operation};
 use crate::ops::owners::Owners;
-use crate::ops::session::{Follows, Session};
 use crate::ops::{Result, Workspace};
 use crate::progress::Monitor;
 use crate::st::{Library, TimelineName};
@@ -99,23 +99,24 @@ pub fn take_in(
         Some(store) => store.path().to_owned(),
         None => nearest_folder(&path),
     };
-    let source = Source {
-        place: &options.source,
-        passphrase: options.passphrase.as_ref(),
-        asks: options.asks,
-        beside: &beside,
-        store: found.as_ref(),
-    };
-    let incoming = receive(workspace, &source, monitor)?;
+    let source = source(options, &beside, found.as_ref());
+    let mut incoming = receive(workspace, &source, monitor)?;
     let created_store = found.is_none();
     let store = match found {
         Some(store) => Some(store),
         None if options.dry_run => None,
         None => Some(Store::create(&path)?),
     };
-    let lock = match &store {
-        Some(store) if !options.dry_run => Some(workspace.lock(store)?),
-        _ => None,
+    let (store, held) = match store {
+        Some(store) if !options.dry_run => {
+            let (store, held) = workspace.hold(store)?;
+            if !incoming.fits(&History::load(&store)?) {
+                let source = self::source(options, &beside, Some(&store));
+                incoming = receive(workspace, &source, monitor)?;
+            }
+            (Some(store), Some(held))
+        }
+        store => (store, None),
     };
     let library = workspace.library().ok();
     let (entries, tags) = plan(&incoming, store.as_ref(), library.as_ref())?;
@@ -128,7 +129,7 @@ pub fn take_in(
         bytes: 0,
         dry_run: options.dry_run,
     };
-    if let (Some(store), Some(lock)) = (&store, &lock) {
+    if let (Some(store), Some(held)) = (&store, &held) {
         let mut pack = store.pack_writer();
         match &options.source {
             // What was unpacked here stands in one pack, and can be copied as it is.
@@ -137,25 +138,25 @@ pub fn take_in(
         }
         (report.objects, report.bytes) = (pack.len(), pack.bytes());
         pack.finish()?;
-        // Opened anew: a handle does not see a pack that came after it.
-        let store = Store::open(store.path())?;
+        // A handle does not see a pack that came after it.
+        let store = store.reopened()?;
         let words = format!("From a backup of {}", incoming.header.day());
-        let mut session = Session::new(workspace, &store, Some(&words));
+        let mut operation = Operation::new(workspace, &store, Some(&words));
         for entry in &report.entries {
             match &entry.outcome {
                 Outcome::Known => {}
                 Outcome::New | Outcome::Forward => {
-                    session.move_ref(branch(&entry.timeline), entry.head.id)?
+                    operation.move_ref(branch(&entry.timeline), entry.head.id)?
                 }
-                Outcome::Beside(name) => set_beside(&store, &entry.head, name, &mut session)?,
+                Outcome::Beside(name) => set_beside(&store, &entry.head, name, &mut operation)?,
             }
         }
         for tag in report.tags.iter().filter(|tag| !tag.known) {
             if let Some(name) = RefName::tag(&tag.here) {
-                session.move_ref(name, tag.snapshot)?;
+                operation.move_ref(name, tag.snapshot)?;
             }
         }
-        let (objects, bytes) = session.finish(lock, Vec::new())?;
+        let (objects, bytes) = operation.finish(held)?;
         report.objects += objects;
         report.bytes += bytes;
         if let Some(root) = begun {
@@ -166,6 +167,16 @@ pub fn take_in(
         }
     }
     Ok(report)
+}
+
+fn source<'s>(options: &'s Options, beside: &'s Path, store: Option<&'s Store>) -> Source<'s> {
+    Source {
+        place: &options.source,
+        passphrase: options.passphrase.as_ref(),
+        asks: options.asks,
+        beside,
+        store,
+    }
 }
 
 /// What becomes of each branch and tag.
@@ -307,7 +318,7 @@ fn set_beside(
     store: &Store,
     head: &Snapshot,
     name: &TimelineName,
-    session: &mut Session<'_>,
+    operation: &mut Operation<'_>,
 ) -> Result<()> {
     let reader = store.reader();
     let contents = Tree::open(&reader, head.tree)?.materialise(&reader)?;
@@ -324,7 +335,7 @@ fn set_beside(
     };
     let state = State::made(parts, None);
     let follows = Follows::fork(head, state.manifest.messages);
-    session.take(&state, Kind::SNAPSHOT, follows)?;
+    operation.take(&state, Kind::SNAPSHOT, follows)?;
     Ok(())
 }
 

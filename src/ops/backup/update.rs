@@ -66,7 +66,7 @@ pub fn plan(
                 update.forward.push(change);
             }
             Some(before) if is_branch && !may.prune && past_there(*id, before) => update.ahead += 1,
-            Some(before) if may.overwrite || may.prune || is_former(store, name, before) => {
+            Some(before) if may.overwrite || may.prune || is_former(store, name, before)? => {
                 keep(before);
                 update.forced.push(change);
             }
@@ -92,10 +92,10 @@ pub fn plan(
 }
 
 /// Whether it was here once: undone, or written anew since.
-fn is_former(store: &Store, name: &RefName, id: ObjectId) -> bool {
+fn is_former(store: &Store, name: &RefName, id: ObjectId) -> Result<bool> {
     // That the object is here means nothing: it may have come with a sync that was interrupted.
-    store.last_known(name).contains(&Some(id))
-        || !store.with_former_prefix(&id.to_string()).is_empty()
+    Ok(store.last_known(name)?.contains(&Some(id))
+        || !store.with_former_prefix(&id.to_string()).is_empty())
 }
 
 /// Whether `id` is `of`, or before it, as far as `parents` knows.

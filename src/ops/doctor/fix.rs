@@ -1,8 +1,8 @@
 //! Doing what was planned: all of it in one operation, which `stvc undo` takes back whole.
 //!
-//! Order: read every file anew under the store's lock and hold it against the plan; put all bytes, before and after, into the store; log the
-//! operation; then write: new lorebooks first, so that no chat names one that is not there, then chats and groups, removals last. Only one
-//! chat is in memory at a time, so each is read again when it is written.
+//! Order: read every file anew under the store's lock and hold it against the plan; put all bytes, before and after, into the store; then all
+//! of it is one operation: new lorebooks first, so that no chat names one that is not there, then chats and groups, removals last. Only one
+//! chat is in memory at a time, so each is read from the store when it is written.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use super::examine::stored_book;
 use super::repairs::{Repair, Source, Step};
-use crate::archive::{self, Blake3, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
-use crate::ops::files::{self, FileAction, FilePlan};
+use crate::archive::{self, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
+use crate::ops::files::{self, Closed, FileAction, FilePlan};
 use crate::ops::open_page::{Written, reload};
-use crate::ops::session::{Follows, Session};
+use crate::ops::operation::{Follows, Operation};
 use crate::ops::{Error, Result, Workspace, cache, survey};
 use crate::progress::Monitor;
 use crate::rules::Finding;
@@ -21,7 +21,7 @@ use crate::st::{
     self, BookRename, Captured, CapturedBook, CapturedFile, Chat, Library, LibraryPath, Raw,
     Rename, Scan, TimelineName,
 };
-use crate::store::{FileChange, RefName, Store};
+use crate::store::{RefName, Store};
 
 /// What was done.
 #[derive(Default)]
@@ -38,21 +38,24 @@ pub struct Fixed {
 const EMPTY_BOOK: &[u8] = b"{\n    \"entries\": {}\n}";
 
 /// Make repairs that [`doctor`](super::doctor()) planned.
-pub fn fix(workspace: &Workspace, repairs: &[&Repair], monitor: &mut dyn Monitor) -> Result<Fixed> {
+pub fn fix(
+    workspace: &Workspace,
+    repairs: &[&Repair],
+    closed: Closed,
+    monitor: &mut dyn Monitor,
+) -> Result<Fixed> {
     if repairs.is_empty() {
         return Ok(Fixed::default());
     }
     let library = workspace.library()?;
-    let store = Store::create(&workspace.store_path()?)?;
-    let lock = workspace.lock(&store)?;
+    let (store, held) = workspace.hold(Store::create(&workspace.store_path()?)?)?;
     let scan = library.scan()?;
     let mut work = Work {
-        workspace,
         store: &store,
         library: &library,
-        session: Session::new(workspace, &store, Some("kept by a repair")),
-        changes: Vec::new(),
-        pending: Vec::new(),
+        operation: Operation::new(workspace, &store, Some("kept by a repair")),
+        closed,
+        turns: BTreeMap::new(),
         groups: BTreeMap::new(),
         whole: Vec::new(),
         fixed: Fixed::default(),
@@ -64,14 +67,10 @@ pub fn fix(workspace: &Workspace, repairs: &[&Repair], monitor: &mut dyn Monitor
         monitor.advance(1);
     }
     work.keep_whole_files()?;
-    let Work { session, changes, mut pending, mut fixed, .. } = work;
-    session.finish(&lock, changes)?;
-    monitor.begin("writing", Some(pending.len() as u64));
-    pending.sort_by_key(|file| file.turn);
-    for file in pending {
-        write(library.root(), file)?;
-        monitor.advance(1);
-    }
+    let Work { mut operation, turns, mut fixed, .. } = work;
+    monitor.begin("writing", None);
+    operation.order_files(|path| turns.get(path).copied());
+    operation.finish(&held)?;
     if !fixed.files.is_empty() {
         let subject = library.root().display().to_string();
         fixed.findings.push(reload(library.root(), &subject, Written::REPLACED));
@@ -105,31 +104,12 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
     edits
 }
 
-/// A file that waits to be written.
-struct Pending {
-    path: LibraryPath,
-    turn: Turn,
-    /// What it must hold until then; none: nothing.
-    former: Option<Blake3>,
-    change: Change,
-}
-
+/// When it is a file's turn to be written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Books,
     Metadata,
     Removals,
-}
-
-enum Change {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// Another first line, and all else as it is.
-    Header(Vec<u8>),
-    /// The bytes of another file, which must be these.
-    CopyOf(LibraryPath, Blake3),
-    /// Not there.
-    Nothing,
 }
 
 /// Another first line of a chat.
@@ -140,12 +120,11 @@ struct Header {
 
 /// One run of repairs.
 struct Work<'a> {
-    workspace: &'a Workspace,
     store: &'a Store,
     library: &'a Library,
-    session: Session<'a>,
-    changes: Vec<FileChange>,
-    pending: Vec<Pending>,
+    operation: Operation<'a>,
+    closed: Closed,
+    turns: BTreeMap<LibraryPath, Turn>,
     /// The files of groups that are edited: as they are, and as they shall be so far.
     groups: BTreeMap<LibraryPath, (Vec<u8>, Vec<u8>)>,
     /// Files that are no part of a chat with a header, and when it is their turn.
@@ -169,15 +148,14 @@ impl Work<'_> {
                     }
                     let (bytes, stored_in) = self.book_from(path, source)?;
                     let new = Some(Cow::Owned(bytes));
-                    let plan = FilePlan { path: path.clone(), now: None, new, stored_in };
+                    let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), None, new) };
                     self.whole.push((Turn::Books, plan));
                 }
                 Step::Remove { path } => {
                     let now = files::read(root, path)?;
                     done = unused.contains(path.as_str()) && now.is_some();
                     if done {
-                        let plan = FilePlan { path: path.clone(), now, new: None, stored_in: None };
-                        self.whole.push((Turn::Removals, plan));
+                        self.whole.push((Turn::Removals, FilePlan::new(path.clone(), now, None)));
                     }
                 }
                 _ => {}
@@ -243,39 +221,27 @@ impl Work<'_> {
         let after = with_changes(&captured, &header, edit);
         let follows = Follows::previous(safety.0.clone());
         let state = State::of(&after);
-        let (kept, _) = self.session.commit(&state, Kind::SAFETY, follows, &Folders::default())?;
-        self.session.move_ref(RefName::kept(kept.id.0), kept.id)?;
+        let (kept, _) =
+            self.operation.commit(&state, Kind::SAFETY, follows, &Folders::default())?;
+        self.operation.move_ref(RefName::kept(kept.id.0), kept.id)?;
         let stored_in = Some(kept.id);
         let former = captured.chat;
-        self.pending.push(Pending {
-            path: former.path.clone(),
-            turn: Turn::Metadata,
-            former: Some(Blake3::of(&former.bytes)),
-            change: Change::Header(header.new),
-        });
+        self.turns.insert(former.path.clone(), Turn::Metadata);
+        let new = Some(Cow::Owned(after.chat.bytes.into_vec()));
         let mut plans = vec![FilePlan {
-            path: former.path,
-            now: Some(former.bytes.into_vec()),
-            new: Some(Cow::Owned(after.chat.bytes.into_vec())),
             stored_in,
+            in_memory: false,
+            ..FilePlan::new(former.path, Some(former.bytes.into_vec()), new)
         }];
         let new_book = edit.own_book.and(after.lorebook).and_then(|book| book.file);
-        let old_book = captured.lorebook.and_then(|book| book.file);
-        if let (Some(new), Some(old)) = (new_book, old_book) {
-            self.pending.push(Pending {
-                path: new.path.clone(),
-                turn: Turn::Books,
-                former: None,
-                change: Change::CopyOf(old.path, Blake3::of(&old.bytes)),
-            });
+        if let Some(new) = new_book {
+            self.turns.insert(new.path.clone(), Turn::Books);
             let bytes = Some(Cow::Owned(new.bytes.into_vec()));
-            plans.push(FilePlan { path: new.path, now: None, new: bytes, stored_in });
+            let plan = FilePlan::new(new.path, None, bytes);
+            plans.push(FilePlan { stored_in, in_memory: false, ..plan });
         }
         let why = format!("Files as they were before {} was repaired", captured.name);
-        let changes = files::keep(self.workspace, &plans, Some(&safety), &mut self.session, why)?;
-        self.changes.extend(changes);
-        self.fixed.files.extend(plans.iter().map(FilePlan::action));
-        Ok(())
+        self.plan(plans, &[(safety.0.id, &safety.1)], &why)
     }
 
     /// A snapshot that has what is there, and its manifest: the newest one, or one that is made for it.
@@ -295,7 +261,7 @@ impl Work<'_> {
             None => (Follows::default(), Folders::default()),
         };
         let state = State::of(captured);
-        let (kept, _) = self.session.commit(&state, Kind::SAFETY, follows, &known)?;
+        let (kept, _) = self.operation.commit(&state, Kind::SAFETY, follows, &known)?;
         Ok((kept, state.manifest))
     }
 
@@ -317,8 +283,7 @@ impl Work<'_> {
         states.1 = edited(&states.1, metadata, edit, captured);
         if let (Some((_, _, path)), Some(source)) = (edit.own_book, book_file(captured)) {
             let new = Some(Cow::Owned(source.bytes.to_vec()));
-            let plan = FilePlan { path: path.clone(), now: None, new, stored_in: None };
-            self.whole.push((Turn::Books, plan));
+            self.whole.push((Turn::Books, FilePlan::new(path.clone(), None, new)));
         }
         Ok(())
     }
@@ -326,22 +291,25 @@ impl Work<'_> {
     /// Keep both states of lorebooks and groups.
     fn keep_whole_files(&mut self) -> Result<()> {
         let groups = std::mem::take(&mut self.groups).into_iter().map(|(path, (now, new))| {
-            let new = Some(Cow::Owned(new));
-            (Turn::Metadata, FilePlan { path, now: Some(now), new, stored_in: None })
+            (Turn::Metadata, FilePlan::new(path, Some(now), Some(Cow::Owned(new))))
         });
         let (turns, plans): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.whole).into_iter().chain(groups).unzip();
-        let why = "Files as they were before a repair".to_owned();
-        self.changes.extend(files::keep(self.workspace, &plans, None, &mut self.session, why)?);
-        for (turn, plan) in turns.into_iter().zip(plans) {
-            self.fixed.files.push(plan.action());
-            self.pending.push(Pending {
-                turn,
-                former: plan.now.as_deref().map(Blake3::of),
-                change: plan.new.map_or(Change::Nothing, |new| Change::Bytes(new.into_owned())),
-                path: plan.path,
-            });
+        for (turn, plan) in turns.into_iter().zip(&plans) {
+            self.turns.insert(plan.path.clone(), turn);
         }
+        self.plan(plans, &[], "Files as they were before a repair")
+    }
+
+    fn plan(
+        &mut self,
+        plans: Vec<FilePlan<'static>>,
+        had: &[(SnapshotId, &Manifest)],
+        why: &str,
+    ) -> Result<()> {
+        let root = self.library.root();
+        let planned = self.operation.write_files(root, plans, had, self.closed, why)?;
+        self.fixed.files.extend(planned.actions);
         Ok(())
     }
 }
@@ -428,26 +396,4 @@ fn with_changes(captured: &Captured, header: &Header, edit: &Edit<'_>) -> Captur
         group: captured.group.clone(),
         seen_ns: captured.seen_ns,
     }
-}
-
-fn write(root: &Path, file: Pending) -> Result<()> {
-    let now = files::read(root, &file.path)?;
-    if now.as_deref().map(Blake3::of) != file.former {
-        return Err(changed(root, &file.path));
-    }
-    let new = match file.change {
-        Change::Bytes(bytes) => Some(bytes),
-        Change::Nothing => None,
-        Change::Header(header) => {
-            let bytes = now.as_deref().unwrap_or_default();
-            let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
-            Some([&header, &bytes[end..]].concat())
-        }
-        Change::CopyOf(other, hash) => {
-            let bytes = files::read(root, &other)?.filter(|bytes| Blake3::of(bytes) == hash);
-            Some(bytes.ok_or_else(|| changed(root, &other))?)
-        }
-    };
-    let new = new.map(Cow::Owned);
-    files::write(root, &[FilePlan { path: file.path, now, new, stored_in: None }])
 }

@@ -11,6 +11,7 @@ use crate::ops::{Result, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::TimelineName;
+use crate::store::Store;
 
 /// What became of one timeline.
 pub struct Outcome {
@@ -54,7 +55,7 @@ pub fn restore_all(
         if note.is_some() {
             options.only = Some(Role::Chat);
         }
-        let result = bring_back(workspace, &store, &history, head, &options).map(|mut report| {
+        let result = restore_one(workspace, &store, &history, head, &options).map(|mut report| {
             report.findings.extend(note);
             report
         });
@@ -66,6 +67,21 @@ pub fn restore_all(
     }
     outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok(outcomes)
+}
+
+/// Under a lock of its own, so that nobody waits for all of them.
+fn restore_one(
+    workspace: &Workspace,
+    store: &Store,
+    history: &History,
+    head: Snapshot,
+    options: &Options,
+) -> Result<Report> {
+    if options.dry_run {
+        return bring_back(workspace, store, None, history, head, options);
+    }
+    let (store, held) = workspace.hold(store.reopened()?)?;
+    bring_back(workspace, &store, Some(&held), history, head, options)
 }
 
 fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {

@@ -10,9 +10,9 @@ use crate::archive::{
     Blake3, BookState, FileState, History, Kind, Parts, Role, Snapshot, State, Tree,
 };
 use crate::ops::book_name::clone_name;
-use crate::ops::files::{self, FilePlan};
+use crate::ops::files::{self, Closed, FilePlan};
+use crate::ops::operation::{self, Follows, Held, Operation};
 use crate::ops::owners::Owners;
-use crate::ops::session::{Follows, Session};
 use crate::ops::{Error, Result, Workspace};
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, BookRename, Chat, Groups, Library, LibraryPath, Rename, TimelineName};
@@ -31,6 +31,7 @@ struct Clone<'m> {
 pub(super) fn restore(
     workspace: &Workspace,
     store: &Store,
+    held: Option<&Held>,
     history: &History,
     material: &Material,
     wanted: &str,
@@ -42,7 +43,16 @@ pub(super) fn restore(
     // By its present name: a character's folder may have been renamed since.
     let parent = owners.of_snapshot(&report.snapshot).clone();
     let name = new_name(&parent, wanted)?;
-    let lock = if report.dry_run { None } else { Some(workspace.lock(store)?) };
+    if let Some(held) = held
+        && let Some(done) = held.done_before(workspace, store)?
+    {
+        // It was interrupted, and is there by now.
+        report.files = operation::actions_of(store, &done)?;
+        report.fork = history.head(&name).cloned();
+        report.root = root;
+        reload(report);
+        return Ok(());
+    }
     if is_taken(&root, &name) {
         return Err(Error::NameTaken { path: name.file().to_string() });
     }
@@ -110,33 +120,30 @@ pub(super) fn restore(
     let state = State::made(parts, None);
     let contents = state.contents();
     report.findings.extend(rules::stored(&name, &contents, rules::ALL));
-    let file = |path: &LibraryPath, bytes: &[u8]| FilePlan {
-        path: path.clone(),
-        now: None,
-        new: Some(Cow::Owned(bytes.to_vec())),
-        stored_in: None,
+    let file = |path: &LibraryPath, bytes: &[u8]| {
+        FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
     };
     // The book first: a chat that is there names a book that is there.
     let mut plan: Vec<FilePlan<'_>> =
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
     plan.push(file(&chat_path, new_chat));
-    if let Some(lock) = &lock {
-        let mut session = Session::new(workspace, store, None);
+    if let Some(held) = held {
+        let mut operation = Operation::new(workspace, store, None);
         let follows = Follows::fork(in_history(history, &report.snapshot), state.manifest.messages);
-        let (fork, _) = session.take(&state, Kind::SNAPSHOT, follows)?;
+        let (fork, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
         for file in &mut plan {
             file.stored_in = Some(fork.id);
         }
         plan.extend(new_group);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
-        let changes = files::keep(workspace, &plan, None, &mut session, why)?;
-        session.finish(lock, changes)?;
-        files::write(&root, &plan)?;
+        let planned = operation.write_files(&root, plan, &[], Closed::Unknown, &why)?;
+        operation.finish(held)?;
+        report.files = planned.actions;
         report.fork = Some(fork);
     } else {
         plan.extend(new_group);
+        report.files = plan.iter().map(FilePlan::action).collect();
     }
-    report.files = plan.iter().map(FilePlan::action).collect();
     report.root = root;
     reload(report);
     Ok(())
@@ -278,11 +285,10 @@ fn plan_group(
     if new.is_none() {
         report.findings.push(in_place::not_edited(path));
     }
+    // A chat more in the list takes nothing away.
     Ok(new.map(|new| FilePlan {
-        path: path.clone(),
-        now,
-        new: Some(Cow::Owned(new)),
-        stored_in: None,
+        harmless: true,
+        ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))
     }))
 }
 

@@ -5,43 +5,31 @@ use std::borrow::Cow;
 use super::material::Material;
 use super::{Options, Report, reload, wanted};
 use crate::archive::Role;
-use crate::ops::files::{self, FilePlan};
-use crate::ops::session::Session;
+use crate::ops::files::{self, Closed, FilePlan};
+use crate::ops::operation::{Held, Operation};
 use crate::ops::{Error, Result, Workspace, safety};
 use crate::rules::{Finding, Level};
 use crate::st::{self, LibraryPath, TimelineName};
-use crate::store::{Kept, Store};
-
-/// A file of the plan, and whether what is there may be changed without `overwrite`: a chat listed in its group's file takes nothing away.
-struct Planned<'c> {
-    file: FilePlan<'c>,
-    harmless: bool,
-}
+use crate::store::Store;
 
 pub(super) fn restore(
     workspace: &Workspace,
     store: &Store,
+    held: Option<&Held>,
     material: &Material,
     options: &Options,
     report: &mut Report,
 ) -> Result<()> {
     let library = workspace.library()?;
     let root = library.root().to_owned();
-    // No other stvc may work on it meanwhile. SillyTavern may: a file that it saves in between is not overwritten, see `st::write`.
-    let lock = if options.dry_run { None } else { Some(workspace.lock(store)?) };
     let mut plan = Vec::new();
     for file in material.contents.files.iter().filter(|file| wanted(options, file.role)) {
         let now = files::read(&root, &file.path)?;
         plan.push(match (file.role, now) {
             (Role::Group, Some(now)) => plan_group(material, &file.path, now, &mut report.findings),
-            (_, now) => Planned {
-                file: FilePlan {
-                    path: file.path.clone(),
-                    now,
-                    new: Some(Cow::Borrowed(&file.bytes)),
-                    stored_in: material.stored_in(file),
-                },
-                harmless: false,
+            (_, now) => FilePlan {
+                stored_in: material.stored_in(file),
+                ..FilePlan::new(file.path.clone(), now, Some(Cow::Borrowed(&file.bytes)))
             },
         });
     }
@@ -56,51 +44,40 @@ pub(super) fn restore(
             report.findings.push(not_listed(&material.timeline));
         }
     }
-    let in_the_way: Vec<_> =
-        plan.iter().filter(|planned| planned.file.replaces() && !planned.harmless).collect();
+    let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
         let chat = material.timeline.file();
         return Err(Error::InTheWay {
-            paths: in_the_way.iter().map(|planned| planned.file.path.to_string()).collect(),
+            paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
             snapshot: material.id.to_string(),
             only: options.only,
             at: options.at,
-            chat_is_free: in_the_way.iter().all(|planned| planned.file.path != chat),
-        });
-    }
-    if !in_the_way.is_empty()
-        && !options.chat_closed
-        && !options.dry_run
-        && let Some(process) = st::running_on(&root)
-    {
-        return Err(Error::SillyTavernRuns {
-            process,
-            paths: in_the_way.iter().map(|planned| planned.file.path.to_string()).collect(),
-            snapshot: material.id.to_string(),
-            only: options.only,
-            at: options.at,
+            chat_is_free: in_the_way.iter().all(|file| file.path != chat),
         });
     }
     let book = material.path(Role::Lorebook);
-    if let Some(book) = in_the_way.iter().find(|planned| Some(&planned.file.path) == book) {
-        report.findings.extend(shared_book(&library, material, &book.file.path)?);
+    if let Some(book) = in_the_way.iter().find(|file| Some(&file.path) == book) {
+        report.findings.extend(shared_book(&library, material, &book.path)?);
     }
     let anything_in_the_way = !in_the_way.is_empty();
-    let plan: Vec<_> = plan.into_iter().map(|planned| planned.file).collect();
-    if let Some(lock) = &lock {
-        let mut session = Session::new(workspace, store, Some("before a restore"));
-        let mut taken = None;
-        if anything_in_the_way {
-            taken = safety::take(store, &library, &material.timeline, &mut session)?;
+    match held {
+        None => report.files = plan.iter().map(FilePlan::action).collect(),
+        Some(held) => {
+            let mut operation = Operation::new(workspace, store, Some("before a restore"));
+            let mut taken = None;
+            if anything_in_the_way {
+                taken = safety::take(store, &library, &material.timeline, &mut operation)?;
+            }
+            let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
+            let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
+            let why = format!("Files as they were before {} was restored", material.id);
+            let planned = operation.write_files(&root, plan, &had, closed, &why);
+            let planned = planned.map_err(|error| error.of_restore(material.id, options))?;
+            operation.finish(held)?;
+            (report.files, report.kept) = (planned.actions, planned.kept);
+            report.safety = taken.map(|(snapshot, _)| snapshot);
         }
-        let why = format!("Files as they were before {} was restored", material.id);
-        let changes = files::keep(workspace, &plan, taken.as_ref(), &mut session, why)?;
-        report.kept = changes.iter().any(|change| matches!(change.before, Some(Kept::Blob(_))));
-        session.finish(lock, changes)?;
-        files::write(&root, &plan)?;
-        report.safety = taken.map(|(snapshot, _)| snapshot);
     }
-    report.files = plan.iter().map(FilePlan::action).collect();
     report.root = root;
     reload(report);
     Ok(())
@@ -112,7 +89,7 @@ fn plan_group<'c>(
     path: &LibraryPath,
     now: Vec<u8>,
     findings: &mut Vec<Finding>,
-) -> Planned<'c> {
+) -> FilePlan<'c> {
     let name = &material.timeline;
     let chat = material.contents.chat();
     let mut new = st::list_in_group(&now, name);
@@ -130,13 +107,7 @@ fn plan_group<'c>(
         findings.push(not_edited(path));
     }
     let new = new.unwrap_or_else(|| now.clone());
-    let file = FilePlan {
-        path: path.clone(),
-        now: Some(now),
-        new: Some(Cow::Owned(new)),
-        stored_in: None,
-    };
-    Planned { file, harmless }
+    FilePlan { harmless, ..FilePlan::new(path.clone(), Some(now), Some(Cow::Owned(new))) }
 }
 
 /// No group is known to have the chat.

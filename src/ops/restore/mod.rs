@@ -1,8 +1,7 @@
 //! Bring a snapshot's files back: under their own names, into another folder, or as a timeline of its own.
 //!
-//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way, and whether
-//! SillyTavern is running and would write it back; with `overwrite`, store what is there first; log the operation; write each file, read it back and compare. Nothing is written before all
-//! of it has been rebuilt.
+//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way; with `overwrite`,
+//! store what is there first; all of it is one operation. Nothing is written before all of it has been rebuilt.
 
 pub mod all;
 mod elsewhere;
@@ -16,6 +15,7 @@ pub(super) use in_place::not_edited;
 
 use super::files::{Action, FileAction};
 use super::open_page::{self, Written};
+use super::operation::Held;
 use super::time_true::{Base, Origin, Past, Then};
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::{CheckpointState, History, Role, Snapshot, Tree};
@@ -94,7 +94,8 @@ pub fn restore(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    let store = workspace.open_store()?;
+    // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
+    let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
     let library = workspace.library().ok();
     let snapshot = resolve::snapshot(&options.snapshot, &store, library.as_ref())?;
     monitor.begin("rebuilding files", None);
@@ -103,13 +104,14 @@ pub fn restore(
         true => History::load(&store)?,
         false => History::default(),
     };
-    bring_back(workspace, &store, &history, snapshot, options)
+    bring_back(workspace, &store, held.as_ref(), &history, snapshot, options)
 }
 
 /// Bring back a snapshot that was found.
 fn bring_back(
     workspace: &Workspace,
     store: &Store,
+    held: Option<&Held>,
     history: &History,
     mut snapshot: Snapshot,
     options: &Options,
@@ -178,9 +180,9 @@ fn bring_back(
     match (&options.to, &options.name) {
         (Some(dir), _) => elsewhere::restore(dir, &material, options, &mut report)?,
         (None, Some(name)) => {
-            fork::restore(workspace, store, history, &material, name, &mut report)?
+            fork::restore(workspace, store, held, history, &material, name, &mut report)?
         }
-        (None, None) => in_place::restore(workspace, store, &material, options, &mut report)?,
+        (None, None) => in_place::restore(workspace, store, held, &material, options, &mut report)?,
     }
     Ok(report)
 }

@@ -164,7 +164,7 @@ pub fn snapshot(
         Some(store) => store,
         None => Store::create(&workspace.store_path()?)?,
     };
-    let lock = workspace.lock(&store)?;
+    let (store, held) = workspace.hold(store)?;
     let tag = match &options.tag {
         Some(name) => Some(super::tag::free(&store, name)?),
         None => None,
@@ -180,7 +180,7 @@ pub fn snapshot(
     } else if options.at.is_some() {
         run.tag(|snapshot| super::tag::free_for(&store, snapshot, options.at))?;
     }
-    answer(run.finish(&lock)?, &names, options)
+    answer(run.finish(&held)?, &names, options)
 }
 
 /// Whether a snapshot would have anything to take. Nothing is locked for it, and what is learnt of unchanged files is kept.
@@ -188,6 +188,9 @@ pub(super) fn has_changed(workspace: &Workspace) -> Result<bool> {
     let library = workspace.library()?;
     let scan = library.scan()?;
     let store = workspace.open_store()?;
+    if !store.unfinished()?.is_empty() {
+        return Ok(true);
+    }
     let mut cache = Some(super::cache::Cache::load(&store));
     for name in &scan.timelines {
         let look = survey::look(Some(&store), &library, &scan.groups, name, &mut cache)?;

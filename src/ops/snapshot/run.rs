@@ -6,13 +6,13 @@ use super::{Options, Outcome, Report, Taken, cut, gate};
 use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Verifier, branch};
 use crate::ops::cache::Cache;
 use crate::ops::lineage::{Lineage, Newcomer, Origin, order};
-use crate::ops::session::{Follows, Session};
+use crate::ops::operation::{Follows, Held, Operation};
 use crate::ops::survey::{self, Head};
 use crate::ops::{Error, Result, Workspace, resolve};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::{Lock, RefName, Store};
+use crate::store::{RefName, Store};
 
 /// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
 const KEPT_BYTES: usize = 16 << 20;
@@ -23,7 +23,7 @@ pub(super) struct Run<'a> {
     library: &'a Library,
     scan: &'a Scan,
     pub(super) options: &'a Options,
-    pub(super) session: Session<'a>,
+    pub(super) operation: Operation<'a>,
     cache: Option<Cache>,
     lineage: Option<Lineage>,
     pub(super) report: Report,
@@ -47,7 +47,7 @@ impl<'a> Run<'a> {
             library,
             scan,
             options,
-            session: Session::new(workspace, store, options.message.as_deref()),
+            operation: Operation::new(workspace, store, options.message.as_deref()),
             cache: Some(Cache::load(store)),
             lineage: None,
             report,
@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
                     return Ok(refused);
                 }
                 if look.astray {
-                    self.session.lead(name, head.id, &[])?;
+                    self.operation.lead(name, head.id, &[])?;
                 }
                 let state = State::of(&captured);
                 if self.mend && !self.mends(&state, &head)? {
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
                     return Ok(refused);
                 }
                 let state = State::of(&captured);
-                let alarm = head.as_ref().and_then(|head| self.session.alarm(&state, head));
+                let alarm = head.as_ref().and_then(|head| self.operation.alarm(&state, head));
                 self.report.findings.extend(alarm);
                 let follows = head.map(Follows::previous).unwrap_or_default();
                 let taken = self.store_state(&captured, &state, follows)?;
@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
             return Ok(true);
         }
         let written =
-            archive::write(state, &mut self.session.pack, &reader, None, &Folders::default())?;
+            archive::write(state, &mut self.operation.pack, &reader, None, &Folders::default())?;
         Ok(written.tree == head.tree)
     }
 
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
         follows: Follows,
     ) -> Result<Taken> {
         let kind = if self.options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT };
-        let (snapshot, fresh) = self.session.take(state, kind, follows)?;
+        let (snapshot, fresh) = self.operation.take(state, kind, follows)?;
         self.tell_state(state, &snapshot);
         self.report.findings.extend(rules::captured(captured, &state.chat, &fresh));
         if let Some(cache) = &mut self.cache {
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
             noted.warnings = warned.map(|finding| finding.code.to_owned()).collect();
         }
         let follows = match head {
-            Some(head) => self.session.closest(&state, head)?,
+            Some(head) => self.operation.closest(&state, head)?,
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
             return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
         }
         let (taken, _) =
-            self.session.commit(&state, Kind::CHECKPOINT, follows, &Folders::default())?;
+            self.operation.commit(&state, Kind::CHECKPOINT, follows, &Folders::default())?;
         self.tell_state(&state, &taken);
         Ok(Taken::New(Box::new(taken), Vec::new()))
     }
@@ -320,14 +320,14 @@ impl<'a> Run<'a> {
             {
                 let tag = name(snapshot)?;
                 tags.extend(tag.tag_name());
-                self.session.move_ref(tag, snapshot.id)?;
+                self.operation.move_ref(tag, snapshot.id)?;
             }
         }
         Ok(())
     }
 
     /// Make it durable, then tidy up.
-    pub(super) fn finish(self, lock: &Lock<'_>) -> Result<Report> {
+    pub(super) fn finish(self, held: &Held) -> Result<Report> {
         let mut report = self.report;
         let taken = |outcome: &Outcome| matches!(outcome.result, Taken::New(..));
         if self.options.message.is_some() && !report.timelines.iter().any(taken) {
@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
                 .findings
                 .push(finding.remedy("`--tag NAME` names a state that is there already"));
         }
-        (report.objects, report.bytes) = self.session.finish(lock, Vec::new())?;
+        (report.objects, report.bytes) = self.operation.finish(held)?;
         if self.options.timelines.is_empty() {
             // By their names: to read every head would cost more than the save.
             let here: HashSet<_> = self.scan.timelines.iter().map(branch).collect();
@@ -345,7 +345,7 @@ impl<'a> Run<'a> {
             report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
         }
         if report.objects > 0
-            && let Err(error) = self.store.fold_packs(lock)
+            && let Err(error) = self.store.fold_packs(&held.lock)
         {
             let message = format!("small packs could not be joined: {error}");
             let subject = self.store.path().display().to_string();

@@ -71,11 +71,11 @@ impl Run<'_> {
             let mut result = self.checkpoint(&captured, end.message, head.as_ref());
             if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
                 let wanted = self.called(name, &end);
-                let taken = |tag: &_| self.session.moves_to(tag);
+                let taken = |tag: &_| self.operation.moves_to(tag);
                 let tag = tag::free_like(self.store, taken, &wanted, snapshot.id)?;
                 tags.extend(tag.tag_name());
                 let id = snapshot.id;
-                self.session.move_ref(tag, id)?;
+                self.operation.move_ref(tag, id)?;
             }
             // The queue is the same for every scene: said once is enough.
             let stop = matches!(&result, Ok(Taken::Refused(why)) if why.iter().any(|why| why.code == "queue-active"));

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use crate::archive::{Manifest, SnapshotId};
+use crate::ops::Result;
 use crate::ops::files::{self, FilePlan};
-use crate::ops::{Error, Result};
-use crate::st::{self, LibraryPath};
+use crate::st::LibraryPath;
 
 /// What is on the table.
 pub(super) struct Desk {
@@ -69,26 +69,16 @@ impl Desk {
                     let found = held.iter().find(|(_, manifest)| files::holds(manifest, path, new));
                     found.map(|(id, _)| *id)
                 };
+                let new = file.new.as_deref().map(Cow::Borrowed);
                 FilePlan {
-                    path: path.clone(),
-                    now: file.now.clone(),
-                    new: file.new.as_deref().map(Cow::Borrowed),
                     stored_in: file.new.as_ref().and_then(has),
+                    // What a group lists takes nothing away.
+                    harmless: path.as_str().starts_with("groups/"),
+                    ..FilePlan::new(path.clone(), file.now.clone(), new)
                 }
             })
             .collect();
         plan.sort_by_key(|file| (!file.path.as_str().starts_with("worlds/"), file.path.clone()));
         plan
-    }
-
-    /// Whether everything still is as it was when it was looked at. SillyTavern may have saved since.
-    pub(super) fn is_steady(&self) -> Result<()> {
-        for (path, file) in self.files.iter().filter(|(_, file)| file.now != file.new) {
-            if files::read(&self.root, path)? != file.now {
-                let path = path.under(&self.root);
-                return Err(Error::St(st::Error::SavedMeanwhile { path }));
-            }
-        }
-        Ok(())
     }
 }

@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::backup::incoming::{Incoming, Source, receive};
 use super::backup::take_in::{nearest_folder, without_renamed};
 use super::backup::{May, Place, mirror, server};
-use super::files::{self, FileAction};
+use super::files::{self, Closed, FileAction};
 use super::open_page::{Written, reload};
+use super::operation::{Follows, Held, Operation};
 use super::owners::Owners;
-use super::session::{Follows, Session};
 use super::snapshot::{self, Taken};
 use super::{Error, Result, Workspace};
 use crate::archive::{History, Kind, Manifest, Snapshot, SnapshotId, branch, read_manifest};
 use crate::durable;
 use crate::progress::Monitor;
 use crate::rules::Finding;
-use crate::st::{LibraryPath, TimelineName};
-use crate::store::{self, Lock, RefName, RemoteError, Store};
+use crate::st::{self, LibraryPath, TimelineName};
+use crate::store::{self, RefName, RemoteError, Store};
 use desk::Desk;
 use plan::{Lead, Planner, Step};
 
@@ -34,6 +34,8 @@ pub struct Options {
     pub place: Place,
     /// Whether git may ask on the terminal.
     pub asks: bool,
+    /// Whether SillyTavern has the chats closed.
+    pub closed: Closed,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -136,7 +138,15 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         report.taken_first = taken.timelines.iter().filter(is_new).count();
     }
     for attempt in 1.. {
-        let left = take_in(workspace, options, &mut report, monitor)?;
+        let left = match take_in(workspace, options, &mut report, monitor) {
+            // What SillyTavern saved just then goes on here; the next look finds it so.
+            Err(Error::LeftAlone { .. } | Error::St(st::Error::SavedMeanwhile { .. }))
+                if attempt < ATTEMPTS =>
+            {
+                continue;
+            }
+            left => left?,
+        };
         if options.dry_run {
             break;
         }
@@ -207,22 +217,32 @@ fn take_in(
         }
     };
     let workspace = &workspace;
-    let Some(incoming) = fetch(workspace, options, &store, monitor)? else {
+    let Some(mut incoming) = fetch(workspace, options, &store, monitor)? else {
         return Ok(BTreeSet::new());
     };
-    let lock = if options.dry_run { None } else { Some(workspace.lock(&store)?) };
-    // Opened anew: a handle does not see what came while it waited.
-    let store_now = Store::open_bare(store.path())?
-        .ok_or_else(|| store::Error::NoStore { path: path.clone() })?;
-    let library = workspace.library().ok();
-    let (ours, theirs) = (History::load(&store_now)?, History::load(&incoming.store)?);
+    let (store, held) = match options.dry_run {
+        true => (store, None),
+        false => workspace.hold(store).map(|(store, held)| (store, Some(held)))?,
+    };
+    // Branches that move without their files would make those look like something newer.
+    let library = match options.dry_run {
+        true => workspace.library().ok(),
+        false => Some(workspace.library()?),
+    };
+    let ours = History::load(&store)?;
+    if !incoming.fits(&ours)
+        && let Some(again) = fetch(workspace, options, &store, monitor)?
+    {
+        incoming = again;
+    }
+    let theirs = History::load(&incoming.store)?;
     let all = ours.heads().chain(theirs.heads());
     let names = all.map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut planner = Planner {
         ours: &ours,
         theirs: &theirs,
-        store: &store_now,
-        here: store_now.reader(),
+        store: &store,
+        here: store.reader(),
         there: incoming.store.reader(),
         groups: match &library {
             Some(library) => library.scan()?.groups,
@@ -257,11 +277,13 @@ fn take_in(
     let tags = plan_tags(&ours, &theirs);
     let Planner { desk, findings, .. } = planner;
     report.findings.extend(findings);
-    let applied = match &lock {
-        Some(lock) => apply(workspace, &store_now, lock, &incoming, &steps, &tags, &desk)?,
-        None => desk.plan(&[]).iter().map(files::FilePlan::action).collect(),
-    };
-    report.files.extend(applied);
+    match &held {
+        Some(held) => {
+            let change = Change { incoming: &incoming, steps: &steps, tags: &tags, desk: &desk };
+            report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
+        }
+        None => report.files.extend(desk.plan(&[]).iter().map(files::FilePlan::action)),
+    }
     let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
     report.tags.extend(moved.cloned());
     let left = steps.iter().filter(|step| matches!(step.entry.outcome, Outcome::Left(_)));
@@ -304,27 +326,33 @@ fn fetch(
     receive(workspace, &source, monitor).map(Some)
 }
 
+/// What was planned.
+struct Change<'p> {
+    incoming: &'p Incoming,
+    steps: &'p [Step],
+    tags: &'p [Tag],
+    desk: &'p Desk,
+}
+
 /// Do what was planned, in one operation.
 fn apply(
     workspace: &Workspace,
     store: &Store,
-    lock: &Lock<'_>,
-    incoming: &Incoming,
-    steps: &[Step],
-    tags: &[Tag],
-    desk: &Desk,
+    held: &Held,
+    change: &Change<'_>,
+    closed: Closed,
 ) -> Result<Vec<FileAction>> {
+    let Change { incoming, steps, tags, desk } = *change;
     let mut pack = store.pack_writer();
     pack.adopt_some(&incoming.store, &incoming.objects)?;
     pack.finish()?;
-    let fresh = Store::open_bare(store.path())?
-        .ok_or_else(|| store::Error::NoStore { path: store.path().to_owned() })?;
-    let store = &fresh;
+    // A handle does not see a pack that came after it.
+    let store = &store.reopened()?;
     let reader = store.reader();
-    let mut session = Session::new(workspace, store, None);
+    let mut operation = Operation::new(workspace, store, None);
     // Snapshots that have what is on disk now, and what will be.
     let mut had: Vec<(SnapshotId, Manifest)> = Vec::new();
-    let mut held: Vec<(SnapshotId, Manifest)> = Vec::new();
+    let mut will_have: Vec<(SnapshotId, Manifest)> = Vec::new();
     for step in steps {
         let (timeline, head) = (&step.entry.timeline, &step.entry.head);
         for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
@@ -337,41 +365,38 @@ fn apply(
         match &step.lead {
             Lead::Stay => continue,
             Lead::There => {
-                session.move_ref(branch(timeline), head.id)?;
-                held.push((head.id, read_manifest(&reader, head.tree)?));
+                operation.move_ref(branch(timeline), head.id)?;
+                will_have.push((head.id, read_manifest(&reader, head.tree)?));
             }
             Lead::Made(whole, joined) => {
                 let state = whole.state();
                 let follows = Follows::joined(head.clone(), *joined);
-                let (taken, _) = session.take(&state, Kind::SNAPSHOT, follows)?;
-                held.push((taken.id, state.manifest));
+                let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+                will_have.push((taken.id, state.manifest));
             }
         }
         if let Some((from, whole)) = &step.aside {
             let state = whole.state();
             let follows = Follows::fork(from, state.manifest.messages);
-            let (taken, _) = session.take(&state, Kind::SNAPSHOT, follows)?;
-            held.push((taken.id, state.manifest));
+            let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+            will_have.push((taken.id, state.manifest));
         }
         if let Some(former) = &step.drops {
-            session.drop_ref(branch(former))?;
+            operation.drop_ref(branch(former))?;
         }
     }
     for (name, id) in tags {
         if let Some(name) = RefName::tag(name) {
-            session.move_ref(name, *id)?;
+            operation.move_ref(name, *id)?;
         }
     }
-    let plan = desk.plan(&held);
+    let plan = desk.plan(&will_have);
     let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
-    let why = "Files as they were before what another device wrote came".to_owned();
-    let changes = files::keep_all(workspace, &plan, &had, &mut session, why)?;
-    desk.is_steady()?;
-    session.finish(lock, changes)?;
-    if let Ok(library) = workspace.library() {
-        files::write(library.root(), &plan)?;
-    }
-    Ok(plan.iter().map(files::FilePlan::action).collect())
+    let why = "Files as they were before what another device wrote came";
+    let library = workspace.library()?;
+    let planned = operation.write_files(library.root(), plan, &had, closed, why)?;
+    operation.finish(held)?;
+    Ok(planned.actions)
 }
 
 /// Where tags go. One that stands for different snapshots here and there is the remote's; the one here gets a number.

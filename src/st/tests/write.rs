@@ -1,5 +1,5 @@
 use super::put;
-use crate::st::{Error, LibraryPath, write};
+use crate::st::{Error, Fingerprint, LibraryPath, write};
 use std::fs;
 
 fn path(text: &str) -> LibraryPath {
@@ -15,8 +15,8 @@ fn files_are_made_kept_and_replaced() {
     let kept = write(dir.path(), &chat, b"b", None);
     assert!(matches!(kept, Err(Error::AlreadyThere { path }) if path == chat.under(dir.path())));
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"a\0\xff");
-    write(dir.path(), &chat, b"b", Some(b"a\0\xff")).unwrap();
-    let meanwhile = write(dir.path(), &chat, b"c", Some(b"a\0\xff"));
+    write(dir.path(), &chat, b"b", Some(Fingerprint::of(b"a\0\xff"))).unwrap();
+    let meanwhile = write(dir.path(), &chat, b"c", Some(Fingerprint::of(b"a\0\xff")));
     assert!(matches!(meanwhile, Err(Error::SavedMeanwhile { .. })), "{meanwhile:?}");
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"b");
     // No temporary file stays behind.
@@ -43,10 +43,10 @@ fn links_do_not_lead_out() {
     symlink(outside.path(), dir.path().join("chats")).unwrap();
     symlink(outside.path().join("none"), dir.path().join("worlds")).unwrap();
     for out in ["chats/c.jsonl", "chats/A/c.jsonl"] {
-        let written = write(dir.path(), &path(out), b"", Some(b""));
+        let written = write(dir.path(), &path(out), b"", Some(Fingerprint::of(b"")));
         assert!(matches!(written, Err(Error::LeadsOutside { .. })), "{written:?}");
     }
-    assert!(write(dir.path(), &path("worlds/w.json"), b"", Some(b"")).is_err());
+    assert!(write(dir.path(), &path("worlds/w.json"), b"", Some(Fingerprint::of(b""))).is_err());
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 
     // A link within the library is as good as a folder; a link in the file's place is replaced, not followed.
@@ -54,7 +54,7 @@ fn links_do_not_lead_out() {
     symlink("real", dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
     symlink(outside.path().join("f"), dir.path().join("real/g.json")).unwrap();
-    write(dir.path(), &path("groups/g.json"), b"new", Some(b"kept")).unwrap();
+    write(dir.path(), &path("groups/g.json"), b"new", Some(Fingerprint::of(b"kept"))).unwrap();
     assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
 }

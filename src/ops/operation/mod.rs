@@ -1,11 +1,20 @@
-//! The new objects and ref moves of one command, made durable together at its end.
+//! One command's effect as one unit: new objects, the log, the refs, the files of the library.
+//!
+//! Plan: what is to be stored and written is put together here, and nothing of it can be seen. Commit: the pack, the log, the refs, in this
+//! order. Apply: the files. From the log on it can be interrupted anywhere: whoever takes the lock next finishes it ([`recover`]), by the
+//! same code that writes the files here ([`apply`]). If a file cannot be written, all of it is taken back.
+
+mod apply;
+pub mod files;
+mod recover;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use super::cache;
 use super::lineage::{Identities, Origin};
-use super::{Result, Workspace, resolve};
+use super::{Error, Result, Workspace, resolve};
 use crate::archive::lineage::Identity;
 use crate::archive::{
     self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
@@ -14,9 +23,11 @@ use crate::archive::{
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
 use crate::store::{
-    Effect, FileChange, Kind as ObjectKind, Lock, ObjectId, PackWriter, RefChange, RefName, Store,
-    commit,
+    Effect, Kind as ObjectKind, ObjectId, PackWriter, RefChange, RefName, Store, commit,
 };
+pub(super) use apply::{actions_of, bytes_of};
+pub(super) use recover::Held;
+pub use recover::finish_interrupted;
 
 /// What a new snapshot follows.
 #[derive(Default)]
@@ -74,8 +85,8 @@ impl Follows {
     }
 }
 
-/// One command's writing.
-pub(super) struct Session<'a> {
+/// One command's effect, in the making.
+pub(super) struct Operation<'a> {
     workspace: &'a Workspace,
     store: &'a Store,
     pub(super) pack: PackWriter,
@@ -83,9 +94,13 @@ pub(super) struct Session<'a> {
     message: Option<&'a str>,
     folders: Vec<(TimelineName, Folders)>,
     renamed: Vec<(ObjectId, ObjectId)>,
+    /// The library, if files of it are written, and these.
+    root: Option<PathBuf>,
+    steps: Vec<apply::Step<'a>>,
+    undoes: Option<u64>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> Operation<'a> {
     pub(super) fn new(
         workspace: &'a Workspace,
         store: &'a Store,
@@ -99,7 +114,15 @@ impl<'a> Session<'a> {
             message,
             folders: Vec::new(),
             renamed: Vec::new(),
+            root: None,
+            steps: Vec::new(),
+            undoes: None,
         }
+    }
+
+    /// It takes back the operation of that number.
+    pub(super) fn undoes(&mut self, number: u64) {
+        self.undoes = Some(number);
     }
 
     /// What snapshots from now on are called.
@@ -262,17 +285,57 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Make it all durable: the pack, the log, the refs, in this order. How many objects and bytes were written.
-    pub(super) fn finish(self, lock: &Lock<'_>, files: Vec<FileChange>) -> Result<(usize, u64)> {
+    /// Make it so: the pack, the log, the refs, the files, in this order. How many objects and bytes were written to the store.
+    ///
+    /// A file that somebody saved in the last moment is left as it is, and named in the error when all else is done.
+    pub(super) fn finish(self, held: &Held) -> Result<(usize, u64)> {
         let (objects, bytes) = (self.pack.len(), self.pack.bytes());
-        self.pack.finish()?;
-        self.store.remember_ids(lock, &self.renamed)?;
-        let refs = self.moves.into_values().collect();
-        let effect = Effect { refs, files, undoes: None };
-        self.store.transact(lock, self.workspace.timestamp(), effect)?;
-        for (timeline, folders) in &self.folders {
-            cache::save_folders(self.store, timeline, folders);
+        let (store, lock) = (self.store, &held.lock);
+        if let Some(root) = &self.root {
+            still_as_planned(root, &self.steps)?;
         }
-        Ok((objects, bytes))
+        self.pack.finish()?;
+        store.remember_ids(lock, &self.renamed)?;
+        let effect = Effect {
+            refs: self.moves.into_values().collect(),
+            files: self.steps.iter().map(|step| step.change.clone()).collect(),
+            library: self.root.as_ref().and_then(|root| recover::name_of_library(store, root)),
+            undoes: self.undoes,
+            finishes: None,
+        };
+        let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
+        for (timeline, folders) in &self.folders {
+            cache::save_folders(store, timeline, folders);
+        }
+        let (Some(operation), Some(root)) = (operation, self.root) else {
+            return Ok((objects, bytes));
+        };
+        let left = match apply::apply(store, &root, &self.steps) {
+            Ok(left) => left,
+            Err(error) => {
+                return Err(match apply::take_back(store, &root, &operation, &self.steps) {
+                    Ok(()) => Error::TakenBack { source: Box::new(error) },
+                    Err(_) => Error::Unfinished { source: Box::new(error) },
+                });
+            }
+        };
+        apply::settle(self.workspace, store, lock, &operation, &left, false)?;
+        if left.is_empty() {
+            return Ok((objects, bytes));
+        }
+        let others = self.steps.len() - left.len();
+        Err(Error::LeftAlone { paths: left.iter().map(ToString::to_string).collect(), others })
     }
+}
+
+/// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.
+fn still_as_planned(root: &Path, steps: &[apply::Step<'_>]) -> Result<()> {
+    for step in steps {
+        let path = step.path.under(root);
+        let now = st::Fingerprint::of_file(&path)?;
+        if now != step.before && now != step.after {
+            return Err(st::Error::SavedMeanwhile { path }.into());
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,216 @@
+//! Planning the user's files: what is there is kept in the store first, and every file that changes is in the operation log with both
+//! its states, so that it can be finished after an interruption, and `undo` can take it back.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::Operation;
+use super::apply::Step;
+use crate::archive::{Blake3, Manifest, SnapshotId};
+use crate::ops::{Error, Result};
+use crate::st::{self, Fingerprint, LibraryPath};
+use crate::store::names::tree_segment;
+use crate::store::{
+    FileChange, Kept, Kind as ObjectKind, NewCommit, RefName, TreeEntry, commit, tree,
+};
+
+/// What was done with one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Written.
+    Write,
+    /// It was there already, byte for byte.
+    Keep,
+    /// Removed.
+    Delete,
+}
+
+/// One file that was planned, and what was done with it.
+pub struct FileAction {
+    /// Its path in the library, or in the folder it went to.
+    pub path: LibraryPath,
+    /// What was done.
+    pub action: Action,
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash.
+    pub blake3: Blake3,
+    /// Whether something else was there.
+    pub replaces: bool,
+}
+
+/// One file: what is there now, and what shall be.
+pub struct FilePlan<'c> {
+    /// Which.
+    pub path: LibraryPath,
+    /// What is there; `None`: nothing.
+    pub now: Option<Vec<u8>>,
+    /// What shall be; `None`: nothing.
+    pub new: Option<Cow<'c, [u8]>>,
+    /// The snapshot that has `new` under this path, if one does.
+    pub(in crate::ops) stored_in: Option<SnapshotId>,
+    /// What is there loses nothing: a chat is listed in its group's file.
+    pub(in crate::ops) harmless: bool,
+    /// Whether `new` stays in memory until it is written; else it is read from the store then.
+    pub(in crate::ops) in_memory: bool,
+    /// Where both are in the store, if that is known.
+    pub(in crate::ops) known: Option<FileChange>,
+}
+
+impl<'c> FilePlan<'c> {
+    /// What is there, and what shall be.
+    pub(in crate::ops) fn new(
+        path: LibraryPath,
+        now: Option<Vec<u8>>,
+        new: Option<Cow<'c, [u8]>>,
+    ) -> Self {
+        let (stored_in, known) = (None, None);
+        Self { path, now, new, stored_in, harmless: false, in_memory: true, known }
+    }
+
+    /// Whether it is as it shall be.
+    pub fn is_there(&self) -> bool {
+        self.now.as_deref() == self.new.as_deref()
+    }
+
+    /// Whether something else is there.
+    pub fn replaces(&self) -> bool {
+        self.now.is_some() && !self.is_there()
+    }
+
+    /// What is done with it.
+    pub fn action(&self) -> FileAction {
+        let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
+        FileAction {
+            path: self.path.clone(),
+            action: match &self.new {
+                _ if self.is_there() => Action::Keep,
+                Some(_) => Action::Write,
+                None => Action::Delete,
+            },
+            bytes: bytes.len() as u64,
+            blake3: Blake3::of(bytes),
+            replaces: self.replaces() && self.new.is_some(),
+        }
+    }
+}
+
+/// What a file of the library holds; `None` if it is not there.
+pub(in crate::ops) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
+    let path = path.under(root);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::St(st::Error::Io { path, source })),
+    }
+}
+
+/// Whether SillyTavern may be running while its files are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Closed {
+    /// It must not, as far as can be seen.
+    #[default]
+    Unknown,
+    /// The chat is closed there, says the user: it has nothing to write back.
+    Said,
+}
+
+/// What was planned for the files.
+#[derive(Default)]
+pub(in crate::ops) struct Planned {
+    /// What becomes of each.
+    pub actions: Vec<FileAction>,
+    /// Whether former bytes are kept outside any snapshot.
+    pub kept: bool,
+}
+
+impl<'a> Operation<'a> {
+    /// Plan files of the library at `root`. For every file that changes the log will say where its bytes before and after are; what neither
+    /// `had`, snapshots of what is there, nor the plan's own snapshots hold is kept as it is, by a ref whose subject is `why`.
+    ///
+    /// The one place where it is asked whether SillyTavern runs and would write back what it has in memory.
+    pub(in crate::ops) fn write_files(
+        &mut self,
+        root: &Path,
+        plan: Vec<FilePlan<'a>>,
+        had: &[(SnapshotId, &Manifest)],
+        closed: Closed,
+        why: &str,
+    ) -> Result<Planned> {
+        let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
+        if closed == Closed::Unknown
+            && plan.iter().any(|file| lost(&file))
+            && let Some(process) = st::running_on(root)
+        {
+            let paths = plan.iter().filter(lost).map(|file| file.path.to_string()).collect();
+            return Err(Error::SillyTavernRuns { process, paths, restore: None });
+        }
+        let mut kept = Vec::new();
+        let mut planned = Planned::default();
+        for file in plan {
+            planned.actions.push(file.action());
+            if file.is_there() {
+                continue;
+            }
+            let mut keep = |name: String, bytes: &[u8]| -> Result<Kept> {
+                let blob = self.pack.add(ObjectKind::Blob, bytes)?;
+                kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
+                Ok(Kept::Blob(blob.to_string()))
+            };
+            let path = file.path.to_string();
+            let before = match &file.now {
+                _ if file.known.is_some() => None,
+                None => None,
+                Some(now) => {
+                    match had.iter().find(|(_, manifest)| holds(manifest, &file.path, now)) {
+                        Some((snapshot, _)) => Some(Kept::Snapshot(snapshot.to_string())),
+                        None => {
+                            planned.kept = true;
+                            Some(keep(path.clone(), now)?)
+                        }
+                    }
+                }
+            };
+            let after = match (&file.new, file.stored_in) {
+                _ if file.known.is_some() => None,
+                (None, _) => None,
+                (Some(_), Some(snapshot)) => Some(Kept::Snapshot(snapshot.to_string())),
+                (Some(new), None) => Some(keep(format!("{path} after"), new)?),
+            };
+            self.steps.push(Step {
+                before: file.now.as_deref().map(Fingerprint::of),
+                after: file.new.as_deref().map(Fingerprint::of),
+                bytes: file.new.filter(|_| file.in_memory),
+                change: file.known.unwrap_or(FileChange { path, before, after }),
+                path: file.path,
+            });
+        }
+        self.root = Some(root.to_owned());
+        if !kept.is_empty() {
+            let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&kept))?;
+            let commit = NewCommit {
+                tree,
+                parents: Vec::new(),
+                time: self.workspace.time(),
+                subject: why.to_owned(),
+                trailers: vec![("Stvc-Kind".into(), "kept".into())],
+            };
+            let commit = self.pack.add(ObjectKind::Commit, &commit::encode(&commit))?;
+            self.move_ref(RefName::kept(commit), SnapshotId(commit))?;
+        }
+        Ok(planned)
+    }
+
+    /// Write files in this order: what is first in `order` of their path comes first.
+    pub(in crate::ops) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
+        self.steps.sort_by_key(|step| order(&step.path));
+    }
+}
+
+/// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)
+pub(in crate::ops) fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
+    let file = manifest.files.iter().find(|file| file.path == path.as_str());
+    file.is_some_and(|file| file.bytes == bytes.len() as u64 && file.blake3 == Blake3::of(bytes))
+}

@@ -1,0 +1,270 @@
+//! The file of the operation log, `stvc/operations.jsonl`: one JSON object a line, oldest first. Each line ends with a checksum
+//! of what stands before it, so that a flipped bit or a torn write is an unreadable line and never another operation.
+//!
+//! Two kinds of lines: an operation, synced before its refs move; and `{"finished":N}`, once the refs and files of operation N are in
+//! place. The second kind is a note that saves a look: if a power cut loses it, the look finds everything in place.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, LoggedOperation, Result, Store};
+use crate::durable;
+
+/// How a line's checksum begins; it is the last member of every object.
+const CHECK: &str = ",\"check\":\"";
+/// So many hex digits of the BLAKE3 of everything before.
+const DIGITS: usize = 16;
+
+/// One line.
+pub(super) enum Line {
+    /// What was done.
+    Operation(LoggedOperation),
+    /// Refs and files of the operation of that number are in place.
+    Finished(u64),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Finished {
+    finished: u64,
+}
+
+/// How the log ends.
+#[derive(Default)]
+pub(super) struct End {
+    /// The last operation.
+    pub(super) last: Option<LoggedOperation>,
+    /// Numbers of operations whose refs or files may not be in place.
+    pub(super) unfinished: Vec<u64>,
+}
+
+/// Whether a line must be on the disk before anything else happens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    Now,
+    Whenever,
+}
+
+impl Store {
+    pub(super) fn operations_path(&self) -> PathBuf {
+        self.private_dir().join("operations.jsonl")
+    }
+
+    /// Every operation that can be read, oldest first, and how many lines cannot.
+    pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
+        let path = self.operations_path();
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
+            Err(error) => return Err(Error::Io { path, source: error }),
+        };
+        let mut unreadable = 0;
+        let mut operations = Vec::new();
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match decode(line) {
+                Some(Line::Operation(operation)) => operations.push(operation),
+                Some(Line::Finished(_)) => {}
+                None => unreadable += 1,
+            }
+        }
+        Ok((operations, unreadable))
+    }
+
+    /// Append an operation, durably. If that fails, the log is as it was, as far as that is possible.
+    pub(super) fn log_operation(&self, operation: &LoggedOperation) -> Result<()> {
+        let path = self.operations_path();
+        let line = encode(operation).map_err(Error::io(&path))?;
+        append(&path, &line, Sync::Now).map_err(Error::io(&path))
+    }
+
+    /// Append that an operation is in place. With files outside the store that is synced: what is saved there later must not be taken for
+    /// something that came in between.
+    pub(super) fn log_finished(&self, number: u64, sync: Sync) -> Result<()> {
+        let path = self.operations_path();
+        let line = encode(&Finished { finished: number }).map_err(Error::io(&path))?;
+        append(&path, &line, sync).map_err(Error::io(&path))
+    }
+
+    /// Put other operations in the place of all that are there.
+    pub(super) fn replace_log(
+        &self,
+        operations: &[LoggedOperation],
+        unfinished: &[u64],
+    ) -> Result<()> {
+        let path = self.operations_path();
+        let mut text = Vec::new();
+        for operation in operations {
+            text.extend(encode(operation).map_err(Error::io(&path))?);
+        }
+        if let Some(last) = operations.last().filter(|last| !unfinished.contains(&last.number)) {
+            text.extend(encode(&Finished { finished: last.number }).map_err(Error::io(&path))?);
+        }
+        durable::write(&path, &text, durable::Existing::Replace).map_err(Error::io(&path))
+    }
+
+    /// The last operation, and which are not finished. Looks at the end of the file only, however long the log is.
+    pub(super) fn end_of_log(&self) -> Result<End> {
+        let path = self.operations_path();
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(End::default()),
+            Err(error) => return Err(Error::Io { path, source: error }),
+        };
+        let length = file.seek(SeekFrom::End(0)).map_err(Error::io(&path))?;
+        let mut window = 1 << 16;
+        loop {
+            let begin = length.saturating_sub(window);
+            let mut tail = Vec::new();
+            file.seek(SeekFrom::Start(begin))
+                .and_then(|_| file.read_to_end(&mut tail))
+                .map_err(Error::io(&path))?;
+            let mut lines: Vec<_> = tail.split(|byte| *byte == b'\n').collect();
+            if begin > 0 {
+                lines.remove(0);
+            }
+            if let Some(end) = end_of(&lines) {
+                return Ok(end);
+            }
+            if begin == 0 {
+                return Ok(End::default());
+            }
+            window *= 8;
+        }
+    }
+}
+
+/// What the last lines say; `None` if no operation is among them.
+fn end_of(lines: &[&[u8]]) -> Option<End> {
+    let mut finished = Vec::new();
+    for line in lines.iter().rev() {
+        match decode(line) {
+            Some(Line::Finished(number)) => finished.push(number),
+            Some(Line::Operation(last)) => {
+                let mut unfinished = last.unfinished.clone();
+                // A line that stands for others, or is an older program's, is not looked after.
+                if last.is_checked && !last.summary {
+                    unfinished.push(last.number);
+                }
+                unfinished.retain(|number| !finished.contains(number));
+                return Some(End { last: Some(last), unfinished });
+            }
+            None => {}
+        }
+    }
+    None
+}
+
+fn encode(record: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(record)?;
+    // Without the brace that closes the object.
+    line.pop();
+    let check = blake3::hash(&line).to_hex();
+    line.extend_from_slice(CHECK.as_bytes());
+    line.extend_from_slice(&check.as_bytes()[..DIGITS]);
+    line.extend_from_slice(b"\"}\n");
+    Ok(line)
+}
+
+/// A line whose checksum is right; or one of an older program, which had none. (Those never ended in a string.)
+pub(super) fn decode(line: &[u8]) -> Option<Line> {
+    let (text, is_checked) = match line.strip_suffix(b"\"}") {
+        None => (line.to_vec(), false),
+        Some(rest) => {
+            let (text, tail) =
+                rest.split_at_checked(rest.len().checked_sub(CHECK.len() + DIGITS)?)?;
+            let found = tail.strip_prefix(CHECK.as_bytes())?;
+            if blake3::hash(text).to_hex().as_bytes()[..DIGITS] != *found {
+                return None;
+            }
+            ([text, b"}"].concat(), true)
+        }
+    };
+    match serde_json::from_slice::<LoggedOperation>(&text) {
+        Ok(operation) => Some(Line::Operation(LoggedOperation { is_checked, ..operation })),
+        Err(_) => {
+            let Finished { finished } = serde_json::from_slice(&text).ok()?;
+            Some(Line::Finished(finished))
+        }
+    }
+}
+
+fn append(path: &Path, line: &[u8], sync: Sync) -> io::Result<()> {
+    let new = !path.exists();
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let former = file.seek(SeekFrom::End(0))?;
+    let mut text = Vec::with_capacity(line.len() + 1);
+    // A line that a power cut tore must not swallow this one.
+    if former > 0 && last_byte(&mut file)? != b'\n' {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(line);
+    let written = file.write_all(&text).and_then(|()| match sync {
+        Sync::Now => file.sync_all(),
+        Sync::Whenever => Ok(()),
+    });
+    if let Err(error) = written {
+        // Whoever comes next must not find what was never acknowledged.
+        let _ = file.set_len(former).and_then(|()| file.sync_all());
+        return Err(error);
+    }
+    if new { durable::sync_dir(durable::parent(path)) } else { Ok(()) }
+}
+
+fn last_byte(file: &mut File) -> io::Result<u8> {
+    let mut byte = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut byte)?;
+    Ok(byte[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation() -> LoggedOperation {
+        let text = r#"{"number":7,"time":"2026-11-15T01:46:40Z","command":["stvc","snapshot"],"refs":[{"ref":"refs/heads/chats/a/b","before":null,"after":"0123456789012345678901234567890123456789"}]}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_line_that_changed_anywhere_is_no_line() {
+        let line = encode(&operation()).unwrap();
+        let line = line.strip_suffix(b"\n").unwrap();
+        assert!(matches!(decode(line), Some(Line::Operation(found)) if found.is_checked));
+        for at in 0..line.len() {
+            for bit in 0..8 {
+                let mut other = line.to_vec();
+                other[at] ^= 1 << bit;
+                assert!(decode(&other).is_none(), "{}", String::from_utf8_lossy(&other));
+            }
+            assert!(decode(&line[..at]).is_none());
+        }
+    }
+
+    #[test]
+    fn lines_of_the_first_version_are_read_and_are_finished() {
+        let line = serde_json::to_vec(&operation()).unwrap();
+        assert!(matches!(decode(&line), Some(Line::Operation(found)) if !found.is_checked));
+        assert!(end_of(&[&line]).unwrap().unfinished.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_finished_is_told_by_the_end() {
+        let first = encode(&operation()).unwrap();
+        let second = LoggedOperation { number: 8, unfinished: vec![7], ..operation() };
+        let second = encode(&second).unwrap();
+        let done = |number| encode(&Finished { finished: number }).unwrap();
+        let end = |lines: &[&[u8]]| {
+            let lines: Vec<_> =
+                lines.iter().map(|line| line.strip_suffix(b"\n").unwrap()).collect();
+            end_of(&lines).unwrap().unfinished
+        };
+        assert_eq!(end(&[&first]), [7]);
+        assert!(end(&[&first, &done(7)]).is_empty());
+        assert_eq!(end(&[&first, &second]), [7, 8]);
+        assert_eq!(end(&[&first, &second, &done(8)]), [7]);
+        assert!(end(&[&first, &second, &done(8), &done(7)]).is_empty());
+    }
+}
