@@ -24,6 +24,7 @@ pub mod pack;
 mod pack_index;
 mod percent;
 mod ref_files;
+mod ref_names;
 pub mod refs;
 mod remote;
 mod repack;
@@ -60,6 +61,7 @@ pub struct Store {
     git_dir: PathBuf,
     odb: gix::odb::Handle,
     packed: ref_files::PackedCache,
+    folding: ref_names::Folding,
     /// Where the operation log last saw each ref, newest first; read when it is needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
     /// The pack that `gc` made, if it is there; opened when it is needed.

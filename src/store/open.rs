@@ -141,6 +141,7 @@ impl Store {
             git_dir,
             odb,
             packed: Default::default(),
+            folding: Default::default(),
             logged: OnceLock::new(),
             deltas: OnceLock::new(),
         })

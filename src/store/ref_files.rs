@@ -63,11 +63,13 @@ impl Store {
     /// Where a ref points. One whose file is damaged counts as not there: see [`Store::last_known`].
     pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
         match self.loose_ref(name.as_str())? {
-            Loose::Id(id) => Ok(Some(id)),
-            Loose::Missing | Loose::Broken => Ok(self.packed_refs()?.0.get(name).copied()),
+            // Where names fold, it may be another ref's file that answers.
+            Loose::Id(id) if !self.is_anothers_file(name.as_str())? => Ok(Some(id)),
+            _ => Ok(self.packed_refs()?.0.get(name).copied()),
         }
     }
 
+    /// What a ref's file says; for one that its folder lists, or that is known to be the ref's own.
     fn loose_ref(&self, name: &str) -> Result<Loose> {
         let path = self.git_dir.join(name);
         let text = match fs::read(&path) {
@@ -132,6 +134,53 @@ fn parse_packed(text: &[u8]) -> Packed {
     (refs, bad)
 }
 
+/// The text of `packed-refs` with some refs led elsewhere, or gone (`None`). Lines that mean nothing are kept: whoever damaged them may still tell what they
+/// were.
+#[allow(dead_code, reason = "`move_refs` is to call it")]
+pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>>) -> Vec<u8> {
+    let mut head: Vec<&[u8]> = Vec::new();
+    let mut refs: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
+    let mut others: Vec<&[u8]> = Vec::new();
+    let mut last: Option<&[u8]> = None;
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let is_ref = |name: &&[u8]| {
+            !name.is_empty() && line[40] == b' ' && line[..40].iter().all(u8::is_ascii_hexdigit)
+        };
+        let name = line.get(41..).filter(is_ref);
+        match (line[0], last) {
+            (b'#', _) => head.push(line),
+            // It belongs to the ref above it.
+            (b'^', Some(name)) => {
+                let peeled = [b"\n", line].concat();
+                refs.entry(name).or_default().extend(peeled);
+            }
+            _ => match name {
+                Some(name) => {
+                    refs.insert(name, line.to_vec());
+                    last = Some(name);
+                    continue;
+                }
+                None => others.push(line),
+            },
+        }
+        last = None;
+    }
+    for (name, id) in changes {
+        match id {
+            Some(id) => refs.insert(name.as_bytes(), format!("{id} {name}").into_bytes()),
+            None => refs.remove(name.as_bytes()),
+        };
+    }
+    if head.is_empty() {
+        head.push(PACKED_HEAD);
+    }
+    let lines = head.into_iter().chain(refs.values().map(Vec::as_slice)).chain(others);
+    lines.flat_map(|line| [line, b"\n"]).flatten().copied().collect()
+}
+
+/// What git is told of a file that is ours alone: in order, and with no tag objects in it that would have to be followed.
+const PACKED_HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted ";
+
 fn list_below(dir: &Path, name: &str, names: &mut Vec<String>) -> Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -157,4 +206,38 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_refs_are_written_as_git_does() {
+        let id = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
+        let [one, two, three] = ["1", "2", "3"].map(id);
+        let changes = BTreeMap::from([("refs/tags/b", Some(two)), ("refs/heads/A", Some(one))]);
+        let new = packed_text(b"", &changes);
+        let head = "# pack-refs with: peeled fully-peeled sorted \n";
+        let lines = format!("{head}{one} refs/heads/A\n{two} refs/tags/b\n");
+        assert_eq!(String::from_utf8_lossy(&new), lines);
+
+        // Git's own words, tag objects and what is damaged stay.
+        let old = format!(
+            "# pack-refs with: peeled \n{one} refs/tags/b\n^{two}\n{two} refs/tags/c\n^{three}\nbad line\n"
+        );
+        let changes = BTreeMap::from([
+            ("refs/tags/b", None),
+            ("refs/tags/a", Some(three)),
+            ("refs/tags/é", Some(one)),
+            ("refs/tags/none", None),
+        ]);
+        let new = packed_text(old.as_bytes(), &changes);
+        let expected = format!(
+            "# pack-refs with: peeled \n{three} refs/tags/a\n{two} refs/tags/c\n^{three}\n{one} refs/tags/é\nbad line\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&new), expected);
+        let (refs, bad) = parse_packed(&new);
+        assert_eq!((refs.len(), bad), (3, 1));
+    }
 }
