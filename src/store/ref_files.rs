@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{Error, ObjectId, RefName, Result, Store};
 
@@ -86,7 +86,7 @@ impl Store {
     fn packed_refs(&self) -> Result<Arc<Packed>> {
         let path = self.git_dir.join("packed-refs");
         let stamp = match fs::metadata(&path) {
-            Ok(found) => (found.len(), found.modified().ok()),
+            Ok(found) => PackedStamp::of(&found),
             Err(error) if is_absent(&error) => return Ok(Arc::default()),
             Err(source) => return Err(Error::Io { path, source }),
         };
@@ -100,7 +100,7 @@ impl Store {
             Err(source) => return Err(Error::Io { path, source }),
         };
         let packed = Arc::new(parse_packed(&text));
-        *known = Some((stamp, Arc::clone(&packed)));
+        *known = stamp.is_settled().then(|| (stamp, Arc::clone(&packed)));
         Ok(packed)
     }
 }
@@ -108,8 +108,38 @@ impl Store {
 /// The refs that git packed, and how many lines of the file mean nothing.
 type Packed = (BTreeMap<RefName, ObjectId>, usize);
 
-/// What is remembered of `packed-refs`: its length and time, and what it says.
-pub(super) type PackedCache = Mutex<Option<((u64, Option<SystemTime>), Arc<Packed>)>>;
+/// What is remembered of `packed-refs`: what it says, and by what the file is known again.
+pub(super) type PackedCache = Mutex<Option<(PackedStamp, Arc<Packed>)>>;
+
+/// By what `packed-refs` is known again. A ref that moves changes neither its length nor, if it was written a moment ago, its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct PackedStamp {
+    length: u64,
+    written: Option<SystemTime>,
+    /// The file's number and when it got its name; both are new when it is written anew.
+    file: Option<(u64, i64, i64)>,
+}
+
+impl PackedStamp {
+    #[cfg(unix)]
+    fn of(found: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let file = Some((found.ino(), found.ctime(), found.ctime_nsec()));
+        Self { length: found.len(), written: found.modified().ok(), file }
+    }
+
+    #[cfg(not(unix))]
+    fn of(found: &fs::Metadata) -> Self {
+        Self { length: found.len(), written: found.modified().ok(), file: None }
+    }
+
+    /// Whether the file would look otherwise if it were written anew. By its time alone that is sure only when it is old: some file systems count in steps of
+    /// two seconds.
+    fn is_settled(&self) -> bool {
+        let age = self.written.and_then(|written| written.elapsed().ok());
+        self.file.is_some() || age.is_some_and(|age| age > Duration::from_secs(3))
+    }
+}
 
 fn parse_packed(text: &[u8]) -> Packed {
     let mut refs = BTreeMap::new();
