@@ -62,6 +62,11 @@ impl Store {
         Ok(false)
     }
 
+    /// Whether the file system takes some names for one another.
+    pub(super) fn folds_names(&self) -> bool {
+        self.folds_case() || self.folds_form()
+    }
+
     /// Whether names that differ in case are one. Each of these is there in every store, or in most, and none has capital letters.
     fn folds_case(&self) -> bool {
         *self.folding.case.get_or_init(|| {
