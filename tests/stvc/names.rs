@@ -397,3 +397,77 @@ fn a_branch_that_git_renamed_is_still_its_timelines() {
     assert_eq!(now.len(), 2);
     sandbox.stvc(&["check"]).exits(0);
 }
+
+/// Timelines, folders and tags that differ in case or form alone.
+fn twins(sandbox: &Sandbox) -> BTreeSet<String> {
+    let names = ["chats/Mira/abc", "chats/Mira/ABC", "chats/MIRA/abc", "chats/Mira/é"];
+    let names = names.into_iter().chain(["chats/Mira/e\u{301}", "group chats/Ä", "group chats/ä"]);
+    names
+        .map(|name| {
+            let chat = format!("{{\"chat_metadata\":{{}}}}\n{{\"mes\":\"{name}\"}}");
+            sandbox.write(&format!("{name}.jsonl"), chat);
+            name.to_owned()
+        })
+        .collect()
+}
+
+/// What must hold of such a library wherever its store is.
+fn twins_stay_apart(sandbox: &mut Sandbox, store: &std::path::Path) {
+    let path = store.to_str().unwrap().to_owned();
+    let run = |sandbox: &Sandbox, arguments: &[&str]| {
+        sandbox.json(&[&["--store", path.as_str()], arguments].concat()).exits(0)
+    };
+    let names = twins(sandbox);
+    run(sandbox, &["snapshot"]);
+    for round in 2..4 {
+        sandbox.wait(60);
+        for name in &names {
+            sandbox.append(&format!("{name}.jsonl"), "{\"mes\":\"more\"}");
+        }
+        run(sandbox, &["snapshot"]);
+        let timelines = run(sandbox, &["timelines"]).of_type("timeline");
+        let counts: BTreeMap<_, _> = timelines
+            .iter()
+            .map(|line| (line["timeline"].as_str().unwrap().to_owned(), &line["snapshots"]))
+            .collect();
+        assert_eq!(counts.keys().cloned().collect::<BTreeSet<_>>(), names);
+        assert!(counts.values().all(|count| **count == round), "{counts:?}");
+    }
+    run(sandbox, &["tag", "Part", "chats/Mira/abc"]);
+    run(sandbox, &["tag", "part", "chats/Mira/ABC"]);
+    assert_eq!(run(sandbox, &["tag"]).of_type("tag").len(), 2);
+    run(sandbox, &["tag", "--delete", "Part"]);
+    assert_eq!(run(sandbox, &["tag"]).of_type("tag")[0]["name"], "part");
+    run(sandbox, &["undo"]);
+    assert_eq!(run(sandbox, &["tag"]).of_type("tag").len(), 2);
+    run(sandbox, &["gc"]);
+    run(sandbox, &["check"]);
+    let status = run(sandbox, &["status"]).of_type("timeline");
+    assert!(status.iter().all(|line| line["state"] == "unchanged"), "{status:?}");
+    let git = |arguments: &[&str]| crate::common::git(store, arguments);
+    git(&["fsck", "--strict"]);
+    let refs = git(&["for-each-ref", "--format=%(refname)", "refs/heads", "refs/tags"]);
+    let refs = String::from_utf8(refs).unwrap();
+    assert_eq!(refs.lines().count(), names.len() + 2, "{refs}");
+}
+
+#[test]
+fn names_that_differ_in_case_or_form_alone_stay_apart() {
+    let mut sandbox = Sandbox::empty();
+    let store = sandbox.store();
+    twins_stay_apart(&mut sandbox, &store);
+}
+
+/// On a real one, if `STVC_FOLDING_DIR` names a folder on a file system that knows no case.
+#[test]
+fn on_a_file_system_without_case_nothing_is_lost() {
+    let Some(folder) = std::env::var_os("STVC_FOLDING_DIR") else {
+        eprintln!("skipped: STVC_FOLDING_DIR names no folder on a file system without case");
+        return;
+    };
+    let folder = tempfile::tempdir_in(folder).unwrap();
+    fs::write(folder.path().join("a"), "").unwrap();
+    assert!(folder.path().join("A").exists(), "STVC_FOLDING_DIR is on a file system with case");
+    let mut sandbox = Sandbox::empty();
+    twins_stay_apart(&mut sandbox, &folder.path().join("store"));
+}
