@@ -306,6 +306,10 @@ impl<'a> Run<'a> {
         let result = match result {
             Ok(taken) => taken,
             Err(Error::St(error)) => Taken::Failed(error.to_string()),
+            // It has something about it that cannot be told in a commit. No ref leads to what was made of it, and the others need not wait.
+            Err(Error::Archive(error @ archive::Error::NotASnapshot { .. })) => {
+                Taken::Failed(error.to_string())
+            }
             Err(error) => return Err(error),
         };
         self.report.timelines.push(Outcome { timeline: name.to_string(), result });
