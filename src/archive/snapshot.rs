@@ -277,3 +277,88 @@ fn last_words(chat: &Chat<'_>) -> Option<String> {
         if message.name.is_empty() { String::new() } else { format!("{}: ", message.name) };
     Some(one_line(&format!("{speaker}{cut}{end}"))).filter(|words| !words.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::commit;
+    use proptest::prelude::*;
+
+    const NOBODY: ObjectId = ObjectId::null(gix::hash::Kind::Sha1);
+
+    /// What is read of a commit with these trailers.
+    fn read(trailers: &[(&'static str, &str)]) -> Result<Snapshot> {
+        let trailers =
+            trailers.iter().map(|(key, value)| ((*key).into(), (*value).to_owned())).collect();
+        let time = Time { seconds: 0, offset: 0 };
+        let subject = "subject".to_owned();
+        let new = NewCommit { tree: NOBODY, parents: Vec::new(), time, subject, trailers };
+        Snapshot::read(&commit::decode(NOBODY, &commit::encode(&new))?)
+    }
+
+    /// The three that make a snapshot, and more.
+    fn with<'a>(more: &[(&'static str, &'a str)]) -> Vec<(&'static str, &'a str)> {
+        const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+        let least = [(MESSAGES, "1"), (TIMELINE, "chats/a/b"), (store::CONTENT_TRAILER, HASH)];
+        [&least, more].concat()
+    }
+
+    #[test]
+    fn three_trailers_make_a_snapshot() {
+        let least = with(&[]);
+        let snapshot = read(&least).unwrap();
+        assert_eq!((snapshot.kind, snapshot.messages), (Kind::SNAPSHOT, 1));
+        for missing in 0..3 {
+            let mut less = least.clone();
+            less.remove(missing);
+            assert!(read(&less).is_err());
+        }
+        let more = [("Reviewed-By", "x"), ("Stvc-Mood", "sunny"), (KIND, "later")];
+        assert_eq!(read(&with(&more)).unwrap().kind.as_str(), "later");
+    }
+
+    #[test]
+    fn what_could_be_taken_in_two_ways_is_no_snapshot() {
+        for (key, value) in [
+            (MESSAGES, "1"),
+            (TIMELINE, "chats/a/c"),
+            (FORK_AT, "x"),
+            (FORK_AT, "+1"),
+            (FORK_AT, ""),
+            (FORK_AT, "18446744073709551616"),
+            (RENAMED_FROM, "chats/a"),
+            (RENAMED_FROM, "chats/../a"),
+        ] {
+            assert!(read(&with(&[(key, value)])).is_err(), "{key}: {value}");
+        }
+        let twice = [(LOREBOOK, "a"), (LOREBOOK, "a")];
+        assert!(read(&with(&twice)).is_err());
+        let mut bytes =
+            b"tree 0000000000000000000000000000000000000000\nauthor a <a> 0 +0000\n".to_vec();
+        bytes.extend(b"committer a <a> 0 +0000\n\n\xff\n\nStvc-Messages: 1\n");
+        let commit = commit::decode(NOBODY, &bytes).unwrap();
+        let why = Snapshot::read(&commit).unwrap_err().to_string();
+        assert!(why.contains("not UTF-8"), "{why}");
+    }
+
+    proptest! {
+        #[test]
+        fn names_come_back_from_a_commit(
+            folder in "[^/\\\\\0]{1,20}", name in "[^/\\\\\0]{1,20}|[ \u{3000}\u{a0}\u{2028}\u{85}%]{1,3}",
+            book in any::<String>(), blank in "[ \u{3000}\u{2028}\u{feff}]{0,2}",
+        ) {
+            prop_assume!(![".", ".."].contains(&folder.as_str()) && ![".", ".."].contains(&name.as_str()));
+            let timeline = TimelineName::solo(&folder, &name).unwrap();
+            let group = TimelineName::group(&name).unwrap();
+            let (here, there) = (trailer::encode(timeline.as_str()), trailer::encode(group.as_str()));
+            let (book_value, blank_value) = (trailer::encode(&book), trailer::encode(&blank));
+            let mut trailers = with(&[(RENAMED_FROM, &there), (LOREBOOK, &book_value), (SOURCE, &blank_value)]);
+            trailers[1].1 = &here;
+            let snapshot = read(&trailers).unwrap();
+            prop_assert_eq!(snapshot.timeline, timeline);
+            prop_assert_eq!(snapshot.renamed_from, Some(group));
+            prop_assert_eq!(snapshot.lorebook, Some(book));
+            prop_assert_eq!(snapshot.source, Some(blank));
+        }
+    }
+}
