@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::cache;
-use super::lineage::{Identities, Origin};
+use super::lineage::{Identities, Origin, without_blank_end};
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::lineage::Identity;
 use crate::archive::{
@@ -49,6 +49,11 @@ impl Follows {
     /// The same with what another device made of it.
     pub(super) fn joined(head: Snapshot, with: Option<SnapshotId>) -> Self {
         Self { joined: with, ..Self::previous(head) }
+    }
+
+    /// The snapshot that a timeline of its own begins with, all of which is in `state`. As everywhere, lines are counted, also blank ones between messages.
+    pub(super) fn copy(from: &Snapshot, state: &State<'_>) -> Self {
+        Self::fork(from, without_blank_end(&state.chat.messages).len() as u64)
     }
 
     /// The snapshot that a timeline of its own begins with.
