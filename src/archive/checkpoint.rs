@@ -3,7 +3,9 @@
 //! The names of the fields are those of the extension's own plans. Two of these are not here: when it was taken is the commit's date (the manifest is pure
 //! content), and no file says which version of the extension wrote it.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::Blake3;
 use crate::st::auto_recap::{
@@ -64,6 +66,22 @@ pub struct CheckpointState {
     /// The codes of what was warned of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// For a manifest: the state, or none if a later version of these fields is there, of which nothing is known.
+pub(super) fn known_state<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Option<CheckpointState>, D::Error> {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u64,
+    }
+    let Some(raw) = Option::<Box<RawValue>>::deserialize(input)? else { return Ok(None) };
+    let Version { version } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+    if version > VERSION {
+        return Ok(None);
+    }
+    serde_json::from_str(raw.get()).map(Some).map_err(D::Error::custom)
 }
 
 fn is_zero(n: &u64) -> bool {

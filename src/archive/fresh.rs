@@ -80,7 +80,9 @@ impl FreshTexts {
             match parts.iter().find(|part| part.kind == EntryKind::Tree) {
                 Some(entries) => {
                     for entry in self.tree(entries.id) {
-                        let file = names::decode(&entry.name);
+                        // A key may hold half of a character, and then it is no text.
+                        let file = names::decode_bytes(&entry.name);
+                        let file = String::from_utf8_lossy(&file);
                         let key = file.strip_suffix(".json").unwrap_or(&file).to_owned();
                         self.take(entry.id, FreshPlace::Entry(key), fresh);
                     }

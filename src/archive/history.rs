@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Result, Snapshot, SnapshotId};
+use super::{Result, Snapshot, SnapshotId, branch};
 use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Reader, RefName, Store, unless_lost};
 
@@ -18,18 +18,50 @@ pub struct History {
     pub broken: Vec<Broken>,
 }
 
-/// Every timeline that has a branch, with its newest snapshot. Reads one commit a timeline; broken ones are left out.
+/// Every timeline that has a branch, with its newest snapshot. Reads one commit a branch; broken ones are left out.
 pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     let reader = store.reader();
-    let mut heads = Vec::new();
-    for (_, id) in store.refs("refs/heads/")?.refs {
-        heads.extend(unless_lost(read(&reader, id))?);
+    let mut branches = Vec::new();
+    for (name, id) in store.refs("refs/heads/")?.refs {
+        branches.extend(unless_lost(read(&reader, id))?.map(|head| (name, head)));
     }
-    Ok(heads)
+    let heads = head_of_each(branches.iter().map(|(name, head)| (name, head)));
+    Ok(heads.into_values().cloned().collect())
 }
 
 fn read(reader: &Reader, id: ObjectId) -> Result<Snapshot> {
     Snapshot::read(&reader.commit(id)?)
+}
+
+/// The newest snapshot of every timeline that one of these branches leads to. Whose a branch is, its commit says, whatever it is called: names are cut
+/// where they are long, and git renames branches. Of several that are one timeline's, the one under the timeline's own name counts, else the
+/// newest.
+fn head_of_each<'s>(
+    branches: impl Iterator<Item = (&'s RefName, &'s Snapshot)>,
+) -> BTreeMap<TimelineName, &'s Snapshot> {
+    let mut heads: BTreeMap<TimelineName, (_, &Snapshot)> = BTreeMap::new();
+    for (name, head) in branches {
+        let rank = (*name == branch(&head.timeline), head.time.seconds, head.id);
+        match heads.get(&head.timeline) {
+            Some((other, _)) if *other >= rank => {}
+            _ => drop(heads.insert(head.timeline.clone(), (rank, head))),
+        }
+    }
+    heads.into_iter().map(|(timeline, (_, head))| (timeline, head)).collect()
+}
+
+/// What tags are called. One that git made may read like another, as `a/b` and `a%2Fb` do; then it keeps its full name.
+fn names_of(tags: &[(RefName, ObjectId)]) -> BTreeMap<String, SnapshotId> {
+    let mut named = BTreeMap::new();
+    let is_ours =
+        |name: &RefName| name.tag_name().and_then(|tag| RefName::tag(&tag)).as_ref() == Some(name);
+    let (ours, others): (Vec<_>, Vec<_>) = tags.iter().partition(|(name, _)| is_ours(name));
+    for (name, id) in ours.into_iter().chain(others) {
+        let full = name.as_str().to_owned();
+        let tag = name.tag_name().filter(|tag| !tag.is_empty() && !named.contains_key(tag));
+        named.insert(tag.unwrap_or(full), SnapshotId(*id));
+    }
+    named
 }
 
 /// A ref or commit that could not be read.
@@ -85,14 +117,13 @@ impl History {
         }
         let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
         history.walk(store, &tips)?;
-        history.note_heads(heads.refs.iter().map(|(_, id)| SnapshotId(*id)));
-        for (name, id) in &tags.refs {
-            if let (Some(tag), true) =
-                (name.tag_name(), history.snapshots.contains_key(&SnapshotId(*id)))
-            {
-                history.tags.insert(tag, SnapshotId(*id));
-            }
-        }
+        let read = heads.refs.iter();
+        let read = read.filter_map(|(name, id)| Some((name, history.get(SnapshotId(*id))?)));
+        let heads = head_of_each(read).into_iter().map(|(name, head)| (name, head.id)).collect();
+        history.heads = heads;
+        let mut tags = tags.refs;
+        tags.retain(|(_, id)| history.snapshots.contains_key(&SnapshotId(*id)));
+        history.tags = names_of(&tags);
         Ok(history)
     }
 

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::known_state;
 use super::validate::{Problem, Problems};
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
-use crate::st::{LibraryPath, TimelineName};
+use crate::st::{LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 
 /// The manifest format this program writes.
@@ -56,14 +57,16 @@ impl FileRecord {
     pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {
         let path = LibraryPath::parse(&self.path)
             .map_err(|error| Problem::BadPath { why: error.to_string() })?;
+        // Of a name like `?` SillyTavern leaves nothing but the ending, and of a very long one it cuts the ending off.
         let within = |folder: &str| {
             let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
-            name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+            name.is_some_and(|name| !name.contains('/'))
         };
         let timeline = TimelineName::parse(timeline);
+        let named = || self.name.as_deref().and_then(lorebook_path);
         let belongs = match self.role {
             Role::Chat => timeline.is_ok_and(|name| name.file() == path),
-            Role::Lorebook => within("worlds/"),
+            Role::Lorebook => within("worlds/") || named().as_ref() == Some(&path),
             // A chat of its own has no group, and none may be written in its name.
             Role::Group => within("groups/") && timeline.is_ok_and(|name| name.is_group()),
         };
@@ -95,8 +98,8 @@ pub struct Manifest {
     /// Set when the chat was cut after this message (`snapshot --at`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
-    /// The state of ST-Auto-Recap, where it is in use; and of every checkpoint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The state of ST-Auto-Recap, where it is in use; and of every checkpoint. None also where a later program noted it in a way that is not known here.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_state")]
     pub checkpoint: Option<CheckpointState>,
 }
 
@@ -182,6 +185,9 @@ impl Manifest {
         if format > FORMAT {
             return Err(Error::NewerFormat { tree, found: format, known: FORMAT });
         }
+        if format < FORMAT {
+            return Err(Error::Incomplete { tree, why: format!("snapshot.json: format {format}") });
+        }
         serde_json::from_slice(text).map_err(unreadable)
     }
 }
@@ -193,4 +199,79 @@ fn content_id(files: &[FileRecord]) -> ContentId {
         text.push_str(&format!("{}\0{}\0{}\n", file.path, file.bytes, file.blake3));
     }
     ContentId(Blake3::of(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(manifest: &Value) -> Result<Manifest> {
+        let tree = ObjectId::null(gix::hash::Kind::Sha1);
+        Manifest::decode(tree, manifest.to_string().as_bytes())
+    }
+
+    /// A manifest with all that must be there and nothing else.
+    fn least() -> Value {
+        let hash = "0".repeat(64);
+        let chat = json!({ "role": "chat", "path": "chats/a/b.jsonl", "bytes": 1, "blake3": hash });
+        json!({ "format": 1, "timeline": "chats/a/b", "files": [chat], "content": hash, "messages": 0 })
+    }
+
+    #[test]
+    fn what_must_be_there_is_asked_for() {
+        assert!(read(&least()).is_ok());
+        for field in ["format", "timeline", "files", "content", "messages"] {
+            let mut manifest = least();
+            manifest.as_object_mut().unwrap().remove(field);
+            assert!(read(&manifest).is_err(), "{field}");
+        }
+        for field in ["role", "path", "bytes", "blake3"] {
+            let mut manifest = least();
+            manifest["files"][0].as_object_mut().unwrap().remove(field);
+            assert!(read(&manifest).is_err(), "{field}");
+        }
+        for (field, value) in [("role", json!("card")), ("bytes", json!(-1)), ("bytes", json!("1"))]
+        {
+            let mut manifest = least();
+            manifest["files"][0][field] = value;
+            assert!(read(&manifest).is_err(), "{field}");
+        }
+        let twice = least().to_string().replacen('{', "{\"messages\":0,", 1);
+        let tree = ObjectId::null(gix::hash::Kind::Sha1);
+        assert!(Manifest::decode(tree, twice.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn later_programs_may_add_fields_and_no_other_format_is_read() {
+        let mut manifest = least();
+        manifest["mood"] = json!(["sunny"]);
+        manifest["files"][0]["owner"] = json!("me");
+        assert_eq!(read(&manifest).unwrap(), read(&least()).unwrap());
+        manifest["format"] = json!(2);
+        assert!(matches!(read(&manifest), Err(Error::NewerFormat { found: 2, .. })));
+        manifest["format"] = json!(0);
+        assert!(matches!(read(&manifest), Err(Error::Incomplete { .. })));
+    }
+
+    #[test]
+    fn a_state_is_read_whole_or_passed_over() {
+        let state = json!({
+            "version": 2, "chat_id": "b", "queue_was_empty": true, "has_scene_break": false,
+            "has_scene_recap": false, "has_running_recap": false, "new": 1,
+        });
+        let with = |state: Value| {
+            let mut manifest = least();
+            manifest["checkpoint"] = state;
+            read(&manifest).map(|manifest| manifest.checkpoint)
+        };
+        assert!(with(state.clone()).unwrap().is_some());
+        assert!(with(Value::Null).unwrap().is_none());
+        assert!(with(json!({ "version": 3, "anything": {} })).unwrap().is_none());
+        for field in state.as_object().unwrap().keys().filter(|field| *field != "new") {
+            let mut less = state.clone();
+            less.as_object_mut().unwrap().remove(field);
+            assert!(with(less).is_err(), "{field}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest, Role};
 use super::validate::Problem;
-use super::write::entry_file;
+use super::write::{entry_file, former_entry_file};
 use super::{Blake3, Error, Result};
 use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};
@@ -36,6 +36,12 @@ pub struct StoredBook {
 }
 
 impl StoredBook {
+    /// The entry with this (decoded) key.
+    pub fn entry(&self, key: &[u8]) -> Option<ObjectId> {
+        let former = || self.entries.get(&former_entry_file(key)?);
+        self.entries.get(&entry_file(key)).or_else(former).copied()
+    }
+
     fn read(
         reader: &Reader,
         books: ObjectId,
@@ -63,6 +69,7 @@ impl StoredBook {
         let mut used = HashSet::new();
         let name = |key: &[u8]| {
             used.insert(entry_file(key));
+            used.extend(former_entry_file(key));
             Some([])
         };
         // A book that cannot be filled is no book; here it was.
@@ -292,8 +299,8 @@ impl Tree {
         // A book that names one large entry very often must not take all memory.
         let mut room = record.bytes;
         let filled = st::fill(&book, |key| {
-            let id = stored.entries.get(&entry_file(key))?;
-            let entry = reader.blob(*id).map_err(|error| failed = Some(error.into())).ok()?;
+            let id = stored.entry(key)?;
+            let entry = reader.blob(id).map_err(|error| failed = Some(error.into())).ok()?;
             let Some(left) = room.checked_sub(entry.len() as u64) else {
                 failed = Some(self.differs(record));
                 return None;

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::{Blake3, ContentId, Error, Manifest, Result};
 use crate::st::{self, Chat, TimelineName};
-use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time};
+use crate::store::commit::one_line;
+use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, names, trailer};
 
 /// Names a snapshot: the id of its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,10 +44,14 @@ impl Kind {
 
 /// The branch of a timeline.
 pub fn branch(timeline: &TimelineName) -> RefName {
-    match timeline.folder() {
-        Some(folder) => RefName::branch(["chats", folder, timeline.chat()]),
-        None => RefName::branch(["group chats", timeline.chat()]),
-    }
+    RefName::branch(timeline.as_str().split('/'))
+}
+
+/// The branch that earlier versions gave a timeline, where that is another.
+pub fn former_branch(timeline: &TimelineName) -> Option<RefName> {
+    let parts: Vec<_> = timeline.as_str().split('/').map(names::former_ref_segment).collect();
+    let former = RefName::try_from(format!("refs/heads/{}", parts.join("/"))).ok();
+    former.filter(|former| *former != branch(timeline))
 }
 
 /// One snapshot.
@@ -95,33 +100,84 @@ const RENAMED_FROM: &str = "Stvc-Renamed-From";
 const SOURCE: &str = "Stvc-Source";
 
 impl Snapshot {
-    /// Read a commit.
+    /// Read a commit. It is a snapshot if it says what it holds, whose it is and how many messages that is; and what it says beyond that must be
+    /// what the format allows, or two readers could take it for different things.
     pub fn read(commit: &Commit) -> Result<Self> {
-        let id = SnapshotId(commit.id);
-        let missing = |why: &str| Error::NotASnapshot { id, why: why.into() };
-        let number = |key: &str| commit.trailer(key).and_then(|text| text.parse::<u64>().ok());
-        let content = commit.trailer(store::CONTENT_TRAILER).and_then(Blake3::from_hex);
-        let timeline =
-            commit.trailer(TIMELINE).and_then(|text| TimelineName::parse(&decode(text)).ok());
+        let says = Says(commit);
+        let content = says.once(store::CONTENT_TRAILER)?.and_then(Blake3::from_hex);
+        let content = content.ok_or_else(|| says.wrong("it has no content id"))?;
+        let timeline = says.timeline(TIMELINE)?;
+        let messages = says.number(MESSAGES)?;
+        let text = |key| says.once(key).map(|value| value.map(trailer::decode));
         Ok(Self {
-            id,
-            content: ContentId(content.ok_or_else(|| missing("it has no content id"))?),
+            id: SnapshotId(commit.id),
+            content: ContentId(content),
             tree: commit.tree,
             parents: commit.parents.iter().copied().map(SnapshotId).collect(),
-            timeline: timeline.ok_or_else(|| missing("it names no timeline"))?,
-            kind: Kind(Cow::Owned(commit.trailer(KIND).unwrap_or("snapshot").to_owned())),
-            messages: number(MESSAGES).ok_or_else(|| missing("it has no message count"))?,
-            fork_at: number(FORK_AT),
+            timeline: timeline.ok_or_else(|| says.wrong("it names no timeline"))?,
+            kind: Kind(Cow::Owned(says.once(KIND)?.unwrap_or("snapshot").to_owned())),
+            messages: messages.ok_or_else(|| says.wrong("it has no message count"))?,
+            fork_at: says.number(FORK_AT)?,
             time: commit.time,
             subject: commit.subject.clone(),
-            lorebook: commit.trailer(LOREBOOK).map(decode),
-            last_words: commit.trailer(LAST_WORDS).map(str::to_owned),
-            main_chat: commit.trailer(MAIN_CHAT).map(decode),
-            renamed_from: commit
-                .trailer(RENAMED_FROM)
-                .and_then(|text| TimelineName::parse(&decode(text)).ok()),
-            source: commit.trailer(SOURCE).map(decode),
+            lorebook: text(LOREBOOK)?,
+            last_words: says.once(LAST_WORDS)?.map(str::to_owned),
+            main_chat: text(MAIN_CHAT)?,
+            renamed_from: says.timeline(RENAMED_FROM)?,
+            source: text(SOURCE)?,
         })
+    }
+
+    /// Whether it is a state of that timeline. Earlier versions lost white space at the ends of its name.
+    pub fn is_of(&self, timeline: &TimelineName) -> bool {
+        [timeline.as_str(), timeline.as_str().trim()].contains(&self.timeline.as_str())
+    }
+
+    /// Whether a manifest may be that of this snapshot: what stands in both is the same.
+    pub fn agrees_with(&self, manifest: &Manifest) -> bool {
+        let timeline = TimelineName::parse(&manifest.timeline);
+        let book = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
+        // As with the timeline's name.
+        let same_book = [book, book.map(str::trim)].contains(&self.lorebook.as_deref());
+        timeline.is_ok_and(|timeline| self.is_of(&timeline))
+            && manifest.content == self.content
+            && manifest.messages == self.messages
+            && same_book
+    }
+}
+
+/// The trailers of a commit that should be a snapshot.
+struct Says<'c>(&'c Commit);
+
+impl<'c> Says<'c> {
+    fn wrong(&self, why: impl Into<String>) -> Error {
+        Error::NotASnapshot { id: SnapshotId(self.0.id), why: why.into() }
+    }
+
+    /// The value of a trailer, which must not be there twice: which one would count?
+    fn once(&self, key: &str) -> Result<Option<&'c str>> {
+        if !self.0.is_text {
+            return Err(self.wrong("its message is not UTF-8"));
+        }
+        let mut values = self.0.trailers.iter().filter(|(name, _)| name == key);
+        match (values.next(), values.next()) {
+            (value, None) => Ok(value.map(|(_, value)| value.as_str())),
+            _ => Err(self.wrong(format!("its trailer {key} is there twice"))),
+        }
+    }
+
+    fn number(&self, key: &str) -> Result<Option<u64>> {
+        let Some(text) = self.once(key)? else { return Ok(None) };
+        // `parse` alone takes a plus sign, too.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| digits);
+        number.map(Some).ok_or_else(|| self.wrong(format!("its trailer {key} is no number")))
+    }
+
+    fn timeline(&self, key: &str) -> Result<Option<TimelineName>> {
+        let Some(text) = self.once(key)? else { return Ok(None) };
+        let name = TimelineName::parse(&trailer::decode(text));
+        name.map(Some).map_err(|error| self.wrong(format!("its trailer {key}: {error}")))
     }
 }
 
@@ -180,15 +236,15 @@ impl NewSnapshot<'_> {
         };
         let lorebook = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
         let trailers = [
-            (TIMELINE, Some(encode(&manifest.timeline))),
+            (TIMELINE, Some(trailer::encode(&manifest.timeline))),
             (KIND, Some(self.kind.as_str().to_owned())),
             (MESSAGES, Some(manifest.messages.to_string())),
             (store::CONTENT_TRAILER, Some(manifest.content.to_string())),
             (FORK_AT, self.fork_at.map(|n| n.to_string())),
-            (LOREBOOK, lorebook.map(encode)),
-            (MAIN_CHAT, self.main_chat.as_deref().map(encode)),
-            (RENAMED_FROM, self.renamed_from.as_ref().map(|name| encode(name.as_str()))),
-            (SOURCE, self.source.as_deref().map(encode)),
+            (LOREBOOK, lorebook.map(trailer::encode)),
+            (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
+            (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),
+            (SOURCE, self.source.as_deref().map(trailer::encode)),
             (LAST_WORDS, last_words(self.chat)),
         ];
         let trailers =
@@ -210,7 +266,7 @@ fn plural(n: u64, one: &str, many: &str) -> String {
 /// How much of the last message stands in the commit.
 const WORDS: usize = 80;
 
-/// `Speaker: …the end of what was said`.
+/// `Speaker: …the end of what was said`: words for people, which stand in the commit as they are.
 fn last_words(chat: &Chat<'_>) -> Option<String> {
     let message = chat.messages.iter().rev().find_map(|line| st::text_of(line))?;
     let text = message.text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -219,26 +275,90 @@ fn last_words(chat: &Chat<'_>) -> Option<String> {
     let cut = if skip > 0 { "…" } else { "" };
     let speaker =
         if message.name.is_empty() { String::new() } else { format!("{}: ", message.name) };
-    Some(format!("{speaker}{cut}{end}")).filter(|words| !words.is_empty())
+    Some(one_line(&format!("{speaker}{cut}{end}"))).filter(|words| !words.is_empty())
 }
 
-/// A trailer is one line: control characters are percent-encoded, and so is the percent sign.
-fn encode(value: &str) -> String {
-    let mut out = String::with_capacity(value.len());
-    for c in value.chars() {
-        // A space at either end would not survive.
-        if c == '%' || c.is_control() || (c == ' ' && (out.is_empty() || value.ends_with(' '))) {
-            let mut buffer = [0; 4];
-            c.encode_utf8(&mut buffer)
-                .bytes()
-                .for_each(|byte| out.push_str(&format!("%{byte:02X}")));
-        } else {
-            out.push(c);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::commit;
+    use proptest::prelude::*;
+
+    const NOBODY: ObjectId = ObjectId::null(gix::hash::Kind::Sha1);
+
+    /// What is read of a commit with these trailers.
+    fn read(trailers: &[(&'static str, &str)]) -> Result<Snapshot> {
+        let trailers =
+            trailers.iter().map(|(key, value)| ((*key).into(), (*value).to_owned())).collect();
+        let time = Time { seconds: 0, offset: 0 };
+        let subject = "subject".to_owned();
+        let new = NewCommit { tree: NOBODY, parents: Vec::new(), time, subject, trailers };
+        Snapshot::read(&commit::decode(NOBODY, &commit::encode(&new))?)
+    }
+
+    /// The three that make a snapshot, and more.
+    fn with<'a>(more: &[(&'static str, &'a str)]) -> Vec<(&'static str, &'a str)> {
+        const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+        let least = [(MESSAGES, "1"), (TIMELINE, "chats/a/b"), (store::CONTENT_TRAILER, HASH)];
+        [&least, more].concat()
+    }
+
+    #[test]
+    fn three_trailers_make_a_snapshot() {
+        let least = with(&[]);
+        let snapshot = read(&least).unwrap();
+        assert_eq!((snapshot.kind, snapshot.messages), (Kind::SNAPSHOT, 1));
+        for missing in 0..3 {
+            let mut less = least.clone();
+            less.remove(missing);
+            assert!(read(&less).is_err());
+        }
+        let more = [("Reviewed-By", "x"), ("Stvc-Mood", "sunny"), (KIND, "later")];
+        assert_eq!(read(&with(&more)).unwrap().kind.as_str(), "later");
+    }
+
+    #[test]
+    fn what_could_be_taken_in_two_ways_is_no_snapshot() {
+        for (key, value) in [
+            (MESSAGES, "1"),
+            (TIMELINE, "chats/a/c"),
+            (FORK_AT, "x"),
+            (FORK_AT, "+1"),
+            (FORK_AT, ""),
+            (FORK_AT, "18446744073709551616"),
+            (RENAMED_FROM, "chats/a"),
+            (RENAMED_FROM, "chats/../a"),
+        ] {
+            assert!(read(&with(&[(key, value)])).is_err(), "{key}: {value}");
+        }
+        let twice = [(LOREBOOK, "a"), (LOREBOOK, "a")];
+        assert!(read(&with(&twice)).is_err());
+        let mut bytes =
+            b"tree 0000000000000000000000000000000000000000\nauthor a <a> 0 +0000\n".to_vec();
+        bytes.extend(b"committer a <a> 0 +0000\n\n\xff\n\nStvc-Messages: 1\n");
+        let commit = commit::decode(NOBODY, &bytes).unwrap();
+        let why = Snapshot::read(&commit).unwrap_err().to_string();
+        assert!(why.contains("not UTF-8"), "{why}");
+    }
+
+    proptest! {
+        #[test]
+        fn names_come_back_from_a_commit(
+            folder in "[^/\\\\\0]{1,20}", name in "[^/\\\\\0]{1,20}|[ \u{3000}\u{a0}\u{2028}\u{85}%]{1,3}",
+            book in any::<String>(), blank in "[ \u{3000}\u{2028}\u{feff}]{0,2}",
+        ) {
+            prop_assume!(![".", ".."].contains(&folder.as_str()) && ![".", ".."].contains(&name.as_str()));
+            let timeline = TimelineName::solo(&folder, &name).unwrap();
+            let group = TimelineName::group(&name).unwrap();
+            let (here, there) = (trailer::encode(timeline.as_str()), trailer::encode(group.as_str()));
+            let (book_value, blank_value) = (trailer::encode(&book), trailer::encode(&blank));
+            let mut trailers = with(&[(RENAMED_FROM, &there), (LOREBOOK, &book_value), (SOURCE, &blank_value)]);
+            trailers[1].1 = &here;
+            let snapshot = read(&trailers).unwrap();
+            prop_assert_eq!(snapshot.timeline, timeline);
+            prop_assert_eq!(snapshot.renamed_from, Some(group));
+            prop_assert_eq!(snapshot.lorebook, Some(book));
+            prop_assert_eq!(snapshot.source, Some(blank));
         }
     }
-    out
-}
-
-fn decode(value: &str) -> String {
-    store::names::decode(value)
 }

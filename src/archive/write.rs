@@ -7,7 +7,7 @@ use super::known::{Folders, Previous};
 use super::state::PER_FOLDER;
 use super::{Blake3, Result, State};
 use crate::st::cut;
-use crate::store::names::tree_segment;
+use crate::store::names::{former_tree_segment, tree_segment};
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
 /// A state that is in the pack now.
@@ -144,6 +144,15 @@ pub(super) fn message_file(index: usize) -> String {
 
 /// The file that holds the entry with this (decoded) key.
 pub(super) fn entry_file(key: &[u8]) -> String {
-    // The ending is added first: it must not make an otherwise safe name unsafe or too long.
-    tree_segment(&[key, b".json"].concat())
+    tree_segment(&with_ending(key))
+}
+
+/// The same in stores of earlier versions, where it is another.
+pub(super) fn former_entry_file(key: &[u8]) -> Option<String> {
+    former_tree_segment(&with_ending(key))
+}
+
+/// The ending is added first: it must not make an otherwise safe name unsafe or too long.
+fn with_ending(key: &[u8]) -> Vec<u8> {
+    [key, b".json"].concat()
 }

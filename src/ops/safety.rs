@@ -2,7 +2,7 @@
 
 use super::operation::{Follows, Operation};
 use super::{Result, survey};
-use crate::archive::{self, Kind, Manifest, Snapshot, State, branch};
+use crate::archive::{self, Kind, Manifest, Snapshot, State};
 use crate::st::{Library, TimelineName};
 use crate::store::Store;
 
@@ -22,7 +22,7 @@ pub(super) fn take(
     match (look.head, look.unchanged) {
         (Some(head), true) => {
             if look.astray {
-                operation.move_ref(branch(timeline), head.id)?;
+                operation.lead(timeline, head.id, &[])?;
             }
             let manifest = archive::read_manifest(&store.reader(), head.tree)?;
             Ok(Some((head, manifest)))

@@ -3,7 +3,9 @@
 use super::Result;
 use super::cache::Cache;
 use super::resolve;
-use crate::archive::{self, Blake3, FileRecord, Role, Snapshot, SnapshotId, Tree, branch};
+use crate::archive::{
+    self, Blake3, FileRecord, Role, Snapshot, SnapshotId, Tree, branch, former_branch,
+};
 use crate::st::{self, Captured, CapturedFile, Chat, Disk, Groups, Library, TimelineName};
 use crate::store::{Reader, Store, unless_lost};
 
@@ -25,17 +27,28 @@ pub(super) type Head = (Option<Snapshot>, bool);
 /// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
 ///
 /// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
-/// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an error.
+/// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an
+/// error. A branch that leads to another timeline's snapshot is not this one's.
 pub(super) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
     let branch = branch(name);
     if let Some(id) = store.ref_target(&branch)?
         && let Some(head) = resolve::find(store, SnapshotId(id))?
+        && head.is_of(name)
     {
         return Ok((Some(head), false));
     }
+    if let Some(former) = former_branch(name)
+        && let Some(id) = store.ref_target(&former)?
+        && let Some(head) = resolve::find(store, SnapshotId(id))?
+        && head.is_of(name)
+    {
+        return Ok((Some(head), true));
+    }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
     for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
-        if let Some(known) = resolve::find(store, SnapshotId(id))? {
+        if let Some(known) = resolve::find(store, SnapshotId(id))?
+            && known.is_of(name)
+        {
             return Ok((Some(known), true));
         }
     }

@@ -94,7 +94,7 @@ impl Library {
             let file = entry.file_name();
             // Decided on a lossy copy, so that an odd name is reported if and only if it would be a chat.
             let shown = file.to_string_lossy();
-            if !shown.ends_with(CHAT_ENDING) || shown.starts_with(TEMPORARY) {
+            if !shown.ends_with(CHAT_ENDING) || is_temporary(&shown) {
                 continue;
             }
             let subject = format!("{at}/{shown}");
@@ -126,7 +126,7 @@ impl Library {
         for entry in self.list("groups", &mut scan.unreadable) {
             let file = entry.file_name();
             let shown = file.to_string_lossy();
-            if !shown.ends_with(".json") || shown.starts_with(TEMPORARY) {
+            if !shown.ends_with(".json") || is_temporary(&shown) {
                 continue;
             }
             let subject = format!("groups/{shown}");
@@ -173,6 +173,12 @@ impl Library {
         }
         listed
     }
+}
+
+/// Whether a file is one of our own that is not finished: `.stvc-<process>-<number>.`, and not somebody's chat whose name begins like that.
+fn is_temporary(name: &str) -> bool {
+    let stem = name.strip_prefix(TEMPORARY).and_then(|rest| rest.split('.').next());
+    stem.is_some_and(|stem| stem.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
 /// Whether an entry is a folder, or a link to one.

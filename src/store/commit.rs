@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, ObjectId, Result};
+use super::{Error, ObjectId, Result, trailer};
 
 /// A moment as git keeps it: seconds since 1970 and the offset from UTC where it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,10 @@ pub struct NewCommit {
     pub parents: Vec<ObjectId>,
     /// Author's and committer's date.
     pub time: Time,
-    /// The first line. Line breaks become spaces.
+    /// The first line. Control characters become spaces, and white space at its ends goes.
     pub subject: String,
-    /// Keys and values of the last paragraph. Values must be one line; line breaks become spaces.
+    /// Keys and values of the last paragraph, written as they are but for line feeds, which become spaces. A value that may be any text
+    /// is given through [`trailer::encode`].
     pub trailers: Vec<(Cow<'static, str>, String)>,
 }
 
@@ -41,12 +42,14 @@ pub struct Commit {
     pub time: Time,
     /// The first line of the message.
     pub subject: String,
-    /// The lines `Key: value` of the last paragraph, in order.
+    /// The lines `Key: value` of the last paragraph, in order. Names in them are to be given to [`trailer::decode`].
     pub trailers: Vec<(String, String)>,
+    /// Whether the message is UTF-8. If it is not, what cannot be read stands as U+FFFD.
+    pub is_text: bool,
 }
 
 impl Commit {
-    /// The value of the trailer `key`.
+    /// The value of the trailer `key`, the first if there are more.
     pub fn trailer(&self, key: &str) -> Option<&str> {
         self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -84,7 +87,7 @@ pub fn encode(commit: &NewCommit) -> Vec<u8> {
     out.push_str(if subject.is_empty() { "snapshot" } else { &subject });
     out.push_str("\n\n");
     for (key, value) in &commit.trailers {
-        out.push_str(&format!("{key}: {}\n", one_line(value)));
+        out.push_str(&format!("{key}: {}\n", value.replace(['\n', '\0'], " ")));
     }
     out.into_bytes()
 }
@@ -97,24 +100,20 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
     let time = commit.author().map_err(|error| damaged(error.to_string()))?;
     let time = time.time().map_err(|error| damaged(error.to_string()))?;
     let message = String::from_utf8_lossy(commit.message);
-    let (subject, rest) = message.split_once('\n').unwrap_or((&message, ""));
-    let last_paragraph = rest.trim_end().rsplit("\n\n").next().unwrap_or("");
-    let trailers = last_paragraph
-        .lines()
-        .filter_map(|line| line.split_once(": "))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
+    let subject = message.split('\n').next().unwrap_or_default();
     Ok(Commit {
         id,
         tree: commit.tree(),
         parents: commit.parents().collect(),
         time: Time { seconds: time.seconds, offset: time.offset },
         subject: subject.to_owned(),
-        trailers,
+        trailers: trailer::parse(&message),
+        is_text: matches!(message, Cow::Borrowed(_)),
     })
 }
 
-/// Control characters, line breaks first of all, as spaces: a message of the user's must not make a trailer.
-fn one_line(text: &str) -> String {
+/// A text for people on one line: control characters, line breaks first of all, as spaces, and none at its ends. A message of the user's must
+/// not make a trailer.
+pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }

@@ -24,11 +24,14 @@ pub mod operations;
 pub mod pack;
 mod pack_file;
 mod pack_index;
+mod percent;
 mod ref_files;
+mod ref_names;
 pub mod refs;
 mod remote;
 mod repack;
 mod sizes;
+pub mod trailer;
 pub mod tree;
 mod url;
 pub mod verify;
@@ -60,6 +63,7 @@ pub struct Store {
     git_dir: PathBuf,
     objects: Arc<object_files::ObjectFiles>,
     packed: ref_files::PackedCache,
+    folding: ref_names::Folding,
     /// Where the operation log last saw each ref, newest first; read when it is needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
 }

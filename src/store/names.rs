@@ -3,66 +3,105 @@
 //! A name is kept as it is where possible: CJK, emoji and spaces are fine. What is not safe is percent-encoded, byte by
 //! byte, with upper-case hex; `%` itself always is, so that decoding is unambiguous. The two rules differ because a
 //! tree allows more than a ref does.
+//!
+//! No two names have the same segment. `%` is followed by two hex digits in every segment but two kinds: the empty name is a lone `%`,
+//! and one that had to be cut has `%-` and a hash. So neither can be any other name's.
+
+use super::percent;
 
 /// Names longer than this (encoded) are cut and end in a hash: file systems stop at 255 bytes, and `.lock` must fit.
 const LONGEST: usize = 200;
 const KEPT_OF_LONG: usize = 150;
+/// What stands between the beginning of a name that was cut and its hash.
+const CUT: &str = "%-";
+const HASH_DIGITS: usize = 32;
 
 /// The name of a file or folder in a tree for `name`, which may be any bytes.
 pub fn tree_segment(name: &[u8]) -> String {
-    shorten(encode(name, |c| TREE_FORBIDS.contains(c)), name)
+    shorten(encode(name, tree_forbids, Rules::Present), name)
 }
 
-/// Whether a name in a tree is one that [`tree_segment`] can give: safe on every system, and nothing to git.
-pub fn is_tree_segment(name: &str) -> bool {
-    let same = encode(name.as_bytes(), |c| c != '%' && TREE_FORBIDS.contains(c)) == name;
-    same && !name.is_empty() && name.len() <= LONGEST
+/// The same as earlier versions gave it, where that is another: they knew fewer unsafe names. Such names stand in stores.
+pub fn former_tree_segment(name: &[u8]) -> Option<String> {
+    let former = shorten(encode(name, tree_forbids, Rules::Former), name);
+    Some(former).filter(|former| *former != tree_segment(name))
+}
+
+/// Whether a name in a tree is one that [`tree_segment`] can give, or could: safe on every system, and nothing to git.
+pub fn is_tree_segment(segment: &str) -> bool {
+    let given = |rules| match segment.split_once(CUT) {
+        Some((kept, hash)) => is_hash(hash) && is_beginning(kept, rules),
+        None => {
+            !segment.is_empty()
+                && segment.len() <= LONGEST
+                && encode(&decode_bytes(segment), tree_forbids, rules) == segment
+        }
+    };
+    given(Rules::Present) || given(Rules::Former)
 }
 
 /// One component of a ref's name for `name`.
 pub fn ref_segment(name: &str) -> String {
-    shorten(ref_segment_unshortened(name), name.as_bytes())
+    shorten(ref_segment_unshortened(name, Rules::Present), name.as_bytes())
+}
+
+/// The same as earlier versions gave it; see [`former_tree_segment`].
+pub fn former_ref_segment(name: &str) -> String {
+    shorten(ref_segment_unshortened(name, Rules::Former), name.as_bytes())
 }
 
 /// Like [`ref_segment`], but `None` where the name is so long that it could not be decoded again.
 pub fn ref_segment_exact(name: &str) -> Option<String> {
-    Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= LONGEST)
+    Some(ref_segment_unshortened(name, Rules::Present)).filter(|encoded| encoded.len() <= LONGEST)
 }
 
-/// Undo [`ref_segment_exact`] or [`tree_segment`]. What is no valid encoding stays as it is.
+/// Undo [`ref_segment_exact`], or [`tree_segment`] of a text. What is no valid encoding stays as it is; so do names that were cut.
 pub fn decode(segment: &str) -> String {
-    let bytes = segment.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = (bytes[at] == b'%').then(|| segment.get(at + 1..at + 3)).flatten();
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(decode_bytes(segment)).unwrap_or_else(|_| segment.to_owned())
 }
+
+/// Undo [`tree_segment`] of a name that was not cut.
+pub fn decode_bytes(segment: &str) -> Vec<u8> {
+    if segment == EMPTY { Vec::new() } else { percent::undo(segment) }
+}
+
+/// The segment of the empty name.
+const EMPTY: &str = "%";
 
 /// `%` escapes; `~` because `git~1` is `.git` on NTFS; the rest because Windows forbids it in file names.
-const TREE_FORBIDS: &str = "%~/\\:*?\"<>|";
-/// What a ref forbids beyond that. `{` alone is legal, but `@{` is not.
-const REF_FORBIDS: &str = " ^[{";
+fn tree_forbids(c: char) -> bool {
+    "%~/\\:*?\"<>|".contains(c)
+}
 
-fn ref_segment_unshortened(name: &str) -> String {
-    let mut out = encode(name.as_bytes(), |c| TREE_FORBIDS.contains(c) || REF_FORBIDS.contains(c));
+/// What a ref forbids beyond that. `{` alone is legal, but `@{` is not.
+fn ref_forbids(c: char) -> bool {
+    tree_forbids(c) || " ^[{".contains(c)
+}
+
+/// Which names are known to be unsafe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    /// All that are.
+    Present,
+    /// Those that earlier versions knew: without `COM¹` and its like, `CONIN$`, `CONOUT$`, a device's name before a dot and then bytes that are no
+    /// UTF-8, and `.lock` in capital letters.
+    Former,
+}
+
+fn ref_segment_unshortened(name: &str, rules: Rules) -> String {
+    let mut out = encode(name.as_bytes(), ref_forbids, rules);
     while out.contains("..") {
         out = out.replacen("..", ".%2E", 1);
     }
-    if let Some(stem) = out.strip_suffix(".lock") {
-        out = format!("{stem}%2Elock");
+    // In any case: where the file system knows none, `a.LOCK` is the lock of `a`.
+    let is_lock = |end: &str| match rules {
+        Rules::Present => end.eq_ignore_ascii_case(LOCK),
+        Rules::Former => end == LOCK,
+    };
+    if let Some(dot) = out.len().checked_sub(LOCK.len())
+        && out.get(dot..).is_some_and(is_lock)
+    {
+        out.replace_range(dot..=dot, "%2E");
     }
     if let Some(rest) = out.strip_prefix('-') {
         out = format!("%2D{rest}");
@@ -70,9 +109,12 @@ fn ref_segment_unshortened(name: &str) -> String {
     out
 }
 
-fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
+/// How the names of git's lock files end.
+const LOCK: &str = ".lock";
+
+fn encode(name: &[u8], forbidden: impl Fn(char) -> bool, rules: Rules) -> String {
     let mut out = String::with_capacity(name.len());
-    let reserved = std::str::from_utf8(name).is_ok_and(is_windows_device);
+    let reserved = is_windows_device(name, rules);
     let end = name.len();
     let mut at = 0;
     // True while nothing but characters that HFS+ ignores came before: it reads `<U+200C>.git` as `.git`.
@@ -86,8 +128,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
                 || (last && matches!(c, '.' | ' '))
                 || (at == 0 && reserved);
             if unsafe_here {
-                let mut buffer = [0; 4];
-                c.encode_utf8(&mut buffer).bytes().for_each(|byte| push_escaped(&mut out, byte));
+                percent::push_char(&mut out, c);
             } else {
                 out.push(c);
             }
@@ -95,26 +136,27 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
             at += c.len_utf8();
         }
         for byte in chunk.invalid() {
-            push_escaped(&mut out, *byte);
+            percent::push_byte(&mut out, *byte);
             leading = false;
             at += 1;
         }
     }
     if out.is_empty() {
-        // The one encoding that no other name has.
-        out.push('%');
+        out.push_str(EMPTY);
     }
     out
-}
-
-fn push_escaped(out: &mut String, byte: u8) {
-    out.push_str(&format!("%{byte:02X}"));
 }
 
 fn shorten(encoded: String, name: &[u8]) -> String {
     if encoded.len() <= LONGEST {
         return encoded;
     }
+    let hash = blake3::hash(name).to_hex();
+    format!("{}{CUT}{}", beginning(&encoded), &hash[..HASH_DIGITS])
+}
+
+/// What is kept of an encoded name that is too long.
+fn beginning(encoded: &str) -> &str {
     let mut cut = KEPT_OF_LONG;
     while !encoded.is_char_boundary(cut) {
         cut -= 1;
@@ -125,21 +167,47 @@ fn shorten(encoded: String, name: &[u8]) -> String {
     {
         cut = percent;
     }
-    let hash = blake3::hash(name).to_hex();
-    format!("{}%-{}", &encoded[..cut], &hash[..32])
+    &encoded[..cut]
 }
 
-fn is_windows_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or(name).trim_end();
-    let is = |device: &str| stem.eq_ignore_ascii_case(device);
-    is("con")
-        || is("prn")
-        || is("aux")
-        || is("nul")
-        || (stem.len() == 4
-            && stem.is_char_boundary(3)
-            && (stem[..3].eq_ignore_ascii_case("com") || stem[..3].eq_ignore_ascii_case("lpt"))
-            && stem.as_bytes()[3].is_ascii_digit())
+/// Whether there is a long name of which just this is kept. Where it was cut depends on what came next, so one of each kind is tried: a
+/// character of each length, an escape, and white space that leaves the beginning a device's name.
+fn is_beginning(kept: &str, rules: Rules) -> bool {
+    const NEXT: [&str; 9] = ["x", "\u{1}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
+    if !(KEPT_OF_LONG - 3..=KEPT_OF_LONG).contains(&kept.len()) {
+        return false;
+    }
+    let name = decode_bytes(kept);
+    NEXT.iter().any(|next| {
+        let longer = [&name, next.as_bytes(), &[b'x'; LONGEST]].concat();
+        beginning(&encode(&longer, tree_forbids, rules)) == kept
+    })
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == HASH_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether Windows takes a file of this name for a device. What comes after the first dot does not count there, nor does white space before it.
+fn is_windows_device(name: &[u8], rules: Rules) -> bool {
+    if rules == Rules::Former && str::from_utf8(name).is_err() {
+        return false;
+    }
+    let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let Ok(stem) = str::from_utf8(stem) else { return false };
+    let stem = stem.trim_end().to_ascii_lowercase();
+    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
+    let mut port = port.unwrap_or_default().chars();
+    let is_port = match (port.next(), port.next()) {
+        (Some('0'..='9'), None) => true,
+        (Some('¹' | '²' | '³'), None) => rules == Rules::Present,
+        _ => false,
+    };
+    match stem.as_str() {
+        "con" | "prn" | "aux" | "nul" => true,
+        "conin$" | "conout$" => rules == Rules::Present,
+        _ => is_port,
+    }
 }
 
 fn is_ignored_by_hfs(c: char) -> bool {
@@ -150,6 +218,33 @@ fn is_ignored_by_hfs(c: char) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Any text; texts of what must be encoded; devices and what looks like one; texts around the length at which they are cut.
+    fn text() -> impl Strategy<Value = String> {
+        const DEVICE: &str = "(?i:con|prn|aux|nul|com|lpt|conin|conout)[0-9¹²³$]?[ \u{a0}\u{3000}]{0,2}([.][a.]{0,3})?";
+        prop_oneof![
+            any::<String>(),
+            "\\PC{0,40}|[ -~]{0,30}",
+            "[.%~@{/ \u{200c}\u{3000}\u{85}^a4-]{0,8}([.](lock|LOCK|Lock))?",
+            DEVICE,
+            (140..210usize, "[a.%é雪🦊 \u{85}]{0,12}", DEVICE).prop_map(|(n, end, begin)| format!(
+                "{begin}{}{end}{}",
+                "a".repeat(n),
+                "b".repeat(60)
+            )),
+            (0..160usize, 0..160usize).prop_map(|(a, b)| format!(
+                "con{}\u{a0}{}.x",
+                " ".repeat(a),
+                "\u{3000}".repeat(b)
+            )),
+        ]
+    }
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let odd = proptest::collection::vec(any::<u8>(), 0..80);
+        let device = odd.clone().prop_map(|rest| [b"con.", rest.as_slice()].concat());
+        prop_oneof![text().prop_map(String::into_bytes), odd, device]
+    }
 
     #[test]
     fn readable_names_stay_readable() {
@@ -166,8 +261,6 @@ mod tests {
             ("..", "%2E%2E"),
             ("a/b", "a%2Fb"),
             ("100%", "100%25"),
-            ("CON.txt", "%43ON.txt"),
-            ("com1", "%63om1"),
             ("dot.", "dot%2E"),
             ("", "%"),
             ("\u{7}bell", "%07bell"),
@@ -176,7 +269,72 @@ mod tests {
         }
         assert_eq!(tree_segment(b"\xed\xa0\xbd"), "%ED%A0%BD");
         assert_eq!(ref_segment("a..b.lock"), "a.%2Eb%2Elock");
+        assert_eq!(ref_segment("a.LoCK"), "a%2ELoCK");
         assert_eq!(ref_segment("@{-1}"), "@%7B-1}");
+    }
+
+    #[test]
+    fn devices_of_windows_are_encoded_whatever_follows_them() {
+        for (name, segment) in [
+            ("CON", "%43ON"),
+            ("CON.txt", "%43ON.txt"),
+            ("con .txt", "%63on .txt"),
+            ("con\u{3000}", "%63on\u{3000}"),
+            ("com1", "%63om1"),
+            ("COM¹", "%43OM¹"),
+            ("lpt³.a.b", "%6Cpt³.a.b"),
+            ("CONIN$", "%43ONIN$"),
+            ("conout$.json", "%63onout$.json"),
+        ] {
+            assert_eq!(tree_segment(name.as_bytes()), segment);
+            assert_eq!(ref_segment(name), segment.replace(' ', "%20"));
+            assert!(is_tree_segment(segment));
+        }
+        assert_eq!(tree_segment(b"con.\xff"), "%63on.%FF");
+        for name in
+            ["con a", "console", " con", "com10", "com", "com⁴", "conin", "conin$$", "x.con"]
+        {
+            assert_eq!(tree_segment(name.as_bytes()), name);
+        }
+    }
+
+    #[test]
+    fn names_of_earlier_versions_are_known() {
+        assert_eq!(former_tree_segment("COM¹.json".as_bytes()).as_deref(), Some("COM¹.json"));
+        assert_eq!(former_tree_segment(b"con.\xff").as_deref(), Some("con.%FF"));
+        assert_eq!(former_tree_segment(b"con.json"), None);
+        assert!(is_tree_segment("COM¹.json") && is_tree_segment("con.%FF"));
+    }
+
+    #[test]
+    fn what_no_name_gives_is_no_segment() {
+        let long = tree_segment("雪".repeat(99).as_bytes());
+        assert!(is_tree_segment(&long) && is_tree_segment("%") && is_tree_segment("%25"));
+        let longer = format!("a{long}");
+        let upper = long.to_uppercase();
+        let no_hash = &long[..long.len() - 1];
+        for segment in [
+            "",
+            "%%",
+            "%4",
+            "%41",
+            "%2e",
+            "a%",
+            "%zz",
+            "%-",
+            "con",
+            "con.%C3%A9",
+            "a ",
+            ".a",
+            "a%C3%A9",
+            &"a".repeat(201),
+            &longer,
+            &upper,
+            no_hash,
+            "a%-00000000000000000000000000000000",
+        ] {
+            assert!(!is_tree_segment(segment), "{segment}");
+        }
     }
 
     #[test]
@@ -185,22 +343,70 @@ mod tests {
         assert!(tree_segment(a.as_bytes()).len() <= LONGEST);
         assert_ne!(tree_segment(a.as_bytes()), tree_segment(b.as_bytes()));
         assert_eq!(ref_segment_exact(&a), None);
+        // What a cut name looks like is another name's text, and that is encoded.
+        let cut = tree_segment(a.as_bytes());
+        assert_ne!(tree_segment(cut.as_bytes()), cut);
+        assert_ne!(ref_segment(&ref_segment(&a)), ref_segment(&a));
     }
 
     proptest! {
         #[test]
-        fn encoded_names_are_valid_and_decode(name in "\\PC{0,40}|[ -~]{0,30}|[.%~@{/-]{0,8}(lock)?") {
+        fn ref_segments_are_valid_and_decode(name in text()) {
             let segment = ref_segment(&name);
             prop_assert!(gix::refs::FullName::try_from(format!("refs/heads/{segment}")).is_ok(), "{segment}");
-            if !name.is_empty() && let Some(exact) = ref_segment_exact(&name) {
-                prop_assert_eq!(decode(&exact), name);
+            prop_assert!(segment.len() <= LONGEST);
+            match ref_segment_exact(&name) {
+                Some(exact) => {
+                    prop_assert!(!exact.contains(CUT));
+                    prop_assert_eq!(decode(&exact), name);
+                }
+                None => prop_assert!(segment.contains(CUT)),
             }
         }
 
         #[test]
-        fn different_names_have_different_segments(a in ".{0,80}", b in ".{0,80}") {
+        fn tree_segments_are_known_and_decode(name in bytes()) {
+            let segment = tree_segment(&name);
+            prop_assert!(is_tree_segment(&segment), "{segment}");
+            if !segment.contains(CUT) {
+                prop_assert_eq!(decode_bytes(&segment), name.clone());
+            }
+            if let Some(former) = former_tree_segment(&name) {
+                prop_assert!(is_tree_segment(&former), "{former}");
+            }
+        }
+
+        #[test]
+        fn a_segment_of_a_tree_is_one_that_some_name_has(segment in text()) {
+            let name = decode_bytes(&segment);
+            let given = tree_segment(&name) == segment || former_tree_segment(&name).as_ref() == Some(&segment);
+            if !segment.contains(CUT) {
+                prop_assert_eq!(is_tree_segment(&segment), given);
+            }
+        }
+
+        #[test]
+        fn segments_of_entries_are_known_and_differ(a in bytes(), b in bytes()) {
+            let file = |key: &[u8]| tree_segment(&[key, b".json"].concat());
+            prop_assert!(is_tree_segment(&file(&a)));
+            prop_assert_eq!(a == b, file(&a) == file(&b));
+        }
+
+        #[test]
+        fn different_names_have_different_segments(a in text(), b in text()) {
             prop_assert_eq!(a == b, tree_segment(a.as_bytes()) == tree_segment(b.as_bytes()));
             prop_assert_eq!(a == b, ref_segment(&a) == ref_segment(&b));
+        }
+
+        /// Also a name and what another one is encoded to.
+        #[test]
+        fn no_name_is_taken_for_an_encoded_one(name in text()) {
+            for segment in [tree_segment(name.as_bytes()), ref_segment(&name)] {
+                if segment != name {
+                    prop_assert_ne!(&tree_segment(segment.as_bytes()), &segment);
+                    prop_assert_ne!(&ref_segment(&segment), &segment);
+                }
+            }
         }
     }
 }

@@ -139,7 +139,13 @@ impl Store {
 
     fn over(git_dir: PathBuf) -> Result<Self> {
         let objects = Arc::new(ObjectFiles::at(git_dir.join("objects")));
-        Ok(Self { git_dir, objects, packed: Default::default(), logged: OnceLock::new() })
+        Ok(Self {
+            git_dir,
+            objects,
+            packed: Default::default(),
+            folding: Default::default(),
+            logged: OnceLock::new(),
+        })
     }
 
     /// What the format file says. A newer format than this program knows is an error.

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{Error, ObjectId, RefName, Result, Store};
 use crate::regular;
@@ -67,11 +67,13 @@ impl Store {
     pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
         self.refuse_links_to(name.as_str())?;
         match self.loose_ref(name.as_str())? {
-            Loose::Id(id) => Ok(Some(id)),
-            Loose::Missing | Loose::Broken => Ok(self.packed_refs()?.0.get(name).copied()),
+            // Where names fold, it may be another ref's file that answers.
+            Loose::Id(id) if !self.is_anothers_file(name.as_str())? => Ok(Some(id)),
+            _ => Ok(self.packed_refs()?.0.get(name).copied()),
         }
     }
 
+    /// What a ref's file says; for one that its folder lists, or that is known to be the ref's own.
     fn loose_ref(&self, name: &str) -> Result<Loose> {
         let path = self.git_dir.join(name);
         let text = match regular::read(&path) {
@@ -90,7 +92,7 @@ impl Store {
     fn packed_refs(&self) -> Result<Arc<Packed>> {
         let path = self.git_dir.join("packed-refs");
         let stamp = match fs::metadata(&path) {
-            Ok(found) => (found.len(), found.modified().ok()),
+            Ok(found) => PackedStamp::of(&found),
             Err(error) if is_absent(&error) => return Ok(Arc::default()),
             Err(source) => return Err(Error::Io { path, source }),
         };
@@ -104,7 +106,7 @@ impl Store {
             Err(source) => return Err(Error::Io { path, source }),
         };
         let packed = Arc::new(parse_packed(&text));
-        *known = Some((stamp, Arc::clone(&packed)));
+        *known = stamp.is_settled().then(|| (stamp, Arc::clone(&packed)));
         Ok(packed)
     }
 }
@@ -112,8 +114,38 @@ impl Store {
 /// The refs that git packed, and how many lines of the file mean nothing.
 type Packed = (BTreeMap<RefName, ObjectId>, usize);
 
-/// What is remembered of `packed-refs`: its length and time, and what it says.
-pub(super) type PackedCache = Mutex<Option<((u64, Option<SystemTime>), Arc<Packed>)>>;
+/// What is remembered of `packed-refs`: what it says, and by what the file is known again.
+pub(super) type PackedCache = Mutex<Option<(PackedStamp, Arc<Packed>)>>;
+
+/// By what `packed-refs` is known again. A ref that moves changes neither its length nor, if it was written a moment ago, its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct PackedStamp {
+    length: u64,
+    written: Option<SystemTime>,
+    /// The file's number and when it got its name; both are new when it is written anew.
+    file: Option<(u64, i64, i64)>,
+}
+
+impl PackedStamp {
+    #[cfg(unix)]
+    fn of(found: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let file = Some((found.ino(), found.ctime(), found.ctime_nsec()));
+        Self { length: found.len(), written: found.modified().ok(), file }
+    }
+
+    #[cfg(not(unix))]
+    fn of(found: &fs::Metadata) -> Self {
+        Self { length: found.len(), written: found.modified().ok(), file: None }
+    }
+
+    /// Whether the file would look otherwise if it were written anew. By its time alone that is sure only when it is old: some file systems count in steps of
+    /// two seconds.
+    fn is_settled(&self) -> bool {
+        let age = self.written.and_then(|written| written.elapsed().ok());
+        self.file.is_some() || age.is_some_and(|age| age > Duration::from_secs(3))
+    }
+}
 
 fn parse_packed(text: &[u8]) -> Packed {
     let mut refs = BTreeMap::new();
@@ -137,6 +169,53 @@ fn parse_packed(text: &[u8]) -> Packed {
     }
     (refs, bad)
 }
+
+/// The text of `packed-refs` with some refs led elsewhere, or gone (`None`). Lines that mean nothing are kept: whoever damaged them may still tell what they
+/// were.
+#[allow(dead_code, reason = "`move_refs` is to call it")]
+pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>>) -> Vec<u8> {
+    let mut head: Vec<&[u8]> = Vec::new();
+    let mut refs: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
+    let mut others: Vec<&[u8]> = Vec::new();
+    let mut last: Option<&[u8]> = None;
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let is_ref = |name: &&[u8]| {
+            !name.is_empty() && line[40] == b' ' && line[..40].iter().all(u8::is_ascii_hexdigit)
+        };
+        let name = line.get(41..).filter(is_ref);
+        match (line[0], last) {
+            (b'#', _) => head.push(line),
+            // It belongs to the ref above it.
+            (b'^', Some(name)) => {
+                let peeled = [b"\n", line].concat();
+                refs.entry(name).or_default().extend(peeled);
+            }
+            _ => match name {
+                Some(name) => {
+                    refs.insert(name, line.to_vec());
+                    last = Some(name);
+                    continue;
+                }
+                None => others.push(line),
+            },
+        }
+        last = None;
+    }
+    for (name, id) in changes {
+        match id {
+            Some(id) => refs.insert(name.as_bytes(), format!("{id} {name}").into_bytes()),
+            None => refs.remove(name.as_bytes()),
+        };
+    }
+    if head.is_empty() {
+        head.push(PACKED_HEAD);
+    }
+    let lines = head.into_iter().chain(refs.values().map(Vec::as_slice)).chain(others);
+    lines.flat_map(|line| [line, b"\n"]).flatten().copied().collect()
+}
+
+/// What git is told of a file that is ours alone: in order, and with no tag objects in it that would have to be followed.
+const PACKED_HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted ";
 
 fn list_below(dir: &Path, name: &str, names: &mut Vec<String>) -> Result<()> {
     let entries = match fs::read_dir(dir) {
@@ -163,4 +242,38 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_refs_are_written_as_git_does() {
+        let id = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
+        let [one, two, three] = ["1", "2", "3"].map(id);
+        let changes = BTreeMap::from([("refs/tags/b", Some(two)), ("refs/heads/A", Some(one))]);
+        let new = packed_text(b"", &changes);
+        let head = "# pack-refs with: peeled fully-peeled sorted \n";
+        let lines = format!("{head}{one} refs/heads/A\n{two} refs/tags/b\n");
+        assert_eq!(String::from_utf8_lossy(&new), lines);
+
+        // Git's own words, tag objects and what is damaged stay.
+        let old = format!(
+            "# pack-refs with: peeled \n{one} refs/tags/b\n^{two}\n{two} refs/tags/c\n^{three}\nbad line\n"
+        );
+        let changes = BTreeMap::from([
+            ("refs/tags/b", None),
+            ("refs/tags/a", Some(three)),
+            ("refs/tags/é", Some(one)),
+            ("refs/tags/none", None),
+        ]);
+        let new = packed_text(old.as_bytes(), &changes);
+        let expected = format!(
+            "# pack-refs with: peeled \n{three} refs/tags/a\n{two} refs/tags/c\n^{three}\n{one} refs/tags/é\nbad line\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&new), expected);
+        let (refs, bad) = parse_packed(&new);
+        assert_eq!((refs.len(), bad), (3, 1));
+    }
 }

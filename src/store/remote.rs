@@ -118,6 +118,35 @@ impl Transit {
     /// Fetch refs, each as `from:to`; `have` are commits that need not be sent. All new objects are in packs afterwards.
     pub fn fetch(&self, refspecs: &[String], have: &[ObjectId]) -> Result<(), RemoteError> {
         self.set_refs(have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
+        match self.opened()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
+            true => self.fetch_numbered(refspecs),
+            false => self.fetch_as_named(refspecs),
+        }
+    }
+
+    /// Fetch all refs of some kinds, each as `+refs/heads/*:refs/heads/*`, where git's files of two refs may be one: each gets a number first, and then its name in
+    /// `packed-refs`, which tells them apart.
+    fn fetch_numbered(&self, kinds: &[String]) -> Result<(), RemoteError> {
+        let prefixes = kinds.iter().filter_map(|kind| kind.trim_start_matches('+').split_once('*'));
+        let prefixes: Vec<_> = prefixes.map(|(prefix, _)| prefix).collect();
+        let mut names: Vec<_> = self.list()?.into_keys().collect();
+        names.retain(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+        let numbers: Vec<_> = (0..names.len()).map(|n| format!("refs/fetched/{n}")).collect();
+        let refspecs = names.iter().zip(&numbers).map(|(name, number)| format!("+{name}:{number}"));
+        self.fetch_as_named(&refspecs.collect::<Vec<_>>())?;
+        let store = self.opened()?;
+        let mut refs = Vec::new();
+        for (name, number) in names.into_iter().zip(numbers) {
+            let id = store.ref_target(&RefName::try_from(number)?)?;
+            refs.push((
+                name,
+                id.ok_or_else(|| self.failed("git fetched less than was asked for"))?,
+            ));
+        }
+        Ok(self.set_refs(refs.into_iter())?)
+    }
+
+    fn fetch_as_named(&self, refspecs: &[String]) -> Result<(), RemoteError> {
         let arguments = [
             "fetch",
             "--quiet",
@@ -192,7 +221,11 @@ impl Transit {
 
     /// The fetched repository, opened, and its folder, which goes when dropped.
     pub fn into_store(self) -> Local<(Store, TempDir)> {
-        Ok((Store::open_bare(&self.dir)?.ok_or(Error::NoStore { path: self.dir })?, self.folder))
+        Ok((self.opened()?, self.folder))
+    }
+
+    fn opened(&self) -> Local<Store> {
+        Store::open_bare(&self.dir)?.ok_or_else(|| Error::NoStore { path: self.dir.clone() })
     }
 
     /// Make these all its refs.

@@ -188,8 +188,14 @@ fn a_damaged_backup_changes_nothing() {
     refused(&there, b"stvc backup 2\n{}\n", "format 2");
 }
 
-/// A backup of these records, whatever they are.
+/// A backup of these records, whatever they are; its header has the right number of snapshots.
 fn forge(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut header = header.clone();
+    header["snapshots"] = records.iter().filter(|(kind, _)| *kind == 1).count().into();
+    forge_as_it_is(&header, records)
+}
+
+fn forge_as_it_is(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
     let mut content = Vec::new();
     let number = |out: &mut Vec<u8>, mut n: u64| {
         while n >= 0x80 {
@@ -461,6 +467,28 @@ fn objects_that_are_missing_or_too_many_or_no_snapshots_are_refused() {
     forged.objects.remove(&forged.commit);
     forged.commit = forged.add(1, b"tree of nothing".to_vec());
     refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+}
+
+/// What the header says is held against what comes.
+#[test]
+fn a_header_that_says_something_else_is_refused() {
+    let sandbox = small();
+    let forged = Forged::new();
+    let records: Vec<_> =
+        forged.objects.values().map(|(kind, bytes)| (*kind, &bytes[..])).collect();
+    let right = header(records.len(), &[(BRANCH, &forged.commit.to_string())]);
+    let wrong = [
+        ("snapshots", json!(2), "counts are wrong"),
+        ("objects", json!(records.len() + 1), "counts are wrong"),
+        ("taken", json!("some day"), "no time"),
+        ("timelines", json!(["Mira"]), "its header"),
+        ("whole", json!("yes"), "its header"),
+    ];
+    for (field, value, words) in wrong {
+        let mut header = right.clone();
+        header[field] = value;
+        refused(&sandbox, &forge_as_it_is(&header, &records), words);
+    }
 }
 
 #[test]

@@ -118,3 +118,25 @@ fn parts(page: &str) -> (Vec<String>, Vec<usize>) {
     }
     (blocks, headings)
 }
+
+/// The examples of encoded names are what the program makes of them.
+#[test]
+fn names_in_the_format_are_encoded_so() {
+    use stvc::store::{names, trailer};
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/format.md");
+    let page = fs::read_to_string(file).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `\""));
+    let mut seen = 0;
+    for row in rows {
+        let cells: Vec<_> =
+            row.split(" | ").map(|cell| cell.trim_matches(['|', ' ']).trim_matches('`')).collect();
+        let [name, tree, reference, value] = cells[..] else { panic!("{row}") };
+        let name: String = serde_json::from_str(name).unwrap();
+        let shown = |text: String| text.replace('\u{2028}', "\\u2028");
+        assert_eq!(shown(names::tree_segment(name.as_bytes())), tree, "{row}");
+        assert_eq!(shown(names::ref_segment(&name)), reference, "{row}");
+        assert_eq!(shown(trailer::encode(&name)), value, "{row}");
+        seen += 1;
+    }
+    assert!(seen > 10, "the table is gone");
+}

@@ -39,6 +39,7 @@ mod lineage;
 mod merge;
 mod mirror;
 mod model;
+mod names;
 mod odd;
 mod packaging;
 mod parallel;

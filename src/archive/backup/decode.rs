@@ -51,6 +51,7 @@ pub struct Decoder<R: Read> {
     header: Header,
     stream: Option<Zstd<'static, Hashed<R>>>,
     object: Vec<u8>,
+    commits: u64,
     objects: u64,
     bytes: u64,
 }
@@ -70,12 +71,11 @@ impl<R: Read> Decoder<R> {
         }
         line.clear();
         read_line(&mut input, &mut line, LONGEST_HEADER)?;
-        let header: Header = serde_json::from_slice(&line)
-            .map_err(|error| BackupError::damaged(format!("its header: {error}")))?;
-        header.refs()?;
+        let header = Header::parse(&line)?;
         let mut stream = Zstd::with_buffer(input).map_err(reading)?.single_frame();
         stream.window_log_max(WINDOW_LOG).map_err(reading)?;
-        Ok(Self { header, stream: Some(stream), object: Vec::new(), objects: 0, bytes: 0 })
+        let (stream, object) = (Some(stream), Vec::new());
+        Ok(Self { header, stream, object, commits: 0, objects: 0, bytes: 0 })
     }
 
     /// What it says that it holds.
@@ -110,6 +110,7 @@ impl<R: Read> Decoder<R> {
             return Err(BackupError::damaged("it ends too early"));
         }
         self.objects += 1;
+        self.commits += u64::from(kind == Kind::Commit);
         self.bytes += length;
         Ok(Some((kind, &self.object)))
     }
@@ -121,7 +122,10 @@ impl<R: Read> Decoder<R> {
         if read_some(&mut stream, &mut [0]).map_err(reading)? > 0 {
             return Err(BackupError::damaged("something follows its last record"));
         }
-        if (objects, bytes) != (self.objects, self.bytes) || objects != self.header.objects {
+        let promised = (self.header.objects, self.header.snapshots);
+        if (objects, bytes) != (self.objects, self.bytes)
+            || (self.objects, self.commits) != promised
+        {
             return Err(BackupError::damaged("its counts are wrong"));
         }
         let mut input = stream.finish();

@@ -1,10 +1,14 @@
 //! The header: what a backup says of itself, in one line of JSON.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use chrono::DateTime;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{BackupError, Result};
+use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName};
 
 /// What a backup holds.
@@ -23,10 +27,29 @@ pub struct Header {
     /// How many objects follow.
     pub objects: u64,
     /// The branches and tags.
+    #[serde(deserialize_with = "each_once")]
     pub refs: BTreeMap<String, String>,
 }
 
 impl Header {
+    /// Read the line. All that can be wrong with it by itself is looked for here.
+    pub(super) fn parse(line: &[u8]) -> Result<Self> {
+        let damaged = |why: String| BackupError::damaged(format!("its header: {why}"));
+        let header: Self =
+            serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        header.refs()?;
+        if DateTime::parse_from_rfc3339(&header.taken).is_err() {
+            return Err(damaged(format!("{:?} is no time", header.taken)));
+        }
+        for name in &header.timelines {
+            TimelineName::parse(name).map_err(|error| damaged(error.to_string()))?;
+        }
+        if header.snapshots > header.objects {
+            return Err(damaged("it has more snapshots than objects".into()));
+        }
+        Ok(header)
+    }
+
     /// The branches and tags, checked: nothing else may be led anywhere by a backup.
     pub fn refs(&self) -> Result<BTreeMap<RefName, ObjectId>> {
         let check = |(name, id): (&String, &String)| {
@@ -43,5 +66,87 @@ impl Header {
         let day = self.taken.split('T').next().unwrap_or_default();
         let plain = day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         if plain && day.len() == 10 { day } else { "unknown day" }
+    }
+}
+
+/// An object with no key in it twice: of two, a reader would take the one or the other.
+fn each_once<'de, D: Deserializer<'de>>(
+    input: D,
+) -> std::result::Result<BTreeMap<String, String>, D::Error> {
+    struct Once;
+    impl<'de> Visitor<'de> for Once {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of names and ids")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(
+            self,
+            mut map: A,
+        ) -> std::result::Result<Self::Value, A::Error> {
+            let mut refs = BTreeMap::new();
+            while let Some((name, id)) = map.next_entry::<String, String>()? {
+                if refs.contains_key(&name) {
+                    return Err(A::Error::custom(format!("{name} is there twice")));
+                }
+                refs.insert(name, id);
+            }
+            Ok(refs)
+        }
+    }
+    input.deserialize_map(Once)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn header() -> Value {
+        json!({
+            "program": "other", "taken": "2026-11-15T09:00:00+01:00", "whole": true,
+            "timelines": ["chats/a/b"], "snapshots": 1, "objects": 5,
+            "refs": { "refs/heads/chats/a/b": "0".repeat(40) },
+        })
+    }
+
+    fn read(header: &Value) -> Result<Header> {
+        Header::parse(header.to_string().as_bytes())
+    }
+
+    #[test]
+    fn every_field_is_needed_and_others_are_skipped() {
+        let mut more = header();
+        more["mood"] = json!({ "sunny": true });
+        assert_eq!(read(&more).unwrap(), read(&header()).unwrap());
+        for field in header().as_object().unwrap().keys() {
+            let mut less = header();
+            less.as_object_mut().unwrap().remove(field);
+            assert!(read(&less).is_err(), "{field}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_so_is_refused() {
+        for (field, value) in [
+            ("taken", json!("yesterday")),
+            ("timelines", json!(["a"])),
+            ("timelines", json!(["chats/../b"])),
+            ("snapshots", json!(6)),
+            ("snapshots", json!(-1)),
+            ("refs", json!({ "refs/stvc/kept/x": "0".repeat(40) })),
+            ("refs", json!({ "refs/heads/a": "0" })),
+        ] {
+            let mut wrong = header();
+            wrong[field] = value;
+            assert!(read(&wrong).is_err(), "{field}");
+        }
+        let text = header().to_string();
+        let id = "0".repeat(40);
+        let entry = format!("\"refs/heads/chats/a/b\":\"{id}\"");
+        let twice = text.replace(&entry, &format!("{entry},{entry}"));
+        assert_ne!(text, twice);
+        assert!(Header::parse(twice.as_bytes()).is_err());
     }
 }

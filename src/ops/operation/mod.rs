@@ -13,11 +13,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::cache;
-use super::lineage::{Identities, Origin};
+use super::lineage::{Identities, Origin, without_blank_end};
 use super::{Error, Result, Workspace, resolve};
 use crate::archive::lineage::Identity;
 use crate::archive::{
     self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
+    former_branch,
 };
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
@@ -48,6 +49,11 @@ impl Follows {
     /// The same with what another device made of it.
     pub(super) fn joined(head: Snapshot, with: Option<SnapshotId>) -> Self {
         Self { joined: with, ..Self::previous(head) }
+    }
+
+    /// The snapshot that a timeline of its own begins with, all of which is in `state`. As everywhere, lines are counted, also blank ones between messages.
+    pub(super) fn copy(from: &Snapshot, state: &State<'_>) -> Self {
+        Self::fork(from, without_blank_end(&state.chat.messages).len() as u64)
     }
 
     /// The snapshot that a timeline of its own begins with.
@@ -153,11 +159,29 @@ impl<'a> Operation<'a> {
         {
             self.move_ref(RefName::kept(former), SnapshotId(former))?;
         }
-        self.move_ref(branch(timeline), snapshot.id)?;
+        self.lead(timeline, snapshot.id, &snapshot.parents)?;
         if let Some(old) = old {
             self.drop_ref(branch(&old))?;
         }
         Ok((snapshot, written.fresh))
+    }
+
+    /// Lead a timeline's branch to a snapshot that follows `parents`. A branch that an earlier version of this program called otherwise goes, if
+    /// nothing is lost with it.
+    pub(super) fn lead(
+        &mut self,
+        timeline: &TimelineName,
+        to: SnapshotId,
+        parents: &[SnapshotId],
+    ) -> Result<()> {
+        self.move_ref(branch(timeline), to)?;
+        if let Some(former) = former_branch(timeline)
+            && let Some(id) = self.store.ref_target(&former)?.map(SnapshotId)
+            && (id == to || parents.contains(&id))
+        {
+            self.drop_ref(former)?;
+        }
+        Ok(())
     }
 
     /// Store a state; no branch moves.

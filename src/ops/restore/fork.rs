@@ -129,7 +129,7 @@ pub(super) fn restore(
     plan.push(file(&chat_path, new_chat));
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
-        let follows = Follows::fork(in_history(history, &report.snapshot), state.manifest.messages);
+        let follows = Follows::copy(in_history(history, &report.snapshot), &state);
         let (fork, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
         for file in &mut plan {
             file.stored_in = Some(fork.id);

@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
                     return Ok(refused);
                 }
                 if look.astray {
-                    self.operation.move_ref(branch(name), head.id)?;
+                    self.operation.lead(name, head.id, &[])?;
                 }
                 let state = State::of(&captured);
                 if self.mend && !self.mends(&state, &head)? {
@@ -143,11 +143,24 @@ impl<'a> Run<'a> {
         for (grown, snapshot) in self.grown.take().into_iter().flatten() {
             lineage.add(grown, &snapshot);
         }
+        // A branch under another name may be theirs: what its commit says counts.
+        let mut unknown = Vec::new();
+        for name in names {
+            match lineage.history().head(name).cloned() {
+                Some(head) => {
+                    let result = self.take_known(name, (Some(head), true));
+                    self.record(name, result)?;
+                    monitor.advance(1);
+                }
+                None => unknown.push(*name),
+            }
+        }
+        let names = unknown;
         let mut newcomers = Vec::new();
         let mut stamps = Vec::new();
         let mut kept = Vec::new();
         let mut room = KEPT_BYTES;
-        for name in names {
+        for name in &names {
             match self.capture(name) {
                 Ok(captured) => {
                     newcomers.push(Newcomer::of(&captured));
@@ -296,6 +309,10 @@ impl<'a> Run<'a> {
         let result = match result {
             Ok(taken) => taken,
             Err(Error::St(error)) => Taken::Failed(error.to_string()),
+            // It has something about it that cannot be told in a commit. No ref leads to what was made of it, and the others need not wait.
+            Err(Error::Archive(error @ archive::Error::NotASnapshot { .. })) => {
+                Taken::Failed(error.to_string())
+            }
             Err(error) => return Err(error),
         };
         self.report.timelines.push(Outcome { timeline: name.to_string(), result });
@@ -329,6 +346,7 @@ impl<'a> Run<'a> {
         }
         (report.objects, report.bytes) = self.operation.finish(held)?;
         if self.options.timelines.is_empty() {
+            // By their names: to read every head would cost more than the save.
             let here: HashSet<_> = self.scan.timelines.iter().map(branch).collect();
             let stored = self.store.refs("refs/heads/")?.refs;
             report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();

@@ -377,7 +377,7 @@ fn apply(
         }
         if let Some((from, whole)) = &step.aside {
             let state = whole.state();
-            let follows = Follows::fork(from, state.manifest.messages);
+            let follows = Follows::copy(from, &state);
             let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
             will_have.push((taken.id, state.manifest));
         }

@@ -1,4 +1,5 @@
 use crate::st::{Error, LibraryPath, TimelineName, chat_name, lorebook_path, sanitize};
+use proptest::prelude::*;
 use std::path::Path;
 
 #[test]
@@ -98,4 +99,24 @@ fn names_that_were_typed_lead_to_files() {
     assert_eq!(chat_name("??"), None);
     // Too long a name loses its ending and is no chat file.
     assert_eq!(chat_name(&"x".repeat(255)), None);
+}
+
+proptest! {
+    /// From a file's name to the timeline and back, whatever text it is.
+    #[test]
+    fn a_file_and_its_timeline_name_each_other(
+        folder in "[^/\\\\\0]{1,12}", name in "[^/\\\\\0]{1,12}|[ .\u{3000}\u{85}\u{2028}]{1,3}(\\.jsonl)?",
+    ) {
+        let is_up = |name: &str| matches!(name, "." | "..");
+        prop_assume!(!is_up(&folder) && !is_up(&name));
+        for timeline in [TimelineName::solo(&folder, &name), TimelineName::group(&name)] {
+            let timeline = timeline.unwrap();
+            prop_assert_eq!(&TimelineName::parse(timeline.as_str()).unwrap(), &timeline);
+            prop_assert_eq!(timeline.chat(), &name);
+            let file = timeline.file();
+            prop_assert_eq!(&LibraryPath::parse(file.as_str()).unwrap(), &file);
+            let back = file.as_str().strip_suffix(".jsonl").unwrap();
+            prop_assert_eq!(&TimelineName::parse(back).unwrap(), &timeline);
+        }
+    }
 }

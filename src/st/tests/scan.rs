@@ -9,6 +9,7 @@ fn chats_and_groups_are_listed() {
     for file in [
         "chats/B/2.jsonl",
         "chats/B/1.jsonl",
+        "chats/B/.stvc-mine.jsonl",
         "chats/A 猫/x.y.jsonl",
         "group chats/g.jsonl",
         "group chats/Why.jsonl",
@@ -34,7 +35,14 @@ fn chats_and_groups_are_listed() {
     let names: Vec<_> = scan.timelines.iter().map(|name| name.as_str()).collect();
     assert_eq!(
         names,
-        ["chats/A 猫/x.y", "chats/B/1", "chats/B/2", "group chats/Why", "group chats/g"]
+        [
+            "chats/A 猫/x.y",
+            "chats/B/.stvc-mine",
+            "chats/B/1",
+            "chats/B/2",
+            "group chats/Why",
+            "group chats/g"
+        ]
     );
     let group = |chat| scan.groups.group_of(chat).map(|path| path.as_str());
     assert_eq!(group("g"), Some("groups/1.json"));

@@ -1,0 +1,473 @@
+//! Names of every kind: each chat, lorebook and tag comes back under the name it had, to the letter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::common::{Sandbox, assert_same};
+
+/// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
+fn odd_names() -> Vec<String> {
+    let plain = [
+        "abc",
+        "abc\u{3000}",
+        "\u{3000}abc",
+        "\u{3000}",
+        "\u{3000}\u{3000}",
+        "abc\u{a0}",
+        "abc\u{2028}",
+        "a\u{2028}b\u{2029}c",
+        "abc\u{85}",
+        "\u{85}",
+        "abc\u{1680}\u{2003}\u{202f}\u{205f}",
+        "abc\u{feff}",
+        "\u{feff}abc",
+        "abc ",
+        " abc",
+        " ",
+        "  ",
+        "a  b",
+        "tab\t",
+        "line\nbreak",
+        "\r",
+        "\u{1}\u{1b}[31m",
+        "\u{7f}",
+        "%",
+        "%%",
+        "%41",
+        "A",
+        "%2",
+        "%E3%80%80",
+        "abc%E3%80%80",
+        "%-",
+        "100%",
+        "#",
+        "@",
+        "@{1}",
+        "~1",
+        "x~1",
+        "^",
+        "[",
+        "?",
+        "*",
+        ":",
+        "\"",
+        "'",
+        "|",
+        "<>",
+        "-",
+        "--all",
+        ".hidden",
+        "...",
+        "a..b",
+        "dot.",
+        "x.lock",
+        "x.LOCK",
+        "x.jsonl",
+        "HEAD",
+        "CON",
+        "con .txt",
+        "COM¹",
+        "LPT³.x",
+        "CONIN$",
+        "nul",
+        "é",
+        "e\u{301}",
+        "が",
+        "か\u{3099}",
+        "ﬁ",
+        "ß",
+        "雪",
+        "🦊",
+        "👩\u{200d}👧",
+        "\u{200b}",
+        "\u{200e}",
+        "\u{202e}abc",
+        "\u{fffd}",
+        "\u{e000}",
+        "\u{10ffff}",
+        "\u{ad}",
+        "Key: value",
+        "Stvc-Content: 0",
+        "true",
+        "null",
+        "0",
+    ];
+    let mut names: Vec<String> = plain.into_iter().map(str::to_owned).collect();
+    // A file's name has 255 bytes at most, `.jsonl` with them.
+    names.push("a".repeat(249));
+    names.push(format!("{}b", "a".repeat(248)));
+    names.push("雪".repeat(83));
+    names.push("🦊".repeat(62));
+    names.push("%".repeat(249));
+    names.push("\u{3000}".repeat(83));
+    names
+}
+
+/// Lorebooks have longer ones: SillyTavern cuts the file's name at 255 bytes, the ending with it.
+fn odd_book_names() -> Vec<String> {
+    let mut names = odd_names();
+    names.push("w".repeat(252));
+    names.push("値".repeat(300));
+    names
+}
+
+/// A library in which chats have all these names, and folders and group chats many of them.
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    let mut listed = Vec::new();
+    for (n, name) in odd_names().into_iter().enumerate() {
+        let main_chat = serde_json::to_string(&name).unwrap();
+        let header = format!(r#"{{"chat_metadata":{{"main_chat":{main_chat}}}}}"#);
+        let chat = |what: &str| format!("{header}\n{{\"name\":\"A\",\"mes\":\"{what} {n}\"}}");
+        sandbox.write(&format!("chats/Mira/{name}.jsonl"), chat("solo"));
+        if n % 3 == 0 {
+            sandbox.write(&format!("chats/{name}/chat.jsonl"), chat("folder"));
+            sandbox.write(&format!("group chats/{name}.jsonl"), chat("group"));
+            listed.push(name);
+        }
+    }
+    let group = serde_json::json!({ "id": "1", "chats": listed });
+    sandbox.write("groups/1.json", serde_json::to_vec(&group).unwrap());
+    sandbox
+}
+
+fn chats(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let chat = |(path, _): &(&String, &Vec<u8>)| path.ends_with(".jsonl");
+    files.iter().filter(chat).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+}
+
+#[test]
+fn every_chat_comes_back_under_its_own_name() {
+    let sandbox = library();
+    let before = chats(&sandbox.files());
+    let names: BTreeSet<_> =
+        before.keys().map(|path| path.strip_suffix(".jsonl").unwrap().to_owned()).collect();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    assert_eq!(logged.len(), names.len());
+    let timelines = logged.iter().map(|line| line["timeline"].as_str().unwrap().to_owned());
+    assert_eq!(timelines.collect::<BTreeSet<_>>(), names);
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+    // Nothing is new the second time: each is found again under its name.
+    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
+    assert_eq!(states.len(), names.len());
+
+    let backup = sandbox.folder().join("all.stvc");
+    let backup = backup.to_str().unwrap();
+    sandbox.stvc(&["backup", backup]).exits(0);
+    sandbox.stvc(&["check", backup]).exits(0);
+    let elsewhere = Sandbox::empty();
+    elsewhere.stvc(&["import", backup]).exits(0);
+    elsewhere.stvc(&["restore", "--all"]).exits(0);
+    assert_same(&chats(&elsewhere.files()), &before);
+    let again = elsewhere.json(&["log"]).exits(0).of_type("snapshot");
+    assert_eq!(again.len(), names.len());
+}
+
+#[test]
+fn every_chat_grows_on_its_own() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    for path in chats(&sandbox.files()).keys() {
+        sandbox.append(path, r#"{"name":"A","mes":"and on"}"#);
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in &logged {
+        *count.entry(line["timeline"].as_str().unwrap()).or_default() += 1;
+    }
+    assert!(count.values().all(|count| *count == 2), "{count:?}");
+}
+
+/// The name of a lorebook and the keys of its entries.
+#[test]
+fn lorebooks_and_entries_of_every_name_come_back() {
+    let sandbox = Sandbox::empty();
+    for (n, name) in odd_book_names().into_iter().enumerate() {
+        let text = serde_json::to_string(&name).unwrap();
+        let key = |end: &str| serde_json::to_string(&format!("{name}{end}")).unwrap();
+        let entries: Vec<_> = ["", ".json", "\u{3000}", "."]
+            .map(|end| format!("{}: {{\"uid\":{n},\"content\":{}}}", key(end), key(end)))
+            .into();
+        // A lone surrogate is no text, and still a key.
+        let lone = format!("\"con.\\ud83d{n}\": {{}}");
+        let book = format!("{{\"entries\": {{ {}, {lone} }} }}", entries.join(", "));
+        let file = stvc::st::lorebook_path(&name);
+        let header = format!(r#"{{"chat_metadata":{{"world_info":{text}}}}}"#);
+        sandbox.write(&format!("chats/Mira/{n}.jsonl"), format!("{header}\n{{\"mes\":\"{n}\"}}"));
+        // Several names may give one file, and some none.
+        if let Some(file) = file.filter(|file| !sandbox.path(file.as_str()).exists()) {
+            sandbox.write(file.as_str(), book);
+        }
+    }
+    let before = sandbox.files();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+    let backup = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+    let elsewhere = Sandbox::empty();
+    elsewhere.stvc(&["import", backup.to_str().unwrap()]).exits(0);
+    elsewhere.stvc(&["restore", "--all"]).exits(0);
+    assert_same(&elsewhere.files(), &before);
+}
+
+#[test]
+fn tags_of_every_name_come_back() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let id = sandbox.snapshot_ids().remove(0);
+    let mut given = BTreeSet::new();
+    for name in odd_names() {
+        if name.trim().is_empty() || name.starts_with("--") {
+            continue;
+        }
+        let answer = sandbox.stvc(&["tag", "--", &name, &id]);
+        if answer.code == 0 {
+            given.insert(name);
+        } else {
+            // Only what is too long to be read back from its ref.
+            assert!(answer.stderr.contains("too long"), "{name:?}: {}", answer.stderr);
+        }
+    }
+    let listed = |sandbox: &Sandbox| -> BTreeSet<_> {
+        let tags = sandbox.json(&["tag"]).exits(0).of_type("tag");
+        tags.iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(listed(&sandbox), given);
+    assert!(given.len() > 70);
+    for name in ["abc\u{3000}", "%41", "abc\u{85}", "COM¹"] {
+        sandbox.stvc(&["show", name]).exits(0);
+    }
+    let backup = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+    let elsewhere = Sandbox::empty();
+    elsewhere.stvc(&["import", backup.to_str().unwrap()]).exits(0);
+    assert_eq!(listed(&elsewhere), given);
+}
+
+/// One file that cannot be a timeline is named, and the others are taken.
+#[test]
+fn a_file_that_cannot_be_a_timeline_stops_no_other() {
+    let sandbox = Sandbox::empty();
+    let chat = "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}";
+    sandbox.write("chats/Mira/good.jsonl", chat);
+    sandbox.write("chats/Mira/.jsonl", chat);
+    sandbox.write("group chats/..jsonl", chat);
+    if cfg!(unix) {
+        sandbox.write("chats/Mira/back\\slash.jsonl", chat);
+    }
+    let answer = sandbox.json(&["snapshot"]).exits(3);
+    let found: Vec<_> = answer.of_type("finding");
+    let subjects: Vec<_> = found.iter().map(|line| line["subject"].as_str().unwrap()).collect();
+    assert!(subjects.contains(&"chats/Mira/.jsonl"), "{subjects:?}");
+    assert!(subjects.contains(&"group chats/..jsonl"), "{subjects:?}");
+    assert!(!cfg!(unix) || subjects.contains(&"chats/Mira/back\\slash.jsonl"), "{subjects:?}");
+    assert_eq!(answer.of_type("snapshot").len(), 1);
+    assert_eq!(sandbox.snapshot_ids().len(), 1);
+}
+
+/// The commit that a branch leads to, written anew by git with another tree or message.
+fn rewrite(sandbox: &Sandbox, branch: &str, tree: Option<&str>, message: impl Fn(&str) -> String) {
+    let old = sandbox.git(&["cat-file", "commit", branch]);
+    let (header, text) = old.split_once("\n\n").unwrap();
+    let found = header.lines().next().unwrap().strip_prefix("tree ").unwrap();
+    let header = header.replace(found, tree.unwrap_or(found));
+    let new = format!("{header}\n\n{}", message(text));
+    let id = pipe(sandbox, &["hash-object", "-t", "commit", "-w", "--stdin"], &new);
+    sandbox.git(&["update-ref", branch, &id]);
+}
+
+/// Run git with something to read.
+fn pipe(sandbox: &Sandbox, arguments: &[&str], input: &str) -> String {
+    let mut git = Command::new("git")
+        .arg("-C")
+        .arg(sandbox.store())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    git.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = git.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Earlier versions gave devices such as `COM¹` no escape, and lost white space at the end of a timeline's name.
+#[test]
+fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
+    let mut sandbox = Sandbox::empty();
+    let chat = "{\"chat_metadata\":{\"world_info\":\"COM¹\"}}\n{\"mes\":\"a\"}";
+    sandbox.write("chats/Mira/COM².jsonl", chat);
+    sandbox.write("chats/Mira/abc\u{3000}.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"b\"}");
+    sandbox.write("worlds/COM¹.json", "{\"entries\":{\"LPT¹\":{\"uid\":1},\"2\":{}}}");
+    let before = sandbox.files();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let (now, then) = ("refs/heads/chats/Mira/%43OM²", "refs/heads/chats/Mira/COM²");
+    sandbox.git(&["update-ref", then, now]);
+    let mut tree = sandbox.git(&["ls-tree", "-r", "-z", then]);
+    for (now, then) in [("%43OM¹/", "COM¹/"), ("%4CPT¹", "LPT¹")] {
+        assert!(tree.contains(now), "{tree}");
+        tree = tree.replace(now, then);
+    }
+    // An index makes trees of paths.
+    sandbox.git(&["read-tree", "--empty"]);
+    pipe(&sandbox, &["update-index", "-z", "--index-info"], &tree);
+    let tree = sandbox.git(&["write-tree"]);
+    rewrite(&sandbox, then, Some(tree.trim()), str::to_owned);
+    let blank = "refs/heads/chats/Mira/abc\u{3000}";
+    rewrite(&sandbox, blank, None, |text| {
+        assert!(text.contains("abc%E3%80%80\n"), "{text}");
+        text.replace("abc%E3%80%80\n", "abc\n")
+    });
+    sandbox.git(&["update-ref", "-d", now]);
+    for stale in ["operations.jsonl", "cache.json", "lineage.json"] {
+        fs::remove_file(sandbox.store().join("stvc").join(stale)).ok();
+    }
+
+    let to = sandbox.folder().join("to");
+    sandbox.stvc(&["restore", "COM²", "--to", to.to_str().unwrap()]).exits(0);
+    let restored = crate::common::files(&to);
+    assert_eq!(restored["worlds/COM¹.json"], before["worlds/COM¹.json"]);
+    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    let known = states.iter().filter(|line| line["state"] == "unchanged").count();
+    assert_eq!(known, 2, "{states:?}");
+
+    sandbox.wait(60);
+    sandbox.append("chats/Mira/COM².jsonl", "{\"mes\":\"more\"}");
+    sandbox.append("chats/Mira/abc\u{3000}.jsonl", "{\"mes\":\"more\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let counts: BTreeMap<_, _> = timelines
+        .iter()
+        .map(|line| (line["timeline"].as_str().unwrap(), line["snapshots"].as_u64().unwrap()))
+        .collect();
+    let expected = [("chats/Mira/COM²", 2), ("chats/Mira/abc\u{3000}", 2)];
+    assert_eq!(counts, BTreeMap::from(expected));
+    let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    assert_eq!(refs.lines().collect::<Vec<_>>(), [now, blank]);
+}
+
+/// Whose a branch is, its commit says, not its name.
+#[test]
+fn a_branch_that_git_renamed_is_still_its_timelines() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    sandbox.write("chats/Mira/b.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"b\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    // One branch under a name of no timeline's, and one under another timeline's.
+    sandbox.git(&["branch", "-m", "chats/Mira/a", "mine"]);
+    sandbox.git(&["branch", "-m", "chats/Mira/b", "chats/Mira/a"]);
+    let heads = |sandbox: &Sandbox| -> BTreeMap<String, String> {
+        let lines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+        let text =
+            |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or("").to_owned();
+        lines.iter().map(|line| (text(line, "timeline"), text(line, "head"))).collect()
+    };
+    let ids: BTreeMap<String, String> = sandbox
+        .json(&["log"])
+        .exits(0)
+        .of_type("snapshot")
+        .iter()
+        .map(|line| (line["timeline"].to_string(), line["id"].to_string()))
+        .collect();
+    assert_eq!(ids.len(), 2);
+    sandbox.wait(60);
+    sandbox.append("chats/Mira/a.jsonl", "{\"mes\":\"more\"}");
+    sandbox.append("chats/Mira/b.jsonl", "{\"mes\":\"more\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    assert_eq!(logged.len(), 4);
+    for line in &logged[..2] {
+        // Each follows its own.
+        let parent = format!("\"{}\"", line["parents"][0].as_str().unwrap());
+        assert_eq!(ids[&line["timeline"].to_string()], parent);
+    }
+    let now = heads(&sandbox);
+    assert_eq!(now["chats/Mira/a"], sandbox.git(&["rev-parse", "chats/Mira/a"]).trim());
+    assert_eq!(now["chats/Mira/b"], sandbox.git(&["rev-parse", "chats/Mira/b"]).trim());
+    assert_eq!(now.len(), 2);
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+/// Timelines, folders and tags that differ in case or form alone.
+fn twins(sandbox: &Sandbox) -> BTreeSet<String> {
+    let names = ["chats/Mira/abc", "chats/Mira/ABC", "chats/MIRA/abc", "chats/Mira/é"];
+    let names = names.into_iter().chain(["chats/Mira/e\u{301}", "group chats/Ä", "group chats/ä"]);
+    names
+        .map(|name| {
+            let chat = format!("{{\"chat_metadata\":{{}}}}\n{{\"mes\":\"{name}\"}}");
+            sandbox.write(&format!("{name}.jsonl"), chat);
+            name.to_owned()
+        })
+        .collect()
+}
+
+/// What must hold of such a library wherever its store is.
+fn twins_stay_apart(sandbox: &mut Sandbox, store: &std::path::Path) {
+    let path = store.to_str().unwrap().to_owned();
+    let run = |sandbox: &Sandbox, arguments: &[&str]| {
+        sandbox.json(&[&["--store", path.as_str()], arguments].concat()).exits(0)
+    };
+    let names = twins(sandbox);
+    run(sandbox, &["snapshot"]);
+    for round in 2..4 {
+        sandbox.wait(60);
+        for name in &names {
+            sandbox.append(&format!("{name}.jsonl"), "{\"mes\":\"more\"}");
+        }
+        run(sandbox, &["snapshot"]);
+        let timelines = run(sandbox, &["timelines"]).of_type("timeline");
+        let counts: BTreeMap<_, _> = timelines
+            .iter()
+            .map(|line| (line["timeline"].as_str().unwrap().to_owned(), &line["snapshots"]))
+            .collect();
+        assert_eq!(counts.keys().cloned().collect::<BTreeSet<_>>(), names);
+        assert!(counts.values().all(|count| **count == round), "{counts:?}");
+    }
+    run(sandbox, &["tag", "Part", "chats/Mira/abc"]);
+    run(sandbox, &["tag", "part", "chats/Mira/ABC"]);
+    assert_eq!(run(sandbox, &["tag"]).of_type("tag").len(), 2);
+    run(sandbox, &["tag", "--delete", "Part"]);
+    assert_eq!(run(sandbox, &["tag"]).of_type("tag")[0]["name"], "part");
+    run(sandbox, &["undo"]);
+    assert_eq!(run(sandbox, &["tag"]).of_type("tag").len(), 2);
+    run(sandbox, &["gc"]);
+    run(sandbox, &["check"]);
+    let status = run(sandbox, &["status"]).of_type("timeline");
+    assert!(status.iter().all(|line| line["state"] == "unchanged"), "{status:?}");
+    let git = |arguments: &[&str]| crate::common::git(store, arguments);
+    git(&["fsck", "--strict"]);
+    let refs = git(&["for-each-ref", "--format=%(refname)", "refs/heads", "refs/tags"]);
+    let refs = String::from_utf8(refs).unwrap();
+    assert_eq!(refs.lines().count(), names.len() + 2, "{refs}");
+}
+
+#[test]
+fn names_that_differ_in_case_or_form_alone_stay_apart() {
+    let mut sandbox = Sandbox::empty();
+    let store = sandbox.store();
+    twins_stay_apart(&mut sandbox, &store);
+}
+
+/// On a real one, if `STVC_FOLDING_DIR` names a folder on a file system that knows no case.
+#[test]
+fn on_a_file_system_without_case_nothing_is_lost() {
+    let Some(folder) = std::env::var_os("STVC_FOLDING_DIR") else {
+        eprintln!("skipped: STVC_FOLDING_DIR names no folder on a file system without case");
+        return;
+    };
+    let folder = tempfile::tempdir_in(folder).unwrap();
+    fs::write(folder.path().join("a"), "").unwrap();
+    assert!(folder.path().join("A").exists(), "STVC_FOLDING_DIR is on a file system with case");
+    let mut sandbox = Sandbox::empty();
+    twins_stay_apart(&mut sandbox, &folder.path().join("store"));
+}
