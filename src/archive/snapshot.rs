@@ -284,7 +284,9 @@ mod tests {
     use crate::store::commit;
     use proptest::prelude::*;
 
-    const NOBODY: ObjectId = ObjectId::null(gix::hash::Kind::Sha1);
+    fn nobody() -> ObjectId {
+        ObjectId::from_hex("0".repeat(40).as_bytes()).unwrap()
+    }
 
     /// What is read of a commit with these trailers.
     fn read(trailers: &[(&'static str, &str)]) -> Result<Snapshot> {
@@ -292,8 +294,8 @@ mod tests {
             trailers.iter().map(|(key, value)| ((*key).into(), (*value).to_owned())).collect();
         let time = Time { seconds: 0, offset: 0 };
         let subject = "subject".to_owned();
-        let new = NewCommit { tree: NOBODY, parents: Vec::new(), time, subject, trailers };
-        Snapshot::read(&commit::decode(NOBODY, &commit::encode(&new))?)
+        let new = NewCommit { tree: nobody(), parents: Vec::new(), time, subject, trailers };
+        Snapshot::read(&commit::decode(nobody(), &commit::encode(&new))?)
     }
 
     /// The three that make a snapshot, and more.
@@ -336,7 +338,7 @@ mod tests {
         let mut bytes =
             b"tree 0000000000000000000000000000000000000000\nauthor a <a> 0 +0000\n".to_vec();
         bytes.extend(b"committer a <a> 0 +0000\n\n\xff\n\nStvc-Messages: 1\n");
-        let commit = commit::decode(NOBODY, &bytes).unwrap();
+        let commit = commit::decode(nobody(), &bytes).unwrap();
         let why = Snapshot::read(&commit).unwrap_err().to_string();
         assert!(why.contains("not UTF-8"), "{why}");
     }
