@@ -43,6 +43,7 @@ impl Report {
         self.failed += 1;
         let mut keep = false;
         let mut classes: Vec<_> = wrong.iter().map(|wrong| wrong.class).collect();
+        classes.sort_unstable();
         classes.dedup();
         for class in classes {
             let key = (ready.case.name.to_owned(), point.kind(), class);
@@ -51,7 +52,7 @@ impl Report {
             if told.len() < TOLD {
                 let words = wrong.iter().filter(|wrong| wrong.class == class);
                 let words: Vec<_> = words.map(|wrong| wrong.words.as_str()).take(3).collect();
-                told.push(format!("--point {} at {call}: {}", point.words(), words.join(" | ")));
+                told.push(format!("--point {}, {call}: {}", point.words(), words.join(" | ")));
                 keep = true;
             }
         }

@@ -15,7 +15,7 @@ use crate::prepare::Ready;
 use crate::report::Report;
 
 /// How many points the fixed sample has, about.
-const SAMPLE: usize = 300;
+const SAMPLE: usize = 240;
 
 /// What to try.
 #[derive(Default)]
