@@ -172,7 +172,6 @@ fn parse_packed(text: &[u8]) -> Packed {
 
 /// The text of `packed-refs` with some refs led elsewhere, or gone (`None`). Lines that mean nothing are kept: whoever damaged them may still tell what they
 /// were.
-#[allow(dead_code, reason = "`move_refs` is to call it")]
 pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>>) -> Vec<u8> {
     let mut head: Vec<&[u8]> = Vec::new();
     let mut refs: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();

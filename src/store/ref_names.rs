@@ -30,14 +30,12 @@ pub(super) struct Folding {
 
 impl Store {
     /// Whether a ref must stand in `packed-refs` and must not have a file of its own. The caller holds the store's lock.
-    #[allow(dead_code, reason = "`move_refs` is to ask it")]
     pub(super) fn must_be_packed(&self, name: &RefName) -> bool {
         let name = name.as_str();
         !is_plain(name) && (self.folds_case() || (other_form(name).is_some() && self.folds_form()))
     }
 
     /// Whether there is a file of just this ref's name, and not one that the file system takes for it.
-    #[allow(dead_code, reason = "`move_refs` is to ask it")]
     pub(super) fn has_own_file(&self, name: &RefName) -> Result<bool> {
         let name = name.as_str();
         Ok(self.git_dir.join(name).is_file() && !self.is_anothers_file(name)?)
@@ -92,6 +90,11 @@ impl Store {
 /// Whether no other plain name folds into this one.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+}
+
+/// What all names that a file system may take for this one have in common.
+pub(super) fn folded(name: &str) -> String {
+    name.nfd().flat_map(char::to_lowercase).nfc().collect()
 }
 
 /// The name in another of Unicode's forms, if it has one.

@@ -1,7 +1,7 @@
 //! Refs: branches and tags. Git's library renames a ref into place but does not sync it, nor `packed-refs` when it writes that anew, so
 //! the moves are made here, by git's own protocol: `<ref>.lock` is created, written, synced, renamed; then its folder is synced.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use gix::refs::FullName;
 use serde::{Deserialize, Serialize};
 
+use super::ref_files::packed_text;
+use super::ref_names::folded;
 use super::{Error, ObjectId, Result, Store, names};
 use crate::durable;
 
@@ -108,11 +110,17 @@ impl Store {
     /// operation; nothing here can lose an object.
     ///
     /// All are locked first, then compared, then written and synced, and only then is the first one renamed: a git that moves one of them
-    /// meanwhile is seen, and a full disk stops the whole set.
+    /// meanwhile is seen, and a full disk stops the whole set. Those that must not have a file of their own ([`ref_names`](super::ref_names)) go to
+    /// `packed-refs`; what git has put into a file for one of them goes afterwards, so a crash between leaves the old value.
     pub(super) fn move_refs(&self, changes: &[RefChange]) -> Result<()> {
+        let packed = |change: &RefChange| self.must_be_packed(&change.name);
         let mut locks = Vec::with_capacity(changes.len());
+        let mut locked = HashSet::new();
         for change in changes {
-            locks.push(LockedFile::take(&self.git_dir.join(change.name.as_str()))?);
+            // Two names that are one to the file system have one lock.
+            let is_first = !packed(change) || locked.insert(folded(change.name.as_str()));
+            let target = self.git_dir.join(change.name.as_str());
+            locks.push(if is_first { Some(LockedFile::take(&target)?) } else { None });
         }
         for change in changes {
             if change.before != self.ref_target(&change.name)? {
@@ -120,60 +128,52 @@ impl Store {
             }
         }
         for (lock, change) in locks.iter_mut().zip(changes) {
-            if let Some(after) = change.after {
+            if let (Some(lock), Some(after), false) = (lock, change.after, packed(change)) {
                 lock.write(format!("{after}\n").as_bytes())?;
             }
         }
-        let gone: HashSet<_> = changes
-            .iter()
-            .filter(|change| change.after.is_none())
-            .map(|change| change.name.as_str())
-            .collect();
+        let gone_or_packed =
+            changes.iter().filter(|change| change.after.is_none() || packed(change));
         // Were the file removed first, a crash would bring an older value back.
-        self.drop_from_packed(&gone)?;
+        self.write_packed_refs(
+            &gone_or_packed.map(|change| (change.name.as_str(), change.after)).collect(),
+        )?;
         let mut folders = BTreeSet::new();
         for (lock, change) in locks.into_iter().zip(changes) {
-            folders.insert(match change.after {
-                Some(_) => lock.commit()?,
-                None => lock.delete()?,
-            });
+            match (lock, change.after) {
+                (Some(lock), Some(_)) if !packed(change) => drop(folders.insert(lock.commit()?)),
+                (Some(lock), None) if !packed(change) => drop(folders.insert(lock.delete()?)),
+                _ if self.has_own_file(&change.name)? => {
+                    let path = self.git_dir.join(change.name.as_str());
+                    fs::remove_file(&path).map_err(Error::io(&path))?;
+                    folders.insert(durable::parent(&path).to_owned());
+                }
+                _ => {}
+            }
         }
         for folder in folders.iter().filter(|folder| folder.is_dir()) {
             durable::sync_dir(folder).map_err(Error::io(folder))?;
         }
-        for change in changes.iter().filter(|change| change.after.is_none()) {
+        for change in changes.iter().filter(|change| change.after.is_none() || packed(change)) {
             self.remove_empty_folders(&change.name);
         }
         Ok(())
     }
 
-    /// Write `packed-refs` without some refs, if it has any of them.
-    fn drop_from_packed(&self, names: &HashSet<&str>) -> Result<()> {
+    /// Write `packed-refs` with some refs led elsewhere or gone, if that changes it.
+    fn write_packed_refs(&self, changes: &BTreeMap<&str, Option<ObjectId>>) -> Result<()> {
         let path = self.git_dir.join("packed-refs");
         let is_gone = |line: &[u8]| {
             let name = line.get(41..).and_then(|name| std::str::from_utf8(name).ok());
-            name.is_some_and(|name| names.contains(name))
+            name.is_some_and(|name| changes.contains_key(name))
         };
         let has_any = |text: &[u8]| text.split(|byte| *byte == b'\n').any(is_gone);
-        if names.is_empty() || !has_any(&read_or_nothing(&path)?) {
+        if changes.values().all(Option::is_none) && !has_any(&read_or_nothing(&path)?) {
             return Ok(());
         }
         let mut lock = LockedFile::take(&path)?;
-        // Again, now that nobody else writes it.
-        let text = read_or_nothing(&path)?;
-        let mut left = Vec::with_capacity(text.len());
-        let mut skipped = false;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            // A line with `^` belongs to the one before it.
-            skipped = match line.starts_with(b"^") {
-                true => skipped,
-                false => is_gone(line.strip_suffix(b"\n").unwrap_or(line)),
-            };
-            if !skipped {
-                left.extend_from_slice(line);
-            }
-        }
-        lock.write(&left)?;
+        // Read only now that nobody else writes it.
+        lock.write(&packed_text(&read_or_nothing(&path)?, changes))?;
         let folder = lock.commit()?;
         durable::sync_dir(&folder).map_err(Error::io(folder))
     }
@@ -210,7 +210,9 @@ impl Store {
         let text = String::from_utf8_lossy(&text);
         Ok(text
             .strip_prefix("ref: ")
-            .and_then(|name| RefName::try_from(name.trim_end().to_owned()).ok()))
+            // What git writes after the name, and no more: a name may end in a space of another kind.
+            .map(|name| name.trim_end_matches([' ', '\t', '\r', '\n']))
+            .and_then(|name| RefName::try_from(name.to_owned()).ok()))
     }
 
     /// Remove the locks that a killed process left on these refs. The caller holds the store's lock, so they are nobody's.

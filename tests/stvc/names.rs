@@ -458,6 +458,45 @@ fn names_that_differ_in_case_or_form_alone_stay_apart() {
     twins_stay_apart(&mut sandbox, &store);
 }
 
+/// Also what `HEAD` names.
+#[test]
+fn git_shows_a_branch_whose_name_ends_in_a_space() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/\u{3000}.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let check = sandbox.json(&["check"]).exits(0);
+    assert_eq!(check.of_type("finding"), Vec::<serde_json::Value>::new());
+    assert_eq!(sandbox.git(&["log", "--format=%H"]).trim(), sandbox.snapshot_ids()[0]);
+}
+
+/// A store that believes it is on a file system without case: what is not plain stands in `packed-refs`.
+#[cfg(unix)]
+#[test]
+fn where_case_is_not_known_branches_are_packed() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.stvc(&["init"]).exits(0);
+    let store = sandbox.store();
+    std::os::unix::fs::symlink("objects", store.join("OBJECTS")).unwrap();
+    twins_stay_apart(&mut sandbox, &store);
+    let files = crate::common::files(&store.join("refs"));
+    let is_plain = |name: &String| name.is_ascii() && *name == name.to_ascii_lowercase();
+    assert!(files.keys().all(is_plain), "{:?}", files.keys());
+
+    // What git put into a file of its own counts, and goes into the text with the next move.
+    let id = sandbox.git(&["rev-parse", "refs/heads/chats/Mira/abc~1"]);
+    sandbox.git(&["update-ref", "refs/heads/chats/Mira/abc", id.trim()]);
+    let head = |sandbox: &Sandbox| {
+        let lines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+        let line = lines.into_iter().find(|line| line["timeline"] == "chats/Mira/abc").unwrap();
+        line["head"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(head(&sandbox), id.trim());
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_eq!(head(&sandbox), sandbox.git(&["rev-parse", "refs/heads/chats/Mira/abc"]).trim());
+    assert_ne!(head(&sandbox), id.trim());
+    assert!(!store.join("refs/heads/chats/Mira/abc").exists());
+}
+
 /// On a real one, if `STVC_FOLDING_DIR` names a folder on a file system that knows no case.
 #[test]
 fn on_a_file_system_without_case_nothing_is_lost() {
