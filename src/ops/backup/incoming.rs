@@ -17,7 +17,9 @@ use crate::archive::{History, Snapshot};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
 use crate::regular;
-use crate::store::{Effect, Kind, ObjectId, RefChange, Store, Transit, folder_for_now, ours_of};
+use crate::store::{
+    Effect, Kind, Loss, ObjectId, RefChange, Store, Transit, folder_for_now, ours_of,
+};
 
 /// A backup that was found sound.
 pub struct Incoming {
@@ -125,11 +127,14 @@ fn header_of(store: &Store, refs: &Refs, snapshots: &[Snapshot], objects: usize)
     })
 }
 
-/// What others refer to and cannot be read is the backup's fault, not the store's.
+/// What others refer to and is lost is the backup's fault, not the store's. What could not be read is nobody's.
 fn hostile(path: &Path) -> impl FnOnce(BackupError) -> Error {
     let path = path.to_owned();
     move |error| match error {
-        BackupError::Store(error) => about(&path)(BackupError::Hostile { why: error.to_string() }),
+        BackupError::Store(error) if error.is_loss() => {
+            about(&path)(BackupError::Hostile { why: error.to_string() })
+        }
+        BackupError::Store(error) => error.into(),
         error => about(&path)(error),
     }
 }
