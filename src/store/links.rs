@@ -1,7 +1,7 @@
 //! No link inside a store is followed where something is written: a folder that others write to, too, could lead every write wherever they like. The store's own folder may be reached
 //! through a link, which is its user's choice; nothing in it may be one.
 
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::Path;
 
 use super::object_files::is_absent;
@@ -38,13 +38,7 @@ impl Store {
         };
         for entry in entries {
             let entry = entry.map_err(Error::io(&private))?;
-            let kind = entry.file_type().map_err(Error::io(entry.path()))?;
-            if kind.is_symlink() {
-                return Err(Error::Link { path: entry.path() });
-            }
-            if !kind.is_dir() {
-                regular::must_be_file(kind).map_err(Error::io(entry.path()))?;
-            }
+            refuse_kind(entry.file_type().map_err(Error::io(entry.path()))?, &entry.path())?;
         }
         Ok(())
     }
@@ -60,12 +54,18 @@ impl Store {
     }
 }
 
-/// Refuse what is itself a link; what is not there is none.
+/// Refuse what is itself a link, or neither file nor folder; what is not there is none.
 pub(super) fn refuse_link(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => Err(Error::Link { path: path.to_owned() }),
-        Ok(_) => Ok(()),
+        Ok(found) => refuse_kind(found.file_type(), path),
         Err(error) if is_absent(&error) => Ok(()),
         Err(source) => Err(Error::Io { path: path.to_owned(), source }),
     }
+}
+
+fn refuse_kind(kind: FileType, path: &Path) -> Result<()> {
+    if kind.is_symlink() {
+        return Err(Error::Link { path: path.to_owned() });
+    }
+    if kind.is_dir() { Ok(()) } else { regular::must_be_file(kind).map_err(Error::io(path)) }
 }

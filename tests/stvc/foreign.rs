@@ -4,7 +4,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::common::{Answer, Sandbox, answer};
 use crate::damage::{Stored, calm, chat, message};
@@ -181,14 +182,17 @@ fn pipe(path: &Path) {
 
 /// Run the program; one that waits for somebody to write to a pipe is ended, which is no exit code of ours.
 fn patient(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
-    let program = sandbox.command(arguments);
-    let mut limited = Command::new("timeout");
-    limited.args(["-s", "KILL", "60"]).arg(program.get_program()).args(arguments);
-    limited.current_dir(sandbox.library()).env_clear();
-    for (name, value) in program.get_envs() {
-        limited.env(name, value.unwrap_or_default());
+    let mut program = sandbox.command(arguments);
+    program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(120) {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
-    answer(limited.output().unwrap())
+    answer(child.wait_with_output().unwrap())
 }
 
 /// A pipe, and a link to a device without an end.

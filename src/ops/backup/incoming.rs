@@ -156,7 +156,7 @@ fn look_through(
     monitor.begin("looking for objects", None);
     let refs = ours(&store)?;
     let judged =
-        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(about(path))?;
+        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(not_judged(path))?;
     let header = header_of(&store, &refs, &judged)?;
     Ok(Received { header, store, judged, refs, path: path.to_owned(), folder })
 }
@@ -178,6 +178,15 @@ fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
         objects: judged.objects as u64,
         refs: in_words(refs),
     })
+}
+
+/// What could not be read is not the backup's fault.
+fn not_judged(path: &Path) -> impl FnOnce(BackupError) -> Error {
+    let path = path.to_owned();
+    move |error| match error {
+        BackupError::Store(error) => error.into(),
+        error => about(&path)(error),
+    }
 }
 
 /// Unpack the backup at `source` into a folder in `beside` and judge all of it. Whatever is wrong with it, nothing of it is left.
@@ -211,7 +220,7 @@ fn unpack(
     // Opened anew: a handle does not see a pack that came after it.
     let store = Store::open(store.path())?;
     let judged = backup::judge(&store, &refs, &Given::All(&lengths), known, monitor)
-        .map_err(about(source))?;
+        .map_err(not_judged(source))?;
     let is_commit = |id: &ObjectId| matches!(lengths.get(id), Some((Kind::Commit, _)));
     let moves = refs
         .iter()
