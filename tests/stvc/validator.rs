@@ -758,9 +758,9 @@ fn with_little_memory(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
 fn a_chat_of_many_gigabytes_takes_no_memory() {
     let library = Library::new();
     let mut pack = library.store().pack_writer();
-    let large = Node::Object(pack.add(Kind::Blob, &vec![b'x'; 8 << 20]).unwrap());
+    let large = Node::Object(pack.add(Kind::Blob, &vec![b'x'; 4 << 20]).unwrap());
     pack.finish().unwrap();
-    for says in [None, Some(1000 * ((8_u64 << 20) + 1))] {
+    for says in [None, Some(1000 * ((4_u64 << 20) + 1))] {
         let (bomb, _) = library.forge(|it| {
             let messages = it.at("chat/messages");
             messages.clear();
