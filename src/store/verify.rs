@@ -81,7 +81,7 @@ impl Store {
             }
         }
         for index in packs {
-            self.verify_pack(index, &mut health, &mut bad, monitor);
+            self.verify_pack(index, &mut health, &mut bad, monitor)?;
         }
         self.verify_loose(&mut health, &mut bad, monitor)?;
         bad.retain(|id, _| !health.sound.contains(id));
@@ -93,7 +93,10 @@ impl Store {
     pub(super) fn verify_packs(&self, indices: &[PathBuf], monitor: &mut dyn Monitor) -> Health {
         let (mut health, mut bad) = (Health::default(), BTreeMap::new());
         for index in indices {
-            self.verify_pack(index, &mut health, &mut bad, monitor);
+            // Whoever asks has just written them: what cannot be read now is not taken for sound.
+            if let Err(error) = self.verify_pack(index, &mut health, &mut bad, monitor) {
+                health.file(self, index, error.to_string(), true);
+            }
         }
         bad.retain(|id, _| !health.sound.contains(id));
         health.damaged = bad;
@@ -106,8 +109,10 @@ impl Store {
         health: &mut Health,
         bad: &mut BTreeMap<ObjectId, String>,
         monitor: &mut dyn Monitor,
-    ) {
+    ) -> Result<()> {
         let pack_path = path.with_extension("pack");
+        can_be_opened(path)?;
+        can_be_opened(&pack_path)?;
         let bundle = match Bundle::at(path, gix::hash::Kind::Sha1) {
             Ok(bundle) => bundle,
             Err(error) => {
@@ -118,7 +123,8 @@ impl Store {
                 } else {
                     &pack_path
                 };
-                return health.file(self, subject, format!("it cannot be opened: {error}"), true);
+                health.file(self, subject, format!("it cannot be opened: {error}"), true);
+                return Ok(());
             }
         };
         let mut quiet = gix::progress::Discard;
@@ -165,6 +171,7 @@ impl Store {
                 }
             }
         }
+        Ok(())
     }
 
     fn verify_loose(
@@ -190,12 +197,23 @@ impl Store {
                     health.sound.insert(id);
                 }
                 Err(error) => {
+                    can_be_opened(&loose.object_path(&id))?;
                     health.file(self, &loose.object_path(&id), error.to_string(), true);
                     bad.insert(id, error.to_string());
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// That a file cannot be opened just now (too many are open, or nobody may) says nothing about what is in it, and is an error. One that is gone is another matter.
+fn can_be_opened(path: &Path) -> Result<()> {
+    match fs::File::open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), source: error })
+        }
+        _ => Ok(()),
     }
 }
 
