@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::owners::Owners;
 use super::{Result, Workspace};
-use crate::archive::{History, Reach, Tree, read_manifest};
+use crate::archive::{self, History, Reach, Tree, read_manifest};
 use crate::progress::Monitor;
 use crate::st::{Message, Raw, TimelineName};
-use crate::store::{ObjectId, Store, unless_lost};
+use crate::store::{Loss, ObjectId, Store, unless_lost};
 
 /// The numbers.
 pub struct Report {
@@ -94,13 +94,17 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         let name = owners.of_snapshot(snapshot);
         let entry = shares.entry(name).or_insert_with(|| share(name));
         entry.snapshots += 1;
-        match unless_lost(read_manifest(&reader, snapshot.tree))? {
-            Some(manifest) => {
-                let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-                entry.bytes_as_copies += bytes;
-                report.bytes_as_copies += bytes;
+        match read_manifest(&reader, snapshot.tree) {
+            Ok(manifest) => {
+                let lengths = manifest.files.iter().map(|file| file.bytes);
+                let bytes = lengths.fold(0, u64::saturating_add);
+                entry.bytes_as_copies = entry.bytes_as_copies.saturating_add(bytes);
+                report.bytes_as_copies = report.bytes_as_copies.saturating_add(bytes);
             }
-            None => report.damaged += 1,
+            // What this program does not know is not damaged.
+            Err(archive::Error::NewerFormat { .. }) => {}
+            Err(error) if !error.is_loss() => return Err(error.into()),
+            Err(_) => report.damaged += 1,
         }
         monitor.advance(1);
     }

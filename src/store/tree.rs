@@ -179,3 +179,47 @@ fn gits_order(a: &RawEntry, b: &RawEntry) -> Ordering {
     let end = |entry: &RawEntry| (entry.mode == Mode::Folder).then_some(b'/');
     a.name.iter().copied().chain(end(a)).cmp(b.name.iter().copied().chain(end(b)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(entries: &[(&str, &str)]) -> Result<RawTree> {
+        let entry = |(mode, name): &(&str, &str)| {
+            [format!("{mode} {name}\0").as_bytes(), &[7; 20]].concat()
+        };
+        decode_raw(ObjectId::from([1; 20]), &entries.iter().flat_map(entry).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn trees_are_gits_or_not() {
+        for gits in [
+            &[][..],
+            &[("100644", "a"), ("100755", "b"), ("120000", "c")],
+            // A folder sorts as if its name ended in a slash.
+            &[("100644", "a.b"), ("40000", "a"), ("100644", "a0")],
+        ] {
+            assert!(raw(gits).unwrap().is_gits, "{gits:?}");
+        }
+        for others in [
+            &[("100644", "b"), ("100644", "a")][..],
+            &[("100644", "a"), ("100644", "a")],
+            &[("100644", "a"), ("100644", "a.b"), ("40000", "a")],
+            &[("40000", "a"), ("100644", "a.b")],
+            &[("040000", "a")],
+            &[("160000", "a")],
+            &[("100644", "")],
+            &[("100644", "a/b")],
+        ] {
+            assert!(!raw(others).unwrap().is_gits, "{others:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_tree_is_damaged() {
+        let id = ObjectId::from([1; 20]);
+        for bytes in [&b"100644 a"[..], b"100644", b"100644 a\0short", b"1234567890 a\0"] {
+            assert!(matches!(decode_raw(id, bytes), Err(Error::Damaged { .. })), "{bytes:?}");
+        }
+    }
+}

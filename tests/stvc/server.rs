@@ -350,3 +350,41 @@ fn a_hostile_repository_is_refused_before_anything_changes() {
     calm(sandbox.stvc(&["check", text(&at)])).exits(1);
     assert!(tree(&sandbox.library()) == before);
 }
+
+/// What is odd goes to a server and comes back from there as from any backup; what is not whole stays away from it, and the others go.
+#[test]
+fn an_odd_snapshot_keeps_nothing_else_from_a_server() {
+    let library = crate::validator::Library::new();
+    let sandbox = &library.sandbox;
+    let (odd, _) = library.forge(|it| it.break_content_id());
+    let repository = server(sandbox.folder());
+    let url = reach(sandbox, &repository);
+    let answer = calm(sandbox.json(&["backup", &url])).exits(3);
+    assert!(answer.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
+    let checked = calm(sandbox.json(&["check", &url])).exits(1);
+    assert!(checked.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
+    let other = Sandbox::empty();
+    let url = reach(&other, &repository);
+    let answer = calm(other.json(&["import", &url])).exits(3);
+    assert!(answer.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
+    crate::validator::comes_in(&library, &other, None, "a server");
+    // A message that is lost: the branch that needs it stays away.
+    let lost = format!("{}:chat/messages/001/00105.json", library.stored[1].id);
+    let lost = sandbox.git(&["rev-parse", &lost]).trim().to_owned();
+    crate::validator::lose(&sandbox.store(), &lost);
+    let empty = tempfile::tempdir().unwrap();
+    let repository = server(empty.path());
+    let url = reach(sandbox, &repository);
+    let answer = calm(sandbox.json(&["backup", &url])).exits(3);
+    let told = answer.of_type("finding");
+    let named = |line: &serde_json::Value| {
+        line["code"] == "ref-left-out" && line["subject"] == "chats/Mira/b"
+    };
+    assert!(told.iter().any(named), "{told:?}");
+    let there = refs(&repository);
+    assert!(there.iter().any(|line| line.ends_with("chats/Mira/a")), "{there:?}");
+    assert!(!there.iter().any(|line| line.ends_with("chats/Mira/b")), "{there:?}");
+    // Nor is anything let go there because it is lost here.
+    sandbox.stvc(&["backup", &url, "--prune"]).exits(3);
+    assert_eq!(refs(&repository), there);
+}

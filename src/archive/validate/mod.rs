@@ -119,14 +119,20 @@ impl Says {
 
     /// Hold it against the commit.
     fn compare(&self, snapshot: &Snapshot, problems: &mut Problems) {
-        if self.timeline != snapshot.timeline.as_str() {
-            let (commit, manifest) = (snapshot.timeline.clone(), self.timeline.clone());
-            problems.push(Problem::OtherTimeline { commit, manifest });
+        match snapshot.timeline.as_str() {
+            same if same == self.timeline => {}
+            trimmed if trimmed.trim() == self.timeline.trim() => {
+                problems.push(Problem::TrimmedTimeline);
+            }
+            _ => {
+                let (commit, manifest) = (snapshot.timeline.clone(), self.timeline.clone());
+                problems.push(Problem::OtherTimeline { commit, manifest });
+            }
         }
         if self.content != snapshot.content {
             problems.push(Problem::OtherContent);
         }
-        if self.lorebook != snapshot.lorebook {
+        if self.lorebook.as_deref().map(str::trim) != snapshot.lorebook.as_deref().map(str::trim) {
             problems.push(Problem::OtherLorebook);
         }
         count("commit", snapshot.messages, self.messages, problems);
@@ -301,9 +307,9 @@ enum Read {
     Says(Says),
 }
 
-/// As much as is read of a file: what is longer is wrong anyway, or is not looked at.
+/// As much as is read of a file: what is longer than its record says is wrong anyway, and one that may not be so long is not looked at.
 fn longest(record: &FileRecord) -> u64 {
-    record.bytes.min(LONGEST_FILE)
+    if record.bytes > LONGEST_FILE { 0 } else { record.bytes }
 }
 
 /// Hold a rebuilt file against its record. One that could not be rebuilt, and of which nothing is said yet, is longer than it should be.

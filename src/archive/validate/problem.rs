@@ -151,6 +151,8 @@ pub enum Problem {
     },
     /// The commit names another lorebook than the manifest.
     OtherLorebook,
+    /// The commit lost white space at an end of the timeline's name: trailers could not hold it once.
+    TrimmedTimeline,
 }
 
 impl Problem {
@@ -195,7 +197,8 @@ impl Problem {
             | FileOrder
             | NotSplit
             | Count { .. }
-            | OtherLorebook => Weight::Flaw,
+            | OtherLorebook
+            | TrimmedTimeline => Weight::Flaw,
         }
     }
 }
@@ -241,6 +244,9 @@ impl fmt::Display for Problem {
             NotSplit => f.write_str("its chat is not split as it should be"),
             Count { by, says, is } => write!(f, "its {by} says {says} messages, it has {is}"),
             OtherLorebook => f.write_str("its commit names another lorebook than its manifest"),
+            TrimmedTimeline => {
+                f.write_str("its commit lost the white space at an end of its timeline's name")
+            }
         }
     }
 }
@@ -318,8 +324,7 @@ mod tests {
     #[test]
     fn of_many_problems_the_worst_is_told_first() {
         let mut problems = Problems::default();
-        for n in 0..20 {
-            problems.push(Problem::Extra { path: format!("extra {n}") });
+        for n in (0..5).chain(0..20) {
             problems.push(Problem::Extra { path: format!("extra {n}") });
         }
         problems.push(Problem::TooDeep);

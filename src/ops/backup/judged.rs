@@ -88,6 +88,8 @@ impl Judged {
             let past = chosen.past_of([SnapshotId(id)]);
             if self.incomplete.iter().any(|lacks| past.contains(lacks)) {
                 chosen.refs.remove(&name);
+                // Nor may anything there be let go because it is not here.
+                chosen.whole = false;
                 self.findings.push(left_out(&name));
             }
         }

@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Hurt, unsound_objects};
+use super::{Hurt, is_lost, lost_objects};
 use crate::archive::{self, History, Snapshot, Validator, Verdict, read_manifest};
 use crate::ops::Result;
 use crate::rules::{Finding, Level};
 use crate::store::verify::Health;
-use crate::store::{Kept, LoggedOperation, Loss, ObjectId, Reader, RefName, Store};
+use crate::store::{Kept, Kind, LoggedOperation, Loss, ObjectId, Reader, RefName, Store};
 
 /// What is kept, as it was before anything was looked at: what came since is in packs that were not seen.
 pub(super) struct Listed {
@@ -36,7 +36,9 @@ pub(super) fn check(
     let (findings, held) = (Vec::new(), HashMap::new());
     let mut look = Look { store, reader, health, hurt, findings, held };
     look.at_refs(&listed.refs)?;
-    look.at_snapshots(history, validator)?;
+    if !listed.refs.is_empty() {
+        look.at_snapshots(history, validator)?;
+    }
     look.at_files(&listed.operations)?;
     Ok(look.findings)
 }
@@ -64,7 +66,7 @@ impl Look<'_> {
         for (name, id) in refs {
             match self.reader.commit(*id) {
                 Ok(commit) if Snapshot::read(&commit).is_err() => {
-                    let lost = self.lost_below(commit.tree);
+                    let lost = self.lost_below(commit.tree)?;
                     if let [first, ..] = lost.as_slice() {
                         self.tell(name.as_str(), lost_object(*first));
                     }
@@ -93,7 +95,7 @@ impl Look<'_> {
         for snapshot in kept {
             match validator.judge(snapshot)? {
                 Verdict::Unsound(problems) if problems.is_fatal() => {
-                    self.lost_below(snapshot.tree);
+                    self.lost_below(snapshot.tree)?;
                     let message =
                         format!("{}, on no branch any more: {problems}", snapshot.timeline);
                     self.tell(&snapshot.id.to_string(), message);
@@ -129,11 +131,13 @@ impl Look<'_> {
         let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else {
             return Ok(Some(format!("{hex:?} names no object")));
         };
-        if !self.health.is_sound(id) {
+        let is_blob = matches!(kept, Kept::Blob(_));
+        let kind = if is_blob { Kind::Blob } else { Kind::Commit };
+        if is_lost(&self.reader, self.health, id, kind)? {
             self.note(id);
             return Ok(Some(lost_object(id)));
         }
-        if matches!(kept, Kept::Blob(_)) {
+        if is_blob {
             return Ok(None);
         }
         if !self.held.contains_key(&id) {
@@ -154,7 +158,7 @@ impl Look<'_> {
             .and_then(|commit| Snapshot::read(&commit))
             .and_then(|snapshot| Ok((snapshot.tree, read_manifest(&self.reader, snapshot.tree)?)));
         match read {
-            Ok((tree, manifest)) => Ok(match self.lost_below(tree).first() {
+            Ok((tree, manifest)) => Ok(match self.lost_below(tree)?.first() {
                 Some(lost) => Err(lost_object(*lost)),
                 None => Ok(manifest.files.into_iter().map(|file| file.path).collect()),
             }),
@@ -164,10 +168,10 @@ impl Look<'_> {
     }
 
     /// The objects of a tree that are lost, each noted.
-    fn lost_below(&mut self, tree: ObjectId) -> Vec<ObjectId> {
-        let lost = unsound_objects(self.store, tree, |id| self.health.is_sound(id));
+    fn lost_below(&mut self, tree: ObjectId) -> Result<Vec<ObjectId>> {
+        let lost = lost_objects(&self.reader, self.health, tree)?;
         lost.iter().for_each(|id| self.note(*id));
-        lost
+        Ok(lost)
     }
 
     fn note(&mut self, id: ObjectId) {

@@ -11,7 +11,8 @@ use super::{Result, Workspace};
 use crate::archive::{History, Snapshot, Validator};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
-use crate::store::{Format, Mode, ObjectId, Store};
+use crate::store::verify::Health;
+use crate::store::{Format, Kind, Loss, Mode, ObjectId, Reader, Store};
 
 /// What was checked and found.
 pub struct Report {
@@ -78,7 +79,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         let found = verdict::finding(snapshot, &verdict);
         findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
         if !verdict.may_be_taken_in() {
-            for object in unsound_objects(store, snapshot.tree, |id| health.is_sound(id)) {
+            for object in lost_objects(&store.reader(), &health, snapshot.tree)? {
                 hurt.entry(object).or_default().push(short(snapshot));
             }
         }
@@ -180,33 +181,46 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
     Finding::new("object-damaged", Level::Error, id.to_string(), format!("{why}; {hurt}"))
 }
 
-/// The objects of a tree of which no sound copy was read.
-fn unsound_objects(
-    store: &Store,
-    tree: ObjectId,
-    is_sound: impl Fn(ObjectId) -> bool,
-) -> Vec<ObjectId> {
-    let reader = store.reader();
-    let (mut unsound, mut seen) = (Vec::new(), HashSet::new());
+/// The objects of a tree of which no sound copy can be read, the tree included.
+fn lost_objects(reader: &Reader, health: &Health, tree: ObjectId) -> Result<Vec<ObjectId>> {
+    let (mut lost, mut seen) = (Vec::new(), HashSet::new());
     let mut open = vec![tree];
     while let Some(tree) = open.pop() {
         if !seen.insert(tree) {
             continue;
         }
-        if !is_sound(tree) {
-            unsound.push(tree);
-        }
-        for entry in reader.raw_tree(tree).map(|tree| tree.entries).unwrap_or_default() {
-            match entry.mode {
-                Mode::Folder => open.push(entry.id),
-                mode if mode.is_blob() && !is_sound(entry.id) && seen.insert(entry.id) => {
-                    unsound.push(entry.id);
-                }
-                _ => {}
+        let entries = match reader.raw_tree(tree) {
+            Ok(tree) => tree.entries,
+            Err(error) if error.is_loss() => {
+                lost.push(tree);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for entry in entries {
+            if entry.mode == Mode::Folder {
+                open.push(entry.id);
+            } else if entry.mode.is_blob()
+                && seen.insert(entry.id)
+                && is_lost(reader, health, entry.id, Kind::Blob)?
+            {
+                lost.push(entry.id);
             }
         }
     }
-    unsound
+    Ok(lost)
+}
+
+/// Whether no sound copy of an object can be read. What came into the store since it was read through, or is in another that it borrows from, is not lost.
+fn is_lost(reader: &Reader, health: &Health, id: ObjectId, kind: Kind) -> Result<bool> {
+    if health.is_sound(id) {
+        return Ok(false);
+    }
+    match reader.read(id, kind, &mut Vec::new()) {
+        Ok(_) => Ok(false),
+        Err(error) if error.is_loss() => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn short(snapshot: &Snapshot) -> String {
