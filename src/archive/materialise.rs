@@ -332,12 +332,15 @@ pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
 }
 
 /// The first message alone.
-pub fn first_message(reader: &Reader, tree: ObjectId) -> Option<ObjectId> {
+pub fn first_message(reader: &Reader, tree: ObjectId) -> Result<Option<ObjectId>> {
     let mut at = tree;
     for name in ["chat", "messages", "000"] {
-        at = find(&reader.tree(at).ok()?, name)?.id;
+        match find(&reader.tree(at)?, name) {
+            Some(entry) => at = entry.id,
+            None => return Ok(None),
+        }
     }
-    Some(reader.tree(at).ok()?.first()?.id)
+    Ok(reader.tree(at)?.first().map(|entry| entry.id))
 }
 
 /// The parts of a chat, each core's stretch of lines joined. `take` is asked before a line is put to the others.

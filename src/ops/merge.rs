@@ -88,7 +88,7 @@ pub fn merge(
     let (head, ours) = ours(options, &store, &library, &groups, &history)?;
     let (other, theirs) = theirs(options, &store, &library, &groups, &history)?;
     let mut base = None;
-    if let Some(common) = common(&store, &history, &head, &other)
+    if let Some(common) = common(&store, &history, &head, &other)?
         && let Some(book) = stored_book(&store, &common)?
     {
         base = Some((common, book));
@@ -259,13 +259,21 @@ fn stored_book(store: &Store, snapshot: &Snapshot) -> Result<Option<Book>> {
 }
 
 /// The nearest snapshot from which both come; it may be one of them.
-fn common(store: &Store, history: &History, a: &Snapshot, b: &Snapshot) -> Option<Snapshot> {
-    let read = |id: SnapshotId| history.get(id).cloned().or_else(|| resolve::read(store, id).ok());
+fn common(
+    store: &Store,
+    history: &History,
+    a: &Snapshot,
+    b: &Snapshot,
+) -> Result<Option<Snapshot>> {
+    let read = |id: SnapshotId| match history.get(id) {
+        Some(known) => Ok(Some(known.clone())),
+        None => resolve::find(store, id),
+    };
     let mut of_b = HashSet::new();
     let mut open = vec![b.id];
     while let Some(id) = open.pop() {
         if of_b.insert(id) {
-            open.extend(read(id).map(|snapshot| snapshot.parents).unwrap_or_default());
+            open.extend(read(id)?.map(|snapshot| snapshot.parents).unwrap_or_default());
         }
     }
     let mut seen = HashSet::new();
@@ -275,10 +283,10 @@ fn common(store: &Store, history: &History, a: &Snapshot, b: &Snapshot) -> Optio
             return read(id);
         }
         if seen.insert(id) {
-            open.extend(read(id).map(|snapshot| snapshot.parents).unwrap_or_default());
+            open.extend(read(id)?.map(|snapshot| snapshot.parents).unwrap_or_default());
         }
     }
-    None
+    Ok(None)
 }
 
 /// What a person should know of the merge.

@@ -4,8 +4,9 @@
 
 use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, Temp};
+use crate::regular;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// What a file holds, without its bytes.
@@ -34,18 +35,16 @@ impl Fingerprint {
 }
 
 fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
-    let mut file = fs::File::open(path)?;
+    let mut file = regular::open(path)?;
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
     let mut piece = vec![0; 1 << 17];
     loop {
-        match file.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => {
+        match regular::read_some(&mut file, &mut piece)? {
+            0 => break,
+            read => {
                 hasher.update(&piece[..read]);
                 bytes += read as u64;
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
     Ok(Fingerprint { bytes, blake3: *hasher.finalize().as_bytes() })

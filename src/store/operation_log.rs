@@ -4,7 +4,7 @@
 //! Two kinds of lines: an operation, synced before its refs move; and `{"finished":N}`, once the refs and files of operation N are in
 //! place. The second kind is a note that saves a look: if a power cut loses it, the look finds everything in place.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, LoggedOperation, Result, Store};
 use crate::durable;
+use crate::regular;
 
 /// How a line's checksum begins; it is the last member of every object.
 const CHECK: &str = ",\"check\":\"";
@@ -55,7 +56,7 @@ impl Store {
     /// Every operation that can be read, oldest first, and how many lines cannot.
     pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
         let path = self.operations_path();
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
             Err(error) => return Err(Error::Io { path, source: error }),
@@ -107,7 +108,7 @@ impl Store {
     /// The last operation, and which are not finished. Looks at the end of the file only, however long the log is.
     pub(super) fn end_of_log(&self) -> Result<End> {
         let path = self.operations_path();
-        let mut file = match File::open(&path) {
+        let mut file = match regular::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(End::default()),
             Err(error) => return Err(Error::Io { path, source: error }),

@@ -512,7 +512,7 @@ fn set_beside(
         group: part(Role::Group),
     };
     let state = State::made(parts, None);
-    let follows = Follows::fork(head, state.manifest.messages);
+    let follows = Follows::copy(head, &state);
     operation.take(&state, Kind::SNAPSHOT, follows)?;
     Ok(())
 }

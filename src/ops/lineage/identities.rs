@@ -28,11 +28,6 @@ impl Identities {
         Ok(Some(identity))
     }
 
-    /// The same where it does not matter why there is none.
-    pub fn of(&mut self, message: ObjectId) -> Option<Identity> {
-        self.find(message).ok().flatten()
-    }
-
     /// Whether the first of these stored messages say what is wanted.
     pub fn begin_with(&mut self, messages: &[ObjectId], wanted: &[Identity]) -> Result<bool> {
         if messages.len() < wanted.len() {

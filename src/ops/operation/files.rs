@@ -2,7 +2,6 @@
 //! its states, so that it can be finished after an interruption, and `undo` can take it back.
 
 use std::borrow::Cow;
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use super::Operation;
 use super::apply::Step;
 use crate::archive::{Blake3, Manifest, SnapshotId};
 use crate::ops::{Error, Result};
+use crate::regular;
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::names::tree_segment;
 use crate::store::{
@@ -100,7 +100,7 @@ impl<'c> FilePlan<'c> {
 /// What a file of the library holds; `None` if it is not there.
 pub(in crate::ops) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     let path = path.under(root);
-    match fs::read(&path) {
+    match regular::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::St(st::Error::Io { path, source })),

@@ -24,6 +24,7 @@ use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
 use crate::store::{
     Effect, Kind as ObjectKind, ObjectId, PackWriter, RefChange, RefName, Store, commit,
+    unless_lost,
 };
 pub(super) use apply::{actions_of, bytes_of};
 pub(super) use recover::Held;
@@ -84,9 +85,10 @@ impl Follows {
     }
 
     /// The snapshot it follows, if that already is this state.
-    pub(super) fn same_as(&self, state: &State<'_>, store: &Store) -> Option<Snapshot> {
-        let parent = resolve::read(store, self.parent?).ok()?;
-        (parent.content == state.manifest.content).then_some(parent)
+    pub(super) fn same_as(&self, state: &State<'_>, store: &Store) -> Result<Option<Snapshot>> {
+        let Some(parent) = self.parent else { return Ok(None) };
+        let parent = resolve::find(store, parent)?;
+        Ok(parent.filter(|parent| parent.content == state.manifest.content))
     }
 }
 
@@ -223,47 +225,58 @@ impl<'a> Operation<'a> {
         let mut best: Option<((bool, usize), Snapshot)> = None;
         let mut next = Some(head.clone());
         while let Some(snapshot) = next {
-            if let Ok(tree) = Tree::open(&reader, snapshot.tree) {
-                let same =
-                    |(id, wanted): &(&ObjectId, &Identity)| identities.of(**id) == Some(**wanted);
-                let shared = tree.messages().iter().zip(&wanted).take_while(same).count();
+            if let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? {
+                let mut shared = 0;
+                for (id, wanted) in tree.messages().iter().zip(&wanted) {
+                    if identities.find(*id)? != Some(*wanted) {
+                        break;
+                    }
+                    shared += 1;
+                }
                 let rank = (shared == tree.messages().len(), shared);
                 if best.as_ref().is_none_or(|(best, _)| rank > *best) {
                     best = Some((rank, snapshot.clone()));
                 }
             }
-            next =
-                snapshot.parents.first().and_then(|parent| resolve::read(self.store, *parent).ok());
+            next = match snapshot.parents.first() {
+                Some(parent) => resolve::find(self.store, *parent)?,
+                None => None,
+            };
         }
         Ok(best.map(|(_, snapshot)| Follows::previous(snapshot)).unwrap_or_default())
     }
 
     /// The alarm, if this state lost what the newest snapshot has.
-    pub(super) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Option<Finding> {
+    pub(super) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
         let passage = Passage {
             timeline: state.timeline.as_str(),
             before: head.messages,
             after: state.manifest.messages,
-            foreign: self.is_foreign(state, head),
+            foreign: self.is_foreign(state, head)?,
             last_good: &head.id.to_string()[..10],
         };
-        rules::alarm(&passage)
+        Ok(rules::alarm(&passage))
     }
 
     /// Whether nothing that `head` says is said in `state`.
-    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> bool {
+    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        let Some(first) = state.chat.messages.first() else { return false };
+        let Some(first) = state.chat.messages.first() else { return Ok(false) };
         let mut identities = Identities::new(self.store.reader());
         // Nearly every save begins as the last one did, and then no other message need be read.
-        let begins_alike = archive::first_message(&reader, head.tree)
-            .is_none_or(|id| identities.of(id) == Some(Identity::of(first)));
-        if begins_alike {
-            return false;
+        let begin = unless_lost(archive::first_message(&reader, head.tree))?.flatten();
+        let Some(begin) = begin else { return Ok(false) };
+        if identities.find(begin)? == Some(Identity::of(first)) {
+            return Ok(false);
         }
-        let Ok(tree) = Tree::open(&reader, head.tree) else { return false };
+        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { return Ok(false) };
         let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
-        !tree.messages().iter().any(|id| identities.of(*id).is_some_and(|id| now.contains(&id)))
+        for id in tree.messages() {
+            if identities.find(*id)?.is_some_and(|id| now.contains(&id)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Where this command leads a ref, if it does.

@@ -1,14 +1,15 @@
 //! Finishing what was interrupted. Whoever takes the store's lock comes through here before anything else, so no command ever takes a file
 //! that another one was about to write for something new.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use super::apply::{self, Step};
 use crate::durable;
-use crate::ops::{Result, Workspace};
+use crate::ops::{Error, Result, Workspace};
 use crate::rules::{Finding, Level};
-use crate::st::LibraryPath;
+use crate::st::{self, LibraryPath};
 use crate::store::{Effect, Lock, LoggedOperation, Store};
 
 /// The store's lock, and what was finished when it was taken.
@@ -82,9 +83,19 @@ pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
 fn finish_files(workspace: &Workspace, store: &Store, lock: &Lock) -> Result<Vec<LoggedOperation>> {
     let mut finished = Vec::new();
     for operation in store.unfinished()? {
-        // Another library's files are for those who work on that one; so are this one's while it cannot be opened.
-        let Some(root) = workspace.library().ok().map(|library| library.root().to_owned()) else {
-            break;
+        // Another library's files are for those who work on that one. Where there is none, there is nothing to write; where it cannot be
+        // opened just now, what is on the disk must not be looked at before it was.
+        let root = match workspace.library() {
+            Ok(library) => library.root().to_owned(),
+            Err(Error::St(st::Error::Io { path, source }))
+                if !matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(st::Error::Io { path, source }.into());
+            }
+            Err(_) => break,
         };
         if !is_of(&operation, store, &root) {
             continue;

@@ -11,7 +11,7 @@ use crate::ops::{Result, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::st::TimelineName;
-use crate::store::Store;
+use crate::store::{Store, unless_lost};
 
 /// What became of one timeline.
 pub struct Outcome {
@@ -46,7 +46,7 @@ pub fn restore_all(
             dry_run: wanted.dry_run,
             ..Options::default()
         };
-        let manifest = read_manifest(&reader, head.tree).ok();
+        let manifest = unless_lost(read_manifest(&reader, head.tree))?;
         let book = manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
         let newer = book
             .as_ref()

@@ -16,7 +16,7 @@ use crate::ops::owners::Owners;
 use crate::ops::{Error, Result, Workspace};
 use crate::rules::{self, Finding, Level};
 use crate::st::{self, BookRename, Chat, Groups, Library, LibraryPath, Rename, TimelineName};
-use crate::store::Store;
+use crate::store::{Store, unless_lost};
 
 /// The lorebook that the new timeline gets.
 struct Clone<'m> {
@@ -229,11 +229,15 @@ fn nearest_book(
         .collect();
     let then = report.snapshot.time.seconds;
     snapshots.sort_by_key(|found| found.time.seconds.abs_diff(then));
-    let stored = snapshots.iter().find_map(|found| {
-        let tree = Tree::open(&reader, found.tree).ok()?;
-        let record = tree.manifest.file(Role::Lorebook)?;
-        Some((found.id, tree.rebuild(&reader, record).ok()?.bytes))
-    });
+    let mut stored = None;
+    for found in snapshots {
+        let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
+        let Some(record) = tree.manifest.file(Role::Lorebook) else { continue };
+        if let Some(file) = unless_lost(tree.rebuild(&reader, record))? {
+            stored = Some((found.id, file.bytes));
+            break;
+        }
+    }
     let (bytes, from) = match stored {
         Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
         None => (files::read(library.root(), &path)?, "the one of today".to_owned()),

@@ -110,8 +110,9 @@ impl<'a> Run<'a> {
                     return Ok(refused);
                 }
                 let state = State::of(&captured);
-                let alarm = head.as_ref().and_then(|head| self.operation.alarm(&state, head));
-                self.report.findings.extend(alarm);
+                if let Some(head) = &head {
+                    self.report.findings.extend(self.operation.alarm(&state, head)?);
+                }
                 let follows = head.map(Follows::previous).unwrap_or_default();
                 let taken = self.store_state(&captured, &state, follows)?;
                 if let (Some(grown), Taken::New(snapshot, _)) = (&mut self.grown, &taken) {
@@ -296,7 +297,7 @@ impl<'a> Run<'a> {
                 return Ok(Some(known));
             }
         }
-        Ok(follows.same_as(state, self.store))
+        follows.same_as(state, self.store)
     }
 
     pub(super) fn capture(&self, name: &TimelineName) -> Result<Captured> {
