@@ -141,6 +141,12 @@ impl Store {
         if effect.refs.is_empty() && effect.files.is_empty() && effect.finishes.is_none() {
             return Ok(None);
         }
+        // Looked at before anything is logged, too: what is refused here did not begin. They are compared again once they are locked.
+        for change in &effect.refs {
+            if self.ref_target(&change.name)? != change.before {
+                return Err(Error::RefMoved { name: change.name.to_string() });
+            }
+        }
         let end = self.end_of_log()?;
         let Effect { refs, files, library, undoes, finishes } = effect;
         let operation = LoggedOperation {

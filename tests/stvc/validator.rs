@@ -736,7 +736,8 @@ fn what_only_undo_needs_is_checked() {
     sandbox.stvc(&["restore", first, "--only", "lorebook", "--overwrite"]).exits(0);
     assert_eq!(crate::damage::check(sandbox).0, 0);
     let log = fs::read_to_string(sandbox.store().join("stvc/operations.jsonl")).unwrap();
-    let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let last = lines.filter(|line| line["number"].is_u64()).last().unwrap();
     let kept = &last["files"][0]["before"];
     let lost = match (kept["blob"].as_str(), kept["snapshot"].as_str()) {
         (Some(blob), _) => blob.to_owned(),

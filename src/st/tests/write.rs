@@ -58,3 +58,29 @@ fn links_do_not_lead_out() {
     assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
 }
+
+/// A private chat stays private, and root who restores somebody's chat leaves it theirs.
+#[cfg(unix)]
+#[test]
+fn mode_and_owner_of_what_is_replaced_stay() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "chats/A/c.jsonl", b"old");
+    let file = dir.path().join("chats/A/c.jsonl");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    // Only root can give files away; for others the rest is tried.
+    let is_root = chown(&file, Some(4711), Some(4712)).is_ok();
+    let former = Some(Fingerprint::of(b"old"));
+    write(dir.path(), &path("chats/A/c.jsonl"), b"new", former).unwrap();
+    let found = fs::metadata(&file).unwrap();
+    assert_eq!(found.mode() & 0o777, 0o600);
+    if is_root {
+        assert_eq!((found.uid(), found.gid()), (4711, 4712));
+        chown(dir.path().join("chats"), Some(4711), Some(4712)).unwrap();
+        write(dir.path(), &path("chats/B/d.jsonl"), b"new", None).unwrap();
+        for made in ["chats/B", "chats/B/d.jsonl"] {
+            let found = fs::metadata(dir.path().join(made)).unwrap();
+            assert_eq!((found.uid(), found.gid()), (4711, 4712), "{made}");
+        }
+    }
+}
