@@ -120,22 +120,39 @@ fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Res
     Ok(())
 }
 
-/// Nobody needs an hour for a file.
-pub const LONG_AGO: Duration = Duration::from_secs(3600);
-
-/// Temporary files of a process that was killed, if they are at least that old. That it fails matters to nobody.
-pub fn clear_left_behind(dir: &Path, age_at_least: Duration) {
+/// Temporary files and folders of ours that a process left which is dead, or has had an hour for them. That it fails matters to nobody.
+///
+/// Their names are `.stvc-`, perhaps a word, and the process: `.stvc-4711-0.tmp`, `.stvc-incoming-4711-x`.
+pub fn clear_left_behind(dir: &Path) {
+    const LONG_AGO: Duration = Duration::from_secs(3600);
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let ours = name.to_str().is_some_and(|name| {
-            let number = name.strip_prefix(TEMP_PREFIX).and_then(|name| name.strip_suffix(".tmp"));
-            number.is_some_and(|n| n.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
-        });
+        let Some(process) = name.to_str().and_then(process_of) else { continue };
         let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age >= age_at_least)) {
-            let _ = fs::remove_file(entry.path());
+        let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO));
+        if !(is_old || is_dead(process)) {
+            continue;
         }
+        let _ = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+            _ => fs::remove_file(entry.path()),
+        };
     }
+}
+
+/// The process whose temporary file this is.
+fn process_of(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix(TEMP_PREFIX)?;
+    let rest = rest.strip_prefix("new-").or_else(|| rest.strip_prefix("incoming-")).unwrap_or(rest);
+    let (process, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+    let ours = rest.starts_with('-') || rest == ".tmp";
+    process.parse().ok().filter(|_| ours)
+}
+
+/// Whether a process is known to be gone; where the system cannot tell, none is.
+fn is_dead(process: u32) -> bool {
+    let processes = Path::new("/proc");
+    processes.join("self").exists() && !processes.join(process.to_string()).exists()
 }
 
 /// Make `dir` and the folders above it, each synced into its parent.

@@ -202,7 +202,7 @@ fn hint(error: &Error) -> Option<String> {
         }
         Error::TakenBack { source } => {
             let more = hint(source).map_or(String::new(), |hint| format!(". {hint}"));
-            format!("what was done before it was taken back; nothing was changed{more}")
+            format!("what had been written before it was taken back{more}")
         }
         Error::LeftAlone { others, .. } => {
             let rest = if *others > 0 { "all else is done" } else { "nothing was written" };
@@ -269,7 +269,7 @@ fn backup_hint(error: &BackupError) -> Option<String> {
             "nothing of it was taken in, and nothing was changed; use another backup".into()
         }
         BackupError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
-            "the disk is full; make room and try again. Nothing was changed".into()
+            "the disk is full; make room and try again. Nothing is lost".into()
         }
         _ => return None,
     })
@@ -319,7 +319,7 @@ fn store_hint(error: &store::Error) -> Option<String> {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()
         }
         store::Error::Io { source, .. } => match source.kind() {
-            std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing was changed".into(),
+            std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing is lost".into(),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                 "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`".into()
             }

@@ -15,6 +15,8 @@ use crate::ops::{self, Error, Workspace};
 use crate::st::Raw;
 
 pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+    // What an interrupted merge left to be written is part of what is merged now.
+    ops::finish_interrupted(workspace)?;
     let mut options = Options {
         into: args.into.clone(),
         from: args.from.clone(),

@@ -60,14 +60,16 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Resu
         "merged": of(&report, |outcome| *outcome == Outcome::Merged),
         "apart": of(&report, |outcome| matches!(outcome, Outcome::Apart(_))),
         "left": left,
+        "failed": report.failed,
         "conflicts": report.entries.iter().filter(|entry| entry.conflict.is_some()).count(),
         "tags": report.tags.len(),
         "files": report.files.iter().filter(|file| file.action != Action::Keep).count(),
         "sent": sent.map(|sent| sent.new_snapshots),
         "dry_run": report.dry_run,
     });
-    out.summary("sync", left == 0, counts);
-    Ok(if left == 0 { super::DONE } else { super::PARTLY })
+    let all = left == 0 && report.failed == 0;
+    out.summary("sync", all, counts);
+    Ok(if all { super::DONE } else { super::PARTLY })
 }
 
 fn of(report: &Report, wanted: fn(&Outcome) -> bool) -> usize {

@@ -52,6 +52,9 @@ pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -
     let keep_after = SystemTime::now().checked_sub(options.grace).unwrap_or(SystemTime::UNIX_EPOCH);
     let mut expire = || store.expire(lock, &expiry);
     let dry_run = options.dry_run;
+    if let (Ok(library), false) = (workspace.library(), dry_run) {
+        library.clear_left_behind();
+    }
     let collected = store.collect(lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
     Ok(Report { collected, expired: expiry.dropped, dry_run })
 }

@@ -162,6 +162,11 @@ impl Attempt<'_> {
             Read::Moved(path) => return Ok(Read::Moved(path)),
         };
         let group_path = if name.is_group() { groups.group_of(name.chat()) } else { None };
+        // Without it the state would not be whole, and nobody would notice later.
+        if let (None, true, Some((file, why))) = (group_path, name.is_group(), &groups.unread) {
+            let source = io::Error::other(why.clone());
+            return Err(Error::Io { path: self.root.join(file), source });
+        }
         let group = match group_path.map(|path| self.read(path)).transpose()? {
             Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
             Some(Read::Steady(group)) => group,

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     of_chat: HashMap<String, LibraryPath>,
+    /// A file that could not be read, and why: it may be the group of any chat.
+    pub(super) unread: Option<(String, String)>,
 }
 
 impl Groups {

@@ -121,9 +121,21 @@ impl Library {
         }
     }
 
+    /// Remove what commands that were killed left where files are written.
+    pub fn clear_left_behind(&self) {
+        let chats = std::fs::read_dir(self.root.join("chats")).into_iter().flatten().flatten();
+        let folders = FOLDERS.iter().map(|folder| self.root.join(folder));
+        for folder in folders.chain(chats.map(|entry| entry.path())) {
+            crate::durable::clear_left_behind(&folder);
+        }
+    }
+
     fn read_groups(&self, scan: &mut Scan) {
         let mut files = Vec::new();
-        for entry in self.list("groups", &mut scan.unreadable) {
+        let known = scan.unreadable.len();
+        let entries = self.list("groups", &mut scan.unreadable);
+        let mut unread = scan.unreadable.get(known).cloned();
+        for entry in entries {
             let file = entry.file_name();
             let shown = file.to_string_lossy();
             if !shown.ends_with(".json") || is_temporary(&shown) {
@@ -143,11 +155,15 @@ impl Library {
             };
             match regular::read(&entry.path()) {
                 Ok(bytes) => files.push((path, bytes)),
-                Err(error) => scan.unreadable.push((subject, error.to_string())),
+                Err(error) => {
+                    unread = Some((subject.clone(), error.to_string()));
+                    scan.unreadable.push((subject, error.to_string()));
+                }
             }
         }
         files.sort_unstable();
-        let (groups, broken) = Groups::read(&files);
+        let (mut groups, broken) = Groups::read(&files);
+        groups.unread = unread;
         scan.groups = groups;
         for path in broken {
             scan.unreadable.push((path.to_string(), "it is not a JSON object".to_owned()));

@@ -65,7 +65,7 @@ pub fn write(
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
     make_folder(dir)?;
-    durable::clear_left_behind(dir, durable::LONG_AGO);
+    durable::clear_left_behind(dir);
     let mut temp = Temp::beside(&full).map_err(Error::io(&full))?;
     temp.file().write_all(bytes).map_err(Error::io(&full))?;
     match fs::metadata(&full) {

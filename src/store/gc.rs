@@ -355,6 +355,11 @@ impl Store {
                 }
             }
         }
+        // Of commands that were killed: halves of caches, of stores, of backups that were being read.
+        let parent = durable::parent(&self.git_dir);
+        for dir in [&*self.private_dir().join("folders"), &self.git_dir, parent] {
+            durable::clear_left_behind(dir);
+        }
         for pack in files_ending(packs, "pack")? {
             if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
                 let _ = remove_pack(&pack);

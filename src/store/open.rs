@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use super::object_files::{ObjectFiles, is_absent};
 use super::{Error, Kind, Result, Store, unless_lost};
@@ -66,7 +65,7 @@ impl Store {
         }
         let parent = durable::parent(path);
         durable::create_dir_all(parent).map_err(Error::io(parent))?;
-        clear_left_behind(parent);
+        durable::clear_left_behind(parent);
         let temp = parent.join(format!(".stvc-new-{}.tmp", std::process::id()));
         let marked = || if mirror { mark_mirror(&temp.join(PRIVATE)) } else { Ok(()) };
         let made = Self::create_in(&temp).and_then(|()| marked()).and_then(|()| {
@@ -201,21 +200,6 @@ impl Store {
             }
         }
         if any && !foreign { Ok(()) } else { Err(Error::Foreign { path: self.git_dir.clone() }) }
-    }
-}
-
-/// Stores that a process which was killed long ago did not finish.
-fn clear_left_behind(parent: &Path) {
-    const LONG_AGO: Duration = Duration::from_secs(3600);
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(".stvc-new-"));
-        let number = number.and_then(|name| name.strip_suffix(".tmp"));
-        let ours = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 }
 

@@ -217,8 +217,11 @@ impl Store {
 
     /// Remove the locks that a killed process left on these refs. The caller holds the store's lock, so they are nobody's.
     pub(super) fn clear_ref_locks(&self, changes: &[RefChange]) -> Result<()> {
-        for change in changes {
-            let lock = lock_path(&self.git_dir.join(change.name.as_str()));
+        // Where a ref goes, `packed-refs` may have been written anew, too.
+        let packed = changes.iter().any(|change| change.after.is_none()).then_some("packed-refs");
+        let names = changes.iter().map(|change| change.name.as_str()).chain(packed);
+        for name in names {
+            let lock = lock_path(&self.git_dir.join(name));
             match fs::remove_file(&lock) {
                 Ok(()) => {}
                 Err(error)

@@ -6,11 +6,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::{Error, ObjectId, RefChange, RefName, Store, Url};
+use crate::durable;
 use crate::regular::read_some;
 
 /// What the repository itself returns.
@@ -18,8 +18,6 @@ type Local<T> = super::Result<T>;
 
 /// How the folder is called for as long as it is there.
 const PREFIX: &str = ".stvc-incoming-";
-/// One that is older was left behind by a process that was killed.
-const LONG_AGO: Duration = Duration::from_secs(86_400);
 /// A server that tells of more refs than fit here is not listened to.
 const LONGEST_LIST: u64 = 64 << 20;
 /// Command lines end somewhere: on Windows at 32 kB.
@@ -27,14 +25,9 @@ const LONGEST_LINE: usize = 16_000;
 
 /// A folder of its own in `dir`, gone when dropped. What processes that were killed left there long ago goes, too.
 pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        if ours && age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    tempfile::Builder::new().prefix(PREFIX).tempdir_in(dir).map_err(Error::io(dir))
+    durable::clear_left_behind(dir);
+    let prefix = format!("{PREFIX}{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(dir).map_err(Error::io(dir))
 }
 
 /// Why git could not do it.

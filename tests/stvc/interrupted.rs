@@ -181,7 +181,7 @@ fn an_operation_one_of_whose_files_cannot_be_written_is_taken_back() {
     let answer = crate::full_disk::limited(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
     let error = &answer.of_type("error")[0];
     assert!(error["message"].as_str().unwrap().contains("b.jsonl"), "{error}");
-    assert!(error["hint"].as_str().unwrap().contains("nothing was changed"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("taken back"), "{error}");
     assert_eq!(two.files(), before);
     assert_eq!(two.git(&["for-each-ref", "refs/heads"]), heads);
     sound(&two);

@@ -71,7 +71,7 @@ pub fn to_file(
     let path = std::path::absolute(path).map_err(BackupError::Io).map_err(about(path))?;
     may_replace(&path, &plan, options)?;
     let failed = |error: io::Error| about(&path)(BackupError::Io(error));
-    durable::clear_left_behind(durable::parent(&path), durable::LONG_AGO);
+    durable::clear_left_behind(durable::parent(&path));
     let mut temp = Temp::beside(&path).map_err(failed)?;
     make_private(temp.file());
     let totals = write(temp.file(), &plan, &store, options, monitor).map_err(about(&path))?;

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use super::apply::{self, Step};
 use crate::durable;
@@ -118,9 +117,7 @@ fn finish(
     for change in &operation.files {
         match Step::of(store, change) {
             Ok(step) => {
-                // Whoever made it is dead, and nobody else writes here now.
-                let file = step.path.under(root);
-                durable::clear_left_behind(durable::parent(&file), Duration::ZERO);
+                durable::clear_left_behind(durable::parent(&step.path.under(root)));
                 steps.push(step);
             }
             Err(error) if apply::is_lost(&error) => lost.push(LibraryPath::parse(&change.path)?),

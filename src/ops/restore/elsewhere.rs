@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::material::Material;
 use super::{Options, Report, wanted};
+use crate::archive::MaterialFile;
 use crate::ops::files::{Action, FileAction};
 use crate::ops::{Error, Result};
 use crate::{durable, st};
@@ -27,13 +28,12 @@ pub(super) fn restore(
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => {}
         Err(problem) => return Err(error(&root)(problem)),
     }
+    let files: Vec<_> =
+        material.contents.files.iter().filter(|file| wanted(options, file.role)).collect();
     if !options.dry_run {
-        durable::create_dir_all(&root).map_err(error(&root))?;
+        write_folder(&root, &files)?;
     }
-    for file in material.contents.files.iter().filter(|file| wanted(options, file.role)) {
-        if !options.dry_run {
-            st::write(&root, &file.path, &file.bytes, None)?;
-        }
+    for file in files {
         report.files.push(FileAction {
             path: file.path.clone(),
             action: Action::Write,
@@ -44,4 +44,32 @@ pub(super) fn restore(
     }
     report.root = root;
     Ok(())
+}
+
+/// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.
+fn write_folder(root: &Path, files: &[&MaterialFile]) -> Result<()> {
+    let error = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| Error::St(st::Error::Io { path, source })
+    };
+    let parent = durable::parent(root);
+    durable::create_dir_all(parent).map_err(error(parent))?;
+    durable::clear_left_behind(parent);
+    let temp = parent.join(format!("{}{}-to.tmp", durable::TEMP_PREFIX, std::process::id()));
+    let write = || -> Result<()> {
+        fs::create_dir(&temp).map_err(error(&temp))?;
+        for file in files {
+            st::write(&temp, &file.path, &file.bytes, None)?;
+        }
+        durable::sync_dir(&temp).map_err(error(&temp))?;
+        // An empty folder may stand in the way on systems whose rename does not replace one.
+        let _ = fs::remove_dir(root);
+        fs::rename(&temp, root).map_err(error(root))?;
+        durable::sync_dir(parent).map_err(error(parent))
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_dir_all(&temp);
+    }
+    written
 }

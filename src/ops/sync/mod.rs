@@ -21,7 +21,7 @@ use super::{Error, Result, Workspace};
 use crate::archive::{History, Kind, Manifest, Snapshot, SnapshotId, branch, read_manifest};
 use crate::durable;
 use crate::progress::Monitor;
-use crate::rules::Finding;
+use crate::rules::{Finding, Level};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{self, RefName, RemoteError, Store};
 use desk::Desk;
@@ -90,6 +90,8 @@ pub type Tag = (String, SnapshotId);
 pub struct Report {
     /// Snapshots that were taken first.
     pub taken_first: usize,
+    /// Timelines here that could not be read, and so were not sent as they are now.
+    pub failed: usize,
     /// The other side's timelines.
     pub entries: Vec<Entry>,
     /// Tags that came.
@@ -122,6 +124,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     }
     let mut report = Report {
         taken_first: 0,
+        failed: 0,
         entries: Vec::new(),
         tags: Vec::new(),
         files: Vec::new(),
@@ -136,6 +139,13 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         let taken = snapshot::snapshot(workspace, &snapshot::Options::as_it_is(), monitor)?;
         let is_new = |outcome: &&snapshot::Outcome| matches!(outcome.result, Taken::New(..));
         report.taken_first = taken.timelines.iter().filter(is_new).count();
+        for outcome in &taken.timelines {
+            if let Taken::Failed(why) = &outcome.result {
+                let finding = Finding::new("unreadable", Level::Error, &outcome.timeline, why);
+                report.findings.push(finding.remedy("it was not stored, and so not sent"));
+                report.failed += 1;
+            }
+        }
     }
     for attempt in 1.. {
         let left = match take_in(workspace, options, &mut report, monitor) {
