@@ -231,7 +231,11 @@ fn hint(error: &Error) -> Option<String> {
         Error::Archive(archive::Error::NewerFormat { .. }) => {
             "a newer stvc wrote this; get that version".into()
         }
-        Error::Archive(archive::Error::Incomplete { .. } | archive::Error::Differs { .. }) => {
+        Error::Archive(
+            archive::Error::Incomplete { .. }
+            | archive::Error::Differs { .. }
+            | archive::Error::Unsound { .. },
+        ) => {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()
         }
         _ => return None,

@@ -49,8 +49,17 @@ struct Look<'a> {
     health: &'a Health,
     hurt: &'a mut Hurt,
     findings: Vec<Finding>,
-    /// By snapshot: the paths of its files, or why they cannot be had.
-    held: HashMap<ObjectId, std::result::Result<Vec<String>, String>>,
+    held: HashMap<ObjectId, Held>,
+}
+
+/// What is known of the files in a snapshot.
+enum Held {
+    /// Their paths.
+    Files(Vec<String>),
+    /// Why they cannot be had.
+    Lost(String),
+    /// Nothing: a newer program wrote it.
+    Unknown,
 }
 
 impl Look<'_> {
@@ -145,24 +154,27 @@ impl Look<'_> {
             self.held.insert(id, held);
         }
         Ok(match self.held.get(&id) {
-            Some(Err(why)) => Some(why.clone()),
-            Some(Ok(paths)) if paths.iter().any(|held| held == path) => None,
-            _ => Some(format!("snapshot {id} has no such file")),
+            Some(Held::Lost(why)) => Some(why.clone()),
+            Some(Held::Files(paths)) if !paths.iter().any(|held| held == path) => {
+                Some(format!("snapshot {id} has no such file"))
+            }
+            _ => None,
         })
     }
 
-    /// The paths of a snapshot's files, or why they cannot be had.
-    fn holds(&mut self, id: ObjectId) -> Result<std::result::Result<Vec<String>, String>> {
+    /// What is in a snapshot.
+    fn holds(&mut self, id: ObjectId) -> Result<Held> {
         let snapshot = self.reader.commit(id).map_err(archive::Error::from);
         let read = snapshot
             .and_then(|commit| Snapshot::read(&commit))
             .and_then(|snapshot| Ok((snapshot.tree, read_manifest(&self.reader, snapshot.tree)?)));
         match read {
             Ok((tree, manifest)) => Ok(match self.lost_below(tree)?.first() {
-                Some(lost) => Err(lost_object(*lost)),
-                None => Ok(manifest.files.into_iter().map(|file| file.path).collect()),
+                Some(lost) => Held::Lost(lost_object(*lost)),
+                None => Held::Files(manifest.files.into_iter().map(|file| file.path).collect()),
             }),
-            Err(error) if error.is_damage() => Ok(Err(error.to_string())),
+            Err(archive::Error::NewerFormat { .. }) => Ok(Held::Unknown),
+            Err(error) if error.is_damage() => Ok(Held::Lost(error.to_string())),
             Err(error) => Err(error.into()),
         }
     }
