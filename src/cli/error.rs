@@ -282,20 +282,20 @@ fn remote_hint(error: &RemoteError) -> Option<String> {
     };
     Some(match error {
         RemoteError::NoGit => {
-            "a git server is reached through git: install it (https://git-scm.com), or back up to a file or folder, which need none. Nothing was changed".into()
+            "a git server is reached through git: install it (https://git-scm.com), or back up to a file or folder, which need none".into()
         }
-        RemoteError::Raced { .. } => "try again. Nothing was changed here".into(),
+        RemoteError::Raced { .. } => "try again. Nothing is lost".into(),
         RemoteError::Foreign { .. } => {
-            "make an empty repository there, for the chats alone. Nothing was changed".into()
+            "make an empty repository there, for the chats alone".into()
         }
         RemoteError::Failed { words, .. } if says(words, &["prompts disabled", "could not read username", "could not read password", "authentication failed", "permission denied"]) => {
-            "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing was changed here".into()
+            "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing is lost".into()
         }
         RemoteError::Failed { words, .. } if says(words, &["not allowed", "not support"]) => {
             "only ssh://, https://, http:// and git:// lead to a git server. Nothing was changed".into()
         }
         RemoteError::Failed { .. } => {
-            "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing was changed here".into()
+            "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing is lost".into()
         }
         RemoteError::Store(error) => return store_hint(error),
     })

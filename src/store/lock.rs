@@ -62,6 +62,8 @@ impl Store {
         let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);
         if was_killed {
             self.clear_temporary_files()?;
+            // It may have been its own.
+            let _ = fs::remove_file(self.git_dir.join("packed-refs.lock"));
         }
         let finished = self.finish_refs(was_killed, command, now)?;
         self.write_format()?;

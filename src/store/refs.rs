@@ -120,6 +120,10 @@ impl Store {
             // Two names that are one to the file system have one lock.
             let is_first = !packed(change) || locked.insert(folded(change.name.as_str()));
             let target = self.git_dir.join(change.name.as_str());
+            if change.name.is_kept() {
+                // Only stvc writes there, and the caller has its lock: whoever locked it is dead.
+                let _ = fs::remove_file(lock_path(&target));
+            }
             locks.push(if is_first { Some(LockedFile::take(&target)?) } else { None });
         }
         for change in changes {

@@ -77,7 +77,7 @@ impl Verdict {
     }
 }
 
-/// Judges snapshots, one after the other. What they share is read once: see [`chat`] and [`book`].
+/// Judges snapshots, one after the other. What they share is read once, and memory is bounded by one file.
 pub struct Validator {
     reader: Reader,
     /// Several snapshots may have one tree.

@@ -17,8 +17,8 @@ use super::files::{Action, FileAction};
 use super::open_page::{self, Written};
 use super::operation::Held;
 use super::time_true::{Base, Origin, Past, Then};
-use super::{Error, Result, Workspace, resolve};
-use crate::archive::{CheckpointState, History, Role, Snapshot, Tree};
+use super::{Error, Result, Workspace, resolve, verdict};
+use crate::archive::{self, CheckpointState, History, Rebuilt, Role, Snapshot};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding};
 use crate::st;
@@ -117,8 +117,8 @@ fn bring_back(
     options: &Options,
 ) -> Result<Report> {
     let reader = store.reader();
-    let rebuild = |snapshot: &Snapshot| Tree::open(&reader, snapshot.tree)?.materialise(&reader);
-    let mut contents = rebuild(&snapshot)?;
+    let rebuild = |snapshot: &Snapshot| archive::rebuild(&reader, snapshot);
+    let Rebuilt { mut contents, mut problems } = rebuild(&snapshot)?;
     let mut origin = None;
     let mut findings = Vec::new();
     let mut made = None;
@@ -132,12 +132,13 @@ fn bring_back(
         };
         match past.at(base, at, options.only != Some(Role::Chat))? {
             Then::Snapshot(found) => {
-                contents = rebuild(&found)?;
+                Rebuilt { contents, problems } = rebuild(&found)?;
                 snapshot = *found;
             }
             Then::Made(state) => made = Some(state),
         }
     }
+    findings.extend(verdict::unsound(&snapshot, &problems));
     let state = contents.manifest.checkpoint.clone();
     let mut material = Material::of(&snapshot, contents)?;
     match made {

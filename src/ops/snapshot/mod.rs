@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::lineage::without_blank_end;
 use super::time_true::message_not_found;
-use super::{Error, Result, Workspace, resolve, survey};
+use super::{Error, Result, Workspace, finish_interrupted, resolve, survey};
 use crate::archive::{CheckpointState, Snapshot, SnapshotId, history};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
@@ -121,6 +121,10 @@ pub fn snapshot(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
+    if !options.dry_run {
+        // Before the library is listed: files may come and go with it.
+        finish_interrupted(workspace)?;
+    }
     let library = workspace.library()?;
     let scan = library.scan()?;
     let existing = workspace.find_store()?;
