@@ -737,7 +737,7 @@ fn what_only_undo_needs_is_checked() {
     assert_eq!(crate::damage::check(sandbox).0, 0);
     let log = fs::read_to_string(sandbox.store().join("stvc/operations.jsonl")).unwrap();
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let last = lines.filter(|line| line["number"].is_u64()).last().unwrap();
+    let last = lines.rev().find(|line| line["number"].is_u64()).unwrap();
     let kept = &last["files"][0]["before"];
     let lost = match (kept["blob"].as_str(), kept["snapshot"].as_str()) {
         (Some(blob), _) => blob.to_owned(),

@@ -91,8 +91,8 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
     let _ = store.mark_damaged(is_damaged);
-    findings.extend(kept::check(&store, &listed, &history, &health, &mut validator, &mut hurt)?);
-    findings.extend(set_back::check(&store, &listed.operations)?);
+    findings.extend(kept::check(store, &listed, &history, &health, &mut validator, &mut hurt)?);
+    findings.extend(set_back::check(store, &listed.operations)?);
     for (id, why) in &health.damaged {
         hurt.entry(*id).or_default();
         findings.push(object_finding(*id, why, &hurt[id]));

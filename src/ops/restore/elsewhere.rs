@@ -55,7 +55,10 @@ fn write_folder(root: &Path, files: &[&MaterialFile]) -> Result<()> {
     let parent = durable::parent(root);
     durable::create_dir_all(parent).map_err(error(parent))?;
     durable::clear_left_behind(parent);
-    let temp = parent.join(format!("{}{}-to.tmp", durable::TEMP_PREFIX, std::process::id()));
+    let prefix = format!("{}{}-", durable::TEMP_PREFIX, std::process::id());
+    let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
+    let folder = folder.map_err(error(parent))?;
+    let temp = folder.path().join("files");
     let write = || -> Result<()> {
         fs::create_dir(&temp).map_err(error(&temp))?;
         for file in files {
@@ -67,9 +70,5 @@ fn write_folder(root: &Path, files: &[&MaterialFile]) -> Result<()> {
         fs::rename(&temp, root).map_err(error(root))?;
         durable::sync_dir(parent).map_err(error(parent))
     };
-    let written = write();
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&temp);
-    }
-    written
+    write()
 }
