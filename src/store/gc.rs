@@ -16,7 +16,7 @@ use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;
 use super::repack::{Packed, Placed};
 use super::verify::Health;
-use super::{Error, Kind, Lock, ObjectId, Result, Store};
+use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
 use crate::durable::{self, Existing};
 use crate::progress::Monitor;
 use crate::regular;
@@ -353,6 +353,13 @@ impl Store {
                 {
                     let _ = fs::remove_file(&path);
                 }
+            }
+        }
+        // Locks on refs that nobody but stvc writes; the caller has the store's.
+        let kept = self.git_dir.join(RefName::KEPT);
+        for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "lock") {
+                let _ = fs::remove_file(entry.path());
             }
         }
         // Of commands that were killed: halves of caches, of stores, of backups that were being read.
