@@ -18,7 +18,7 @@ use crate::store::{
 };
 
 /// One file on its way.
-pub(super) struct Step<'b> {
+pub(super) struct FileStep<'b> {
     pub path: LibraryPath,
     pub before: Option<Fingerprint>,
     pub after: Option<Fingerprint>,
@@ -28,16 +28,16 @@ pub(super) struct Step<'b> {
     pub change: FileChange,
 }
 
-impl Step<'_> {
+impl FileStep<'_> {
     /// As the log has it. Nothing is in memory.
-    pub(super) fn of(store: &Store, change: &FileChange) -> Result<Step<'static>> {
+    pub(super) fn of(store: &Store, change: &FileChange) -> Result<FileStep<'static>> {
         let path = LibraryPath::parse(&change.path)?;
         let reader = store.reader();
         let print = |kept: &Option<Kept>| match kept {
             None => Ok(None),
             Some(kept) => fingerprint_of(&reader, kept, &path).map(Some),
         };
-        Ok(Step {
+        Ok(FileStep {
             before: print(&change.before)?,
             after: print(&change.after)?,
             bytes: None,
@@ -47,8 +47,8 @@ impl Step<'_> {
     }
 
     /// The way back.
-    fn reversed(&self) -> Step<'static> {
-        Step {
+    fn reversed(&self) -> FileStep<'static> {
+        FileStep {
             path: self.path.clone(),
             before: self.after,
             after: self.before,
@@ -86,7 +86,11 @@ impl Step<'_> {
 }
 
 /// Bring the files of an operation into place, in order, each read back and compared. Those that somebody saved meanwhile.
-pub(super) fn apply(store: &Store, root: &Path, steps: &[Step<'_>]) -> Result<Vec<LibraryPath>> {
+pub(super) fn apply(
+    store: &Store,
+    root: &Path,
+    steps: &[FileStep<'_>],
+) -> Result<Vec<LibraryPath>> {
     let mut left = Vec::new();
     for step in steps {
         if !step.take(store, root)? {
@@ -119,7 +123,7 @@ pub(super) fn take_back(
     store: &Store,
     root: &Path,
     operation: &LoggedOperation,
-    steps: &[Step<'_>],
+    steps: &[FileStep<'_>],
 ) -> Result<()> {
     for step in steps.iter().rev() {
         step.reversed().take(store, root)?;
@@ -166,8 +170,8 @@ fn led_back(
         }
         if depends {
             if let Some(after) = change.after {
-                let (name, before) = (RefName::kept(after), None);
-                let before = store.ref_target(&name)?.or(before);
+                let name = RefName::kept(after);
+                let before = store.ref_target(&name)?;
                 refs.push(RefChange { name, before, after: Some(after) });
             }
             refs.push(change.reversed());
@@ -182,7 +186,7 @@ pub(in crate::ops) fn actions_of(
     operation: &LoggedOperation,
 ) -> Result<Vec<FileAction>> {
     let action = |change: &FileChange| -> Result<Option<FileAction>> {
-        let step = Step::of(store, change)?;
+        let step = FileStep::of(store, change)?;
         let Some(there) = step.after.or(step.before) else { return Ok(None) };
         Ok(Some(FileAction {
             path: step.path,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::Operation;
-use super::apply::Step;
+use super::apply::FileStep;
 use crate::archive::{Blake3, Manifest, SnapshotId};
 use crate::ops::{Error, Result};
 use crate::regular;
@@ -154,7 +154,7 @@ impl<'a> Operation<'a> {
             if let Some(change) = &file.known {
                 // Also one that is there: the log says all that was taken back.
                 let bytes = file.new;
-                self.steps.push(Step { bytes, ..Step::of(self.store, change)? });
+                self.steps.push(FileStep { bytes, ..FileStep::of(self.store, change)? });
                 continue;
             }
             if file.is_there() {
@@ -183,7 +183,7 @@ impl<'a> Operation<'a> {
                 (Some(_), Some(snapshot)) => Some(Kept::Snapshot(snapshot.to_string())),
                 (Some(new), None) => Some(keep(format!("{path} after"), new)?),
             };
-            self.steps.push(Step {
+            self.steps.push(FileStep {
                 before: file.now.as_deref().map(Fingerprint::of),
                 after: file.new.as_deref().map(Fingerprint::of),
                 bytes: file.new.filter(|_| file.in_memory),
@@ -191,7 +191,9 @@ impl<'a> Operation<'a> {
                 path: file.path,
             });
         }
-        self.root = Some(root.to_owned());
+        if !self.steps.is_empty() {
+            self.root = Some(root.to_owned());
+        }
         if !kept.is_empty() {
             let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&kept))?;
             let commit = NewCommit {

@@ -103,7 +103,7 @@ pub(super) struct Operation<'a> {
     renamed: Vec<(ObjectId, ObjectId)>,
     /// The library, if files of it are written, and these.
     root: Option<PathBuf>,
-    steps: Vec<apply::Step<'a>>,
+    steps: Vec<apply::FileStep<'a>>,
     undoes: Option<u64>,
 }
 
@@ -347,7 +347,7 @@ impl<'a> Operation<'a> {
 }
 
 /// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.
-fn still_as_planned(root: &Path, steps: &[apply::Step<'_>]) -> Result<()> {
+fn still_as_planned(root: &Path, steps: &[apply::FileStep<'_>]) -> Result<()> {
     for step in steps {
         let path = step.path.under(root);
         let now = st::Fingerprint::of_file(&path)?;

@@ -2,9 +2,9 @@
 //! that another one was about to write for something new.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::apply::{self, Step};
+use super::apply::{self, FileStep};
 use crate::durable;
 use crate::ops::{Error, Result, Workspace};
 use crate::rules::{Finding, Level};
@@ -115,7 +115,7 @@ fn finish(
 ) -> Result<Vec<Finding>> {
     let (mut steps, mut lost) = (Vec::new(), Vec::new());
     for change in &operation.files {
-        match Step::of(store, change) {
+        match FileStep::of(store, change) {
             Ok(step) => {
                 durable::clear_left_behind(durable::parent(&step.path.under(root)));
                 steps.push(step);
@@ -141,17 +141,18 @@ fn finish(
 
 /// Whether the files of an operation are in this library.
 fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    match &operation.library {
-        Some(library) => real(Path::new(library)) == real(root),
-        None => real(durable::parent(store.path())) == real(root),
-    }
+    let library = operation.library.as_ref().map(Path::new);
+    real(library.unwrap_or(durable::parent(store.path()))) == real(root)
 }
 
 /// How an operation's log names the library, so that [`is_of`] knows it again.
 pub(super) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     (real(durable::parent(store.path())) != real(root)).then(|| real(root).display().to_string())
+}
+
+/// A folder by the name that no link leads to.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 fn was_finished(operation: &LoggedOperation) -> Finding {
