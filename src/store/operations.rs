@@ -138,7 +138,8 @@ impl Store {
         mut effect: Effect,
     ) -> Result<Option<LoggedOperation>> {
         effect.refs.retain(|change| change.before != change.after);
-        if effect.refs.is_empty() && effect.files.is_empty() && effect.finishes.is_none() {
+        let says_more = effect.finishes.is_some() || effect.undoes.is_some();
+        if effect.refs.is_empty() && effect.files.is_empty() && !says_more {
             return Ok(None);
         }
         // Looked at before anything is logged, too: what is refused here did not begin. They are compared again once they are locked.
