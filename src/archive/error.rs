@@ -1,5 +1,5 @@
 use super::SnapshotId;
-use super::validate::Problems;
+use super::problem::Problems;
 use crate::store::{self, Loss};
 
 /// What this layer returns.

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::state::PER_FOLDER;
-use super::validate::{Problem, Problems};
-use super::write::{message_file, message_folder};
+use super::part_names::{PER_FOLDER, message_file, message_folder};
+use super::problem::{Problem, Problems};
 use crate::store::names::{is_tree_segment, tree_segment};
 use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::known_state;
-use super::validate::{Problem, Problems};
+use super::problem::{Problem, Problems};
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
 use crate::st::{LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest, Role};
-use super::validate::Problem;
-use super::write::{entry_file, former_entry_file};
+use super::part_names::{entry_file, former_entry_file};
+use super::problem::Problem;
 use super::{Blake3, Error, Result};
 use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};

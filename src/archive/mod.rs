@@ -14,7 +14,9 @@ pub mod lineage;
 mod manifest;
 mod materialise;
 pub mod merge;
+mod part_names;
 mod placing;
+mod problem;
 pub mod reconstruct;
 mod same_entry;
 mod snapshot;
@@ -31,9 +33,10 @@ pub use known::Folders;
 pub use manifest::{FileRecord, Manifest, Role};
 pub use materialise::{Contents, MaterialFile, StoredBook, Tree, first_message, read_manifest};
 pub use placing::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
+pub use problem::{Problem, Problems, Weight};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, SnapshotId, branch, former_branch, moved, with_fork,
 };
 pub use state::{BookState, FileState, Parts, State};
-pub use validate::{Problem, Problems, Rebuilt, Validator, Verdict, Weight, rebuild};
+pub use validate::{Rebuilt, Validator, Verdict, rebuild};
 pub use write::{Written, write, write_chat};

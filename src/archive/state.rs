@@ -4,6 +4,7 @@ use super::Blake3;
 use super::checkpoint::{CheckpointState, uses_auto_recap};
 use super::manifest::{FileRecord, Manifest, Role};
 use super::materialise::{Contents, MaterialFile};
+use super::part_names::PER_FOLDER;
 use crate::parallel::both;
 use crate::st::{self, Captured, Chat, LibraryPath, TimelineName};
 
@@ -160,9 +161,6 @@ enum Notes {
 
 /// Shorter chats are not worth a second thread.
 const LONG: usize = 1 << 20;
-
-/// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
-pub(super) const PER_FOLDER: usize = 100;
 
 /// The hash of each folder's bytes as they stand in the file: its messages, with a line feed between.
 fn folder_hashes(chat: &Chat<'_>, bytes: &[u8]) -> Vec<Blake3> {

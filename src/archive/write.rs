@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::known::{Folders, Previous};
-use super::state::PER_FOLDER;
+use super::part_names::{PER_FOLDER, entry_file, message_file, message_folder};
 use super::{Blake3, Result, State};
 use crate::st::cut;
-use crate::store::names::{former_tree_segment, tree_segment};
+use crate::store::names::tree_segment;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
 /// A state that is in the pack now.
@@ -132,27 +132,4 @@ fn folders_of<'m>(state: &'m State<'_>) -> Vec<Folder<'m>> {
 
 fn add_tree(pack: &mut PackWriter, entries: &[TreeEntry]) -> Result<ObjectId> {
     Ok(pack.add(Kind::Tree, &tree::encode(entries))?)
-}
-
-pub(super) fn message_folder(folder: usize) -> String {
-    format!("{folder:03}")
-}
-
-pub(super) fn message_file(index: usize) -> String {
-    format!("{index:05}.json")
-}
-
-/// The file that holds the entry with this (decoded) key.
-pub(super) fn entry_file(key: &[u8]) -> String {
-    tree_segment(&with_ending(key))
-}
-
-/// The same in stores of earlier versions, where it is another.
-pub(super) fn former_entry_file(key: &[u8]) -> Option<String> {
-    former_tree_segment(&with_ending(key))
-}
-
-/// The ending is added first: it must not make an otherwise safe name unsafe or too long.
-fn with_ending(key: &[u8]) -> Vec<u8> {
-    [key, b".json"].concat()
 }

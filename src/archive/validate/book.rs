@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::{Problem, Problems, needed};
+use super::needed;
 use crate::archive::layout::{self, Noticed};
-use crate::archive::write::{entry_file, former_entry_file};
+use crate::archive::part_names::{entry_file, former_entry_file};
+use crate::archive::problem::{Problem, Problems};
 use crate::archive::{Blake3, Error, Result};
 use crate::st;
 use crate::store::{Mode, ObjectId, Reader};

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{Problem, Problems, needed};
+use super::needed;
 use crate::archive::layout::{self, Noticed};
-use crate::archive::state::PER_FOLDER;
+use crate::archive::part_names::PER_FOLDER;
+use crate::archive::problem::{Problem, Problems};
 use crate::archive::{Blake3, Result};
 use crate::st::{Chat, is_blank};
 use crate::store::{Kind, Mode, ObjectId, Reader};

@@ -7,7 +7,6 @@
 
 mod book;
 mod chat;
-mod problem;
 mod rebuilt;
 mod whole;
 
@@ -16,12 +15,12 @@ use std::rc::Rc;
 
 use book::Books;
 use chat::Chats;
-pub use problem::{Problem, Problems, Weight};
 pub use rebuilt::{Rebuilt, rebuild};
 pub(super) use whole::{Wholes, hinders};
 
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
+use super::problem::{Problem, Problems, Weight};
 use super::{Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot};
 use crate::store::{Loss, Mode, ObjectId, Reader};
 

@@ -1,6 +1,7 @@
 //! One snapshot's files, for those who want them: judged by the same rules, and read once.
 
-use super::{Problem, Problems, Says, Wholes, count};
+use super::{Says, Wholes, count};
+use crate::archive::problem::{Problem, Problems};
 use crate::archive::{Contents, Error, Result, Snapshot, Tree};
 use crate::store::Reader;
 

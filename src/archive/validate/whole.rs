@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Problem;
 use crate::archive::layout::{Noticed, is_safe};
+use crate::archive::problem::Problem;
 use crate::archive::{Error, Result};
 use crate::store::{Kind, Loss, Mode, ObjectId, RawEntry, Reader};
 

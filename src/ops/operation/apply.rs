@@ -8,8 +8,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use super::files::{Action, FileAction};
-use crate::archive::{Blake3, Role, Snapshot, Tree, read_manifest};
+use crate::archive::{Role, Snapshot, Tree, read_manifest};
 use crate::ops::{Error, Result, Workspace};
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::{
@@ -178,25 +177,6 @@ fn led_back(
         }
     }
     Ok(refs)
-}
-
-/// What an operation of the log did with files.
-pub(in crate::ops) fn actions_of(
-    store: &Store,
-    operation: &LoggedOperation,
-) -> Result<Vec<FileAction>> {
-    let action = |change: &FileChange| -> Result<Option<FileAction>> {
-        let step = FileStep::of(store, change)?;
-        let Some(there) = step.after.or(step.before) else { return Ok(None) };
-        Ok(Some(FileAction {
-            path: step.path,
-            action: if step.after.is_some() { Action::Write } else { Action::Delete },
-            bytes: there.bytes,
-            blake3: Blake3::from_bytes(there.blake3),
-            replaces: step.before.is_some() && step.after.is_some(),
-        }))
-    };
-    operation.files.iter().filter_map(|change| action(change).transpose()).collect()
 }
 
 fn parse(id: &str) -> Result<ObjectId> {

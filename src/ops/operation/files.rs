@@ -13,7 +13,8 @@ use crate::regular;
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::names::tree_segment;
 use crate::store::{
-    FileChange, Kept, Kind as ObjectKind, NewCommit, RefName, TreeEntry, commit, tree,
+    FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, RefName, Store, TreeEntry,
+    commit, tree,
 };
 
 /// What was done with one file.
@@ -95,6 +96,25 @@ impl<'c> FilePlan<'c> {
             replaces: self.replaces() && self.new.is_some(),
         }
     }
+}
+
+/// What an operation of the log did with files.
+pub(in crate::ops) fn actions_of(
+    store: &Store,
+    operation: &LoggedOperation,
+) -> Result<Vec<FileAction>> {
+    let action = |change: &FileChange| -> Result<Option<FileAction>> {
+        let step = FileStep::of(store, change)?;
+        let Some(there) = step.after.or(step.before) else { return Ok(None) };
+        Ok(Some(FileAction {
+            path: step.path,
+            action: if step.after.is_some() { Action::Write } else { Action::Delete },
+            bytes: there.bytes,
+            blake3: Blake3::from_bytes(there.blake3),
+            replaces: step.before.is_some() && step.after.is_some(),
+        }))
+    };
+    operation.files.iter().filter_map(|change| action(change).transpose()).collect()
 }
 
 /// What a file of the library holds; `None` if it is not there.

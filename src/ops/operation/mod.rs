@@ -26,7 +26,8 @@ use crate::store::{
     Effect, Kind as ObjectKind, ObjectId, PackWriter, RefChange, RefName, Store, commit,
     unless_lost,
 };
-pub(super) use apply::{actions_of, bytes_of};
+pub(super) use apply::bytes_of;
+pub(super) use files::actions_of;
 pub(super) use recover::Held;
 pub use recover::finish_interrupted;
 

@@ -1,0 +1,31 @@
+//! What the parts of a snapshot's tree are called: whoever writes one and whoever reads it asks here.
+
+use crate::store::names::{former_tree_segment, tree_segment};
+
+/// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
+pub(super) const PER_FOLDER: usize = 100;
+
+/// The folder of that number.
+pub(super) fn message_folder(folder: usize) -> String {
+    format!("{folder:03}")
+}
+
+/// The file that holds the message of that number.
+pub(super) fn message_file(index: usize) -> String {
+    format!("{index:05}.json")
+}
+
+/// The file that holds the entry with this (decoded) key.
+pub(super) fn entry_file(key: &[u8]) -> String {
+    tree_segment(&with_ending(key))
+}
+
+/// The same in stores of earlier versions, where it is another.
+pub(super) fn former_entry_file(key: &[u8]) -> Option<String> {
+    former_tree_segment(&with_ending(key))
+}
+
+/// The ending is added first: it must not make an otherwise safe name unsafe or too long.
+fn with_ending(key: &[u8]) -> Vec<u8> {
+    [key, b".json"].concat()
+}
