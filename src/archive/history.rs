@@ -109,19 +109,28 @@ impl History {
 
     /// Read all of it.
     pub fn load(store: &Store) -> Result<Self> {
-        let mut history = Self::default();
         let heads = store.refs("refs/heads/")?;
         let tags = store.refs("refs/tags/")?;
-        for why in heads.broken.iter().chain(&tags.broken) {
-            history.broken.push(Broken { subject: "ref".into(), why: why.clone() });
-        }
-        let tips: Vec<_> = heads.refs.iter().chain(&tags.refs).cloned().collect();
+        let mut history = Self::from(store, &heads.refs, tags.refs)?;
+        let broken = heads.broken.into_iter().chain(tags.broken);
+        let broken = broken.map(|why| Broken { subject: "ref".into(), why });
+        history.broken.splice(0..0, broken);
+        Ok(history)
+    }
+
+    /// Read what these branches and tags lead to.
+    pub fn from(
+        store: &Store,
+        heads: &[(RefName, ObjectId)],
+        mut tags: Vec<(RefName, ObjectId)>,
+    ) -> Result<Self> {
+        let mut history = Self::default();
+        let tips: Vec<_> = heads.iter().chain(&tags).cloned().collect();
         history.walk(store, &tips)?;
-        let read = heads.refs.iter();
+        let read = heads.iter();
         let read = read.filter_map(|(name, id)| Some((name, history.get(SnapshotId(*id))?)));
         let heads = head_of_each(read).into_iter().map(|(name, head)| (name, head.id)).collect();
         history.heads = heads;
-        let mut tags = tags.refs;
         tags.retain(|(_, id)| history.snapshots.contains_key(&SnapshotId(*id)));
         history.tags = names_of(&tags);
         Ok(history)

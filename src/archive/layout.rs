@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::part_names::{PER_FOLDER, message_file, message_folder};
+use super::part_names::{
+    PER_FOLDER, book_folder, former_book_folder, message_file, message_folder,
+};
 use super::problem::{Problem, Problems};
-use crate::store::names::{is_tree_segment, tree_segment};
+use crate::store::names::is_tree_segment;
 use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
 
 /// What was noticed on the way.
@@ -142,11 +144,13 @@ pub(super) fn lorebook(
     name: Option<&str>,
     noticed: &mut Noticed,
 ) -> Result<Option<(String, ObjectId)>> {
-    let expected = name.map(|name| tree_segment(name.as_bytes()));
+    let called = |name: &str| [Some(book_folder(name)), former_book_folder(name)];
+    let expected: Vec<_> = name.map(called).into_iter().flatten().flatten().collect();
     let mut folder = Folder::new("lorebooks/", noticed);
     let entries = folder.open(reader, id)?;
-    let is_it =
-        |entry: &&RawEntry| Some(entry.name.as_slice()) == expected.as_deref().map(str::as_bytes);
+    let is_it = |entry: &&RawEntry| {
+        expected.iter().any(|expected| entry.name.as_slice() == expected.as_bytes())
+    };
     let is_folder = |entry: &&RawEntry| entry.mode == Mode::Folder;
     let chosen = entries.iter().find(is_it).or_else(|| entries.iter().find(is_folder));
     let mut found = None;

@@ -15,6 +15,16 @@ pub(super) fn message_file(index: usize) -> String {
     format!("{index:05}.json")
 }
 
+/// The folder of the lorebook of that name.
+pub(super) fn book_folder(name: &str) -> String {
+    tree_segment(name.as_bytes())
+}
+
+/// The same in stores of earlier versions, where it is another.
+pub(super) fn former_book_folder(name: &str) -> Option<String> {
+    former_tree_segment(name.as_bytes())
+}
+
 /// The file that holds the entry with this (decoded) key.
 pub(super) fn entry_file(key: &[u8]) -> String {
     tree_segment(&with_ending(key))

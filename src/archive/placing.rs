@@ -26,7 +26,7 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
     let reader = store.reader();
     let gone: HashSet<_> = expiry.refs.iter().map(|change| &change.name).collect();
     let refs = store.refs("refs/")?.refs.into_iter().filter(|(name, _)| !gone.contains(name));
-    let mut tips: Vec<_> = refs.map(|(_, id)| id).chain(store.detached_head()).collect();
+    let mut tips: Vec<_> = refs.map(|(_, id)| id).chain(store.detached_head()?).collect();
     // What can be undone must be there to be brought back.
     for operation in &expiry.operations {
         let moved =

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::known::{Folders, Previous};
-use super::part_names::{PER_FOLDER, entry_file, message_file, message_folder};
+use super::part_names::{PER_FOLDER, book_folder, entry_file, message_file, message_folder};
 use super::{Blake3, Result, State};
 use crate::st::cut;
-use crate::store::names::tree_segment;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
 /// A state that is in the pack now.
@@ -43,7 +42,7 @@ pub fn write(
             folder.push(TreeEntry::tree("entries", add_tree(pack, &named.collect::<Vec<_>>())?));
         }
         let folder = add_tree(pack, &folder)?;
-        let books = add_tree(pack, &[TreeEntry::tree(tree_segment(book.name.as_bytes()), folder)])?;
+        let books = add_tree(pack, &[TreeEntry::tree(book_folder(&book.name), folder)])?;
         root.push(TreeEntry::tree("lorebooks", books));
     }
     if let Some(group) = state.group {

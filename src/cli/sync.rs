@@ -60,6 +60,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Resu
         "merged": of(&report, |outcome| *outcome == Outcome::Merged),
         "apart": of(&report, |outcome| matches!(outcome, Outcome::Apart(_))),
         "left": left,
+        "left_there": report.left_there,
         "failed": report.failed,
         "conflicts": report.entries.iter().filter(|entry| entry.conflict.is_some()).count(),
         "tags": report.tags.len(),
@@ -67,7 +68,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Resu
         "sent": sent.map(|sent| sent.new_snapshots),
         "dry_run": report.dry_run,
     });
-    let all = left == 0 && report.failed == 0;
+    let all = left == 0 && report.left_there == 0 && report.failed == 0;
     out.summary("sync", all, counts);
     Ok(if all { super::DONE } else { super::PARTLY })
 }

@@ -16,6 +16,7 @@ pub mod import;
 pub mod init;
 mod lineage;
 pub mod log;
+mod lost;
 pub mod merge;
 mod needle;
 mod open_page;

@@ -567,9 +567,9 @@ const STORE: &[Rule] = &[
     Rule {
         code: "ref-left-out",
         levels: &[Error, Warning],
-        from: "`import`",
-        meaning: "a branch or tag of a backup leads to a snapshot that was left out: the branch ends with an earlier one, or the name was left out, too",
-        remedy: "`stvc check` on the backup says what is wrong with the snapshot",
+        from: "`import`, `sync`",
+        meaning: "a branch or tag of a backup, or of what devices share, leads to a snapshot that was left out: the branch ends with an earlier one, or was left out, too; `sync` leaves the whole timeline alone",
+        remedy: "`stvc check` on the backup or shared folder says what is wrong with the snapshot",
     },
     Rule {
         code: "ref-missing",

@@ -15,6 +15,9 @@ use crate::regular;
 /// Files shorter than this are read into ordinary memory.
 const LONG: u64 = 1 << 20;
 
+/// Longer ones are not read: SillyTavern reads a file as one string, and no JavaScript engine has longer strings.
+const LONGEST: u64 = 512 << 20;
+
 /// Files at least this long are read by all cores.
 const VERY_LONG: usize = 8 << 20;
 
@@ -86,6 +89,10 @@ impl std::fmt::Debug for FileBytes {
 pub(super) fn read_file(path: &Path) -> io::Result<FileBytes> {
     let mut file = regular::open(path)?;
     let length = file.metadata()?.len();
+    if length > LONGEST {
+        let why = "it is longer than 512 MiB; not even SillyTavern can read that";
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
     if length < LONG {
         let mut bytes = Vec::with_capacity(length as usize);
         file.read_to_end(&mut bytes)?;

@@ -242,9 +242,13 @@ impl Store {
     }
 
     /// Where `HEAD` leads, if it names a commit and no branch.
-    pub fn detached_head(&self) -> Option<ObjectId> {
-        let text = fs::read(self.git_dir.join("HEAD")).ok()?;
-        ObjectId::from_hex(text.trim_ascii()).ok()
+    pub fn detached_head(&self) -> Result<Option<ObjectId>> {
+        let path = self.git_dir.join("HEAD");
+        match fs::read(&path) {
+            Ok(text) => Ok(ObjectId::from_hex(text.trim_ascii()).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Io { path, source }),
+        }
     }
 }
 

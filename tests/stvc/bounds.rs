@@ -347,3 +347,18 @@ fn a_chat_is_no_longer_than_its_manifest_says() {
         assert!(answer.stderr.contains("is not what the manifest says"), "{answer:?}");
     }
 }
+
+/// What SillyTavern itself cannot read is not read into memory, and keeps no other chat from being stored.
+#[test]
+fn a_file_that_nobody_can_read_is_told_and_passed_over() {
+    let (sandbox, _) = library();
+    let long = "chats/Mira/long.jsonl";
+    sandbox.write(long, "{}");
+    // With a hole: on disk it is short.
+    let file = fs::OpenOptions::new().write(true).open(sandbox.path(long)).unwrap();
+    file.set_len(600 << 20).unwrap();
+    sandbox.write("chats/Mira/b.jsonl", chat("b", 3, None));
+    let answer = within(&sandbox, 256, &["snapshot"]).exits(3);
+    assert!(answer.stderr.contains("512 MiB"), "{}", answer.stderr);
+    assert!(answer.stdout.contains("Mira / b"), "{}", answer.stdout);
+}

@@ -366,6 +366,52 @@ fn what_was_forgotten_here_is_not_fetched_again() {
     assert_eq!(ours(&one).len(), 1);
 }
 
+/// What is here already is left out of what is taken over. Forgotten and collected meanwhile, it has to come along after all.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
+    use std::process::Stdio;
+
+    use crate::unreadable::{can_trace, traced_with};
+
+    if !can_trace() {
+        return;
+    }
+    let commands: [(&str, fn(&str) -> [&str; 2]); 2] =
+        [("sync", |folder| ["sync", folder]), ("import", |folder| ["import", folder])];
+    for (what, arguments) in commands {
+        let (mut one, two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+        for n in 4..8 {
+            one.append(A, &message("one", n));
+            sync(&mut one, &folder);
+            if n < 7 {
+                two.stvc(&["sync", text(&folder)]).exits(0);
+            }
+        }
+        // The lock under which it is done; the one before is the first snapshot's, or there is none.
+        for nth in 1..=3 {
+            let inject = format!("inject=flock:delay_enter=1500000:when={nth}");
+            let mut traced =
+                traced_with(&two, &["-e", "trace=flock", "-e", &inject], &arguments(text(&folder)));
+            let running = traced.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(700));
+            two.stvc(&["forget", "--keep-last", "1"]).exits(0);
+            two.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
+            let answer = crate::common::answer(running.wait_with_output().unwrap());
+            assert_eq!(answer.code, 0, "{what}, lock {nth}: {answer:?}");
+            sound(&two);
+            let newest = one.git(&["rev-parse", "refs/heads/chats/Mira/a"]);
+            let to = tempfile::tempdir().unwrap();
+            let to = to.path().join("restored");
+            two.stvc(&["restore", newest.trim(), "--to", text(&to)]).exits(0);
+            assert!(std::fs::read(to.join(A)).unwrap() == one.read(A), "{what}, lock {nth}");
+            assert!(what != "sync" || two.read(A) == one.read(A), "lock {nth}");
+            one.append(A, &message("one", 10 + nth));
+            sync(&mut one, &folder);
+        }
+    }
+}
+
 #[test]
 fn a_folder_that_is_no_mirror_is_not_synced_with() {
     let one = Sandbox::empty();

@@ -116,26 +116,29 @@ fn an_index_that_cannot_be_opened_stops_every_command() {
     stage.goes_on();
 }
 
-/// Run the program with one call of the system's failing for one file; `None` where calls cannot be traced.
+/// Run the program with one call of the system's failing for one file.
 fn failing(sandbox: &Sandbox, call: &str, error: &str, path: &Path, arguments: &[&str]) -> Answer {
+    let inject = format!("inject={call}:error={error}");
+    let path = path.to_str().unwrap();
+    let traced = ["-P", path, "-e", &format!("trace={call}"), "-e", &inject];
+    answer(traced_with(sandbox, &traced, arguments).output().unwrap())
+}
+
+/// The program under strace with these options, not started yet.
+pub fn traced_with(sandbox: &Sandbox, options: &[&str], arguments: &[&str]) -> Command {
     let program = sandbox.command(arguments);
     let mut strace = Command::new("strace");
-    strace
-        .args(["-f", "-qq", "-o", "/dev/null", "-P"])
-        .arg(path)
-        .args(["-e", &format!("trace={call}"), "-e", &format!("inject={call}:error={error}")])
-        .arg(program.get_program())
-        .args(arguments)
-        .current_dir(sandbox.library())
-        .env_clear();
+    strace.args(["-f", "-qq", "-o", "/dev/null"]).args(options);
+    strace.arg(program.get_program()).args(arguments);
+    strace.current_dir(sandbox.library()).env_clear();
     for (name, value) in program.get_envs() {
         strace.env(name, value.unwrap_or_default());
     }
-    answer(strace.output().unwrap())
+    strace
 }
 
 #[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tried")]
-fn can_trace() -> bool {
+pub fn can_trace() -> bool {
     let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     let can = tried.is_ok_and(|tried| tried.status.success());
     if !can {

@@ -529,7 +529,9 @@ fn a_manifest_of_another_timeline_is_called_damaged() {
             manifest["files"][0]["path"] = "chats/Mira/z.jsonl".into();
         });
     });
-    others_agree(&library, FATAL, "a manifest of another timeline", &odd, &next);
+    let what = "a manifest of another timeline";
+    restore_agrees(&library, FATAL, what, &odd);
+    others_agree(&library, FATAL, what, &odd, &next);
 }
 
 /// Trailers of commits could not hold white space at the end of a name once; the chat of such a snapshot is still the user's.
@@ -640,6 +642,57 @@ fn a_branch_that_ends_with_an_odd_snapshot_ends_with_the_one_before() {
         assert!(heads.contains(&format!("{} refs/tags/good", library.stored[0].id)));
         assert!(!heads.contains("refs/heads/chats/Mira/c") && !heads.contains("bad"), "{heads}");
         crate::crash::sound(&other);
+    }
+}
+
+/// Devices share a history, so nothing in it is written anew: a timeline with something odd stays where it is, on both sides, and the others go on.
+#[test]
+fn sync_leaves_what_is_odd_alone_and_goes_on_with_the_rest() {
+    let odd: [(&str, &dyn Fn(&mut Forge)); 2] = [
+        ("damaged", &|it| drop(it.remove("snapshot.json"))),
+        ("newer", &|it| it.manifest(|manifest| manifest["format"] = 2.into())),
+    ];
+    for (what, edit) in odd {
+        let library = Library::new();
+        let one = &library.sandbox;
+        let shared = one.folder().join("shared");
+        let shared = text(&shared);
+        one.stvc(&["sync", shared]).exits(0);
+        let other = Sandbox::empty();
+        other.stvc(&["sync", shared]).exits(0);
+        let b = other.read(B);
+
+        let folder = Store::open(Path::new(shared)).unwrap();
+        let mut forged = Forge::read(&folder, &library.stored[2].id);
+        edit(&mut forged);
+        let tip = forged.write(&folder, Some(&library.stored[2].id));
+        let set = |name: &str, id: &str| git(Path::new(shared), &["update-ref", name, id]);
+        set("refs/heads/chats/Mira/b", &tip);
+        set("refs/tags/odd", &tip);
+        one.append("chats/Mira/a.jsonl", &message("a", 77));
+        exits(&calm(one.stvc(&["sync", shared])), 3, what);
+        other.append(B, &message("b", 88));
+        let answer = calm(other.json(&["sync", shared]));
+        exits(&answer, 3, what);
+        let told = answer.of_type("finding");
+        let left = told.iter().filter(|line| line["code"] == "ref-left-out");
+        let left: BTreeSet<_> = left.map(|line| line["subject"].as_str().unwrap()).collect();
+        assert_eq!(left, BTreeSet::from(["chats/Mira/b", "odd"]), "{what}");
+        assert!(told.iter().any(|line| line["subject"] == tip), "{what}: {told:?}");
+        assert_eq!(answer.of_type("summary")[0]["left_there"], 2, "{what}");
+        assert_eq!(other.read("chats/Mira/a.jsonl"), one.read("chats/Mira/a.jsonl"), "{what}");
+        for name in ["chats/Mira/b", "odd"] {
+            let there = git(Path::new(shared), &["rev-parse", name]);
+            assert_eq!(there.trim_ascii_end(), tip.as_bytes(), "{what}: {name}");
+        }
+        assert_ne!(other.read(B), b, "{what}");
+
+        // Once it is put right, all goes on as if nothing had been.
+        set("refs/heads/chats/Mira/b", &library.stored[2].id);
+        git(Path::new(shared), &["update-ref", "-d", "refs/tags/odd"]);
+        other.stvc(&["sync", shared]).exits(0);
+        one.stvc(&["sync", shared]).exits(0);
+        assert_eq!(one.read(B), other.read(B), "{what}");
     }
 }
 

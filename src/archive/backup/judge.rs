@@ -53,6 +53,15 @@ impl Found {
             What::Nothing(_) => false,
         }
     }
+
+    /// Whether it may be taken in and can be written into the library's files.
+    pub fn can_be_shared(&self) -> bool {
+        let is_read = match &self.what {
+            What::Snapshot(_, verdict) => verdict.can_be_restored(),
+            What::Known | What::Nothing(_) => true,
+        };
+        self.is_fit() && is_read
+    }
 }
 
 impl fmt::Display for Found {

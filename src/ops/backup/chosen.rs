@@ -53,13 +53,15 @@ impl Chosen {
         Ok(Self { history, refs, timelines, whole })
     }
 
-    /// Without the branches of some timelines.
-    pub fn without(mut self, except: &BTreeSet<TimelineName>) -> Self {
+    /// Without some branches and tags.
+    pub fn without(mut self, except: &BTreeSet<RefName>) -> Self {
         self.whole &= except.is_empty();
-        for name in except {
-            self.refs.remove(&branch(name));
-            self.timelines.retain(|timeline| timeline != name.as_str());
-        }
+        self.refs.retain(|name, _| !except.contains(name));
+        let is_left = |name: &str| {
+            let name = TimelineName::parse(name);
+            name.is_ok_and(|name| except.contains(&branch(&name)))
+        };
+        self.timelines.retain(|timeline| !is_left(timeline));
         self
     }
 

@@ -1,7 +1,7 @@
 //! A backup of any kind: what a file holds is unpacked into a store of its own, which is gone when dropped; a folder is read where it is. Nothing of it is believed
 //! before all of it was hashed and every snapshot judged; and then only what nothing is wrong with is let in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +54,8 @@ pub struct Incoming {
     pub anew: Vec<Anew>,
     /// How many snapshots were left out.
     pub left_out: usize,
+    /// Branches and tags that were left out as a whole.
+    pub odd: Vec<RefName>,
     /// What is told of those, and of others.
     pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
@@ -76,17 +78,20 @@ pub struct Source<'s> {
     pub store: Option<&'s Store>,
 }
 
-/// Read a backup, all of which must be fit to be taken in: one odd snapshot, and it is refused.
-pub fn receive(
+/// Read what devices share, and let in the branches and tags with nothing in their past that is odd or of a newer format. Nothing is written anew: the other devices would not know it.
+pub fn receive_as_it_is(
     workspace: &Workspace,
     source: &Source<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Incoming> {
-    let (received, ours) = read_beyond(workspace, source, monitor)?;
-    if let Some(why) = received.judged.first_problem() {
-        return Err(about(&received.path)(BackupError::Hostile { why }));
-    }
-    received.incoming(source.store, ours.as_ref())
+    let (mut received, ours) = read_beyond(workspace, source, monitor)?;
+    let findings = received.findings();
+    let odd = received.leave_out_odd();
+    let mut incoming = received.incoming(source.store, ours.as_ref())?;
+    incoming.findings = findings;
+    incoming.findings.extend(odd.iter().map(left_there));
+    incoming.odd = odd;
+    Ok(incoming)
 }
 
 /// Read a backup, and let in what is fit to be taken in. It is refused if nothing is.
@@ -251,6 +256,33 @@ impl Received {
         self.judged.commits.iter().filter_map(finding).collect()
     }
 
+    /// Leave out the branches and tags that lead to something odd, with what only they lead to; their names.
+    fn leave_out_odd(&mut self) -> Vec<RefName> {
+        let found: HashMap<_, _> =
+            self.judged.commits.iter().map(|found| (found.id, found)).collect();
+        let past = |tip: ObjectId| {
+            let (mut seen, mut open) = (HashSet::new(), vec![tip]);
+            while let Some(id) = open.pop() {
+                if seen.insert(id) {
+                    open.extend(found.get(&id).into_iter().flat_map(|found| &found.parents));
+                }
+            }
+            seen
+        };
+        let is_fit = |id: &ObjectId| found.get(id).is_none_or(|found| found.can_be_shared());
+        let (mut odd, mut led_to) = (Vec::new(), HashSet::new());
+        for (name, id) in &self.refs {
+            let past = past(*id);
+            match past.iter().all(is_fit) {
+                true => led_to.extend(past),
+                false => odd.push(name.clone()),
+            }
+        }
+        self.refs.retain(|name, _| !odd.contains(name));
+        self.judged.commits.retain(|found| led_to.contains(&found.id));
+        odd
+    }
+
     /// What may be taken in of it.
     fn incoming(self, store: Option<&Store>, ours: Option<&History>) -> Result<Incoming> {
         let findings = self.findings();
@@ -262,15 +294,19 @@ impl Received {
             objects: Vec::new(),
             anew: Vec::new(),
             left_out,
+            odd: Vec::new(),
             findings,
             known: ours.into_iter().flat_map(History::iter).map(|known| known.id).collect(),
             store: self.store,
             _folder: self.folder,
         };
         if left_out == 0 {
-            incoming.history = History::load(&incoming.store)?;
-            let heads = self.refs.iter().filter(|(name, _)| name.as_str().starts_with(HEADS));
-            let heads = heads.filter_map(|(_, id)| incoming.history.get(SnapshotId(*id)).cloned());
+            let refs = self.refs.into_iter();
+            let (heads, tags): (Vec<_>, Vec<_>) =
+                refs.partition(|(name, _)| name.as_str().starts_with(HEADS));
+            incoming.history = History::from(&incoming.store, &heads, tags)?;
+            let heads =
+                heads.iter().filter_map(|(_, id)| incoming.history.get(SnapshotId(*id)).cloned());
             incoming.heads = heads.collect();
             let new: Vec<_> = self.judged.snapshots().map(|(snapshot, _)| snapshot).collect();
             incoming.take_over(new.iter().copied())?;
@@ -286,7 +322,7 @@ impl Received {
         incoming.take_over(joined.taken.iter())?;
         let Joined { history, heads, anew, .. } = joined;
         // Others take the place of these.
-        let former: std::collections::HashSet<_> = anew.iter().map(|anew| anew.former).collect();
+        let former: HashSet<_> = anew.iter().map(|anew| anew.former).collect();
         incoming.objects.retain(|(id, _)| !former.contains(id));
         (incoming.history, incoming.heads, incoming.anew) = (history, heads, anew);
         Ok(incoming)
@@ -316,20 +352,30 @@ impl Incoming {
     }
 }
 
+/// A branch or tag of a place that devices share, with something wrong before it.
+fn left_there(name: &RefName) -> Finding {
+    let message =
+        "a snapshot that it leads to cannot be taken in, so it was neither taken nor sent";
+    Finding::new("ref-left-out", Level::Error, called(name), message)
+        .remedy("`stvc check` on that place says what is wrong; all else was synced")
+}
+
+/// What a branch or tag is called among people.
+fn called(name: &RefName) -> String {
+    let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
+    names::decode(short)
+}
+
 /// What became of branches and tags that lead to what was left out.
 fn refs_told(joined: &Joined) -> Vec<Finding> {
-    let name = |name: &RefName| {
-        let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
-        names::decode(short)
-    };
     let shortened = joined.shortened.iter().map(|(branch, head)| {
         let message = format!("its newest snapshot was left out; it ends with {head} here");
-        Finding::new("ref-left-out", Level::Warning, name(branch), message)
+        Finding::new("ref-left-out", Level::Warning, called(branch), message)
             .remedy("take a new snapshot while the files are there")
     });
     let left_out = joined.left_out.iter().map(|left_out| {
         let message = "what it names was left out, and so was the name";
-        Finding::new("ref-left-out", Level::Error, name(left_out), message)
+        Finding::new("ref-left-out", Level::Error, called(left_out), message)
             .remedy("`stvc check` on the backup says what is wrong")
     });
     shortened.chain(left_out).collect()

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::chosen::{Chosen, HEADS, TAGS};
 use crate::archive::{Snapshot, SnapshotId, Validator};
-use crate::ops::{Error, Result, verdict};
+use crate::ops::{Error, Result, lost, verdict};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
-use crate::store::{Kind, Loss, Mode, ObjectId, Reader, RefName, Store, names};
+use crate::store::{ObjectId, RefName, Store, names};
 
 /// What was found.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Judged {
             judged.findings.extend(verdict::finding(snapshot, &verdict));
             if !verdict.may_be_taken_in() {
                 judged.odd += 1;
-                let unreadable = unreadable_below(&reader, snapshot.tree)?;
+                let unreadable = lost::below(&reader, snapshot.tree, |_| false)?;
                 if !unreadable.is_empty() {
                     judged.incomplete.insert(snapshot.id);
                 }
@@ -117,36 +117,4 @@ pub(super) fn must_be_whole(chosen: &Chosen) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-/// The objects of a tree that cannot be read.
-fn unreadable_below(reader: &Reader, tree: ObjectId) -> Result<HashSet<ObjectId>> {
-    let (mut unreadable, mut seen) = (HashSet::new(), HashSet::new());
-    let mut open = vec![tree];
-    let mut buffer = Vec::new();
-    while let Some(tree) = open.pop() {
-        if !seen.insert(tree) {
-            continue;
-        }
-        let entries = match reader.raw_tree(tree) {
-            Ok(found) => found.entries,
-            Err(error) if error.is_loss() => {
-                unreadable.insert(tree);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        for entry in entries {
-            if entry.mode == Mode::Folder {
-                open.push(entry.id);
-            } else if entry.mode.is_blob() && seen.insert(entry.id) {
-                match reader.read(entry.id, Kind::Blob, &mut buffer) {
-                    Ok(_) => {}
-                    Err(error) if error.is_loss() => drop(unreadable.insert(entry.id)),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-    }
-    Ok(unreadable)
 }

@@ -14,8 +14,7 @@ use crate::archive::{History, SnapshotId, readable_beyond};
 use crate::ops::{Error, Result, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
-use crate::st::TimelineName;
-use crate::store::{self, Copied, Effect, Format, ObjectId, Placed, Store};
+use crate::store::{self, Copied, Effect, Format, ObjectId, Placed, RefName, Store};
 
 /// What to back up, and how.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +23,8 @@ pub struct Options {
     pub timelines: Vec<String>,
     /// What may be done to what is there.
     pub may: May,
-    /// Timelines that stay there as they are.
-    pub except: BTreeSet<TimelineName>,
+    /// Branches and tags that stay there as they are.
+    pub except: BTreeSet<RefName>,
 }
 
 /// What was backed up, to a folder or a git server.

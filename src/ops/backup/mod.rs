@@ -16,7 +16,7 @@ mod update;
 
 use std::path::{Path, PathBuf};
 
-pub use incoming::{Incoming, Received, Source, receive, receive_what_is_fit};
+pub use incoming::{Incoming, Received, Source, receive_as_it_is, receive_what_is_fit};
 pub use join::Anew;
 pub use place::Place;
 pub use update::May;

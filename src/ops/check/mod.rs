@@ -3,8 +3,9 @@
 mod kept;
 mod set_back;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
+use super::lost;
 use super::settled::settled;
 use super::verdict::{self, Tally};
 use super::{Result, Workspace};
@@ -12,7 +13,7 @@ use crate::archive::{History, Snapshot, Validator};
 use crate::progress::Monitor;
 use crate::rules::{Finding, Level};
 use crate::store::verify::Health;
-use crate::store::{Format, Kind, Loss, Mode, ObjectId, Reader, Store};
+use crate::store::{Format, Kind, ObjectId, Reader, Store};
 
 /// What was checked and found.
 pub struct Report {
@@ -183,44 +184,12 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
 
 /// The objects of a tree of which no sound copy can be read, the tree included.
 fn lost_objects(reader: &Reader, health: &Health, tree: ObjectId) -> Result<Vec<ObjectId>> {
-    let (mut lost, mut seen) = (Vec::new(), HashSet::new());
-    let mut open = vec![tree];
-    while let Some(tree) = open.pop() {
-        if !seen.insert(tree) {
-            continue;
-        }
-        let entries = match reader.raw_tree(tree) {
-            Ok(tree) => tree.entries,
-            Err(error) if error.is_loss() => {
-                lost.push(tree);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        for entry in entries {
-            if entry.mode == Mode::Folder {
-                open.push(entry.id);
-            } else if entry.mode.is_blob()
-                && seen.insert(entry.id)
-                && is_lost(reader, health, entry.id, Kind::Blob)?
-            {
-                lost.push(entry.id);
-            }
-        }
-    }
-    Ok(lost)
+    lost::below(reader, tree, |id| health.is_sound(id))
 }
 
 /// Whether no sound copy of an object can be read. What came into the store since it was read through, or is in another that it borrows from, is not lost.
 fn is_lost(reader: &Reader, health: &Health, id: ObjectId, kind: Kind) -> Result<bool> {
-    if health.is_sound(id) {
-        return Ok(false);
-    }
-    match reader.read(id, kind, &mut Vec::new()) {
-        Ok(_) => Ok(false),
-        Err(error) if error.is_loss() => Ok(true),
-        Err(error) => Err(error.into()),
-    }
+    Ok(!health.is_sound(id) && lost::is_lost(reader, id, kind)?)
 }
 
 fn short(snapshot: &Snapshot) -> String {

@@ -9,7 +9,7 @@ mod whole;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::backup::incoming::{Incoming, Source, receive};
+use super::backup::incoming::{Incoming, Source, receive_as_it_is};
 use super::backup::take_in::{nearest_folder, without_renamed};
 use super::backup::{May, Place, mirror, server};
 use super::files::{self, Closed, FileAction};
@@ -92,6 +92,8 @@ pub struct Report {
     pub taken_first: usize,
     /// Timelines here that could not be read, and so were not sent as they are now.
     pub failed: usize,
+    /// Branches and tags of the other side that something is wrong with.
+    pub left_there: usize,
     /// The other side's timelines.
     pub entries: Vec<Entry>,
     /// Tags that came.
@@ -125,6 +127,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let mut report = Report {
         taken_first: 0,
         failed: 0,
+        left_there: 0,
         entries: Vec::new(),
         tags: Vec::new(),
         files: Vec::new(),
@@ -186,7 +189,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
 fn send(
     workspace: &Workspace,
     options: &Options,
-    except: BTreeSet<TimelineName>,
+    except: BTreeSet<RefName>,
     monitor: &mut dyn Monitor,
 ) -> Result<mirror::Report> {
     let to = mirror::Options { timelines: Vec::new(), may: May::default(), except };
@@ -209,13 +212,13 @@ fn not_shared(place: &Place) -> Error {
     }
 }
 
-/// Take in what the remote has. The timelines that were left alone, and must be there, too.
+/// Take in what the remote has. The branches and tags that were left alone, and must be there, too.
 fn take_in(
     workspace: &Workspace,
     options: &Options,
     report: &mut Report,
     monitor: &mut dyn Monitor,
-) -> Result<BTreeSet<TimelineName>> {
+) -> Result<BTreeSet<RefName>> {
     let path = workspace.store_path()?;
     let (_for_now, workspace, store) = match (workspace.find_store()?, options.dry_run) {
         (Some(store), _) => (None, workspace.clone(), store),
@@ -245,12 +248,12 @@ fn take_in(
     {
         incoming = again;
     }
-    let theirs = History::load(&incoming.store)?;
+    let theirs = &incoming.history;
     let all = ours.heads().chain(theirs.heads());
     let names = all.map(|(name, _)| name.as_str().to_lowercase()).collect();
     let mut planner = Planner {
         ours: &ours,
-        theirs: &theirs,
+        theirs,
         store: &store,
         here: store.reader(),
         there: incoming.store.reader(),
@@ -269,9 +272,7 @@ fn take_in(
         day: workspace.now.format("%Y-%m-%d").to_string(),
     };
     let owners = Owners::of(&ours);
-    let heads = incoming.store.refs("refs/heads/")?.refs;
-    let heads = heads.iter().filter_map(|(_, id)| theirs.get(SnapshotId(*id)).cloned()).collect();
-    let mut heads = without_renamed(heads, &theirs);
+    let mut heads = without_renamed(incoming.heads.clone(), theirs);
     // What is here already comes first, so that new ones find its lorebooks as they will be; then the newest.
     heads.sort_by_key(|head| {
         let is_new = ours.head(&head.timeline).is_none();
@@ -284,9 +285,14 @@ fn take_in(
         monitor.advance(1);
     }
     planner.keep_in_step(&mut steps)?;
-    let tags = plan_tags(&ours, &theirs);
+    let tags = plan_tags(&ours, theirs);
     let Planner { desk, findings, .. } = planner;
-    report.findings.extend(findings);
+    // An earlier attempt may have told it.
+    for finding in findings.into_iter().chain(incoming.findings.iter().cloned()) {
+        if !report.findings.contains(&finding) {
+            report.findings.push(finding);
+        }
+    }
     match &held {
         Some(held) => {
             let change = Change { incoming: &incoming, steps: &steps, tags: &tags, desk: &desk };
@@ -297,7 +303,9 @@ fn take_in(
     let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
     report.tags.extend(moved.cloned());
     let left = steps.iter().filter(|step| matches!(step.entry.outcome, Outcome::Left(_)));
-    let left = left.map(|step| step.entry.timeline.clone()).collect();
+    let left = left.map(|step| branch(&step.entry.timeline));
+    let left = left.chain(incoming.odd.iter().cloned()).collect();
+    report.left_there = incoming.odd.len();
     let entries = steps.into_iter().map(|step| step.entry);
     // What was told of a timeline in an earlier attempt stays told unless there is news.
     for entry in entries {
@@ -333,7 +341,7 @@ fn fetch(
         beside: &beside,
         store: Some(store),
     };
-    receive(workspace, &source, monitor).map(Some)
+    receive_as_it_is(workspace, &source, monitor).map(Some)
 }
 
 /// What was planned.
