@@ -42,7 +42,7 @@ pub fn write(
             folder.push(TreeEntry::tree("entries", add_tree(pack, &named.collect::<Vec<_>>())?));
         }
         let folder = add_tree(pack, &folder)?;
-        let books = add_tree(pack, &[TreeEntry::tree(book_folder(&book.name), folder)])?;
+        let books = add_tree(pack, &[TreeEntry::tree(book_folder(book.name), folder)])?;
         root.push(TreeEntry::tree("lorebooks", books));
     }
     if let Some(group) = state.group {

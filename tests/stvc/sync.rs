@@ -377,9 +377,7 @@ fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
     if !can_trace() {
         return;
     }
-    let commands: [(&str, fn(&str) -> [&str; 2]); 2] =
-        [("sync", |folder| ["sync", folder]), ("import", |folder| ["import", folder])];
-    for (what, arguments) in commands {
+    for what in ["sync", "import"] {
         let (mut one, two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
         for n in 4..8 {
             one.append(A, &message("one", n));
@@ -392,7 +390,7 @@ fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
         for nth in 1..=3 {
             let inject = format!("inject=flock:delay_enter=1500000:when={nth}");
             let mut traced =
-                traced_with(&two, &["-e", "trace=flock", "-e", &inject], &arguments(text(&folder)));
+                traced_with(&two, &["-e", "trace=flock", "-e", &inject], &[what, text(&folder)]);
             let running = traced.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(700));
             two.stvc(&["forget", "--keep-last", "1"]).exits(0);

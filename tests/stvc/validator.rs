@@ -648,7 +648,7 @@ fn a_branch_that_ends_with_an_odd_snapshot_ends_with_the_one_before() {
 /// Devices share a history, so nothing in it is written anew: a timeline with something odd stays where it is, on both sides, and the others go on.
 #[test]
 fn sync_leaves_what_is_odd_alone_and_goes_on_with_the_rest() {
-    let odd: [(&str, &dyn Fn(&mut Forge)); 2] = [
+    let odd: [Case<'_>; 2] = [
         ("damaged", &|it| drop(it.remove("snapshot.json"))),
         ("newer", &|it| it.manifest(|manifest| manifest["format"] = 2.into())),
     ];
