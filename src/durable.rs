@@ -31,6 +31,21 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
 /// How the names of temporary files beside a user's own begin.
 pub const TEMP_PREFIX: &str = ".stvc-";
 
+/// Tells the temporary files of this process apart.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A new folder in `dir`, to be filled and then renamed.
+pub fn create_temp_dir(dir: &Path) -> io::Result<PathBuf> {
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("{TEMP_PREFIX}{}-{n}.tmp", std::process::id()));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| path),
+        }
+    }
+}
+
 /// A file that has no name of its own yet and vanishes when dropped, unless [`finish`](Temp::finish)ed.
 pub struct Temp {
     path: PathBuf,
@@ -45,7 +60,6 @@ impl Temp {
 
     /// A new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
     pub fn within(dir: &Path, prefix: &str) -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             let n = NEXT.fetch_add(1, Ordering::Relaxed);
             // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
@@ -97,7 +111,14 @@ impl Temp {
 impl Drop for Temp {
     fn drop(&mut self) {
         // Gone already after a rename.
-        let _ = fs::remove_file(&self.path);
+        remove_own(&self.path);
+    }
+}
+
+/// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
+pub fn remove_own(path: &Path) {
+    if fs::remove_file(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -183,5 +204,22 @@ pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
+    }
+}
+/// Put a cache in its place; no link there is followed. Nothing is synced: one that is torn is not believed. That it fails matters to nobody.
+pub fn replace_cache(path: &Path, bytes: &[u8]) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temp = format!("{}{}-{name}.tmp", TEMP_PREFIX, std::process::id());
+    let temp = parent(path).join(temp);
+    // Left behind by a process of the same number that was killed.
+    let _ = fs::remove_file(&temp);
+    let write = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&temp)?;
+        io::Write::write_all(&mut file, bytes)?;
+        drop(file);
+        fs::rename(&temp, path)
+    };
+    if write().is_err() {
+        let _ = fs::remove_file(&temp);
     }
 }

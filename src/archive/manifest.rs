@@ -5,35 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::known_state;
 use super::problem::{Problem, Problems};
+use super::role::Role;
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
 use crate::st::{LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 
 /// The manifest format this program writes.
 pub(super) const FORMAT: u64 = 1;
-
-/// What a file is to its timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// The chat itself.
-    Chat,
-    /// The lorebook bound to it.
-    Lorebook,
-    /// The group's own file.
-    Group,
-}
-
-impl Role {
-    /// The word used in manifests and output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Chat => "chat",
-            Role::Lorebook => "lorebook",
-            Role::Group => "group",
-        }
-    }
-}
 
 /// One file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layout::{self, Noticed};
-use super::manifest::{FileRecord, Manifest, Role};
+use super::manifest::{FileRecord, Manifest};
 use super::part_names::{entry_file, former_entry_file};
 use super::problem::Problem;
-use super::{Blake3, Error, Result};
+use super::{Blake3, Error, Result, Role};
 use crate::parallel::in_parts;
 use crate::st::{self, Chat, LibraryPath};
 use crate::store::{Kind, Mode, ObjectId, Reader, TreeEntry};

@@ -3,21 +3,21 @@
 
 pub mod backup;
 mod checkpoint;
-mod content;
 pub mod diff;
 mod error;
-mod fresh;
-pub mod history;
-mod known;
+mod folder_trees;
+mod ids;
 mod layout;
 pub mod lineage;
 mod manifest;
 mod materialise;
 pub mod merge;
+mod new_texts;
+mod pack_order;
 mod part_names;
-mod placing;
 mod problem;
 pub mod reconstruct;
+mod role;
 mod same_entry;
 mod snapshot;
 mod state;
@@ -25,18 +25,16 @@ mod validate;
 mod write;
 
 pub use checkpoint::{CheckpointState, uses_auto_recap};
-pub use content::{Blake3, ContentId};
 pub use error::{Error, Result};
-pub use fresh::{Fresh, FreshPlace, FreshTexts};
-pub use history::History;
-pub use known::Folders;
-pub use manifest::{FileRecord, Manifest, Role};
+pub use folder_trees::Folders;
+pub use ids::{Blake3, ContentId, SnapshotId};
+pub use manifest::{FileRecord, Manifest};
 pub use materialise::{Contents, MaterialFile, StoredBook, Tree, first_message, read_manifest};
-pub use placing::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
+pub use new_texts::{NewText, NewTexts, TextPlace};
+pub use pack_order::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
 pub use problem::{Problem, Problems, Weight};
-pub use snapshot::{
-    Kind, NewSnapshot, Snapshot, SnapshotId, branch, former_branch, moved, with_fork,
-};
+pub use role::Role;
+pub use snapshot::{Kind, NewSnapshot, Snapshot, branch, former_branch, moved, with_fork};
 pub use state::{BookState, FileState, Parts, State};
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
 pub use write::{Written, write, write_chat};

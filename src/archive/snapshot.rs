@@ -1,22 +1,11 @@
 //! A snapshot as its commit tells it, without opening the tree.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use super::{Blake3, ContentId, Error, Manifest, Result};
+use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId};
 use crate::st::{self, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, names, trailer};
-
-/// Names a snapshot: the id of its commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SnapshotId(pub ObjectId);
-
-impl fmt::Display for SnapshotId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Why a snapshot was taken. Later versions may know more kinds; they are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The state of a timeline that is to be stored: borrowed bytes and where they lie.
 
-use super::Blake3;
 use super::checkpoint::{CheckpointState, uses_auto_recap};
-use super::manifest::{FileRecord, Manifest, Role};
+use super::manifest::{FileRecord, Manifest};
 use super::materialise::{Contents, MaterialFile};
 use super::part_names::PER_FOLDER;
+use super::{Blake3, Role};
 use crate::parallel::both;
 use crate::st::{self, Captured, Chat, LibraryPath, TimelineName};
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::known::{Folders, Previous};
+use super::folder_trees::{Folders, Previous};
 use super::part_names::{PER_FOLDER, book_folder, entry_file, message_file, message_folder};
 use super::{Blake3, Result, State};
 use crate::st::cut;
@@ -16,7 +16,7 @@ pub struct Written {
     /// Its folders of messages, to be known next time.
     pub folders: Folders,
     /// The messages of folders that were not known: all that can be new.
-    pub fresh: Vec<Range<usize>>,
+    pub new_messages: Vec<Range<usize>>,
 }
 
 /// Add the objects of `state` to `pack`. `previous` is the tree of a stored snapshot that shares much with it, `folders` what is known
@@ -90,7 +90,7 @@ fn add_chat(
     let unknown = list.iter().filter(|folder| folder.tree.is_none());
     let stored: HashSet<_> =
         unknown.clone().flat_map(|folder| previous.messages(reader, &folder.name)).collect();
-    let fresh: Vec<_> =
+    let new_messages: Vec<_> =
         unknown.clone().map(|folder| folder.first..folder.first + folder.messages.len()).collect();
     let lines: Vec<&[u8]> = unknown.flat_map(|folder| folder.messages).copied().collect();
     let mut ids = pack.add_blobs(&lines, &stored)?.into_iter();
@@ -113,7 +113,7 @@ fn add_chat(
     if !entries.is_empty() {
         chat.push(TreeEntry::tree("messages", add_tree(pack, &entries)?));
     }
-    Ok(Written { tree: add_tree(pack, &chat)?, folders, fresh })
+    Ok(Written { tree: add_tree(pack, &chat)?, folders, new_messages })
 }
 
 /// The folders of a chat with the hashes of their bytes.

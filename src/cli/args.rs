@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::ops;
+use crate::verbs;
 
 /// The heading over the options that every command has.
 const FOR_ALL: &str = "Options for all commands";
@@ -193,7 +193,7 @@ pub struct Snapshot {
     pub scenes: bool,
 
     /// With --scenes: what they are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in
-    #[arg(long = "name", value_name = "TEMPLATE", requires = "scenes", default_value = ops::snapshot::TEMPLATE)]
+    #[arg(long = "name", value_name = "TEMPLATE", requires = "scenes", default_value = verbs::snapshot::TEMPLATE)]
     pub template: String,
 
     /// Say what it is, in your own words
@@ -543,7 +543,7 @@ pub struct Forget {
     pub keep_monthly: Option<u64>,
 
     /// Keep those younger than this, such as 30d or 36h
-    #[arg(long, value_name = "TIME", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub keep_within: Option<Span>,
 
     /// Keep tagged ones: they always stay, so on its own it means that nothing else does
@@ -562,11 +562,11 @@ const FORGET_HELP: &str = "Each option keeps some; what none keeps goes. Without
 #[derive(Debug, clap::Args)]
 pub struct Gc {
     /// How long commands can be undone; what only older ones need goes
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = span)]
     pub keep_undo: Span,
 
     /// Objects that nothing refers to go when they are older than this
-    #[arg(long, value_name = "TIME", default_value = "14d", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", default_value = "14d", value_parser = span)]
     pub grace: Span,
 
     /// Only show what would be done
@@ -577,15 +577,15 @@ pub struct Gc {
 #[derive(Debug, clap::Args)]
 pub struct Watch {
     /// How long the files must be left alone before a snapshot is taken
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span)]
     pub settle: Span,
 
     /// How long to wait for ST-Auto-Recap's queue before a chat is saved all the same, marked as an autosave
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span)]
     pub patience: Span,
 
     /// Look at the files so often, where the system does not tell of changes (network drives, some containers)
-    #[arg(long, value_name = "TIME", value_parser = super::gc::span)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub poll: Option<Span>,
 
     /// Have it started at every login: write a systemd user unit, or say what to do on other systems
@@ -705,3 +705,8 @@ const SYNC_HELP: &str = "First a snapshot of every chat that changed is taken. A
                          first keeps its name, the other is called `… (other version DAY)`. A lorebook that both changed is merged, entry by entry and field by field; where both changed one value, both \
                          lorebooks stay and the command that settles it is shown. What changed since its snapshot is left alone. `stvc undo` takes back what came; what was deleted here and is \
                          still there comes back.";
+
+/// A stretch of time as it is typed.
+fn span(text: &str) -> Result<Span, String> {
+    crate::history::retention::parse_span(text).map(Span)
+}

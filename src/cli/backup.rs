@@ -5,18 +5,18 @@ use serde_json::json;
 use super::json::CopyLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, shell, size};
-use super::{args, passphrase};
-use crate::ops::backup::file::{self, Options, Report};
-use crate::ops::backup::last::{self, Since};
-use crate::ops::backup::{May, Place, mirror, server};
-use crate::ops::{self, Error, Workspace};
+use super::{args, exit, passphrase};
+use crate::engine::copies::last::{self, Since};
+use crate::engine::copies::{May, Place, mirror, server};
+use crate::engine::{self, Error, Workspace};
+use crate::verbs::backup::file::{self, Options, Report};
 
 pub fn run(
     args: &args::Backup,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> ops::Result<u8> {
+) -> engine::Result<u8> {
     if args.last {
         return tell_last(args.destination.as_deref(), workspace, out);
     }
@@ -61,7 +61,7 @@ pub fn run(
 
 /// What is odd is backed up as it is, as far as it can be read, but does not come in elsewhere.
 fn code(odd: usize) -> u8 {
-    if odd == 0 { super::DONE } else { super::PARTLY }
+    if odd == 0 { exit::DONE } else { exit::PARTLY }
 }
 
 fn tell_odd(odd: usize, out: &mut Out) {
@@ -77,7 +77,7 @@ fn to_copy(
     args: &args::Backup,
     workspace: &Workspace,
     out: &mut Out,
-) -> ops::Result<u8> {
+) -> engine::Result<u8> {
     if args.encrypt {
         return Err(Error::UnknownDestination {
             destination: args.destination.clone().unwrap_or_default(),
@@ -174,7 +174,11 @@ fn tell(report: &Report, out: &mut Out) {
     out.summary("backup", report.odd == 0, counts);
 }
 
-fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+fn tell_last(
+    destination: Option<&str>,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> engine::Result<u8> {
     let backups = last::last(workspace, destination)?;
     for since in &backups {
         out.object(&CopyLine::from(since));
@@ -184,7 +188,7 @@ fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) ->
         out.say("No backup was taken yet. `stvc backup FILE.stvc` takes one.");
     }
     out.summary("backup", true, json!({ "backups": backups.len() }));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }
 
 fn line(since: &Since, workspace: &Workspace) -> String {

@@ -1,20 +1,20 @@
 use serde_json::json;
 
-use super::args;
 use super::output::Out;
-use super::passphrase;
 use super::words::{clean, count};
-use crate::ops::backup::Place;
-use crate::ops::check::Report;
-use crate::ops::{self, Workspace};
+use super::{args, exit, passphrase};
+use crate::engine::copies::Place;
+use crate::engine::{self, Workspace};
 use crate::rules::Level;
+use crate::verbs;
+use crate::verbs::check::Report;
 
 pub fn run(
     args: &args::Check,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> ops::Result<u8> {
+) -> engine::Result<u8> {
     let mut what = "store";
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
@@ -27,7 +27,7 @@ pub fn run(
             place => return backup(&place, secret, &workspace, out),
         }
     }
-    let report = ops::check::check(&workspace, &mut out.progress())?;
+    let report = verbs::check::check(&workspace, &mut out.progress())?;
     let all = "every one read, rebuilt and compared.".to_owned();
     Ok(tell(what, &report, all, out))
 }
@@ -38,11 +38,16 @@ fn backup(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> ops::Result<u8> {
+) -> engine::Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
     let asks = out.may_ask();
-    let checked =
-        ops::backup::check(workspace, source, passphrase.as_ref(), asks, &mut out.progress())?;
+    let checked = verbs::check::check_copy(
+        workspace,
+        source,
+        passphrase.as_ref(),
+        asks,
+        &mut out.progress(),
+    )?;
     let all = format!(
         "every one read, rebuilt and compared. It has {} and was taken {}.",
         count(checked.header.timelines.len() as u64, "timeline"),
@@ -77,5 +82,5 @@ fn tell(what: &str, report: &Report, all: String, out: &mut Out) -> u8 {
         "objects": report.objects, "snapshots": report.snapshots, "damaged": report.damaged, "newer": report.newer,
     });
     out.summary("check", sound, counts);
-    if sound { super::DONE } else { super::FAILED }
+    if sound { exit::DONE } else { exit::FAILED }
 }

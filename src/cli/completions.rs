@@ -1,12 +1,13 @@
 use clap::CommandFactory;
 
 use super::args::{Args, Completions};
+use super::exit;
 use super::output::Out;
-use crate::ops;
+use crate::engine;
 
-pub fn run(args: &Completions, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &Completions, out: &mut Out) -> engine::Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "stvc", &mut script);
     out.text(&String::from_utf8_lossy(&script));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

@@ -1,18 +1,16 @@
 //! The whole round trip on the sample library, each step shown as the command a user would type.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use serde_json::json;
 
 use super::output::{LOOK, Out, paint};
-use super::sample;
 use super::words::shell;
-use crate::ops;
-use crate::st;
+use super::{exit, sample};
+use crate::{engine, st};
 
-pub fn run(out: &mut Out) -> ops::Result<u8> {
+pub fn run(out: &mut Out) -> engine::Result<u8> {
     let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
     let library = folder.path().join("default-user");
     sample::write(&library).map_err(at(&library))?;
@@ -47,7 +45,7 @@ pub fn run(out: &mut Out) -> ops::Result<u8> {
         out.say("Now with your own chats: `stvc --data /path/to/SillyTavern snapshot`");
     }
     out.summary("demo", failed == 0, json!({ "steps": steps, "failed": failed }));
-    Ok(if failed == 0 { super::DONE } else { super::FAILED })
+    Ok(if failed == 0 { exit::DONE } else { exit::FAILED })
 }
 
 struct Demo<'a> {
@@ -76,7 +74,7 @@ impl Demo<'_> {
         }
         line.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self.steps += 1;
-        if super::run(&line.into_iter().map(Into::into).collect::<Vec<_>>()) != super::DONE {
+        if super::run(&line.into_iter().map(Into::into).collect::<Vec<_>>()) != exit::DONE {
             self.failed += 1;
         }
         self.out.say("");
@@ -115,7 +113,7 @@ fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
     Ok((before, after))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ops::Error {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> engine::Error {
     let path = path.to_owned();
-    move |source| ops::Error::St(st::Error::Io { path, source })
+    move |source| engine::Error::St(st::Error::Io { path, source })
 }

@@ -2,16 +2,16 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde_json::json;
 
-use super::args;
 use super::json::{FileLine, FindingLine, RepairLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, closed, count, size};
-use crate::ops::doctor::{self, Fixed, Missing, Options, Repair};
-use crate::ops::files::Action;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::files::Action;
+use crate::engine::{self, Workspace};
 use crate::rules::{Finding, Level};
+use crate::verbs::doctor::{self, Fixed, Missing, Options, Repair};
 
-pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
         missing: args.repair.map(|repair| match repair {
@@ -23,7 +23,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> ops::Re
     };
     if args.fix {
         // What an interrupted repair left is not to be repaired again.
-        ops::finish_interrupted(workspace)?;
+        engine::finish_interrupted(workspace)?;
     }
     let report = doctor::doctor(workspace, &options, &mut out.progress())?;
     list(&report.findings, out);
@@ -85,7 +85,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> ops::Re
         "fixed": done.len(),
     });
     out.summary("doctor", ok, counts);
-    Ok(if ok { super::DONE } else { super::FAILED })
+    Ok(if ok { exit::DONE } else { exit::FAILED })
 }
 
 /// The findings, which are what was asked for. What to do is said once for those that follow each other.

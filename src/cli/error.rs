@@ -2,26 +2,22 @@
 
 use std::io::Write;
 
-use super::REFUSED;
+use super::exit::{FAILED, LOCKED, NO_STORE, PARTLY, REFUSED, USAGE};
 use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, shell, short};
-use crate::archive::Role;
 use crate::archive::backup::BackupError;
-use crate::ops::Error;
-use crate::store::RemoteError;
-use crate::{archive, st, store};
-
-const USAGE: u8 = 2;
-const NO_STORE: u8 = 10;
-const LOCKED: u8 = 11;
+use crate::archive::{self, Role};
+use crate::engine::Error;
+use crate::store::{self, RemoteError};
+use crate::{history, st};
 
 /// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     let exit = exit_code(error);
-    let hint = hint(error);
+    let hint = hint(error).map(|hint| hint.to_string());
     let candidates = match error {
-        Error::Ambiguous { candidates, .. } => candidates.clone(),
+        Error::History(history::Error::Ambiguous { candidates, .. }) => candidates.clone(),
         _ => Vec::new(),
     };
     if out.is_json() {
@@ -66,10 +62,11 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
 
 pub(super) fn exit_code(error: &Error) -> u8 {
     match error {
+        Error::Partway { source } => exit_code(source),
         Error::Refused { .. }
         | Error::NameTaken { .. }
         | Error::NameStored { .. }
-        | Error::KeepsNothing
+        | Error::History(history::Error::KeepsNothing)
         | Error::Conflicts { .. }
         | Error::Unmergeable { .. }
         | Error::InTheWay { .. }
@@ -79,7 +76,7 @@ pub(super) fn exit_code(error: &Error) -> u8 {
         | Error::UnitInTheWay { .. }
         | Error::NotHere { .. }
         | Error::ChangedSince { .. } => REFUSED,
-        Error::LeftAlone { others, .. } if *others > 0 => super::PARTLY,
+        Error::LeftAlone { others, .. } if *others > 0 => PARTLY,
         Error::Watched { .. } => LOCKED,
         Error::NeedsOneTimeline { .. }
         | Error::BadTag { .. }
@@ -96,10 +93,35 @@ pub(super) fn exit_code(error: &Error) -> u8 {
             store::Error::NoStore { .. } => NO_STORE,
             store::Error::Locked { .. } => LOCKED,
             store::Error::Link { .. } => REFUSED,
-            _ => super::FAILED,
+            _ => FAILED,
         },
-        _ => super::FAILED,
+        _ => FAILED,
     }
+}
+
+/// What to do next.
+struct Hint {
+    words: String,
+    /// Whether it can be said that nothing was changed.
+    unchanged: bool,
+}
+
+impl<W: Into<String>> From<W> for Hint {
+    fn from(words: W) -> Self {
+        Self { words: words.into(), unchanged: false }
+    }
+}
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = if self.unchanged { ". Nothing was changed" } else { "" };
+        write!(f, "{}{end}", self.words)
+    }
+}
+
+/// A hint that can say so.
+fn unchanged(words: impl Into<String>) -> Hint {
+    Hint { words: words.into(), unchanged: true }
 }
 
 /// The restore that was asked for, to be typed again.
@@ -109,7 +131,7 @@ fn again(snapshot: &str, only: Option<Role>, at: Option<usize>) -> String {
     format!("stvc restore {}{at}{part}", short(snapshot))
 }
 
-fn hint(error: &Error) -> Option<String> {
+fn hint(error: &Error) -> Option<Hint> {
     Some(match error {
         Error::InTheWay { snapshot, only, at, chat_is_free, .. } => {
             let restore = again(snapshot, *only, *at);
@@ -121,14 +143,14 @@ fn hint(error: &Error) -> Option<String> {
                 None => format!("`{restore} --as NAME` makes a chat of its own of it; "),
                 Some(_) => String::new(),
             };
-            format!(
+            Hint::from(format!(
                 "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \
                  `{restore} --to DIR` writes the files elsewhere"
-            )
+            ))
         }
         Error::SillyTavernRuns { restore: None, .. } => {
-            "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; give the command again with `--chat-closed`; \
-             then press F5 there. Nothing was changed".into()
+            unchanged("in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; give the command again with `--chat-closed`; \
+             then press F5 there")
         }
         Error::SillyTavernRuns { restore: Some((snapshot, only, at)), .. } => {
             let restore = again(snapshot, *only, *at);
@@ -136,40 +158,40 @@ fn hint(error: &Error) -> Option<String> {
                 None => format!(". Or `{restore} --as NAME`: a chat of its own can be made at any time"),
                 Some(_) => String::new(),
             };
-            format!(
+            unchanged(format!(
                 "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; run `{restore} --overwrite --chat-closed`; \
-                 then press F5 there{fork}. Nothing was changed"
-            )
+                 then press F5 there{fork}"
+            ))
         }
         Error::Refused { findings } => {
             let remedies: Vec<_> =
                 findings.iter().filter_map(|finding| finding.remedy.as_deref()).collect();
-            return Some(remedies.join("; ")).filter(|remedies| !remedies.is_empty());
+            return Some(remedies.join("; ")).filter(|words| !words.is_empty()).map(Hint::from);
         }
         Error::NameTaken { .. } | Error::NameStored { .. } => {
-            "choose another name. Nothing was changed".into()
+            unchanged("choose another name")
         }
         Error::Watched { .. } => {
             "one is enough: it takes a snapshot after every save. Stop it first if you want to start another".into()
         }
-        Error::UnitInTheWay { .. } => "look at it, and move it away. Nothing was changed".into(),
+        Error::UnitInTheWay { .. } => unchanged("look at it, and move it away"),
         Error::NoHome => "set HOME or XDG_CONFIG_HOME".into(),
         Error::NoPolicy => {
             "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store".into()
         }
-        Error::KeepsNothing => {
-            "keep some: `--keep-last N`, or `--keep-tag` if that is what you want. Nothing was changed".into()
+        Error::History(history::Error::KeepsNothing) => {
+            unchanged("keep some: `--keep-last N`, or `--keep-tag` if that is what you want")
         }
         Error::BrokenHistory { .. } => {
-            "`stvc check` lists all that is damaged. Nothing was changed".into()
+            unchanged("`stvc check` lists all that is damaged")
         }
         Error::Backup { source, .. } => return backup_hint(source),
         Error::Remote(error) => return remote_hint(error),
-        Error::BackupInTheWay { why, .. } if why.contains("no backup") || why.contains("itself") => {
-            "choose another name. Nothing was changed".into()
+        Error::BackupInTheWay { what, .. } if !what.is_backup() => {
+            unchanged("choose another name")
         }
         Error::BackupInTheWay { .. } => {
-            "choose another name, or `--overwrite` if that backup may go. Nothing was changed".into()
+            unchanged("choose another name, or `--overwrite` if that backup may go")
         }
         Error::BackupIsNoStore { .. } => {
             "take it in: `stvc import FILE`; log, show, diff, search, timelines, stats, check and `restore … --to DIR` work on the file itself".into()
@@ -179,20 +201,20 @@ fn hint(error: &Error) -> Option<String> {
         }
         Error::NotHere { destination, .. } => {
             let place = shell(destination);
-            format!("`stvc sync {place}` joins both sides, `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight. Nothing was changed")
+            unchanged(format!("`stvc sync {place}` joins both sides, `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight"))
         }
         Error::BadOutput { .. } => "`stvc backup - | …`, or name a file".into(),
         Error::NoPassphrase { .. } => {
             "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
         }
         Error::Conflicts { into, from, .. } => {
-            format!("{}. Nothing was changed", super::merge::ways(into, from))
+            unchanged(super::merge::ways(into, from))
         }
         Error::Unmergeable { .. } => {
-            "mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`. Nothing was changed".into()
+            unchanged("mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`")
         }
         Error::NotNewest { timeline, .. } => {
-            format!("name the timeline: its lorebook as it is now is merged into. To go back first: `stvc restore`. Nothing was changed in {timeline}")
+            unchanged(format!("name the timeline {timeline}: its lorebook as it is now is merged into. To go back first: `stvc restore`"))
         }
         Error::NoLorebook { .. } => {
             "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones".into()
@@ -201,36 +223,40 @@ fn hint(error: &Error) -> Option<String> {
             "nothing is lost: the next command that writes finishes it, or takes it back".into()
         }
         Error::TakenBack { source } => {
-            let more = hint(source).map_or(String::new(), |hint| format!(". {hint}"));
-            format!("what had been written before it was taken back{more}")
+            let more = hint(source).map_or(String::new(), |hint| format!(". {}", hint.words));
+            format!("what had been written before it was taken back{more}").into()
+        }
+        Error::Partway { source } => {
+            let more = hint(source).map_or(String::new(), |hint| format!("{}. ", hint.words));
+            format!("{more}What was done before that stays; give the command again").into()
         }
         Error::LeftAlone { others, .. } => {
             let rest = if *others > 0 { "all else is done" } else { "nothing was written" };
-            format!("SillyTavern may have saved it; {rest}. Look at it, then give the command again")
+            format!("SillyTavern may have saved it; {rest}. Look at it, then give the command again").into()
         }
-        Error::Ambiguous { .. } => "type more of the name".into(),
-        Error::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
-        Error::NoSuchSnapshot { .. } => {
+        Error::History(history::Error::Ambiguous { .. }) => "type more of the name".into(),
+        Error::History(history::Error::NoSuchTimeline { .. }) => "`stvc timelines` lists them".into(),
+        Error::History(history::Error::NoSuchSnapshot { .. }) => {
             "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
         }
         Error::NothingToUndo | Error::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),
-        Error::UndoneAlready { by, .. } => format!("`stvc undo {by}` does it again"),
+        Error::UndoneAlready { by, .. } => format!("`stvc undo {by}` does it again").into(),
         Error::ChangedSince { .. } => {
-            "undo what came later first, or bring an older state back with `stvc restore`. Nothing was changed".into()
+            unchanged("undo what came later first, or bring an older state back with `stvc restore`")
         }
         Error::NoSuchTag { .. } => "`stvc tag` lists the tags, `stvc tag NAME SNAPSHOT` makes one".into(),
         Error::TagExists { name, .. } => {
-            format!("choose another name, or first `stvc tag --delete {}`", shell(name))
+            format!("choose another name, or first `stvc tag --delete {}`", shell(name)).into()
         }
         Error::NeedsOneTimeline { option } => {
-            format!("name the chat: `stvc snapshot \"Chat name\" {option} …`")
+            format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()
         }
         Error::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
         Error::St(st::Error::NoLibraryFound { .. } | st::Error::NotALibrary { .. }) => {
             "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
         }
         Error::St(st::Error::SavedMeanwhile { .. }) => {
-            "SillyTavern may have saved it; look at it, then try again. Nothing was changed".into()
+            unchanged("SillyTavern may have saved it; look at it, then try again")
         }
         Error::St(st::Error::Io { path, .. }) if !path.exists() => {
             "name your SillyTavern folder: `stvc --data /path/to/SillyTavern …`".into()
@@ -256,17 +282,15 @@ fn hint(error: &Error) -> Option<String> {
     })
 }
 
-fn backup_hint(error: &BackupError) -> Option<String> {
+fn backup_hint(error: &BackupError) -> Option<Hint> {
     Some(match error {
-        BackupError::Foreign => "a backup is what `stvc backup` wrote. Nothing was changed".into(),
-        BackupError::Newer { .. } => {
-            "a newer stvc wrote this; get that version. Nothing was changed".into()
-        }
-        BackupError::Encrypted | BackupError::WrongPassphrase => {
-            "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`. Nothing was changed".into()
-        }
+        BackupError::Foreign => unchanged("a backup is what `stvc backup` wrote"),
+        BackupError::Newer { .. } => unchanged("a newer stvc wrote this; get that version"),
+        BackupError::Encrypted | BackupError::WrongPassphrase => unchanged(
+            "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`",
+        ),
         BackupError::Damaged { .. } | BackupError::Hostile { .. } => {
-            "nothing of it was taken in, and nothing was changed; use another backup".into()
+            unchanged("nothing of it was taken in; use another backup")
         }
         BackupError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
             "the disk is full; make room and try again. Nothing is lost".into()
@@ -275,7 +299,7 @@ fn backup_hint(error: &BackupError) -> Option<String> {
     })
 }
 
-fn remote_hint(error: &RemoteError) -> Option<String> {
+fn remote_hint(error: &RemoteError) -> Option<Hint> {
     let says = |words: &str, signs: &[&str]| {
         let words = words.to_lowercase();
         signs.iter().any(|sign| words.contains(sign))
@@ -292,7 +316,7 @@ fn remote_hint(error: &RemoteError) -> Option<String> {
             "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing is lost".into()
         }
         RemoteError::Failed { words, .. } if says(words, &["not allowed", "not support"]) => {
-            "only ssh://, https://, http:// and git:// lead to a git server. Nothing was changed".into()
+            unchanged("only ssh://, https://, http:// and git:// lead to a git server")
         }
         RemoteError::Failed { .. } => {
             "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing is lost".into()
@@ -301,15 +325,15 @@ fn remote_hint(error: &RemoteError) -> Option<String> {
     })
 }
 
-fn store_hint(error: &store::Error) -> Option<String> {
+fn store_hint(error: &store::Error) -> Option<Hint> {
     Some(match error {
         store::Error::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
-        store::Error::NewerFormat { .. } => "a newer stvc wrote this; get that version. Nothing was changed".into(),
+        store::Error::NewerFormat { .. } => unchanged("a newer stvc wrote this; get that version"),
         store::Error::Foreign { .. } | store::Error::NotEmpty { .. } => {
-            "choose another place with `--store DIR`. Nothing was changed".into()
+            unchanged("choose another place with `--store DIR`")
         }
         store::Error::RefLocked { .. } => {
-            "wait for git to finish; a lock that nobody holds is removed by itself after a minute. Nothing was changed".into()
+            unchanged("wait for git to finish; a lock that nobody holds is removed by itself after a minute")
         }
         store::Error::Link { .. } => {
             "put what it leads to in its place, if you trust that; nothing was written".into()

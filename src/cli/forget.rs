@@ -1,17 +1,18 @@
 use serde_json::json;
 
-use super::args;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{age, count, name, short, size};
-use crate::ops::forget::Options;
-use crate::ops::retention::Policy;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::history::retention::Policy;
+use crate::verbs;
+use crate::verbs::forget::Options;
 
 /// How many of a timeline are listed.
 const LISTED: usize = 5;
 
-pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let policy = Policy {
         keep_last: args.keep_last,
         keep_hourly: args.keep_hourly,
@@ -22,7 +23,7 @@ pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> ops::Re
         keep_tag: args.keep_tag,
     };
     let options = Options { timelines: args.timelines.clone(), policy, dry_run: args.dry_run };
-    let report = ops::forget::forget(workspace, &options, &mut out.progress())?;
+    let report = verbs::forget::forget(workspace, &options, &mut out.progress())?;
     let mut gone = 0;
     for timeline in &report.timelines {
         gone += timeline.forgotten.len();
@@ -73,5 +74,5 @@ pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> ops::Re
         "forgotten": gone, "kept": report.kept, "rewritten": report.rewritten, "bytes": report.bytes, "dry_run": report.dry_run,
     });
     out.summary("forget", true, counts);
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

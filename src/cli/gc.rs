@@ -1,14 +1,15 @@
 use serde_json::json;
 
-use super::args;
 use super::output::Out;
 use super::words::{count, size};
-use crate::ops::gc::Options;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::gc::Options;
 
-pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { undo: args.keep_undo.0, grace: args.grace.0, dry_run: args.dry_run };
-    let report = ops::gc::gc(workspace, &options, &mut out.progress())?;
+    let report = verbs::gc::gc(workspace, &options, &mut out.progress())?;
     let collected = &report.collected;
     let (before, after) = (collected.bytes_before, collected.bytes_after);
     if collected.changed {
@@ -47,7 +48,7 @@ pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> ops::Result
         "spared": collected.spared, "expired": report.expired, "changed": collected.changed, "dry_run": report.dry_run,
     });
     out.summary("gc", true, counts);
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }
 
 fn smaller(before: u64, after: u64) -> String {
@@ -55,9 +56,4 @@ fn smaller(before: u64, after: u64) -> String {
         Some(times) if times >= 2 => format!(" (1/{times})"),
         _ => String::new(),
     }
-}
-
-/// A stretch of time as it is typed.
-pub fn span(text: &str) -> Result<args::Span, String> {
-    ops::retention::parse_span(text).map(args::Span)
 }

@@ -11,7 +11,7 @@ use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 use super::output::{LOOK, paint};
 use super::words::own_words;
 use crate::archive::SnapshotId;
-use crate::ops::log::Entry;
+use crate::verbs::log::Entry;
 
 /// One row: a snapshot, or a run of them, the newest first.
 pub type Row<'e> = Vec<&'e Entry>;

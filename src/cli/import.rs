@@ -2,30 +2,30 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::args;
 use super::json::ImportLine;
 use super::output::{LOOK, Out, paint};
-use super::take_in;
 use super::words::{clean, count, name, size};
-use crate::ops::backup::{self, Place};
-use crate::ops::import::{Options, Outcome, Report};
-use crate::ops::{self, Workspace};
+use super::{args, exit, take_in};
+use crate::engine::copies::{self, Place};
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::import::chat_backups::{Options, Outcome, Report};
 
 pub fn run(
     args: &args::Import,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> ops::Result<u8> {
+) -> engine::Result<u8> {
     // SillyTavern's backups are a folder, too, but no repository.
     if let Some(source) = &args.source {
         match Place::parse(&source.to_string_lossy())? {
-            Place::Folder(folder) if !backup::is_repository(&folder) => {}
+            Place::Folder(folder) if !copies::is_repository(&folder) => {}
             place => return take_in::run(&place, args, secret, workspace, out),
         }
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };
-    let report = ops::import::import(workspace, &options, &mut out.progress())?;
+    let report = verbs::import::chat_backups::import(workspace, &options, &mut out.progress())?;
     if report.taken_first > 0 {
         out.say(format!(
             "First, {} of the chats as they are now.",
@@ -67,9 +67,9 @@ pub fn run(
     });
     out.summary("import", failed == 0, counts);
     Ok(match (failed, report.entries.len()) {
-        (0, _) => super::DONE,
-        (failed, all) if failed == all => super::FAILED,
-        _ => super::PARTLY,
+        (0, _) => exit::DONE,
+        (failed, all) if failed == all => exit::FAILED,
+        _ => exit::PARTLY,
     })
 }
 

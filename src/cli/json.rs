@@ -5,17 +5,19 @@ use serde::Serialize;
 use super::words::rfc3339;
 use crate::archive::reconstruct::EntryOrigin;
 use crate::archive::{CheckpointState, FileRecord, Snapshot};
-use crate::ops::backup::last::Since;
-use crate::ops::backup::{file, mirror, take_in};
-use crate::ops::doctor::Repair;
-use crate::ops::files::{Action, FileAction};
-use crate::ops::import::{Entry, Outcome};
-use crate::ops::restore;
-use crate::ops::search::{self, Match};
-use crate::ops::time_true::{BookSource, Origin};
-use crate::ops::timelines::Timeline;
+use crate::engine::copies::last::Since;
+use crate::engine::copies::mirror;
+use crate::engine::files::{Action, FileAction};
+use crate::history::at_message::{BookSource, Origin};
 use crate::rules::Finding;
 use crate::store::LoggedOperation;
+use crate::verbs::backup::file;
+use crate::verbs::doctor::Repair;
+use crate::verbs::import::chat_backups::{Entry, Outcome};
+use crate::verbs::import::stvc_backup;
+use crate::verbs::restore;
+use crate::verbs::search::{self, Match};
+use crate::verbs::timelines::Timeline;
 
 /// A snapshot.
 #[derive(Serialize)]
@@ -340,7 +342,7 @@ impl<'a> From<&'a Finding> for FindingLine<'a> {
     fn from(finding: &'a Finding) -> Self {
         Self {
             kind_of_line: "finding",
-            code: finding.code,
+            code: finding.code.as_str(),
             level: finding.level.as_str(),
             subject: &finding.subject,
             message: &finding.message,
@@ -365,7 +367,7 @@ impl<'a> RepairLine<'a> {
     pub fn new(repair: &'a Repair, done: bool) -> Self {
         Self {
             kind_of_line: "repair",
-            code: repair.code,
+            code: repair.code.as_str(),
             subject: &repair.subject,
             what: &repair.what,
             files: repair.files.iter().map(|path| path.as_str()).collect(),
@@ -489,14 +491,14 @@ pub struct TakenInLine<'a> {
     snapshots: usize,
 }
 
-impl<'a> From<&'a take_in::Entry> for TakenInLine<'a> {
-    fn from(entry: &'a take_in::Entry) -> Self {
+impl<'a> From<&'a stvc_backup::Entry> for TakenInLine<'a> {
+    fn from(entry: &'a stvc_backup::Entry) -> Self {
         let (outcome, name) = match &entry.outcome {
-            take_in::Outcome::New => ("new", entry.timeline.as_str()),
-            take_in::Outcome::Forward => ("forward", entry.timeline.as_str()),
-            take_in::Outcome::Known => ("known", entry.timeline.as_str()),
-            take_in::Outcome::Beside(name) => ("beside", name.as_str()),
-            take_in::Outcome::Tagged(tag) => ("tagged", tag.as_str()),
+            stvc_backup::Outcome::New => ("new", entry.timeline.as_str()),
+            stvc_backup::Outcome::Forward => ("forward", entry.timeline.as_str()),
+            stvc_backup::Outcome::Known => ("known", entry.timeline.as_str()),
+            stvc_backup::Outcome::Beside(name) => ("beside", name.as_str()),
+            stvc_backup::Outcome::Tagged(tag) => ("tagged", tag.as_str()),
         };
         Self {
             kind_of_line: "taken_in",

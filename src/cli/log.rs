@@ -1,20 +1,20 @@
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use super::args;
-use super::graph;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{
     age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short, was_called,
 };
+use super::{args, exit, graph};
 use crate::archive::Snapshot;
-use crate::ops::log::{Entry, Options};
-use crate::ops::{self, Workspace};
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::log::{Entry, Options};
 
-pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { timeline: args.timeline.clone(), limit: args.limit };
-    let report = ops::log::log(workspace, &options)?;
+    let report = verbs::log::log(workspace, &options)?;
     for entry in &report.entries {
         out.object(&SnapshotLine::new(&entry.snapshot, &entry.tags));
     }
@@ -41,7 +41,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> ops::Resul
         report.broken.is_empty(),
         json!({ "snapshots": report.entries.len(), "total": report.total }),
     );
-    Ok(if report.broken.is_empty() { super::DONE } else { super::PARTLY })
+    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
 }
 
 /// Above so many rows, what is linear is folded.

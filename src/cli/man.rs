@@ -1,16 +1,15 @@
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use super::args;
 use super::output::Out;
 use super::words::count;
-use crate::{ops, st};
+use super::{args, exit};
+use crate::{engine, st};
 
-pub fn run(args: &args::Man, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Man, out: &mut Out) -> engine::Result<u8> {
     // Built, so that options for all commands stand in every page.
     let mut command = args::Args::command();
     command.build();
@@ -18,13 +17,13 @@ pub fn run(args: &args::Man, out: &mut Out) -> ops::Result<u8> {
         let mut page = Vec::new();
         let _ = Man::new(command).render(&mut page);
         out.text(&String::from_utf8_lossy(&page));
-        return Ok(super::DONE);
+        return Ok(exit::DONE);
     };
     let written = write(&command, dir);
     let written = written.map_err(|source| st::Error::Io { path: dir.clone(), source })?;
     out.say(format!("{} written to {}.", count(written, "page"), dir.display()));
     out.summary("man", true, serde_json::json!({ "pages": written }));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }
 
 /// The program's page and one for each command; how many.

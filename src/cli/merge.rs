@@ -4,19 +4,20 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::args;
 use super::diff::Page;
 use super::json::{FileLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, closed, count, cut, name, shell, short, size};
+use super::{args, exit};
 use crate::archive::merge::{Conflict, ConflictKind, FieldChange, Merged, Named, Prefer};
-use crate::ops::merge::{Options, Report};
-use crate::ops::{self, Error, Workspace};
+use crate::engine::{self, Error, Workspace};
 use crate::st::Raw;
+use crate::verbs;
+use crate::verbs::merge::{Options, Report};
 
-pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     // What an interrupted merge left to be written is part of what is merged now.
-    ops::finish_interrupted(workspace)?;
+    engine::finish_interrupted(workspace)?;
     let mut options = Options {
         into: args.into.clone(),
         from: args.from.clone(),
@@ -29,7 +30,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Res
         expected: None,
         closed: closed(args.chat_closed),
     };
-    let mut report = ops::merge::merge(workspace, &options, &mut out.progress())?;
+    let mut report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
     lines(&report, out);
     preview(&report, &options, out);
     let changes = report.file.replaces;
@@ -48,7 +49,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Res
     if (changes || settled) && wanted && agrees() {
         options.write = true;
         options.expected = Some(report.result);
-        report = ops::merge::merge(workspace, &options, &mut out.progress())?;
+        report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
         done(&report, out);
     } else if changes || settled || open {
         out.say(match (open, args.dry_run || args.yes || !asks) {
@@ -72,7 +73,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> ops::Res
         "base": report.base.as_ref().map(|base| base.id.to_string()),
     });
     out.summary("merge", true, counts);
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }
 
 /// Ask once; the end of the input is no.

@@ -8,6 +8,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod error;
+mod exit;
 mod forget;
 mod gc;
 mod graph;
@@ -25,6 +26,7 @@ mod reconstruct;
 mod reference;
 mod restore;
 mod restore_all;
+mod restored_files;
 mod sample;
 mod search;
 mod show;
@@ -47,8 +49,8 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, Local};
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::ops::backup::Place;
-use crate::ops::{self, Workspace};
+use crate::engine::copies::Place;
+use crate::engine::{self, Workspace};
 use crate::store;
 use args::{Args, Command};
 use output::Out;
@@ -57,15 +59,6 @@ pub use reference::reference;
 
 /// How long to wait for another stvc to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Everything was done, also when there was nothing to do.
-const DONE: u8 = 0;
-/// It failed.
-const FAILED: u8 = 1;
-/// A rule refused it; nothing was changed.
-const REFUSED: u8 = 4;
-/// Some was done and some was not.
-const PARTLY: u8 = 3;
 
 /// Run the program on its own arguments.
 pub fn main() -> ExitCode {
@@ -93,28 +86,33 @@ fn run(arguments: &[OsString]) -> u8 {
 }
 
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
-fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
+fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::engine::Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.store.as_deref().and_then(Path::to_str);
-    let place = match typed.map(crate::ops::backup::Place::parse).transpose()? {
+    let place = match typed.map(crate::engine::copies::Place::parse).transpose()? {
         Some(place @ Place::Remote(_)) => place,
-        _ if crate::ops::backup::is_encrypted(path).is_some() => Place::File(path.to_owned()),
+        _ if crate::engine::copies::is_encrypted(path).is_some() => Place::File(path.to_owned()),
         _ => return dispatch(args, workspace, out),
     };
     if !args.command.only_looks() {
         let path = PathBuf::from(store::Url::without_password(typed.unwrap_or_default()));
-        return Err(crate::ops::Error::BackupIsNoStore { path });
+        return Err(crate::engine::Error::BackupIsNoStore { path });
     }
     let passphrase = passphrase::of_place(&args.secret, &place)?;
     let (asks, mut progress) = (out.may_ask(), out.progress());
-    let unpacked =
-        crate::ops::backup::look_at(workspace, &place, passphrase.as_ref(), asks, &mut progress)?;
+    let unpacked = crate::engine::copies::look_at(
+        workspace,
+        &place,
+        passphrase.as_ref(),
+        asks,
+        &mut progress,
+    )?;
     drop(progress);
     let store = Some(unpacked.store.path().to_owned());
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
 
-fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::ops::Result<u8> {
+fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::engine::Result<u8> {
     let secret = &args.secret;
     match &args.command {
         Command::Init => init::run(workspace, out),
@@ -151,8 +149,8 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Workspace {
         library: match &args.data {
-            Some(dir) => ops::Place::At(absolute(dir)),
-            None => ops::Place::Above(here()),
+            Some(dir) => engine::Place::At(absolute(dir)),
+            None => engine::Place::Above(here()),
         },
         user: args.user.clone(),
         store: args.store.as_ref().map(absolute),
@@ -160,6 +158,7 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
         now: now(),
         patience: PATIENCE,
         notices: Default::default(),
+        finished: Default::default(),
     }
 }
 

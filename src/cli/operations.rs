@@ -1,14 +1,15 @@
 use serde_json::json;
 
-use super::args;
 use super::json::OperationLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, shell};
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
 use crate::store::LoggedOperation;
+use crate::verbs;
 
-pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let report = ops::operations::operations(workspace, args.limit)?;
+pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+    let report = verbs::operations::operations(workspace, args.limit)?;
     for entry in &report.entries {
         let operation = &entry.operation;
         out.object(&OperationLine::new(operation, entry.undone_by));
@@ -42,7 +43,7 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> ops
         true,
         json!({ "operations": report.entries.len(), "unreadable": report.unreadable }),
     );
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }
 
 /// The command as it was typed, the program without its folder.

@@ -9,8 +9,8 @@ use console::Term;
 
 use super::args::Secret;
 use crate::archive::backup::Passphrase;
-use crate::ops::backup::Place;
-use crate::ops::{Error, Result, backup};
+use crate::engine::copies::{self, Place};
+use crate::engine::{Error, Result};
 
 /// No passphrase is longer; a device that never ends is not read for ever.
 const LONGEST: u64 = 1 << 16;
@@ -32,7 +32,7 @@ pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>>
 
 /// For a backup that is read: none if it is not encrypted.
 pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
-    if backup::is_encrypted(path) != Some(true) {
+    if copies::is_encrypted(path) != Some(true) {
         return Ok(None);
     }
     match given(secret)? {

@@ -1,16 +1,17 @@
 use serde_json::json;
 
-use super::args;
 use super::json::{EntryLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, date, name, short};
-use crate::ops::reconstruct::{Found, Options, Outcome};
-use crate::ops::time_true::Origin;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::history::at_message::Origin;
+use crate::verbs;
+use crate::verbs::reconstruct::{Found, Options, Outcome};
 
-pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
-    let report = ops::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
+    let report = verbs::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
     if report.taken_first {
         let verb = if report.dry_run { "would be" } else { "was" };
         out.say(format!("The chat as it is now {verb} snapshotted first."));
@@ -70,9 +71,9 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> op
     });
     out.summary("reconstruct", lost == 0, counts);
     Ok(match (lost, made + known) {
-        (0, _) => super::DONE,
-        (_, 0) => super::REFUSED,
-        _ => super::PARTLY,
+        (0, _) => exit::DONE,
+        (_, 0) => exit::REFUSED,
+        _ => exit::PARTLY,
     })
 }
 

@@ -1,17 +1,19 @@
 use serde_json::json;
 
 use super::args::{self, Only};
-use super::json::{EntryLine, FileLine, RestoredLine, SnapshotLine};
+use super::json::{EntryLine, RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::restore_all;
-use super::words::{age, clean, count, date, name, recap, short, size};
+use super::restored_files::files;
+use super::words::{age, clean, count, date, name, recap, short};
+use super::{exit, restore_all};
 use crate::archive::Role;
-use crate::ops::files::Action;
-use crate::ops::restore::{Options, QueueChange, Report};
-use crate::ops::time_true::{BookSource, Origin};
-use crate::ops::{self, Workspace};
+use crate::engine::files::Action;
+use crate::engine::{self, Workspace};
+use crate::history::at_message::{BookSource, Origin};
+use crate::verbs;
+use crate::verbs::restore::{Options, QueueChange, Report};
 
-pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let Some(snapshot) = args.snapshot.clone() else {
         return restore_all::run(args, workspace, out);
     };
@@ -33,7 +35,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
         },
         dry_run: args.dry_run,
     };
-    let report = ops::restore::restore(workspace, &options, &mut out.progress())?;
+    let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
     if let Some(safety) = &report.safety {
         out.object(&SnapshotLine::new(safety, &[]));
         out.say(format!(
@@ -61,27 +63,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
         "dry_run": report.dry_run,
     });
     out.summary("restore", true, counts);
-    Ok(super::DONE)
-}
-
-pub fn files(report: &Report, out: &mut Out) {
-    for file in &report.files {
-        out.object(&FileLine::from(file));
-        let (style, verb) = match (file.action, report.dry_run) {
-            (Action::Keep, _) => (LOOK.dim, "already there"),
-            (Action::Delete, _) => (LOOK.warn, "removed"),
-            (Action::Write, true) if file.replaces => (LOOK.warn, "would replace"),
-            (Action::Write, true) => (LOOK.good, "would write"),
-            (Action::Write, false) if file.replaces => (LOOK.warn, "replaced"),
-            (Action::Write, false) => (LOOK.good, "restored"),
-        };
-        out.say(format!(
-            "{}  {}  {}",
-            paint(style, format!("{verb:<13}")),
-            clean(file.path.as_str()),
-            size(file.bytes)
-        ));
-    }
+    Ok(exit::DONE)
 }
 
 fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {

@@ -2,18 +2,19 @@
 
 use serde_json::json;
 
-use super::args;
 use super::error::exit_code;
 use super::json::{RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::restore::files;
+use super::restored_files::files;
 use super::words::{clean, count, name, short};
-use crate::ops::files::Action;
-use crate::ops::restore::Options;
-use crate::ops::restore::all::restore_all;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::files::Action;
+use crate::engine::{self, Workspace};
+use crate::rules::Code;
+use crate::verbs::restore::Options;
+use crate::verbs::restore::all::restore_all;
 
-pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
         overwrite: args.overwrite,
         chat_closed: args.chat_closed,
@@ -44,7 +45,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
                     .findings
                     .iter()
                     .cloned()
-                    .partition(|finding| finding.code == "reload-sillytavern");
+                    .partition(|finding| finding.code == Code::ReloadSillytavern);
                 out.findings(&findings);
                 // The same for all: told once.
                 reload = reload.or_else(|| last.into_iter().next());
@@ -84,11 +85,11 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> ops::R
         "dry_run": args.dry_run,
     });
     out.summary("restore", failed == 0, counts);
-    let refused = codes.iter().all(|code| *code == super::REFUSED);
+    let refused = codes.iter().all(|code| *code == exit::REFUSED);
     Ok(match (restored, failed) {
-        (_, 0) => super::DONE,
-        (0, _) if refused => super::REFUSED,
-        (0, _) => super::FAILED,
-        _ => super::PARTLY,
+        (_, 0) => exit::DONE,
+        (0, _) if refused => exit::REFUSED,
+        (0, _) => exit::FAILED,
+        _ => exit::PARTLY,
     })
 }

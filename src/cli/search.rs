@@ -2,13 +2,15 @@ use serde_json::json;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::args::{self, Only};
+use super::exit;
 use super::json::MatchLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{age, clean, count, cut, cut_middle, name, short};
-use crate::ops::search::{Excerpt, Match, Options, Part, Place};
-use crate::ops::{self, Workspace};
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::search::{Excerpt, Match, Options, Part, Place};
 
-pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
         text: args.text.join(" "),
         phrase: args.phrase,
@@ -19,7 +21,7 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> ops::Re
         }),
         limit: args.limit,
     };
-    let report = ops::search::search(workspace, &options, &mut out.progress())?;
+    let report = verbs::search::search(workspace, &options, &mut out.progress())?;
     let columns = out.columns();
     for found in &report.matches {
         out.object(&MatchLine::from(found));
@@ -41,7 +43,7 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> ops::Re
         "matches": report.matches.len(), "more": report.more, "snapshots": report.snapshots, "texts": report.texts,
     });
     out.summary("search", report.broken.is_empty(), counts);
-    Ok(if report.broken.is_empty() { super::DONE } else { super::PARTLY })
+    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
 }
 
 /// Id, chat, message or entry, age, what became of it.

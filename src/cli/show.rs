@@ -1,13 +1,14 @@
 use serde_json::json;
 
-use super::args;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{age, clean, count, cut, date, fork_point, name, recap, size};
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::verbs;
 
-pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let report = ops::show::show(workspace, &args.snapshot)?;
+pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+    let report = verbs::show::show(workspace, &args.snapshot)?;
     let snapshot = &report.snapshot;
     out.object(
         &SnapshotLine::new(snapshot, &report.tags)
@@ -75,5 +76,5 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> ops::Resu
     }
     out.findings(&report.findings);
     out.summary("show", true, json!({ "findings": report.findings.len() }));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

@@ -1,17 +1,18 @@
 use serde_json::json;
 
-use super::args;
 use super::json::{PlanLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{
     clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
 };
+use super::{args, exit};
 use crate::archive::{CheckpointState, Kind, Snapshot};
-use crate::ops::snapshot::{Options, Report, Taken};
-use crate::ops::{self, Workspace};
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::snapshot::{Options, Report, Taken};
 use unicode_width::UnicodeWidthStr;
 
-pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
         at: args.at,
@@ -25,7 +26,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::
         tag: args.tag.clone(),
         dry_run: args.dry_run,
     };
-    let report = ops::snapshot::snapshot(workspace, &options, &mut out.progress())?;
+    let report = verbs::snapshot::snapshot(workspace, &options, &mut out.progress())?;
     let named = !options.timelines.is_empty();
     tell(&report, named, args.dry_run, out);
     out.findings(&report.findings);
@@ -43,10 +44,10 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> ops::
     });
     out.summary("snapshot", failed + refused == 0, counts);
     Ok(match (failed, refused, taken + unchanged) {
-        (0, 0, _) => super::DONE,
-        (0, _, 0) => super::REFUSED,
-        (_, _, 0) => super::FAILED,
-        _ => super::PARTLY,
+        (0, 0, _) => exit::DONE,
+        (0, _, 0) => exit::REFUSED,
+        (_, _, 0) => exit::FAILED,
+        _ => exit::PARTLY,
     })
 }
 

@@ -1,14 +1,16 @@
 use serde_json::json;
 
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, cut_middle, name, pad, size};
-use crate::ops::{self, Workspace};
+use crate::engine::{self, Workspace};
+use crate::verbs;
 
 /// How many timelines are listed.
 const LISTED: usize = 10;
 
-pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let report = ops::stats::stats(workspace, &mut out.progress())?;
+pub fn run(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+    let report = verbs::stats::stats(workspace, &mut out.progress())?;
     let timelines = report.timelines.len() as u64;
     out.line(format!(
         "{} of {}, {}.",
@@ -88,5 +90,5 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
         "bytes_stored": report.bytes_stored, "bytes_shared": report.bytes_shared, "damaged": report.damaged,
     });
     out.summary("stats", report.damaged == 0, counts);
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

@@ -1,21 +1,22 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::args;
 use super::json::{CopyLine, FileLine, TagLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, closed, count, name, shell};
-use crate::ops::backup::Place;
-use crate::ops::files::Action;
-use crate::ops::sync::{Entry, Options, Outcome, Report};
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::copies::Place;
+use crate::engine::files::Action;
+use crate::engine::{self, Workspace};
 use crate::st::TimelineName;
+use crate::verbs;
+use crate::verbs::sync::{Entry, Options, Outcome, Report};
 
-pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let place = Place::parse(&args.remote)?;
     let closed = closed(args.chat_closed);
     let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };
-    let report = ops::sync::sync(workspace, &options, &mut out.progress())?;
+    let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     if report.taken_first > 0 {
         let first = count(report.taken_first as u64, "snapshot");
         out.say(format!("First, {first} of the chats as they are now."));
@@ -70,7 +71,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> ops::Resu
     });
     let all = left == 0 && report.left_there == 0 && report.failed == 0;
     out.summary("sync", all, counts);
-    Ok(if all { super::DONE } else { super::PARTLY })
+    Ok(if all { exit::DONE } else { exit::PARTLY })
 }
 
 fn of(report: &Report, wanted: fn(&Outcome) -> bool) -> usize {

@@ -1,14 +1,15 @@
 use serde_json::json;
 
-use super::args;
 use super::json::TagLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{age, clean, name, pad, short};
-use crate::ops::tag::Options;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::tag::Options;
 use unicode_width::UnicodeWidthStr;
 
-pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = match (&args.name, &args.snapshot, args.delete) {
         (Some(name), _, true) => Options::Delete { name: name.clone() },
         (Some(name), Some(snapshot), false) => {
@@ -17,7 +18,7 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Resul
         (name, None, false) => Options::List { name: name.clone() },
         (None, ..) => Options::List { name: None },
     };
-    let tags = ops::tag::tag(workspace, &options)?;
+    let tags = verbs::tag::tag(workspace, &options)?;
     let width = tags.iter().map(|tag| clean(&tag.name).width()).max().unwrap_or(0).min(50);
     for tag in &tags {
         out.object(&TagLine {
@@ -42,5 +43,5 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> ops::Resul
         out.say("There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
     }
     out.summary("tag", true, json!({ "tags": tags.len() }));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

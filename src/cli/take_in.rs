@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use super::args;
 use super::json::{FileLine, TagLine, TakenInLine};
 use super::output::{LOOK, Out, paint};
-use super::passphrase;
 use super::words::{clean, closed, count, name, size};
-use crate::ops::backup::Place;
-use crate::ops::backup::take_in::{Entry, Options, Outcome, Report, take_in};
-use crate::ops::{self, Workspace};
+use super::{args, exit, passphrase};
+use crate::engine::copies::Place;
+use crate::engine::{self, Workspace};
+use crate::verbs::import::stvc_backup::{Entry, Options, Outcome, Report, take_in};
 
 pub fn run(
     source: &Place,
@@ -17,7 +16,7 @@ pub fn run(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> ops::Result<u8> {
+) -> engine::Result<u8> {
     let dry_run = args.dry_run;
     let options = Options {
         source: source.clone(),
@@ -81,7 +80,7 @@ pub fn run(
         "objects": report.objects, "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
     });
     out.summary("import", report.left_out == 0, counts);
-    Ok(if report.left_out == 0 { super::DONE } else { super::PARTLY })
+    Ok(if report.left_out == 0 { exit::DONE } else { exit::PARTLY })
 }
 
 fn line(entry: &Entry) -> String {

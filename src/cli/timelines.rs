@@ -3,21 +3,22 @@
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use super::args;
 use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
 use super::tree::{self, notes};
 use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
-use crate::ops::timelines::{Change, Report, Timeline};
-use crate::ops::{self, Workspace};
-use crate::rules::Finding;
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::rules::{Code, Finding};
+use crate::verbs;
+use crate::verbs::timelines::{Change, Report, Timeline};
 
 /// Every timeline.
-pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let report = ops::timelines::timelines(workspace, &mut out.progress())?;
+pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+    let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     if args.tree && !out.is_json() {
         let columns = out.columns();
-        for branch in ops::tree::tree(&report.timelines) {
+        for branch in verbs::timelines::tree::tree(&report.timelines) {
             out.line(tree::line(&branch, columns));
         }
     } else {
@@ -30,8 +31,8 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> ops:
 }
 
 /// What changed.
-pub fn status(workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
-    let report = ops::timelines::timelines(workspace, &mut out.progress())?;
+pub fn status(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+    let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let changed: Vec<_> =
         report.timelines.iter().filter(|timeline| timeline.change != Change::Unchanged).collect();
     if out.is_json() {
@@ -113,7 +114,7 @@ fn messages(timeline: &Timeline) -> String {
 
 /// Whether a timeline could not be looked at. What is wrong inside of it is no failure of the command.
 fn is_unreadable(finding: &Finding) -> bool {
-    finding.code == "unreadable"
+    finding.code == Code::Unreadable
 }
 
 fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
@@ -130,5 +131,5 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
         "unchanged": of(Change::Unchanged), "deleted": of(Change::Deleted),
     });
     out.summary(command, !unreadable, counts);
-    if unreadable { super::PARTLY } else { super::DONE }
+    if unreadable { exit::PARTLY } else { exit::DONE }
 }

@@ -1,21 +1,22 @@
 use serde_json::json;
 
-use super::args;
 use super::json::{FileLine, OperationLine};
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, closed, size};
-use crate::ops::files::Action;
-use crate::ops::undo::Options;
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::files::Action;
+use crate::engine::{self, Workspace};
+use crate::verbs;
+use crate::verbs::undo::Options;
 
-pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
         operation: args.operation,
         closed: closed(args.chat_closed),
         dry_run: args.dry_run,
     };
-    let report = ops::undo::undo(workspace, &options)?;
+    let report = verbs::undo::undo(workspace, &options)?;
     let operation = &report.operation;
     out.object(&OperationLine::new(operation, None));
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
@@ -37,5 +38,5 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> ops::Resu
     out.findings(&report.findings);
     let counts = json!({ "operation": operation.number, "refs": report.refs.len(), "files": report.files.len(), "dry_run": report.dry_run });
     out.summary("undo", true, counts);
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

@@ -1,16 +1,16 @@
 use serde_json::json;
 
-use super::args;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{label, new_snapshot};
 use super::words::{clean, count, shell};
-use crate::ops::snapshot::{Report, Taken};
-use crate::ops::watch::install::{self, Starter, Step};
-use crate::ops::watch::{self, Event, Options};
-use crate::ops::{self, Workspace};
+use super::{args, exit};
+use crate::engine::{self, Workspace};
+use crate::verbs::snapshot::{Report, Taken};
+use crate::watch::install::{self, Starter, Step};
+use crate::watch::{self, Event, Options};
 
-pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     if args.install {
         return install(args, workspace, out);
     }
@@ -19,16 +19,17 @@ pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> ops::Res
         patience: args.patience.0,
         poll: args.poll.map(|span| span.0),
     };
-    let (bell, listener) = watch::bell();
-    let stop = bell.clone();
+    let (waker, listener) = watch::waker();
+    let stop = waker.clone();
     ctrlc::set_handler(move || stop.stop())
-        .map_err(|why| ops::Error::NoSignals { why: why.to_string() })?;
-    let summary = watch::watch(workspace, &options, &bell, &listener, &super::now, &mut |event| {
-        tell(&event, out)
-    })?;
+        .map_err(|why| engine::Error::NoSignals { why: why.to_string() })?;
+    let summary =
+        watch::watch(workspace, &options, &waker, &listener, &super::now, &mut |event| {
+            tell(&event, out)
+        })?;
     out.say(format!("Stopped; {} taken.", count(summary.taken as u64, "snapshot")));
     out.summary("watch", true, json!({ "taken": summary.taken, "autosaves": summary.autosaves }));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }
 
 fn tell(event: &Event<'_>, out: &mut Out) {
@@ -115,7 +116,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     out.findings(&report.findings);
 }
 
-fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
     let options: Vec<String> = [
         ("--settle", Some(args.settle)),
@@ -152,5 +153,5 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> ops::Res
     let written = installed.written.as_ref().map(|path| path.display().to_string());
     out.object(&json!({ "type": "install", "written": written, "steps": steps }));
     out.summary("watch", true, json!({ "installed": written.is_some() }));
-    Ok(super::DONE)
+    Ok(exit::DONE)
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, FixedOffset};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::archive::{CheckpointState, Snapshot};
-use crate::ops::files::Closed;
+use crate::engine::files::Closed;
 use crate::st::TimelineName;
 use crate::store::Time;
 

@@ -1,6 +1,6 @@
 //! Alarms: a chat that lost what it had. It is stored all the same, and the finding says how to get the old state back.
 
-use super::{Finding, Level};
+use super::{Code, Finding, Level};
 
 /// How a chat changed since its last snapshot.
 pub struct Passage<'a> {
@@ -21,14 +21,14 @@ pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     let Passage { timeline, before, after, foreign, last_good } = *passage;
     let (code, what) = if after <= 1 && before >= 3 {
         let left = if after == 0 { "nothing but its header" } else { "nothing but its greeting" };
-        ("chat-shrank", format!("it had {before} messages and now has {left}"))
+        (Code::ChatShrank, format!("it had {before} messages and now has {left}"))
     } else if foreign && before >= 2 {
         (
-            "chat-replaced",
+            Code::ChatReplaced,
             format!("none of its {before} messages is left: it holds another chat's content"),
         )
     } else if after * 2 < before && before >= 4 {
-        ("chat-shrank", format!("it had {before} messages and now has {after}"))
+        (Code::ChatShrank, format!("it had {before} messages and now has {after}"))
     } else {
         return None;
     };
@@ -42,17 +42,17 @@ pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
 
-    fn code(before: u64, after: u64, foreign: bool) -> Option<&'static str> {
+    fn code(before: u64, after: u64, foreign: bool) -> Option<Code> {
         alarm(&Passage { timeline: "t", before, after, foreign, last_good: "1234" })
             .map(|finding| finding.code)
     }
 
     #[test]
     fn req_75_loud_when_a_chat_shrinks_and_quiet_when_it_lives() {
-        assert_eq!(code(30, 1, false), Some("chat-shrank"));
-        assert_eq!(code(30, 0, false), Some("chat-shrank"));
-        assert_eq!(code(30, 14, false), Some("chat-shrank"));
-        assert_eq!(code(30, 31, true), Some("chat-replaced"));
+        assert_eq!(code(30, 1, false), Some(Code::ChatShrank));
+        assert_eq!(code(30, 0, false), Some(Code::ChatShrank));
+        assert_eq!(code(30, 14, false), Some(Code::ChatShrank));
+        assert_eq!(code(30, 31, true), Some(Code::ChatReplaced));
         assert_eq!(code(30, 15, false), None);
         assert_eq!(code(2, 1, false), None);
         assert_eq!(code(1, 5, true), None);

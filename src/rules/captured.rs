@@ -1,16 +1,17 @@
 //! What is odd about a timeline's own files, as they were read or as they were stored. None of it keeps them from being stored: bytes are bytes.
 
+use super::subject::{Bound, Subject};
 use std::ops::Range;
 
 use super::{Finding, chat, lorebook, queue, recap, registry, scenes};
 use crate::archive::{Contents, Role};
-use crate::st::{self, Captured, Chat, Raw, TimelineName};
+use crate::st::{self, Captured, Chat, TimelineName};
 
-/// All findings about `captured`, whose chat is `chat`. Of its messages only those in `fresh` are looked at: a save changes few, and what was found before was
+/// All findings about `captured`, whose chat is `chat`. Of its messages only those in `looked_at` are looked at: a save changes few, and what was found before was
 /// said before.
-pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) -> Vec<Finding> {
+pub fn captured(captured: &Captured, chat: &Chat<'_>, looked_at: &[Range<usize>]) -> Vec<Finding> {
     let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
-    findings(&Parts {
+    findings(&Subject {
         timeline: &captured.name,
         chat,
         messages: numbered(chat),
@@ -20,7 +21,7 @@ pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) ->
             name: &book.name,
             file: book.file.as_ref().map(|file| (file.path.as_str(), file.bytes.as_slice())),
         }),
-        fresh,
+        looked_at,
     })
 }
 
@@ -28,14 +29,14 @@ pub fn captured(captured: &Captured, chat: &Chat<'_>, fresh: &[Range<usize>]) ->
 pub fn stored(
     timeline: &TimelineName,
     contents: &Contents,
-    fresh: &[Range<usize>],
+    looked_at: &[Range<usize>],
 ) -> Vec<Finding> {
     let chat = contents.chat();
     let group = contents.bytes(Role::Group);
     let file = contents.files.iter().find(|file| file.role == Role::Lorebook);
     let name = contents.manifest.file(Role::Lorebook).and_then(|record| record.name.clone());
     let name = name.or_else(|| st::bound_lorebook(&chat, timeline, group));
-    findings(&Parts {
+    findings(&Subject {
         timeline,
         chat: &chat,
         messages: numbered(&chat),
@@ -45,56 +46,19 @@ pub fn stored(
             name,
             file: file.map(|file| (file.path.as_str(), file.bytes.as_slice())),
         }),
-        fresh,
+        looked_at,
     })
 }
 
 /// Every message.
 pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
 
-/// What the rules look at.
-pub(super) struct Parts<'a> {
-    pub timeline: &'a TimelineName,
-    pub chat: &'a Chat<'a>,
-    /// Its messages as SillyTavern numbers them, without blank lines: place among the lines, and line.
-    pub messages: Vec<(usize, &'a [u8])>,
-    pub chat_path: &'a str,
-    pub metadata: Option<Raw<'a>>,
-    pub lorebook: Option<Bound<'a>>,
-    /// The messages to look at.
-    pub fresh: &'a [Range<usize>],
-}
-
-/// The lorebook that is bound to the chat.
-pub(super) struct Bound<'a> {
-    pub name: &'a str,
-    /// Path and bytes; none if it is missing.
-    pub file: Option<(&'a str, &'a [u8])>,
-}
-
 fn numbered<'a>(chat: &Chat<'a>) -> Vec<(usize, &'a [u8])> {
     let lines = chat.messages.iter().copied().enumerate();
     lines.filter(|(_, line)| !line.trim_ascii().is_empty()).collect()
 }
 
-impl<'a> Parts<'a> {
-    /// The message of that number: its place among the lines, and the line.
-    pub fn message(&self, number: i64) -> Option<(usize, &'a [u8])> {
-        self.messages.get(usize::try_from(number).ok()?).copied()
-    }
-
-    /// Whether the chat is too short to have that message.
-    pub fn is_past_end(&self, number: i64) -> bool {
-        usize::try_from(number).is_ok_and(|number| number >= self.messages.len())
-    }
-
-    /// Whether a line is to be looked at.
-    pub fn is_fresh(&self, place: usize) -> bool {
-        self.fresh.iter().any(|range| range.contains(&place))
-    }
-}
-
-fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let mut findings = chat::findings(parts);
     findings.extend(scenes::findings(parts));
     findings.extend(recap::findings(parts));

@@ -1,17 +1,17 @@
 //! What SillyTavern will not read of a chat file.
 
-use super::captured::Parts;
 use super::finding::listed;
-use super::{Finding, Level};
+use super::subject::Subject;
+use super::{Code, Finding, Level};
 use crate::st::{Raw, broken_lines};
 
-pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let (chat, path) = (parts.chat, parts.chat_path);
     let mut findings = Vec::new();
     let warn = |code, message: String| Finding::new(code, Level::Warning, path, message);
     if chat.header.is_none_or(<[u8]>::is_empty) && chat.messages.is_empty() {
         findings.push(
-            warn("chat-empty", "the chat file is empty".into())
+            warn(Code::ChatEmpty, "the chat file is empty".into())
                 .remedy(format!("an earlier state may be in the store: stvc log {path:?}")),
         );
         return findings;
@@ -19,7 +19,7 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
     let first = chat.header.or_else(|| chat.messages.first().copied());
     if first.is_some_and(|first| first.starts_with(b"\xef\xbb\xbf")) {
         findings.push(
-            warn("chat-bom", "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it".into())
+            warn(Code::ChatBom, "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it".into())
                 .remedy("save the file as UTF-8 without a byte order mark"),
         );
     } else if let Some(header) = chat.header
@@ -27,14 +27,14 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
     {
         findings.push(
             warn(
-                "chat-header-broken",
+                Code::ChatHeaderBroken,
                 "line 1, the header, cannot be read; SillyTavern loses the chat's metadata".into(),
             )
             .remedy("mend line 1, or restore an earlier snapshot"),
         );
     }
     let first_line = if chat.header.is_some() { 2 } else { 1 };
-    let broken = parts.fresh.iter().flat_map(|range| broken_lines(chat, range.clone()));
+    let broken = parts.looked_at.iter().flat_map(|range| broken_lines(chat, range.clone()));
     let broken: Vec<_> = broken.map(|index| index + first_line).collect();
     if !broken.is_empty() {
         let message = format!(
@@ -42,7 +42,7 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
             listed(&broken)
         );
         findings.push(
-            warn("chat-line-broken", message)
+            warn(Code::ChatLineBroken, message)
                 .remedy("mend the line in a text editor, or restore an earlier snapshot"),
         );
     }

@@ -1,6 +1,6 @@
 //! May a checkpoint be taken here? The rules of ST-Auto-Recap's own plans, in their words.
 
-use super::{Finding, Level};
+use super::{Code, Finding, Level};
 use crate::st::auto_recap::{queue_activity, running_recap, scene};
 use crate::st::{Chat, Raw, TimelineName};
 
@@ -19,24 +19,39 @@ pub struct Point<'a> {
     pub message: usize,
 }
 
-/// Work that waits in the lorebook's queue. It stands for what is not in the chat and the lorebook yet, so a state taken now would be half of one.
-pub fn queue_active(timeline: &TimelineName, book: Option<&[u8]>) -> Option<Finding> {
+/// Work that waits in the lorebook's queue. It stands for what is not in the chat and the lorebook yet, so a state taken now would be half of one. An error; `allowed`:
+/// the user wants it all the same, and is only warned.
+pub fn queue_active(
+    timeline: &TimelineName,
+    book: Option<&[u8]>,
+    allowed: bool,
+) -> Option<Finding> {
     let activity = queue_activity(book?);
     let total = activity.total();
     if total == 0 {
         return None;
     }
+    let (level, outcome, remedy) = match allowed {
+        true => (
+            Level::Warning,
+            "Taken all the same",
+            "its lorebook may lack what the queue was about to write",
+        ),
+        false => (
+            Level::Error,
+            "Cannot create checkpoint",
+            "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+        ),
+    };
     let retrying = match activity.retrying {
         0 => String::new(),
         n => format!(", {n} retrying"),
     };
     let message = format!(
-        "Cannot create checkpoint: {total} operations in queue. Please wait for queue to finish. Queue is not empty ({} pending, {} in progress{retrying})",
+        "{outcome}: {total} operations in queue. Please wait for queue to finish. Queue is not empty ({} pending, {} in progress{retrying})",
         activity.pending, activity.in_progress
     );
-    Some(Finding::new("queue-active", Level::Error, timeline.as_str(), message).remedy(
-        "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
-    ))
+    Some(Finding::new(Code::QueueActive, level, timeline.as_str(), message).remedy(remedy))
 }
 
 /// What is not ready at this message. Warnings, unless the user is strict.
@@ -52,14 +67,14 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     let is_break = scene.is_some_and(|scene| scene.is_break());
     if !is_break {
         warn(
-            "scene-break-missing",
+            Code::SceneBreakMissing,
             "Message does not have a scene break",
             "mark the end of the scene there first, or choose a message that ends one",
         );
     }
     if scene.is_none_or(|scene| scene.recap().is_none()) {
         warn(
-            "scene-recap-missing",
+            Code::SceneRecapMissing,
             "No scene recap at this message",
             "let the extension write the scene's recap first",
         );
@@ -69,7 +84,7 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     };
     if is_break && !scene.as_ref().is_some_and(has_entries) {
         warn(
-            "scene-lorebook-missing",
+            Code::SceneLorebookMissing,
             "Scene break does not have a completed lorebook entry",
             "let the extension finish the scene's lorebook entries first",
         );
@@ -77,7 +92,7 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     let recap = point.metadata.and_then(running_recap).filter(|recap| recap.exists());
     if recap.is_none() {
         warn(
-            "running-recap-missing",
+            Code::RunningRecapMissing,
             "No running scene recap available",
             "let the extension write the running recap first",
         );
@@ -88,7 +103,7 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     });
     if included != Some(true) {
         warn(
-            "scene-not-in-recap",
+            Code::SceneNotInRecap,
             "Scene has not been included in the running recap yet",
             "let the extension combine the scene with the running recap first",
         );
@@ -116,7 +131,7 @@ pub fn recap_from_future(point: &Point<'_>) -> Option<Finding> {
     );
     let remedy = "`stvc restore … --at N` and `stvc reconstruct` take them out; this checkpoint keeps what is on disk";
     Some(
-        Finding::new("recap-from-future", Level::Warning, point.timeline.as_str(), message)
+        Finding::new(Code::RecapFromFuture, Level::Warning, point.timeline.as_str(), message)
             .remedy(remedy),
     )
 }
@@ -124,7 +139,7 @@ pub fn recap_from_future(point: &Point<'_>) -> Option<Finding> {
 /// A checkpoint at an earlier message is what is on disk: its lorebook knows what came after.
 pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
     let what = format!("its lorebook is that of now, not of message {message}");
-    Finding::new("lorebook-of-now", Level::Info, timeline.as_str(), what).remedy(
+    Finding::new(Code::LorebookOfNow, Level::Info, timeline.as_str(), what).remedy(
         "for the lorebook of then: `stvc restore … --at N`, or `stvc reconstruct`, where ST-Auto-Recap has noted it",
     )
 }

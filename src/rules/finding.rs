@@ -2,35 +2,14 @@
 
 use std::fmt::Display;
 
-use super::catalogue;
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Worth knowing.
-    Info,
-    /// Something will not work as the user expects.
-    Warning,
-    /// Something is lost or broken.
-    Error,
-}
-
-impl Level {
-    /// The word in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Info => "info",
-            Level::Warning => "warning",
-            Level::Error => "error",
-        }
-    }
-}
+use super::catalogue::{self, Code};
+use super::level::Level;
 
 /// Something found in the user's data or in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Names the rule; stable.
-    pub code: &'static str,
+    pub code: Code,
     /// How bad it is.
     pub level: Level,
     /// What it is about: a file, a timeline, a snapshot.
@@ -44,7 +23,7 @@ pub struct Finding {
 impl Finding {
     /// A finding without a remedy. Its code and level stand in [`catalogue`](super::CATALOGUE).
     pub fn new(
-        code: &'static str,
+        code: Code,
         level: Level,
         subject: impl Into<String>,
         message: impl Into<String>,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Finding, Level};
+use super::{Code, Finding, Level};
 use crate::st::{LibraryPath, TimelineName, chat_name};
 
 /// A library in so far as its chats and lorebooks depend on each other.
@@ -163,7 +163,7 @@ pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     findings.extend(facts.unused.iter().map(|book| orphan(book, facts.unknown.is_empty())));
     findings.extend(facts.unknown.iter().map(|(subject, why)| {
         let message = format!("{why}, so which lorebooks it uses is not known");
-        Finding::new("references-unknown", Level::Warning, subject, message)
+        Finding::new(Code::ReferencesUnknown, Level::Warning, subject, message)
             .remedy("mend or remove it; until then no lorebook is removed as unused")
     }));
     findings
@@ -180,7 +180,7 @@ fn shared(book: &SharedBook<'_>) -> Finding {
         0 => "if they should not share it, choose another lorebook for one of them in SillyTavern",
         _ => "`stvc doctor --fix` gives each fork a copy of its own",
     };
-    Finding::new("lorebook-shared", Level::Warning, book.path.as_str(), message).remedy(remedy)
+    Finding::new(Code::LorebookShared, Level::Warning, book.path.as_str(), message).remedy(remedy)
 }
 
 fn missing(timeline: &TimelineFacts) -> Option<Finding> {
@@ -196,7 +196,7 @@ fn missing(timeline: &TimelineFacts) -> Option<Finding> {
             .to_owned(),
     };
     let subject = timeline.name.as_str();
-    Some(Finding::new("lorebook-missing", Level::Error, subject, message).remedy(remedy))
+    Some(Finding::new(Code::LorebookMissing, Level::Error, subject, message).remedy(remedy))
 }
 
 /// How many of several are named in a message.
@@ -223,7 +223,8 @@ fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
         Some(gone) => restores(&gone),
         None => "remove the link in SillyTavern, or leave it alone".into(),
     };
-    let finding = Finding::new("checkpoint-link-dangling", Level::Warning, name.as_str(), message);
+    let finding =
+        Finding::new(Code::CheckpointLinkDangling, Level::Warning, name.as_str(), message);
     Some(finding.remedy(remedy))
 }
 
@@ -247,7 +248,7 @@ fn missing_parent(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
             }
         },
     };
-    Some(Finding::new("parent-missing", Level::Warning, name.as_str(), message).remedy(remedy))
+    Some(Finding::new(Code::ParentMissing, Level::Warning, name.as_str(), message).remedy(remedy))
 }
 
 /// The deleted timeline that is called so, if the store has it.
@@ -267,7 +268,7 @@ fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     }
     let message =
         format!("Auto-Recap's settings are not those of {}, which it was forked from", parent.name);
-    Some(Finding::new("settings-hash-differs", Level::Info, timeline.name.as_str(), message))
+    Some(Finding::new(Code::SettingsHashDiffers, Level::Info, timeline.name.as_str(), message))
 }
 
 fn orphan(book: &UnusedBook, certain: bool) -> Finding {
@@ -290,7 +291,7 @@ fn orphan(book: &UnusedBook, certain: bool) -> Finding {
             "keep it for later, or remove it with `stvc doctor --fix --orphans`",
         ),
     };
-    Finding::new("lorebook-orphaned", Level::Info, book.path.as_str(), format!("{who}{once}"))
+    Finding::new(Code::LorebookOrphaned, Level::Info, book.path.as_str(), format!("{who}{once}"))
         .remedy(remedy)
 }
 
@@ -372,7 +373,7 @@ mod tests {
             .collect();
         let found = library(&facts(vec![main, chat("one", None), chat("two x", None)]));
         let links: Vec<_> =
-            found.iter().filter(|finding| finding.code == "checkpoint-link-dangling").collect();
+            found.iter().filter(|finding| finding.code == Code::CheckpointLinkDangling).collect();
         assert_eq!(links.len(), 1);
         assert!(
             links[0].message.contains("message 3 to \"gone\", message 4 to \"gone.jsonl\";"),

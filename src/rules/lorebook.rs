@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::captured::Parts;
 use super::finding::{brief, few};
-use super::{Finding, Level};
+use super::subject::Subject;
+use super::{Code, Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook, is_book_of};
 use crate::st::{Key, Raw, main_chat, uid_text};
 
@@ -37,7 +37,7 @@ impl Book<'_> {
 }
 
 /// Read the lorebook, and say why if that cannot be done as it should.
-pub(super) fn read<'a>(parts: &Parts<'a>) -> (Option<Book<'a>>, Option<Finding>) {
+pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding>) {
     let Some(bound) = &parts.lorebook else { return (None, None) };
     let Some((path, bytes)) = bound.file else {
         let message = format!(
@@ -45,7 +45,7 @@ pub(super) fn read<'a>(parts: &Parts<'a>) -> (Option<Book<'a>>, Option<Finding>)
             brief(bound.name)
         );
         let finding =
-            Finding::new("lorebook-missing", Level::Error, parts.timeline.as_str(), message);
+            Finding::new(Code::LorebookMissing, Level::Error, parts.timeline.as_str(), message);
         return (
             None,
             Some(finding.remedy(
@@ -55,13 +55,13 @@ pub(super) fn read<'a>(parts: &Parts<'a>) -> (Option<Book<'a>>, Option<Finding>)
     };
     let Some((entries, repeated)) = entries(bytes) else {
         let message = "it is not a readable lorebook; it is stored as one piece";
-        let finding = Finding::new("lorebook-broken", Level::Warning, path, message)
+        let finding = Finding::new(Code::LorebookBroken, Level::Warning, path, message)
             .remedy("mend the file, or restore an earlier snapshot");
         return (None, Some(finding));
     };
     let finding = (repeated && !entries.is_empty()).then(|| {
         let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
-        Finding::new("lorebook-key-repeated", Level::Warning, path, message)
+        Finding::new(Code::LorebookKeyRepeated, Level::Warning, path, message)
     });
     let entries = entries.into_iter().filter_map(|(key, value)| {
         let [uid, comment, content] = value.pick(["uid", "comment", "content"])?;
@@ -125,7 +125,7 @@ pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
             if same.len() > names.len() { ", …" } else { "" },
         );
         findings.push(
-            Finding::new("uid-repeated", Level::Error, book.path, message)
+            Finding::new(Code::UidRepeated, Level::Error, book.path, message)
                 .remedy("give all but one of them a UID of their own, or restore an earlier snapshot of the lorebook"),
         );
     }
@@ -133,7 +133,7 @@ pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
 }
 
 /// Whose lorebook it is, by its name.
-pub(super) fn names(parts: &Parts<'_>) -> Option<Finding> {
+pub(super) fn names(parts: &Subject<'_>) -> Option<Finding> {
     let metadata = parts.metadata?;
     let bound = parts.lorebook.as_ref().map(|book| book.name);
     let is_fork = || main_chat(metadata).is_some();
@@ -151,7 +151,7 @@ pub(super) fn names(parts: &Parts<'_>) -> Option<Finding> {
         // Of a fork that was given a lorebook of its own only `world_info` is set.
         let level = if is_fork() { Level::Info } else { Level::Warning };
         return Some(
-            Finding::new("lorebook-attached-differs", level, parts.chat_path, message)
+            Finding::new(Code::LorebookAttachedDiffers, level, parts.chat_path, message)
                 .remedy("bind the lorebook that holds this chat's entries, and let the extension refresh its registry"),
         );
     }
@@ -161,7 +161,7 @@ pub(super) fn names(parts: &Parts<'_>) -> Option<Finding> {
     }
     let message = format!("its lorebook {:?} is called after another chat", brief(bound));
     Some(
-        Finding::new("lorebook-name-unexpected", Level::Info, parts.chat_path, message).remedy(
+        Finding::new(Code::LorebookNameUnexpected, Level::Info, parts.chat_path, message).remedy(
             "nothing, if the chat was renamed; else make sure that no other chat writes to it",
         ),
     )

@@ -6,6 +6,7 @@ mod catalogue;
 mod chat;
 mod checkpoint;
 mod finding;
+mod level;
 mod library;
 mod lorebook;
 mod queue;
@@ -13,13 +14,15 @@ mod recap;
 mod registry;
 mod restored;
 mod scenes;
+mod subject;
 
 pub use alarms::{Passage, alarm};
 pub use captured::{ALL, captured, stored};
-pub use catalogue::{CATALOGUE, Rule, findings_page, rules};
+pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
 pub use checkpoint::{
     Point, lorebook_of_now, queue_active, readiness, recap_from_future, strictly,
 };
-pub use finding::{Finding, Level};
+pub use finding::Finding;
+pub use level::Level;
 pub use library::{BoundBook, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
 pub use restored::restored;

@@ -1,12 +1,12 @@
 //! The extension's queue, which is an entry of the lorebook.
 
-use super::captured::Parts;
 use super::finding::{brief, few, listed};
 use super::lorebook::{Book, Entry};
-use super::{Finding, Level};
+use super::subject::Subject;
+use super::{Code, Finding, Level};
 use crate::st::auto_recap::{Operation, QUEUE, queue_operations};
 
-pub(super) fn findings(parts: &Parts<'_>, book: &Book<'_>) -> Vec<Finding> {
+pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     let queues: Vec<_> = book.entries.iter().filter(|entry| entry.title == QUEUE).collect();
     let mut findings = Vec::new();
     if queues.len() > 1 {
@@ -17,7 +17,7 @@ pub(super) fn findings(parts: &Parts<'_>, book: &Book<'_>) -> Vec<Finding> {
             listed(&keys)
         );
         findings.push(
-            Finding::new("queue-several", Level::Warning, book.path, message)
+            Finding::new(Code::QueueSeveral, Level::Warning, book.path, message)
                 .remedy("delete all but the first of them in SillyTavern's lorebook editor"),
         );
     }
@@ -27,14 +27,14 @@ pub(super) fn findings(parts: &Parts<'_>, book: &Book<'_>) -> Vec<Finding> {
     findings
 }
 
-fn one_queue(parts: &Parts<'_>, book: &Book<'_>, queue: &Entry<'_>) -> Vec<Finding> {
+fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &Entry<'_>) -> Vec<Finding> {
     let Some(operations) = queue_operations(queue.content) else {
         let message = format!(
             "the queue (entry {:?}) cannot be read; the extension takes it for empty",
             brief(&queue.key)
         );
         return vec![
-            Finding::new("queue-unreadable", Level::Warning, book.path, message)
+            Finding::new(Code::QueueUnreadable, Level::Warning, book.path, message)
                 .remedy("what was queued is lost, unless an earlier snapshot has it; delete the entry, the extension makes a new one"),
         ];
     };
@@ -53,7 +53,7 @@ fn one_queue(parts: &Parts<'_>, book: &Book<'_>, queue: &Entry<'_>) -> Vec<Findi
             parts.messages.len(),
         );
         findings.push(
-            Finding::new("queue-past-end", Level::Warning, book.path, message)
+            Finding::new(Code::QueuePastEnd, Level::Warning, book.path, message)
                 .remedy("clear the extension's queue once the chat is open; the operation belongs to a longer chat"),
         );
     }

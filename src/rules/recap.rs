@@ -1,12 +1,12 @@
 //! The running recap in a chat's metadata: whether it can be read, whose it is, and whether the scenes that it tells of are there.
 
-use super::captured::Parts;
 use super::finding::{brief, listed};
-use super::{Finding, Level};
+use super::subject::Subject;
+use super::{Code, Finding, Level};
 use crate::st::auto_recap::{RunningRecap, running_recap, scene};
 use crate::st::{Raw, chat_name, main_chat};
 
-pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let Some(metadata) = parts.metadata else { return Vec::new() };
     let Some(recap) = running_recap(metadata) else {
         let there = metadata.get("auto_recap_running_scene_recaps");
@@ -21,14 +21,14 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
     findings
 }
 
-fn unreadable(parts: &Parts<'_>, why: &str) -> Finding {
+fn unreadable(parts: &Subject<'_>, why: &str) -> Finding {
     let message = format!("the running recap cannot be read: {why}");
-    Finding::new("recap-unreadable", Level::Warning, parts.chat_path, message)
+    Finding::new(Code::RecapUnreadable, Level::Warning, parts.chat_path, message)
         .remedy("restore an earlier snapshot, or clear the running recap in the extension")
 }
 
 /// The version in use must be one of those that are there. Gaps between their numbers are legal.
-fn version_in_use(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
+fn version_in_use(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
     let Some(versions) = &recap.versions else {
         let there = recap.raw.get("versions").filter(Raw::truthy);
         return there.map(|_| unreadable(parts, "its versions are no list"));
@@ -50,13 +50,13 @@ fn version_in_use(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Option<Finding
         listed(&recap.numbers())
     );
     Some(
-        Finding::new("recap-version-lost", Level::Error, parts.chat_path, message)
+        Finding::new(Code::RecapVersionLost, Level::Error, parts.chat_path, message)
             .remedy("choose one of its versions in the extension, or restore an earlier snapshot"),
     )
 }
 
 /// The extension wipes a running recap that says it belongs to another chat, unless the chat is a fork or looks like an import.
-fn foreign(parts: &Parts<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
+fn foreign(parts: &Subject<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
     let id = recap.raw.get("chat_id").filter(|id| !id.is_null());
     let id = id.map(|id| id.string().unwrap_or_else(|| id.as_str().to_owned()));
     let own = parts.timeline.chat();
@@ -87,7 +87,7 @@ fn foreign(parts: &Parts<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> Op
         ("it will be reset when the chat is opened with the extension", Some(remedy))
     };
     let message = format!("{whose}; {fate}");
-    let finding = Finding::new("recap-foreign", Level::Warning, parts.chat_path, message);
+    let finding = Finding::new(Code::RecapForeign, Level::Warning, parts.chat_path, message);
     Some(match remedy {
         Some(remedy) => finding.remedy(remedy),
         None => finding,
@@ -95,7 +95,7 @@ fn foreign(parts: &Parts<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> Op
 }
 
 /// Each version ends with a scene, whose message and recap should be there.
-fn scenes(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
+fn scenes(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
     let versions = recap.versions.as_deref().unwrap_or_default();
     let (mut past_end, mut missing) = (Vec::new(), Vec::new());
     for (n, version) in versions.iter().enumerate() {
@@ -110,7 +110,7 @@ fn scenes(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
         };
         // What has not changed was said before: a new version is the last one, or the one in use.
         let is_new = n + 1 == versions.len() || version.version == recap.current_version;
-        if (is_new || parts.is_fresh(place))
+        if (is_new || parts.is_looked_at(place))
             && scene(line).and_then(|scene| scene.recap()).is_none()
         {
             missing.push(words);
@@ -124,7 +124,7 @@ fn scenes(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
             parts.messages.len(),
         );
         findings.push(
-            Finding::new("recap-past-end", Level::Warning, parts.chat_path, message)
+            Finding::new(Code::RecapPastEnd, Level::Warning, parts.chat_path, message)
                 .remedy("choose an older version in the extension and delete these, if the chat was cut on purpose"),
         );
     }
@@ -134,7 +134,7 @@ fn scenes(parts: &Parts<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
             listed(&missing)
         );
         findings.push(
-            Finding::new("recap-scene-missing", Level::Warning, parts.chat_path, message).remedy(
+            Finding::new(Code::RecapSceneMissing, Level::Warning, parts.chat_path, message).remedy(
                 "let the extension make the scene's recap again, or restore an earlier snapshot",
             ),
         );

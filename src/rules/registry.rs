@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::captured::Parts;
 use super::finding::{brief, few, more};
 use super::lorebook::Book;
-use super::{Finding, Level};
+use super::subject::Subject;
+use super::{Code, Finding, Level};
 use crate::st::auto_recap::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
 
-pub(super) fn findings(parts: &Parts<'_>, book: &Book<'_>) -> Vec<Finding> {
+pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     let is_registry = |title: &str| title.starts_with(REGISTRY_PREFIX);
     let any = book.entries.iter().any(|entry| is_registry(&entry.title));
     let cache = parts.metadata.map(registry_cache).unwrap_or_default();
@@ -35,7 +35,7 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
                     brief(&entry.key)
                 );
                 findings.push(
-                    Finding::new("registry-unreadable", Level::Error, book.path, message)
+                    Finding::new(Code::RegistryUnreadable, Level::Error, book.path, message)
                         .remedy("restore an earlier snapshot of the lorebook, or empty the entry: the extension writes it anew"),
                 );
                 continue;
@@ -52,7 +52,7 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
                 brief(&item.name),
             );
             dangling
-                .push(Finding::new("registry-dangling", Level::Warning, book.path, message).remedy(
+                .push(Finding::new(Code::RegistryDangling, Level::Warning, book.path, message).remedy(
                 format!(
                     "restore an earlier snapshot of the lorebook, or take the line out of {title:?}"
                 ),
@@ -64,7 +64,7 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
 }
 
 /// The extension writes registries anew from what it keeps in the chat's metadata, so what dangles there will dangle in the book.
-fn cached(parts: &Parts<'_>, cache: &[CachedItem], listable: &HashSet<&str>) -> Option<Finding> {
+fn cached(parts: &Subject<'_>, cache: &[CachedItem], listable: &HashSet<&str>) -> Option<Finding> {
     let lost: Vec<_> = cache.iter().filter(|item| !listable.contains(item.uid.as_str())).collect();
     if lost.is_empty() {
         return None;
@@ -79,7 +79,7 @@ fn cached(parts: &Parts<'_>, cache: &[CachedItem], listable: &HashSet<&str>) -> 
         more(lost.len(), names.len()),
     );
     Some(
-        Finding::new("registry-cache-dangling", Level::Warning, parts.chat_path, message).remedy(
+        Finding::new(Code::RegistryCacheDangling, Level::Warning, parts.chat_path, message).remedy(
             "make sure that the right lorebook is bound; the extension reads its registries again when it next looks for entries",
         ),
     )

@@ -1,6 +1,6 @@
 //! Is what was rebuilt the state that was recorded? Held against the snapshot's own record, and against what the extension noted in the chat, where it did.
 
-use super::{Finding, Level};
+use super::{Code, Finding, Level};
 use crate::archive::{Contents, Role};
 use crate::st::auto_recap::{
     CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
@@ -71,7 +71,7 @@ fn version(timeline: &TimelineName, record: &Record, recap: &RunningRecap<'_>) -
     );
     let remedy = "choose the right version in the extension, or restore another snapshot: `stvc log` lists them";
     Some(
-        Finding::new("recap-version-mismatch", Level::Error, timeline.as_str(), message)
+        Finding::new(Code::RecapVersionMismatch, Level::Error, timeline.as_str(), message)
             .remedy(remedy),
     )
 }
@@ -86,7 +86,7 @@ fn count(timeline: &TimelineName, record: &Record, combined: &CombinedRecap) -> 
         "Combined recap message count mismatch: expected {expected} as {} recorded, got {found}",
         record.by
     );
-    Some(Finding::new("combined-recap-mismatch", Level::Warning, timeline.as_str(), message))
+    Some(Finding::new(Code::CombinedRecapMismatch, Level::Warning, timeline.as_str(), message))
 }
 
 fn book(timeline: &TimelineName, record: &Record, found: Option<&str>) -> Option<Finding> {
@@ -104,12 +104,12 @@ fn book(timeline: &TimelineName, record: &Record, found: Option<&str>) -> Option
     );
     let remedy = "`stvc doctor` tells which chats share a lorebook";
     Some(
-        Finding::new("lorebook-name-mismatch", Level::Warning, timeline.as_str(), message)
+        Finding::new(Code::LorebookNameMismatch, Level::Warning, timeline.as_str(), message)
             .remedy(remedy),
     )
 }
 
 fn legacy(timeline: &TimelineName) -> Finding {
     let message = "nothing was recorded of the recaps' state when this snapshot was taken, so it could not be compared";
-    Finding::new("checkpoint-state-missing", Level::Info, timeline.as_str(), message)
+    Finding::new(Code::CheckpointStateMissing, Level::Info, timeline.as_str(), message)
 }

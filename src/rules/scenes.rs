@@ -2,17 +2,17 @@
 
 use memchr::memmem::Finder;
 
-use super::captured::Parts;
 use super::finding::listed;
-use super::{Finding, Level};
+use super::subject::Subject;
+use super::{Code, Finding, Level};
 use crate::st::auto_recap::{Scene, scene};
 
-pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     // Nearly every message has something of the extension, but only those that end a scene have a recap.
     let has_recap = Finder::new("scene_recap_");
     let lines = &parts.chat.messages;
     let (mut wrong, mut differing) = (Vec::new(), Vec::new());
-    for range in parts.fresh {
+    for range in parts.looked_at {
         let end = range.end.min(lines.len());
         let begin = range.start.min(end);
         for (place, line) in (begin..).zip(&lines[begin..end]) {
@@ -37,7 +37,7 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
             listed(&wrong)
         );
         findings.push(
-            Finding::new("scene-index-wrong", Level::Warning, parts.chat_path, message)
+            Finding::new(Code::SceneIndexWrong, Level::Warning, parts.chat_path, message)
                 .remedy("choose a version in the extension; until then it shows the last one"),
         );
     }
@@ -46,7 +46,7 @@ pub(super) fn findings(parts: &Parts<'_>) -> Vec<Finding> {
             "message {}: the scene's recap was changed since the extension noted its hash",
             listed(&differing)
         );
-        findings.push(Finding::new("scene-hash-differs", Level::Info, parts.chat_path, message));
+        findings.push(Finding::new(Code::SceneHashDiffers, Level::Info, parts.chat_path, message));
     }
     findings
 }

@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::fold::{forget_multi_pack_index, is_kept, remove, remove_pack};
-use super::links::refuse_link;
-use super::object_files::{files_ending, is_absent, is_there};
+use super::look::{files_ending, is_absent, is_there};
+use super::loose::{loose_objects, refuse_linked};
 use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;
+use super::pack_folder::{forget_multi_pack_index, is_kept, remove, remove_pack};
 use super::repack::{Packed, Placed};
 use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
@@ -50,14 +50,6 @@ struct OldPack {
     objects: Vec<ObjectId>,
     /// Somebody asked for it to stay.
     kept: bool,
-}
-
-/// A loose object.
-pub(super) struct Loose {
-    pub(super) id: ObjectId,
-    pub(super) path: PathBuf,
-    bytes: u64,
-    modified: SystemTime,
 }
 
 impl Store {
@@ -251,12 +243,6 @@ impl Drop for Made<'_> {
     }
 }
 
-/// Objects in a folder that is a link are somebody else's, and must not be removed there.
-pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
-    let folders: HashSet<_> = loose.iter().filter_map(|object| object.path.parent()).collect();
-    folders.into_iter().try_for_each(refuse_link)
-}
-
 /// Whether a pack holds nothing but objects that stay only because they are young: it is left as it is.
 fn is_only(pack: &OldPack, spare: &HashSet<ObjectId>) -> bool {
     !pack.objects.is_empty() && pack.objects.iter().all(|id| spare.contains(id))
@@ -282,42 +268,6 @@ fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
         });
     }
     Ok(packs)
-}
-
-/// The objects in files of their own below a folder of objects.
-pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
-    let mut objects = Vec::new();
-    for folder in fs::read_dir(dir).map_err(Error::io(dir))? {
-        let folder = folder.map_err(Error::io(dir))?;
-        let name = folder.file_name();
-        let fan = |name: &&str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        let Some(first) = name.to_str().filter(fan) else { continue };
-        let dir = folder.path();
-        let files = match fs::read_dir(&dir) {
-            Ok(files) => files,
-            Err(error) if is_absent(&error) => continue,
-            Err(source) => return Err(Error::Io { path: dir, source }),
-        };
-        for file in files {
-            let file = file.map_err(Error::io(&dir))?;
-            let name = file.file_name();
-            let hex = format!("{first}{}", name.to_string_lossy());
-            let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else { continue };
-            let found = match file.metadata() {
-                Ok(found) => found,
-                // Another program packed it meanwhile.
-                Err(error) if is_absent(&error) => continue,
-                Err(source) => return Err(Error::Io { path: file.path(), source }),
-            };
-            objects.push(Loose {
-                id,
-                path: file.path(),
-                bytes: found.len(),
-                modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            });
-        }
-    }
-    Ok(objects)
 }
 
 impl Store {

@@ -60,8 +60,9 @@ impl Store {
         }
         let holder_path = self.holder_path();
         let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);
+        // Also where nobody is known to have been killed: a power cut takes that note with it.
+        self.clear_temporary_files()?;
         if was_killed {
-            self.clear_temporary_files()?;
             // It may have been its own.
             let _ = fs::remove_file(self.git_dir.join("packed-refs.lock"));
         }
@@ -96,14 +97,26 @@ impl Store {
         }
     }
 
+    /// Whoever has the lock is the only one who writes here, so what others left is nobody's.
     fn clear_temporary_files(&self) -> Result<()> {
         let dir = self.git_dir.join("objects").join("pack");
+        let own = format!("{}{}-", pack::TEMP_PREFIX, std::process::id());
         for entry in fs::read_dir(&dir).map_err(Error::io(&dir))?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(pack::TEMP_PREFIX) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(pack::TEMP_PREFIX) && !name.starts_with(&own) {
                 fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
             }
         }
+        durable::clear_left_behind(&self.git_dir);
         Ok(())
+    }
+
+    /// Let it survive a power cut that somebody is at work here: before something is made that only the next one can clear away.
+    pub(super) fn sync_holder(&self) -> Result<()> {
+        let path = self.holder_path();
+        let synced = File::open(&path).and_then(|file| file.sync_all());
+        synced.and_then(|()| durable::sync_dir(durable::parent(&path))).map_err(Error::io(&path))
     }
 }
 

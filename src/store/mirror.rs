@@ -2,13 +2,13 @@
 //! hashed before anybody may refer to it.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::fold::remove_pack;
-use super::object_files::files_ending;
+use super::look::{files_ending, is_absent};
 use super::pack_file::{Opened, PackFile};
+use super::pack_folder::remove_pack;
 use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};
 use crate::durable::{self, Existing, Temp};
 use crate::progress::Monitor;
@@ -68,7 +68,9 @@ impl Store {
                 break;
             }
             let Some(ids) = ids_if_most(index, &open)? else { continue };
-            made.extend(self.copy_pack(index)?);
+            // Packed anew there meanwhile: then its objects are found one by one.
+            let Some(copy) = self.copy_pack(index)? else { continue };
+            made.push(copy);
             monitor.advance(ids.iter().filter(|id| open.remove(*id)).count() as u64);
         }
         let reader = other.reader();
@@ -93,28 +95,36 @@ impl Store {
         Ok(Copied { objects: health.objects, bytes: made.iter().map(length).sum() })
     }
 
-    /// A pack's file and its index, in this order: a pack is there for readers once its index is.
+    /// A pack's file and its index, in this order: a pack is there for readers once its index is. None if it is gone.
     fn copy_pack(&self, index: &Path) -> Result<Option<PathBuf>> {
         let dir = self.git_dir.join("objects").join("pack");
         let Some(name) = index.file_name() else { return Ok(None) };
         let target = dir.join(name);
-        let copy = |from: &Path, to: &Path| {
+        let pack = target.with_extension("pack");
+        // Open both first: what is open stays, whoever removes it.
+        let open = |path: &Path| match regular::open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+        };
+        let (Some(index), Some(data)) = (open(index)?, open(&index.with_extension("pack"))?) else {
+            return Ok(None);
+        };
+        let copy = |mut from: File, to: &Path| {
             let mut temp = Temp::within(&dir, pack::TEMP_PREFIX)?;
-            io::copy(&mut regular::open(from)?, temp.file())?;
+            io::copy(&mut from, temp.file())?;
             temp.finish(to, Existing::Replace)?;
             durable::sync_dir(&dir)
         };
-        let pack = target.with_extension("pack");
         let was_here = pack.exists();
-        copy(&index.with_extension("pack"), &pack).map_err(Error::io(&pack))?;
-        if let Err(source) = copy(index, &target) {
-            // Without its index it is of no use, and takes room where there may be none.
-            if !was_here {
-                let _ = fs::remove_file(&pack);
-            }
-            return Err(Error::Io { path: target, source });
+        let copied = copy(data, &pack).map_err(Error::io(&pack));
+        let copied = copied.and_then(|()| copy(index, &target).map_err(Error::io(&target)));
+        if copied.is_err() && !was_here {
+            // Each is of no use without the other, and takes room where there may be none.
+            durable::remove_own(&target);
+            durable::remove_own(&pack);
         }
-        Ok(Some(target))
+        copied.map(|()| Some(target))
     }
 
     /// If the pack that `gc` made there was copied, readers here should know it, too. That it fails costs speed and nothing else.

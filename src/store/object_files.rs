@@ -4,16 +4,17 @@
 //! takes the first for the second goes on from an older snapshot, and the newest is lost. Here an object is missing only if every place was looked at; otherwise what the system said
 //! is the answer.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
+use std::{fs, io};
 
 use gix::hash::Prefix;
 
-use super::pack_file::{Kept, Opened, PackFile, ZLIB_RATIO, again};
-use super::{Error, Kind, Loss, ObjectId, Result, longest};
+use super::look::{files_ending, is_absent, is_file};
+use super::loose::{loose_header, read_loose};
+use super::pack_file::{Kept, Opened, PackFile, again};
+use super::{Error, Kind, Loss, ObjectId, Result};
 
 /// How often packs may come and go while one object is looked for.
 const ROUNDS: usize = 16;
@@ -162,7 +163,7 @@ impl ObjectFiles {
             }
         }
         for folder in &listing.folders {
-            for loose in super::gc::loose_objects(&folder.path)? {
+            for loose in super::loose::loose_objects(&folder.path)? {
                 if prefix.cmp_oid(&loose.id).is_eq() {
                     ids.push(loose.id);
                 }
@@ -290,79 +291,6 @@ fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Res
     Ok(())
 }
 
-/// The files in a folder whose names end so, sorted. That some of it cannot be listed is an error.
-pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
-        let entry = entry.map_err(Error::io(dir))?;
-        let path = entry.path();
-        if path.extension().is_none_or(|extension| extension != ending) {
-            continue;
-        }
-        let kind = entry.file_type().map_err(Error::io(&path))?;
-        if kind.is_file() || is_file(&path)? {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// The object in a file of its own, into `out`.
-pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result<Kind> {
-    let length = match fs::metadata(file) {
-        Ok(found) if !found.is_file() => {
-            return Err(Error::Damaged { id, why: "it is not a file".into() });
-        }
-        Ok(found) => found.len(),
-        Err(error) if is_absent(&error) => return Err(Error::Missing { id }),
-        Err(source) => return Err(Error::Io { path: file.to_owned(), source }),
-    };
-    let (_, size) = loose_header(id, file)?;
-    if size > length.saturating_mul(ZLIB_RATIO) {
-        let why = "it says that it is longer than its file can make it".to_owned();
-        return Err(Error::Damaged { id, why });
-    }
-    match loose_store(file).try_find(&id, out) {
-        Ok(Some(found)) => {
-            let kind = found.kind;
-            let length = found.data.len();
-            out.truncate(length);
-            Ok(kind)
-        }
-        Ok(None) => Err(Error::Missing { id }),
-        Err(error) => Err(loose_error(id, file, &error)),
-    }
-}
-
-/// Kind and length of an object in a file of its own.
-pub(super) fn loose_header(id: ObjectId, file: &Path) -> Result<(Kind, u64)> {
-    match loose_store(file).try_header(&id) {
-        Ok(Some((length, kind))) if length > longest(kind) => {
-            let why = "it says that it is longer than any such object".to_owned();
-            Err(Error::Damaged { id, why })
-        }
-        Ok(Some((length, kind))) => Ok((kind, length)),
-        Ok(None) => Err(Error::Missing { id }),
-        Err(error) => Err(loose_error(id, file, &error)),
-    }
-}
-
-fn loose_store(file: &Path) -> gix::odb::loose::Store {
-    let objects = file.parent().and_then(Path::parent).unwrap_or(Path::new("."));
-    gix::odb::loose::Store::at(objects, gix::hash::Kind::Sha1)
-}
-
-fn loose_error(id: ObjectId, file: &Path, error: &gix::Error) -> Error {
-    match error.downcast_any_ref::<io::Error>() {
-        // Zlib's own complaints come as errors of reading, too, but not as the system's.
-        Some(error) if error.raw_os_error().is_some() => {
-            Error::Io { path: file.to_owned(), source: again(error) }
-        }
-        _ => Error::Damaged { id, why: error.to_string() },
-    }
-}
-
 /// Read the object at a place, into `out`.
 pub(super) fn read_at(
     id: ObjectId,
@@ -382,27 +310,4 @@ pub(super) fn header_at(id: ObjectId, place: &Place<'_>, kept: &mut Kept) -> Res
         Place::Packed { pack, offset } => pack.header(id, *offset, kept),
         Place::Loose { file } => loose_header(id, file),
     }
-}
-
-/// Whether there is a file, or a link to one. What cannot be looked at is an error.
-pub(super) fn is_file(path: &Path) -> Result<bool> {
-    match fs::metadata(path) {
-        Ok(found) => Ok(found.is_file()),
-        Err(error) if is_absent(&error) => Ok(false),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-    }
-}
-
-/// Whether there is anything of that name. What cannot be looked at is an error.
-pub(super) fn is_there(path: &Path) -> Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if is_absent(&error) => Ok(false),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-    }
-}
-
-/// Whether the system says that there is no such file. Anything else that it says is about reading.
-pub(super) fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,11 +1,11 @@
 //! Making and opening a store, and telling a store from somebody's ordinary repository.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::{fs, io};
 
-use super::object_files::{ObjectFiles, is_absent};
+use super::look::is_absent;
+use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
 use crate::regular;

@@ -4,67 +4,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, FixedOffset};
-use serde::{Deserialize, Serialize};
 
 use super::operation_log::Sync;
-use super::{Error, Lock, ObjectId, RefChange, RefName, Result, Store};
-
-/// One command, as the log has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoggedOperation {
-    /// Counts up from 1.
-    pub number: u64,
-    /// When, as RFC 3339.
-    pub time: String,
-    /// The command line, program first.
-    pub command: Vec<String>,
-    /// What moved.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refs: Vec<RefChange>,
-    /// The operation that this one took back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undoes: Option<u64>,
-    /// The operation that was interrupted, and that this one brought to its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finishes: Option<u64>,
-    /// Files of the user's that the command wrote, outside the store, in the order of writing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileChange>,
-    /// Where these files are, if that is not the folder that holds the store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub library: Option<String>,
-    /// Stands for all older ones, which were dropped: it says where they left the refs, and cannot be undone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub summary: bool,
-    /// Operations before this one that were interrupted and could not be finished yet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unfinished: Vec<u64>,
-    /// Whether its line has a checksum. Those of the first version had none, nor a note that they are finished.
-    #[serde(skip)]
-    pub is_checked: bool,
-}
-
-impl LoggedOperation {
-    /// The snapshots that hold files it wrote or replaced.
-    pub fn snapshots(&self) -> impl Iterator<Item = ObjectId> {
-        self.kept().filter_map(|kept| match kept {
-            Kept::Snapshot(id) => ObjectId::from_hex(id.as_bytes()).ok(),
-            Kept::Blob(_) => None,
-        })
-    }
-
-    /// The blobs that are such files.
-    pub fn blobs(&self) -> impl Iterator<Item = ObjectId> {
-        self.kept().filter_map(|kept| match kept {
-            Kept::Blob(id) => ObjectId::from_hex(id.as_bytes()).ok(),
-            Kept::Snapshot(_) => None,
-        })
-    }
-
-    fn kept(&self) -> impl Iterator<Item = &Kept> {
-        self.files.iter().flat_map(|file| file.before.iter().chain(&file.after))
-    }
-}
+use super::{
+    Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result, Store,
+};
 
 /// Operations that are old enough to go.
 pub struct Expiry {
@@ -74,56 +18,6 @@ pub struct Expiry {
     pub refs: Vec<RefChange>,
     /// The log without them.
     pub operations: Vec<LoggedOperation>,
-}
-
-/// What a command does.
-#[derive(Clone, Debug, Default)]
-pub struct Effect {
-    /// The refs that move.
-    pub refs: Vec<RefChange>,
-    /// The user's files that are written.
-    pub files: Vec<FileChange>,
-    /// Where these files are, if that is not the folder that holds the store.
-    pub library: Option<String>,
-    /// The operation that is taken back.
-    pub undoes: Option<u64>,
-    /// The operation that was interrupted and is brought to its end.
-    pub finishes: Option<u64>,
-}
-
-impl Effect {
-    /// Refs move, and nothing else happens.
-    pub fn moves(refs: Vec<RefChange>) -> Self {
-        Self { refs, ..Self::default() }
-    }
-}
-
-/// One file that a command wrote: where, and which objects hold its bytes before and after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// Its path, as the layer above names it.
-    pub path: String,
-    /// Where its former bytes are kept; `None` if there was no such file.
-    pub before: Option<Kept>,
-    /// Where its new bytes come from.
-    pub after: Option<Kept>,
-}
-
-impl FileChange {
-    /// The way back.
-    pub fn reversed(&self) -> Self {
-        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
-    }
-}
-
-/// Where the bytes of a file are kept in the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kept {
-    /// As a blob of its own.
-    Blob(String),
-    /// As part of the snapshot with this commit id.
-    Snapshot(String),
 }
 
 impl Store {

@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use gix::odb::pack::data::{Version, entry::Header, header};
+use gix::odb::pack::data::entry::Header;
+use gix::odb::pack::data::{Version, header};
 use libdeflater::CompressionLvl;
 
-use super::objects::hash;
+use super::object::hash;
 use super::pack_index::{self, IndexEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Existing, Temp};
@@ -306,7 +307,7 @@ impl Compressor {
         let bound = deflate.zlib_compress_bound(data.len());
         let failed = Error::git("compressing an object");
         if data.len() > LONG {
-            // Fresh from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
+            // NewText from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
             let mut buffer = vec![0; bound];
             let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
             return Ok(buffer[..written].to_vec());

@@ -7,103 +7,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gix::refs::FullName;
-use serde::{Deserialize, Serialize};
-
 use super::ref_files::packed_text;
 use super::ref_names::folded;
-use super::{Error, ObjectId, Result, Store, names};
+use super::{Error, ObjectId, RefChange, RefName, Result, Store};
 use crate::durable;
 
 /// How long to wait for another program (`git gc`, say) to let go of a ref.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A ref's lock older than this was left behind by a power cut: nobody needs a minute to write 41 bytes.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
-
-/// A ref's full name, `refs/heads/…` or `refs/tags/…`, as git accepts it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct RefName(String);
-
-impl RefName {
-    /// The branch whose components are `parts`, each encoded.
-    pub fn branch<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
-        let parts: Vec<_> = parts.into_iter().map(names::ref_segment).collect();
-        Self(format!("refs/heads/{}", parts.join("/")))
-    }
-
-    /// The tag `name`; `None` if the name is empty or too long for a tag.
-    pub fn tag(name: &str) -> Option<Self> {
-        let segment = names::ref_segment_exact(name).filter(|_| !name.is_empty())?;
-        Some(Self(format!("refs/tags/{segment}")))
-    }
-
-    /// Where refs are that keep what no branch holds.
-    pub const KEPT: &str = "refs/stvc/kept/";
-
-    /// The ref that keeps the objects of `commit` when no branch does.
-    pub fn kept(commit: ObjectId) -> Self {
-        Self(format!("{}{commit}", Self::KEPT))
-    }
-
-    /// Whether it is one of those.
-    pub fn is_kept(&self) -> bool {
-        self.0.starts_with(Self::KEPT)
-    }
-
-    /// Whether it is a timeline's.
-    pub fn is_branch(&self) -> bool {
-        self.0.starts_with("refs/heads/")
-    }
-
-    /// The name as git writes it.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The tag's own name, decoded; `None` for what is no tag.
-    pub fn tag_name(&self) -> Option<String> {
-        self.0.strip_prefix("refs/tags/").map(names::decode)
-    }
-}
-
-impl TryFrom<String> for RefName {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self> {
-        match FullName::try_from(name.as_str()) {
-            Ok(_) if name.starts_with("refs/") => Ok(Self(name)),
-            _ => Err(Error::BadRefName { name }),
-        }
-    }
-}
-
-impl std::fmt::Display for RefName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// One ref that moves: `None` is "not there".
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefChange {
-    /// Which ref.
-    #[serde(rename = "ref")]
-    pub name: RefName,
-    /// Where it was.
-    #[serde(with = "hex")]
-    pub before: Option<ObjectId>,
-    /// Where it goes.
-    #[serde(with = "hex")]
-    pub after: Option<ObjectId>,
-}
-
-impl RefChange {
-    /// The way back.
-    pub fn reversed(&self) -> Self {
-        Self { name: self.name.clone(), before: self.after, after: self.before }
-    }
-}
 
 impl Store {
     /// Move refs. Each must still be where its change says it was. The caller holds the store's lock and has logged the
@@ -128,7 +40,7 @@ impl Store {
         }
         for change in changes {
             if change.before != self.ref_target(&change.name)? {
-                return Err(Error::RefMoved { name: change.name.0.clone() });
+                return Err(Error::RefMoved { name: change.name.to_string() });
             }
         }
         for (lock, change) in locks.iter_mut().zip(changes) {
@@ -175,6 +87,8 @@ impl Store {
         if changes.values().all(Option::is_none) && !has_any(&read_or_nothing(&path)?) {
             return Ok(());
         }
+        // Git's own lock on it says nothing of whose it is.
+        self.sync_holder()?;
         let mut lock = LockedFile::take(&path)?;
         // Read only now that nobody else writes it.
         lock.write(&packed_text(&read_or_nothing(&path)?, changes))?;
@@ -319,7 +233,7 @@ impl LockedFile {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         if let Some(lock) = &self.lock {
-            let _ = fs::remove_file(lock);
+            durable::remove_own(lock);
         }
     }
 }
@@ -340,25 +254,4 @@ fn lock_path(target: &Path) -> PathBuf {
 fn is_left_behind(lock: &Path) -> bool {
     let written = fs::metadata(lock).and_then(|found| found.modified());
     written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_BEHIND))
-}
-
-mod hex {
-    use super::ObjectId;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(id: &Option<ObjectId>, out: S) -> Result<S::Ok, S::Error> {
-        match id {
-            Some(id) => out.collect_str(id),
-            None => out.serialize_none(),
-        }
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ObjectId>, D::Error> {
-        let text = Option::<String>::deserialize(input)?;
-        text.map(|text| {
-            ObjectId::from_hex(text.as_bytes())
-                .map_err(|_| serde::de::Error::custom("no object id"))
-        })
-        .transpose()
-    }
 }

@@ -15,7 +15,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use gix::odb::pack::data::entry::Header;
 
 use super::delta::{self, Index};
-use super::objects::hash;
+use super::object::hash;
 use super::pack::{Compressor, HEADER_LEN, whole};
 use super::{Error, Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};

@@ -7,7 +7,7 @@ use gix::bstr::BString;
 use gix::objs::tree::{Entry, EntryKind as GitKind};
 use gix::objs::{TreeRef, WriteTo};
 
-use super::{Error, Kind, ObjectId, Reader, Result};
+use super::{Error, ObjectId, Result};
 
 /// What a tree's entry points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,14 +134,6 @@ pub struct RawTree {
     pub entries: Vec<RawEntry>,
     /// Whether git takes it for a tree: the entries in its order, none twice, modes without leading zeros.
     pub is_gits: bool,
-}
-
-impl Reader {
-    /// The tree `id` as it was written.
-    pub fn raw_tree(&self, id: ObjectId) -> Result<RawTree> {
-        let mut buffer = Vec::new();
-        decode_raw(id, self.read(id, Kind::Tree, &mut buffer)?)
-    }
 }
 
 /// Read the bytes of the tree `id` as they are.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data;
 
-use super::gc::{Loose, loose_objects};
-use super::object_files::{files_ending, is_absent, is_there, read_loose};
-use super::objects::verify;
+use super::look::{files_ending, is_absent, is_there};
+use super::loose::{Loose, loose_objects, read_loose};
+use super::object::verify;
 use super::pack_file::{Kept, Opened, PackFile};
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;

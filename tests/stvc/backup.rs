@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stvc::archive::backup::{Decoder, Passphrase, unseal};
-use stvc::ops::backup::Place;
-use stvc::ops::backup::take_in::{Options, take_in};
+use stvc::engine::copies::Place;
 use stvc::progress::Silent;
 use stvc::store::{Kind, ObjectId, hash};
+use stvc::verbs::import::stvc_backup::{Options, take_in};
 
 use crate::common::{Sandbox, assert_same, files, git};
 use crate::crash::sound;

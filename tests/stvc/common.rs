@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::Value;
-use stvc::ops::{Place, Workspace};
+use stvc::engine::{Place, Workspace};
 use tempfile::TempDir;
 
 /// The moment that every command believes it is.
@@ -156,6 +156,7 @@ impl Sandbox {
             // Another test's process that is just being started holds all open files, the lock's too, for a moment.
             patience: Duration::from_secs(10),
             notices: Default::default(),
+            finished: Default::default(),
         }
     }
 

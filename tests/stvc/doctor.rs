@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use stvc::ops::doctor::{self, Repair};
-use stvc::ops::files::Closed;
+use stvc::engine::files::Closed;
 use stvc::progress::Silent;
+use stvc::verbs::doctor::{self, Repair};
 
 use crate::common::{Answer, Sandbox, assert_same};
 use crate::recap_library::{RecapLibrary, book_name, quoted};

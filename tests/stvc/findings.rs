@@ -40,7 +40,7 @@ fn of_files(sandbox: &Sandbox) -> Vec<Told> {
     let chat = Chat::split(&captured.chat.bytes, false);
     let found = rules::captured(&captured, &chat, rules::ALL);
     let told = |finding: Finding| {
-        (finding.code.to_owned(), finding.level.as_str().to_owned(), finding.message)
+        (finding.code.to_string(), finding.level.as_str().to_owned(), finding.message)
     };
     found.into_iter().map(told).collect()
 }
@@ -163,7 +163,11 @@ fn a_library_for_each_finding_yields_just_that() {
     let subject = "What ST-Auto-Recap keeps";
     let (_, rules) = rules::CATALOGUE.iter().find(|(title, _)| *title == subject).unwrap();
     for rule in *rules {
-        assert!(CASES.iter().any(|(code, ..)| *code == rule.code), "{} has no library", rule.code);
+        assert!(
+            CASES.iter().any(|(code, ..)| *code == rule.code.as_str()),
+            "{} has no library",
+            rule.code
+        );
     }
 }
 

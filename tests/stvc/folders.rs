@@ -2,8 +2,8 @@
 //! the one that a new store would have.
 
 use proptest::prelude::*;
-use stvc::ops::{check, restore, snapshot};
 use stvc::progress::Silent;
+use stvc::verbs::{check, restore, snapshot};
 
 use crate::common::Sandbox;
 

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant, SystemTime};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
-use stvc::ops::{self, restore, snapshot};
 use stvc::progress::Silent;
 use stvc::store::commit::encode as encode_commit;
 use stvc::store::tree::encode as encode_tree;
 use stvc::store::{Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry};
+use stvc::verbs::{self, restore, snapshot};
 
 use stvc::progress::Monitor;
 
@@ -441,8 +441,8 @@ fn reads_back(versions: &[Vec<&[u8]>]) -> Verified {
     let sandbox = Sandbox::empty();
     let ids = put(&sandbox, versions, &[]);
     let undo = Duration::from_secs(90 * DAY);
-    let options = ops::gc::Options { undo, grace: Duration::ZERO, dry_run: false };
-    ops::gc::gc(&sandbox.workspace(), &options, &mut Silent).unwrap();
+    let options = verbs::gc::Options { undo, grace: Duration::ZERO, dry_run: false };
+    verbs::gc::gc(&sandbox.workspace(), &options, &mut Silent).unwrap();
     let blobs: Vec<&[u8]> = versions.iter().flatten().copied().collect();
     let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
     let answered = git_given(&sandbox.store(), &["cat-file", "--batch"], asked.as_bytes());
@@ -1471,9 +1471,9 @@ fn what_was_packed_is_read_back_before_the_old_packs_go() {
             hurt.push(pack);
         }
     });
-    let options = stvc::ops::gc::Options::default();
+    let options = stvc::verbs::gc::Options::default();
     let mut monitor = At { what: "reading objects", act };
-    let done = stvc::ops::gc::gc(&sandbox.workspace(), &options, &mut monitor);
+    let done = stvc::verbs::gc::gc(&sandbox.workspace(), &options, &mut monitor);
     drop(monitor);
     assert_eq!(hurt.len(), 1, "the new pack is read back");
     let error = done.err().expect("it is not what was written").to_string();
@@ -1539,7 +1539,7 @@ fn check_beside_gc_finds_no_damage() {
             }
         });
         let mut monitor = At { what: "reading objects", act };
-        let report = stvc::ops::check::check(&sandbox.workspace(), &mut monitor).unwrap();
+        let report = stvc::verbs::check::check(&sandbox.workspace(), &mut monitor).unwrap();
         drop(monitor);
         let findings: Vec<_> = report.findings.iter().map(|found| &found.message).collect();
         assert!(findings.is_empty(), "{findings:#?}");

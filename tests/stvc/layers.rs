@@ -1,54 +1,88 @@
-//! The layers of docs/architecture.md, held against the `use` lines.
+//! The rooms of docs/architecture.md, held against what the sources import.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each layer and what it may import. Imports go downward only; `st` and `store` are strangers.
+/// What serves every room.
+const TOOLS: &[&str] = &["durable", "parallel", "progress", "regular"];
+
+/// Each room and those that it may import, besides the tools. Imports go downward only; `st` and `store` are strangers.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    (
-        "cli",
-        &["ops", "rules", "archive", "st", "store", "durable", "parallel", "progress", "regular"],
-    ),
-    ("ops", &["rules", "archive", "st", "store", "durable", "parallel", "progress", "regular"]),
+    ("cli", &["watch", "verbs", "engine", "history", "rules", "archive", "st", "store"]),
+    ("watch", &["verbs", "engine", "history", "rules", "archive", "st", "store"]),
+    ("verbs", &["engine", "history", "rules", "archive", "st", "store"]),
+    ("engine", &["history", "rules", "archive", "st", "store"]),
+    ("history", &["rules", "archive", "st", "store"]),
     ("rules", &["archive", "st"]),
-    ("archive", &["st", "store", "durable", "parallel", "progress", "regular"]),
-    ("st", &["durable", "parallel", "progress", "regular"]),
-    ("store", &["durable", "parallel", "progress", "regular"]),
-    ("durable", &[]),
-    ("parallel", &[]),
-    ("progress", &[]),
-    ("regular", &[]),
+    ("archive", &["st", "store"]),
+    ("st", &[]),
+    ("store", &[]),
 ];
 
 #[test]
 fn imports_go_downward_only() {
     let table: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let sources = Sources::read();
     let mut seen = 0;
-    for file in rust_files(&src) {
-        let relative = file.strip_prefix(&src).unwrap();
-        let layer = relative.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
-        if matches!(layer, "lib" | "main") {
+    for (module, imports) in &sources.imports {
+        let room = module.first().unwrap().as_str();
+        if room == "lib" || room == "main" || TOOLS.contains(&room) {
+            assert!(imports.iter().all(|to| to[0] == room || room == "lib" || room == "main"));
             continue;
         }
-        let allowed = table.get(layer).unwrap_or_else(|| panic!("{layer} is in no layer"));
-        let text = fs::read_to_string(&file).unwrap();
-        for imported in crate_paths(&text) {
+        let allowed = table.get(room).unwrap_or_else(|| panic!("{room} is no room"));
+        for to in imports {
             seen += 1;
-            assert!(
-                imported == layer || allowed.contains(&imported.as_str()),
-                "{} imports crate::{imported}",
-                relative.display()
-            );
+            let to = to[0].as_str();
+            let may = to == room || allowed.contains(&to) || TOOLS.contains(&to);
+            assert!(may, "{} imports crate::{to}", module.join("::"));
         }
     }
-    assert!(seen > 50, "the test reads no imports any more");
+    assert!(seen > 500, "the test reads no imports any more");
+}
+
+/// What two verbs share is in the engine or the history, where the next one finds it.
+#[test]
+fn no_verb_imports_a_verb() {
+    for (module, imports) in Sources::read().imports {
+        let [room, verb, ..] = module.as_slice() else { continue };
+        for to in imports.iter().filter(|to| room == "verbs" && to[0] == "verbs") {
+            assert!(to.get(1) == Some(verb), "{} imports {}", module.join("::"), to.join("::"));
+        }
+    }
+}
+
+/// Whoever reads one module need not read another that needs the first.
+#[test]
+fn no_two_modules_need_each_other() {
+    let sources = Sources::read();
+    let mut circles = Vec::new();
+    for from in sources.imports.keys() {
+        // The shortest way back, if there is one.
+        let mut ways = vec![vec![from.clone()]];
+        let mut seen = BTreeSet::new();
+        while let Some(way) = ways.first().cloned() {
+            ways.remove(0);
+            for to in sources.imports.get(way.last().unwrap()).into_iter().flatten() {
+                if to == from {
+                    let names: Vec<_> = way.iter().map(|module| module.join("::")).collect();
+                    circles.push(names.join(" → "));
+                    ways.clear();
+                    break;
+                }
+                if seen.insert(to.clone()) {
+                    ways.push(way.iter().chain([to]).cloned().collect());
+                }
+            }
+        }
+    }
+    assert!(circles.is_empty(), "these lead back to where they begin:\n{}", circles.join("\n"));
 }
 
 #[test]
 fn git_stays_in_the_store() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let src = src();
     for file in rust_files(&src) {
         let inside = file.starts_with(src.join("store"));
         let text = fs::read_to_string(&file).unwrap();
@@ -56,36 +90,181 @@ fn git_stays_in_the_store() {
     }
 }
 
-/// The first component behind every `crate::`, also in grouped imports such as `use crate::{a, b::c}`.
-fn crate_paths(text: &str) -> Vec<String> {
-    let word = |text: &str| {
-        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
-    };
+type Module = Vec<String>;
+
+/// All modules, and of each those whose items it uses.
+struct Sources {
+    imports: BTreeMap<Module, BTreeSet<Module>>,
+}
+
+impl Sources {
+    fn read() -> Self {
+        let src = src();
+        let mut texts = BTreeMap::new();
+        for file in rust_files(&src) {
+            let mut module: Module = file
+                .strip_prefix(&src)
+                .unwrap()
+                .with_extension("")
+                .iter()
+                .map(|part| part.to_str().unwrap().to_owned())
+                .collect();
+            if module.last().is_some_and(|last| last == "mod") {
+                module.pop();
+            }
+            let text = fs::read_to_string(&file).unwrap();
+            texts.insert(module, without_comments_and_tests(&text));
+        }
+        // What modules hand on under their own name.
+        let mut handed_on = BTreeMap::new();
+        for (module, text) in &texts {
+            for path in uses(text, true) {
+                let full = absolute(module, &path, &texts);
+                if let Some(name) = full.as_ref().and_then(|full| full.last()).cloned() {
+                    handed_on.insert((module.clone(), name), full.unwrap());
+                }
+            }
+        }
+        let mut imports = BTreeMap::new();
+        for (module, text) in &texts {
+            let mut found = BTreeSet::new();
+            for path in uses(text, false) {
+                let Some(full) = absolute(module, &path, &texts) else { continue };
+                let home = home_of(&full, &texts, &handed_on);
+                if !home.is_empty() && home != *module {
+                    found.insert(home);
+                }
+            }
+            imports.insert(module.clone(), found);
+        }
+        Self { imports }
+    }
+}
+
+/// The module in which the thing at this path stands.
+fn home_of(
+    path: &[String],
+    texts: &BTreeMap<Module, String>,
+    handed_on: &BTreeMap<(Module, String), Module>,
+) -> Module {
+    let mut path = path.to_vec();
+    for _ in 0..6 {
+        let Some(length) = (1..=path.len()).rev().find(|n| texts.contains_key(&path[..*n])) else {
+            return Module::new();
+        };
+        let module = path[..length].to_vec();
+        let item = path.get(length).cloned();
+        match item.and_then(|item| handed_on.get(&(module.clone(), item))) {
+            Some(full) => path = full.iter().chain(&path[length + 1..]).cloned().collect(),
+            None => return module,
+        }
+    }
+    Module::new()
+}
+
+/// A path as it stands in a module, from the crate's root on; `None` if it leads elsewhere.
+fn absolute(module: &Module, path: &str, texts: &BTreeMap<Module, String>) -> Option<Module> {
+    let mut parts: Vec<_> = path.split("::").map(str::to_owned).collect();
+    if parts.last().is_some_and(|last| last == "self") {
+        parts.pop();
+    }
+    let mut base = module.clone();
+    match parts.first()?.as_str() {
+        "crate" => return Some(parts.split_off(1)),
+        "self" => return Some(base.into_iter().chain(parts.split_off(1)).collect()),
+        "super" => {
+            while parts.first().is_some_and(|first| first == "super") {
+                parts.remove(0);
+                base.pop();
+            }
+        }
+        first => {
+            let child: Module = base.iter().cloned().chain([first.to_owned()]).collect();
+            texts.get(&child)?;
+        }
+    }
+    Some(base.into_iter().chain(parts).collect())
+}
+
+/// The paths of `use` declarations, or of those that are handed on, and of what is named by its path in the code.
+fn uses(text: &str, public: bool) -> Vec<String> {
     let mut found = Vec::new();
-    for (at, _) in text.match_indices("crate::") {
-        let rest = &text[at + "crate::".len()..];
-        match rest.strip_prefix('{') {
-            None => found.push(word(rest)),
-            Some(group) => {
-                let mut depth = 0;
-                let mut begin = true;
-                for (at, c) in group.char_indices() {
-                    match c {
-                        '{' => depth += 1,
-                        '}' if depth == 0 => break,
-                        '}' => depth -= 1,
-                        ',' if depth == 0 => begin = true,
-                        c if begin && c.is_alphanumeric() => {
-                            found.push(word(&group[at..]));
-                            begin = false;
-                        }
-                        _ => {}
-                    }
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(line_end) = rest.find('\n') {
+        let line = rest[..line_end].trim_start();
+        let declared = line.strip_prefix("use ").map(|_| false).or_else(|| {
+            let words = line.strip_prefix("pub")?;
+            let words = words
+                .strip_prefix('(')
+                .map_or(words, |rest| rest.split_once(')').map_or(words, |(_, words)| words));
+            words.trim_start().starts_with("use ").then_some(true)
+        });
+        match declared {
+            Some(is_public) => {
+                let end = rest.find(';').unwrap_or(rest.len());
+                let tree = rest[..end].split_once("use ").unwrap().1;
+                if is_public == public {
+                    expand("", tree, &mut found);
+                }
+                rest = rest[end..].split_once('\n').map_or("", |(_, rest)| rest);
+            }
+            None => {
+                code.push_str(&rest[..=line_end]);
+                rest = &rest[line_end + 1..];
+            }
+        }
+    }
+    if !public {
+        for start in ["crate::", "super::"] {
+            for (at, _) in code.match_indices(start) {
+                let before = code[..at].chars().next_back();
+                if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+                    let path: String = code[at..].chars().take_while(|c| is_path(*c)).collect();
+                    found.push(path.trim_end_matches(':').to_owned());
                 }
             }
         }
     }
     found
+}
+
+/// The single paths of a tree such as `a::{b, c::{self, d as e}}`.
+fn expand(before: &str, tree: &str, found: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some((start, group)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap().trim();
+        if !path.is_empty() {
+            found.push(format!("{before}{path}"));
+        }
+        return;
+    };
+    let before = format!("{before}{}", start.trim());
+    let group = &group[..group.rfind('}').unwrap()];
+    let (mut depth, mut begin) = (0, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                expand(&before, &group[begin..at], found);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    expand(&before, &group[begin..], found);
+}
+
+fn without_comments_and_tests(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let code = |line: &str| line.split("//").next().unwrap().to_owned();
+    text.lines().map(|line| code(line) + "\n").collect()
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
 /// Every source file below a folder.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use stvc::ops::{snapshot, timelines};
 use stvc::progress::Silent;
+use stvc::verbs::{snapshot, timelines};
 
 use crate::common::Sandbox;
 

@@ -7,9 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use stvc::ops::snapshot::Taken;
-use stvc::ops::{self, restore, snapshot, tag};
 use stvc::progress::Silent;
+use stvc::verbs::snapshot::Taken;
+use stvc::verbs::{check, restore, snapshot, tag};
 
 use crate::common::{Sandbox, assert_same, files};
 
@@ -282,7 +282,7 @@ impl Model {
         // Blank lines at the end are no messages.
         let messages = lines.iter().rposition(|line| !line.trim_ascii().is_empty()).unwrap_or(0);
         if at >= messages {
-            assert!(matches!(report, Err(ops::Error::Refused { .. })));
+            assert!(matches!(report, Err(stvc::engine::Error::Refused { .. })));
             return;
         }
         *chat = lines[..at + 2].join(&b'\n');
@@ -383,7 +383,7 @@ proptest! {
         for taking in &model.snapshots {
             model.restore_to(taking);
         }
-        let report = ops::check::check(&model.sandbox.workspace(), &mut Silent).unwrap();
+        let report = check::check(&model.sandbox.workspace(), &mut Silent).unwrap();
         prop_assert!(report.is_sound(), "{:?}", report.findings);
         model.sandbox.git(&["fsck", "--strict"]);
     }

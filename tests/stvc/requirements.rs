@@ -194,7 +194,7 @@ fn req_11_a_checkpoint_is_judged_before_anything_is_written_and_then_told() {
 #[test]
 fn req_17_what_is_broken_is_an_error_and_what_is_odd_a_warning() {
     let levels: BTreeMap<_, Vec<_>> = stvc::rules::rules()
-        .map(|rule| (rule.code, rule.levels.iter().map(|level| level.as_str()).collect()))
+        .map(|rule| (rule.code.as_str(), rule.levels.iter().map(|level| level.as_str()).collect()))
         .collect();
     for (code, expected) in [
         // Version mismatches, missing versions, a queue that is not empty, a message that is not there.

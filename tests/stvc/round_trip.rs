@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use stvc::ops::{self, restore, snapshot};
 use stvc::progress::Silent;
+use stvc::verbs::{self, restore, snapshot};
 
 use crate::common::{Sandbox, assert_same, files, git};
 use crate::odd;
@@ -315,7 +315,7 @@ proptest! {
             restore::restore(&workspace, &options, &mut Silent).unwrap();
         }
         assert_same(&sandbox.files(), &before);
-        let checked = ops::check::check(&workspace, &mut Silent).unwrap();
+        let checked = verbs::check::check(&workspace, &mut Silent).unwrap();
         prop_assert!(checked.is_sound(), "{:?}", checked.findings);
         prop_assert_eq!(checked.snapshots, library.timelines.len());
         // And the same state is seen to be the same.

@@ -28,6 +28,9 @@ pub struct Ends {
     pub printed: Vec<Ack>,
 }
 
+/// The exit code of a command that did part of what it was asked for.
+const PARTLY: i32 = 3;
+
 /// A point that happened, to be judged.
 pub struct Judge<'a> {
     pub stage: &'a mut Stage,
@@ -72,7 +75,9 @@ impl Judge<'_> {
 
         if answer.stdout.contains("othing was changed") && !ends.old.differs(&now, true).is_empty()
         {
-            self.say("untrue", "it said that nothing was changed, and something was");
+            let says = answer.stdout.lines().find(|line| line.contains("othing was changed"));
+            let words = format!("something was changed, and it said: {}", says.unwrap_or_default());
+            self.say("untrue", words);
         }
         // A watch ends well also if it could not do all of it; what it did, it printed.
         let done = |answer: &Answer| answer.of_type("snapshot").len() >= ends.printed.len();
@@ -88,7 +93,7 @@ impl Judge<'_> {
                 ..wrong
             }));
         } else {
-            self.again(&now);
+            self.again(&now, answer);
         }
         self.clean();
         if let (Some(remote), Some(other)) = (scene.remote, other) {
@@ -177,7 +182,7 @@ impl Judge<'_> {
     }
 
     /// The same command once more ends as it would have.
-    fn again(&mut self, before: &State) {
+    fn again(&mut self, before: &State, answer: &Answer) {
         let ends = self.ends;
         let done = ends.new.differs(before, true).is_empty();
         if done && self.scene.once {
@@ -190,7 +195,11 @@ impl Judge<'_> {
         }
         // A command that was interrupted may have stored one state more than one that was not.
         let now = State::of(self.stage, self.scene);
-        let differs = ends.new.differs(&now, self.scene.history);
+        let mut differs = ends.new.differs(&now, self.scene.history);
+        if answer.code == Some(PARTLY) {
+            // It did part of it, and named the rest: done in two goes, the same files are other snapshots.
+            differs.retain(|wrong| wrong.class == "files");
+        }
         self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
             class: match wrong.class {
                 "files" => "again: other files",

@@ -34,17 +34,18 @@ pub(super) fn groups(base: Option<&Book<'_>>, ours: &Book<'_>, theirs: &Book<'_>
     let unknown = |book: &Book<'_>, known: &HashSet<usize>| -> Vec<usize> {
         (0..book.list.len()).filter(|n| !known.contains(n)).collect()
     };
-    let (fresh_ours, fresh_theirs) = (unknown(ours, &ours_known), unknown(theirs, &theirs_known));
+    let (unknown_ours, unknown_theirs) =
+        (unknown(ours, &ours_known), unknown(theirs, &theirs_known));
     let both: HashMap<usize, usize> =
-        agreeing(&ours.list, &fresh_ours, &theirs.list, &fresh_theirs).into_iter().collect();
+        agreeing(&ours.list, &unknown_ours, &theirs.list, &unknown_theirs).into_iter().collect();
     let taken: HashSet<usize> = both.values().copied().collect();
     let mut all = from_base;
-    all.extend(fresh_ours.iter().map(|n| Group {
+    all.extend(unknown_ours.iter().map(|n| Group {
         base: None,
         ours: Some(*n),
         theirs: both.get(n).copied(),
     }));
-    let only_theirs = fresh_theirs.iter().filter(|n| !taken.contains(n));
+    let only_theirs = unknown_theirs.iter().filter(|n| !taken.contains(n));
     all.extend(only_theirs.map(|n| Group { theirs: Some(*n), ..Group::default() }));
     let last = usize::MAX;
     all.sort_by_key(|group| (group.ours.unwrap_or(last), group.theirs.unwrap_or(last), group.base));

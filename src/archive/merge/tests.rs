@@ -35,7 +35,7 @@ fn changes_that_do_not_touch_come_together() {
     let (tide, gull) = (entry(0, "Tide", TIDE), entry(1, "Gull", GULL));
     let base = book(&[(0, &tide), (1, &gull)]);
     let ours = book(&[(0, &tide.replace("nobody", "somebody")), (1, &gull)]);
-    let bell = entry(2, "Bell", "It rings three times before dawn");
+    let bell = entry(2, "Waker", "It rings three times before dawn");
     let theirs = book(&[(0, &tide.replace("\"Tide\"]", "\"Ebb\"]")), (2, &bell)]);
     let merged = merged(&base, &ours, &theirs);
     let both = tide.replace("nobody", "somebody").replace("\"Tide\"]", "\"Ebb\"]");
@@ -43,7 +43,7 @@ fn changes_that_do_not_touch_come_together() {
         String::from_utf8(merged.bytes).unwrap(),
         String::from_utf8(book(&[(0, &both), (2, &bell)])).unwrap()
     );
-    assert_eq!(merged.added, [Named { uid: "2".into(), title: "Bell".into() }]);
+    assert_eq!(merged.added, [Named { uid: "2".into(), title: "Waker".into() }]);
     assert_eq!(merged.removed, [Named { uid: "1".into(), title: "Gull".into() }]);
     assert_eq!(merged.edited.len(), 1);
     assert_eq!(merged.edited[0].fields[0].field, "key");
@@ -55,7 +55,7 @@ fn a_uid_that_both_gave_out_is_two_entries() {
     let tide = entry(0, "Tide", TIDE);
     let base = book(&[(0, &tide)]);
     let ours = book(&[(0, &tide), (1, &entry(1, "Gull", GULL))]);
-    let bell = entry(1, "Bell", "It rings three times before dawn");
+    let bell = entry(1, "Waker", "It rings three times before dawn");
     let theirs = book(&[(0, &tide), (1, &bell)]);
     let merged = merged(&base, &ours, &theirs);
     let moved = bell.replace("\"uid\":1", "\"uid\":2");
@@ -143,7 +143,7 @@ fn registry(uid: u32, lines: &[&str]) -> String {
 #[test]
 fn registries_are_merged_by_line_with_the_new_uids() {
     let (tide, gull) = (entry(1, "Tide", TIDE), entry(2, "Gull", GULL));
-    let bell = entry(2, "Bell", "It rings three times before dawn");
+    let bell = entry(2, "Waker", "It rings three times before dawn");
     let base = book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: —"])), (1, &tide)]);
     let ours = book(&[
         (0, &registry(0, &["- UID=1 | name: Tide | synopsis: wet", "- UID=2 | name: Gull"])),
@@ -155,7 +155,7 @@ fn registries_are_merged_by_line_with_the_new_uids() {
             0,
             &registry(
                 0,
-                &["- UID=1 | name: Tide | synopsis: —", "- UID=2 | name: Bell | a | b\\nmore"],
+                &["- UID=1 | name: Tide | synopsis: —", "- UID=2 | name: Waker | a | b\\nmore"],
             ),
         ),
         (1, &tide),
@@ -166,7 +166,7 @@ fn registries_are_merged_by_line_with_the_new_uids() {
     let lines = [
         "- UID=1 | name: Tide | synopsis: wet",
         "- UID=2 | name: Gull",
-        "- UID=3 | name: Bell | a | b\\nmore",
+        "- UID=3 | name: Waker | a | b\\nmore",
     ];
     assert_eq!(entries(&one.bytes)["0"], registry(0, &lines));
     assert_eq!(one.edited[0].fields[0].field, "content");
@@ -174,7 +174,7 @@ fn registries_are_merged_by_line_with_the_new_uids() {
     let ours =
         book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: —"])), (1, &tide), (2, &gull)]);
     let two = merged(&base, &ours, &theirs);
-    let lines = ["- UID=1 | name: Tide | synopsis: —", "- UID=3 | name: Bell | a | b\\nmore"];
+    let lines = ["- UID=1 | name: Tide | synopsis: —", "- UID=3 | name: Waker | a | b\\nmore"];
     assert_eq!(entries(&two.bytes)["0"], registry(0, &lines));
     // One line that both changed.
     let theirs = book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: dry"])), (1, &tide)]);
@@ -225,7 +225,7 @@ fn values_beside_the_entries() {
 fn without_a_base_every_difference_is_a_conflict() {
     let (tide, gull) = (entry(0, "Tide", TIDE), entry(1, "Gull", GULL));
     let ours = book(&[(0, &tide), (1, &gull)]);
-    let bell = entry(4, "Bell", "It rings three times before dawn");
+    let bell = entry(4, "Waker", "It rings three times before dawn");
     let theirs =
         book(&[(0, &tide.replace("nobody", "all")), (3, &gull.replace(":1,", ":3,")), (4, &bell)]);
     let one = merge(None, &ours, &theirs).unwrap();

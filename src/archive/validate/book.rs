@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::needed;
+use super::needed::needed;
 use crate::archive::layout::{self, Noticed};
 use crate::archive::part_names::{entry_file, former_entry_file};
 use crate::archive::problem::{Problem, Problems};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::needed;
+use super::needed::needed;
 use crate::archive::layout::{self, Noticed};
 use crate::archive::part_names::PER_FOLDER;
 use crate::archive::problem::{Problem, Problems};

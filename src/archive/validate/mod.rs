@@ -7,6 +7,7 @@
 
 mod book;
 mod chat;
+mod needed;
 mod rebuilt;
 mod whole;
 
@@ -22,7 +23,8 @@ use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Weight};
 use super::{Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot};
-use crate::store::{Loss, Mode, ObjectId, Reader};
+use crate::store::{Mode, ObjectId, Reader};
+use needed::needed;
 
 /// What is said of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -317,20 +319,5 @@ fn compare(record: &FileRecord, whole: Option<(u64, Blake3)>, problems: &mut Pro
     let is_told = whole.is_none() && (problems.is_fatal() || record.bytes > LONGEST_FILE);
     if !same && !is_told {
         problems.push(Problem::Differs { path: record.path.clone() });
-    }
-}
-
-/// What could be read; that something is missing or damaged is a problem, and any other failure is an error.
-fn needed<T, E: Into<Error>>(
-    read: std::result::Result<T, E>,
-    problems: &mut Problems,
-) -> Result<Option<T>> {
-    match read.map_err(Into::into) {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::Store(error)) if error.is_loss() => {
-            problems.push(Problem::unreadable(&error));
-            Ok(None)
-        }
-        Err(error) => Err(error),
     }
 }

@@ -9,8 +9,8 @@ use crate::archive::Snapshot;
 use crate::archive::diff::{
     Change, ChangeKind, Field, Location, Part, Place, Root, joined, set_change,
 };
-use crate::ops::diff::Comparison;
 use crate::st::Raw;
+use crate::verbs::diff::Comparison;
 
 /// Two states that are compared; the changes between them follow.
 #[derive(Serialize)]

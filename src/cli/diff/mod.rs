@@ -11,17 +11,19 @@ use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::args::{self, DiffPart};
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::words::{age, clean, count, cut_middle, name, own_words, pad, short};
 use crate::archive::Snapshot;
 use crate::archive::diff::{Change, ChangeKind, Location, Part};
-use crate::ops::diff::{Comparison, HistoryOptions, Options};
-use crate::ops::{self, Workspace};
+use crate::engine::{self, Workspace};
 use crate::st::Raw;
+use crate::verbs;
+use crate::verbs::diff::{Comparison, HistoryOptions, Options};
 use lines::{ChangeLine, ComparisonLine, kind_word, path};
 pub use text::Page;
 
-pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Result<u8> {
+pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let only = args.only.map(|only| match only {
         DiffPart::Chat => Part::Message,
         DiffPart::Lorebook => Part::Lorebook,
@@ -39,17 +41,17 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> ops::Resu
             objects(comparison, &changes, args.stat, out);
             one_of_many(comparison, &changes, args.stat, workspace, out);
         };
-        ops::diff::history(workspace, &options, &mut each)?;
+        verbs::diff::history(workspace, &options, &mut each)?;
     } else {
         let options = Options { before: args.before.clone(), after: args.after.clone() };
-        let comparison = ops::diff::diff(workspace, &options)?;
+        let comparison = verbs::diff::diff(workspace, &options)?;
         let changes = comparison.changes(only);
         tally.add(&changes);
         objects(&comparison, &changes, args.stat, out);
         pair(&comparison, &changes, args.stat, workspace, out);
     }
     out.summary("diff", true, tally.counts());
-    Ok(if args.exit_code && tally.changes > 0 { 1 } else { super::DONE })
+    Ok(if args.exit_code && tally.changes > 0 { 1 } else { exit::DONE })
 }
 
 /// How many changes of which kind.

@@ -1,0 +1,80 @@
+//! What names things: hashes of contents, and the ids of snapshots.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::ObjectId;
+
+/// The BLAKE3 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Blake3([u8; 32]);
+
+impl Blake3 {
+    /// Hash `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// From 32 bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Read 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+}
+
+impl fmt::Display for Blake3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
+    }
+}
+
+impl fmt::Debug for Blake3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Blake3> for String {
+    fn from(hash: Blake3) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for Blake3 {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::from_hex(&text).ok_or("64 hexadecimal digits are expected")
+    }
+}
+
+/// What a snapshot holds, whenever and however it was taken: BLAKE3 over its files' paths, lengths and hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ContentId(pub Blake3);
+
+impl fmt::Display for ContentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Names a snapshot: the id of its commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SnapshotId(pub ObjectId);
+
+impl fmt::Display for SnapshotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

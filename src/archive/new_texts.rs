@@ -1,0 +1,121 @@
+//! The texts of many snapshots, each once. Snapshots share most of their trees: what was met before is not even listed again, so
+//! going through all of them costs what differs between them.
+
+use std::collections::HashSet;
+
+use crate::store::{self, EntryKind, ObjectId, Reader, TreeEntry, names};
+
+/// A blob that no snapshot had so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewText {
+    /// The blob.
+    pub id: ObjectId,
+    /// What it is.
+    pub place: TextPlace,
+}
+
+/// Where a blob stands in its snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextPlace {
+    /// A line of the chat after the header, with its number.
+    Message(usize),
+    /// An entry of the lorebook, with its key.
+    Entry(String),
+    /// A lorebook that was stored whole.
+    Book,
+}
+
+/// Goes through snapshots and tells what is new in each.
+pub struct NewTexts {
+    reader: Reader,
+    seen: HashSet<ObjectId>,
+    chat: bool,
+    lorebook: bool,
+    /// The trees that could not be read, each once; what hangs on them is left out.
+    pub broken: Vec<store::Error>,
+}
+
+impl NewTexts {
+    /// Look at chats, lorebooks, or both.
+    pub fn new(reader: Reader, chat: bool, lorebook: bool) -> Self {
+        Self { reader, seen: HashSet::new(), chat, lorebook, broken: Vec::new() }
+    }
+
+    /// The blobs of the snapshot with this tree that none before had: messages in order, then entries by their keys' names in
+    /// the tree.
+    pub fn of(&mut self, tree: ObjectId) -> Vec<NewText> {
+        let mut new = Vec::new();
+        for part in self.folders(tree) {
+            match part.name.as_str() {
+                "chat" if self.chat => self.messages(part.id, &mut new),
+                "lorebooks" if self.lorebook => self.books(part.id, &mut new),
+                _ => {}
+            }
+        }
+        // Folder 1000 stands before folder 101 in a tree.
+        new.sort_by_key(|found| match found.place {
+            TextPlace::Message(number) => number,
+            _ => usize::MAX,
+        });
+        new
+    }
+
+    fn messages(&mut self, chat: ObjectId, new: &mut Vec<NewText>) {
+        // Every message makes a new tree of folders; below that, most is old.
+        for folders in self.folders(chat) {
+            for folder in self.folders(folders.id) {
+                for message in self.tree(folder.id) {
+                    let number = message.name.strip_suffix(".json").and_then(|n| n.parse().ok());
+                    if let Some(number) = number {
+                        self.take(message.id, TextPlace::Message(number), new);
+                    }
+                }
+            }
+        }
+    }
+
+    fn books(&mut self, books: ObjectId, new: &mut Vec<NewText>) {
+        for book in self.folders(books) {
+            let parts = self.tree(book.id);
+            match parts.iter().find(|part| part.kind == EntryKind::Tree) {
+                Some(entries) => {
+                    for entry in self.tree(entries.id) {
+                        // A key may hold half of a character, and then it is no text.
+                        let file = names::decode_bytes(&entry.name);
+                        let file = String::from_utf8_lossy(&file);
+                        let key = file.strip_suffix(".json").unwrap_or(&file).to_owned();
+                        self.take(entry.id, TextPlace::Entry(key), new);
+                    }
+                }
+                None => {
+                    for part in parts {
+                        self.take(part.id, TextPlace::Book, new);
+                    }
+                }
+            }
+        }
+    }
+
+    fn folders(&mut self, tree: ObjectId) -> Vec<TreeEntry> {
+        let mut entries = self.tree(tree);
+        entries.retain(|entry| entry.kind == EntryKind::Tree);
+        entries
+    }
+
+    /// A tree's entries, the first time it is asked for.
+    fn tree(&mut self, id: ObjectId) -> Vec<TreeEntry> {
+        if !self.seen.insert(id) {
+            return Vec::new();
+        }
+        self.reader.tree(id).unwrap_or_else(|error| {
+            self.broken.push(error);
+            Vec::new()
+        })
+    }
+
+    fn take(&mut self, id: ObjectId, place: TextPlace, new: &mut Vec<NewText>) {
+        if self.seen.insert(id) {
+            new.push(NewText { id, place });
+        }
+    }
+}

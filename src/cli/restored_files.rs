@@ -1,0 +1,28 @@
+//! The files of a restore, in words.
+
+use super::json::FileLine;
+use super::output::{LOOK, Out, paint};
+use super::words::{clean, size};
+use crate::engine::files::Action;
+use crate::verbs::restore::Report;
+
+/// Say what became of each file.
+pub fn files(report: &Report, out: &mut Out) {
+    for file in &report.files {
+        out.object(&FileLine::from(file));
+        let (style, verb) = match (file.action, report.dry_run) {
+            (Action::Keep, _) => (LOOK.dim, "already there"),
+            (Action::Delete, _) => (LOOK.warn, "removed"),
+            (Action::Write, true) if file.replaces => (LOOK.warn, "would replace"),
+            (Action::Write, true) => (LOOK.good, "would write"),
+            (Action::Write, false) if file.replaces => (LOOK.warn, "replaced"),
+            (Action::Write, false) => (LOOK.good, "restored"),
+        };
+        out.say(format!(
+            "{}  {}  {}",
+            paint(style, format!("{verb:<13}")),
+            clean(file.path.as_str()),
+            size(file.bytes)
+        ));
+    }
+}

@@ -1,0 +1,50 @@
+//! Names for cloned lorebooks.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Result;
+use crate::st::auto_recap::fork_book_name;
+use crate::st::{Library, lorebook_path};
+
+/// A free name for the clone of `book` that the chat `chat` gets: by the extension's template if the book itself is called by it (`known` are the chats whose
+/// name may stand in it), else the book's name and the chat's.
+///
+/// `planned` are names that are as good as taken, in lower case.
+pub(crate) fn clone_name(
+    library: &Library,
+    book: &str,
+    known: &[&str],
+    chat: &str,
+    planned: &BTreeSet<String>,
+) -> Result<String> {
+    let wanted = fork_book_name(book, known, chat).unwrap_or_else(|| format!("{book} - {chat}"));
+    // On some systems names that differ only in case are one file.
+    let taken: HashSet<_> =
+        library.lorebooks()?.into_iter().map(|name| name.to_lowercase()).collect();
+    let fits = |name: &str| {
+        lorebook_path(name).is_some_and(|path| path.file_name() == format!("{name}.json"))
+    };
+    // A name that SillyTavern would shorten or change is not used: it would bind one book and write another.
+    let base = plain(&wanted);
+    let mut number = 1;
+    loop {
+        let name = if number == 1 { base.clone() } else { format!("{base} ({number})") };
+        let lower = name.to_lowercase();
+        if fits(&name) && !taken.contains(&lower) && !planned.contains(&lower) {
+            return Ok(name);
+        }
+        number += 1;
+    }
+}
+
+/// The name as SillyTavern would keep it, with room for a number.
+fn plain(name: &str) -> String {
+    const ROOM: usize = 200;
+    let mut end = name.len().min(ROOM);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let plain = crate::st::sanitize(name[..end].trim());
+    let plain = plain.trim();
+    if plain.is_empty() { "lorebook".to_owned() } else { plain.to_owned() }
+}

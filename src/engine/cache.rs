@@ -1,0 +1,139 @@
+//! What is known of unchanged files: which stamps a timeline's files had when they were last seen to equal its newest snapshot.
+//!
+//! Only a shortcut. It lies in `stvc/cache.json`, can be deleted at any time, and a stamp is believed only if the file had been
+//! left alone for two seconds when it was taken: a clock may be too coarse to tell two quick saves apart.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Blake3, Folders, SnapshotId};
+use crate::st::{Captured, CapturedFile, Groups, Stamp, TimelineName};
+use crate::store::Store;
+use crate::{durable, regular};
+
+/// More than two seconds: some file systems count in steps of two.
+const QUIET_NS: i64 = 2_500_000_000;
+const VERSION: u32 = 1;
+
+/// The cache, loaded; a missing or unreadable one is empty.
+pub(crate) struct Cache {
+    path: PathBuf,
+    document: Document,
+    changed: bool,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    timelines: BTreeMap<String, Known>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Known {
+    head: String,
+    /// When the stamps were taken.
+    seen_ns: i64,
+    chat: Stamp,
+    /// The lorebook's path and stamp; no stamp if the file was missing.
+    lorebook: Option<(String, Option<Stamp>)>,
+    group: Option<(String, Stamp)>,
+}
+
+impl Cache {
+    pub(crate) fn load(store: &Store) -> Self {
+        let path = store.private_dir().join("cache.json");
+        let document = regular::read(&path)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Document>(&text).ok());
+        let document = document.filter(|document| document.version == VERSION).unwrap_or_default();
+        Self { path, document, changed: false }
+    }
+
+    /// Whether the files in `root` are still those of the snapshot `head`.
+    pub(crate) fn is_unchanged(
+        &self,
+        root: &Path,
+        name: &TimelineName,
+        groups: &Groups,
+        head: SnapshotId,
+    ) -> bool {
+        let Some(known) = self.document.timelines.get(name.as_str()) else {
+            return false;
+        };
+        let look = |path: &str| fs::metadata(root.join(path)).map(|found| Stamp::of(&found));
+        let quiet = |stamp: &Stamp| stamp.mtime_ns < known.seen_ns - QUIET_NS;
+        let same = |path: &str, stamp: &Stamp| {
+            quiet(stamp) && look(path).is_ok_and(|found| found == *stamp)
+        };
+        // What cannot be looked at may well be there.
+        let is_gone =
+            |path: &str| look(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let group = name
+            .is_group()
+            .then(|| groups.group_of(name.chat()))
+            .flatten()
+            .map(|path| path.as_str());
+        known.head == head.to_string()
+            && same(name.file().as_str(), &known.chat)
+            && match &known.lorebook {
+                None => true,
+                Some((path, Some(stamp))) => same(path, stamp),
+                Some((path, None)) => is_gone(path),
+            }
+            && match (&known.group, group) {
+                (None, None) => true,
+                (Some((path, stamp)), Some(now)) => path == now && same(path, stamp),
+                _ => false,
+            }
+    }
+
+    /// Remember that these files are the snapshot `head`.
+    pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId) {
+        let stamped = |file: &CapturedFile| (file.path.as_str().to_owned(), file.stamp);
+        let lorebook = captured.lorebook.as_ref().and_then(|book| {
+            let path = book.path.as_ref()?.as_str().to_owned();
+            Some((path, book.file.as_ref().map(|file| file.stamp)))
+        });
+        let known = Known {
+            head: head.to_string(),
+            seen_ns: captured.seen_ns,
+            chat: captured.chat.stamp,
+            lorebook,
+            group: captured.group.as_ref().map(stamped),
+        };
+        self.document.timelines.insert(captured.name.as_str().to_owned(), known);
+        self.changed = true;
+    }
+
+    /// Write it back if something was learnt. That it fails matters to nobody.
+    pub(crate) fn save(mut self, store: &Store) {
+        if !self.changed || store.refuse_links().is_err() {
+            return;
+        }
+        self.document.version = VERSION;
+        if let Ok(text) = serde_json::to_vec(&self.document) {
+            durable::replace_cache(&self.path, &text);
+        }
+    }
+}
+
+/// What is known of the folders of a timeline's newest snapshot. A file each, read only when its timeline changed.
+pub(crate) fn load_folders(store: &Store, timeline: &TimelineName) -> Folders {
+    regular::read(&folders_path(store, timeline))
+        .map_or_else(|_| Folders::default(), |bytes| Folders::decode(&bytes))
+}
+
+/// Know them next time. That it fails matters to nobody.
+pub(crate) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Folders) {
+    let path = folders_path(store, timeline);
+    let _ = fs::create_dir_all(durable::parent(&path));
+    durable::replace_cache(&path, &folders.encode());
+}
+
+fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {
+    let name = Blake3::of(timeline.as_str().as_bytes()).to_string();
+    store.private_dir().join("folders").join(&name[..32])
+}

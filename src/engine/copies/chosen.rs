@@ -1,0 +1,92 @@
+//! Which branches and tags go into a backup, whatever its kind: all of them, or those of some timelines. The same for every kind, so that each is as good as the others.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::archive::{SnapshotId, branch};
+use crate::engine::{Result, Workspace};
+use crate::history::owners::Owners;
+use crate::history::{History, lookup};
+use crate::st::TimelineName;
+use crate::store::{ObjectId, RefName, Store};
+
+/// Branches and tags with what they name.
+pub type Refs = BTreeMap<RefName, ObjectId>;
+
+/// What goes into a backup.
+pub struct Chosen {
+    /// All snapshots of the store.
+    pub history: History,
+    /// The branches and tags.
+    pub refs: Refs,
+    /// The timelines whose branches these are.
+    pub timelines: Vec<String>,
+    /// Whether that is all there is.
+    pub whole: bool,
+}
+
+impl Chosen {
+    /// The branches and tags of these timelines; none named: all. What leads to nothing that can be read is left out: see [`History::broken`].
+    pub fn of(workspace: &Workspace, store: &Store, named: &[String]) -> Result<Self> {
+        let history = History::load(store)?;
+        let owners = Owners::of(&history);
+        let library = workspace.library().ok();
+        let mut chosen = BTreeSet::new();
+        for text in named {
+            chosen.insert(lookup::stored(text, &history, library.as_ref())?.timeline.clone());
+        }
+        let mut refs = Refs::new();
+        let mut timelines = BTreeSet::new();
+        for (name, id) in ours(store)? {
+            // It cannot be read, or moved since the history was read: then it will be in the next backup.
+            let Some(snapshot) = history.get(SnapshotId(id)) else { continue };
+            let owner = owners.of_snapshot(snapshot);
+            if !chosen.is_empty() && !chosen.contains(owner) {
+                continue;
+            }
+            if name.as_str().starts_with(HEADS) {
+                timelines.insert(owner.as_str().to_owned());
+            }
+            refs.insert(name, id);
+        }
+        let timelines = timelines.into_iter().collect();
+        let whole = chosen.is_empty();
+        drop(owners);
+        Ok(Self { history, refs, timelines, whole })
+    }
+
+    /// Without some branches and tags.
+    pub fn without(mut self, except: &BTreeSet<RefName>) -> Self {
+        self.whole &= except.is_empty();
+        self.refs.retain(|name, _| !except.contains(name));
+        let is_left = |name: &str| {
+            let name = TimelineName::parse(name);
+            name.is_ok_and(|name| except.contains(&branch(&name)))
+        };
+        self.timelines.retain(|timeline| !is_left(timeline));
+        self
+    }
+
+    /// The snapshots that these lead to.
+    pub fn snapshots(&self) -> HashSet<SnapshotId> {
+        self.history.past(self.refs.values().copied().map(SnapshotId))
+    }
+}
+
+/// Where branches are.
+pub const HEADS: &str = "refs/heads/";
+/// Where tags are.
+pub const TAGS: &str = "refs/tags/";
+
+/// The branches and tags of a store.
+pub fn ours(store: &Store) -> Result<Refs> {
+    let mut refs = Refs::new();
+    for prefix in [HEADS, TAGS] {
+        refs.extend(store.refs(prefix)?.refs);
+    }
+    Ok(refs)
+}
+
+/// As a note or a header has them.
+pub fn in_words(refs: &Refs) -> BTreeMap<String, String> {
+    refs.iter().map(|(name, id)| (name.to_string(), id.to_string())).collect()
+}

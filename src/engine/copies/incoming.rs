@@ -1,0 +1,389 @@
+//! A backup of any kind: what a file holds is unpacked into a store of its own, which is gone when dropped; a folder is read where it is. Nothing of it is believed
+//! before all of it was hashed and every snapshot judged; and then only what nothing is wrong with is let in.
+
+use std::collections::{HashMap, HashSet};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use chrono::DateTime;
+use tempfile::TempDir;
+
+use super::chosen::{HEADS, Refs, TAGS, in_words, ours};
+use super::join::{Anew, Joined, join};
+use super::{Place, about};
+use crate::archive::backup::{
+    self, BackupError, Decoder, Given, Header, Judged, Known, Lengths, Passphrase, What, unseal,
+};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::{Error, Result, Workspace, verdict};
+use crate::history::History;
+use crate::progress::Monitor;
+use crate::regular;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{
+    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, names, ours_of,
+};
+
+/// A backup that was read and judged, with all that is in it.
+pub struct Received {
+    /// What it says of itself.
+    pub header: Header,
+    /// Its objects, branches and tags.
+    pub store: Store,
+    /// What is said of its snapshots.
+    pub judged: Judged,
+    refs: Refs,
+    /// What it is called.
+    path: PathBuf,
+    // Last, so that no file in it is open any more when it goes.
+    folder: Option<TempDir>,
+}
+
+/// What of a backup may be taken in.
+pub struct Incoming {
+    /// What it says of itself.
+    pub header: Header,
+    /// Its objects, branches and tags; also of what is left out.
+    pub store: Store,
+    /// The snapshots that may be taken in, and those that are here.
+    pub history: History,
+    /// The newest ones of its branches.
+    pub heads: Vec<Snapshot>,
+    /// The objects to take over: all of them, or those that are not here.
+    pub objects: Vec<(ObjectId, Kind)>,
+    /// Commits to take over that were written anew, because what they followed is left out.
+    pub anew: Vec<Anew>,
+    /// How many snapshots were left out.
+    pub left_out: usize,
+    /// Branches and tags that were left out as a whole.
+    pub odd: Vec<RefName>,
+    /// What is told of those, and of others.
+    pub findings: Vec<Finding>,
+    /// Snapshots that were not looked at because the store had them.
+    known: HashSet<SnapshotId>,
+    // Last, so that no file in it is open any more when it goes.
+    _folder: Option<TempDir>,
+}
+
+/// Where a backup is read from, and what is known of it before.
+pub struct Source<'s> {
+    /// Where it is.
+    pub place: &'s Place,
+    /// What opens it, if it is encrypted.
+    pub passphrase: Option<&'s Passphrase>,
+    /// Whether git may ask on the terminal.
+    pub asks: bool,
+    /// If it has to be unpacked, into a folder in this one.
+    pub beside: &'s Path,
+    /// The store that has some of it, if there is one.
+    pub store: Option<&'s Store>,
+}
+
+/// Read what devices share, and let in the branches and tags with nothing in their past that is odd or of a newer format. Nothing is written anew: the other devices would not know it.
+pub fn receive_as_it_is(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Incoming> {
+    let (mut received, ours) = read_beyond(workspace, source, monitor)?;
+    let findings = received.findings();
+    let odd = received.leave_out_odd();
+    let mut incoming = received.incoming(source.store, ours.as_ref())?;
+    incoming.findings = findings;
+    incoming.findings.extend(odd.iter().map(left_there));
+    incoming.odd = odd;
+    Ok(incoming)
+}
+
+/// Read a backup, and let in what is fit to be taken in. It is refused if nothing is.
+pub fn receive_what_is_fit(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Incoming> {
+    let (received, ours) = read_beyond(workspace, source, monitor)?;
+    received.incoming(source.store, ours.as_ref())
+}
+
+/// Read a backup and judge all of it that the store does not have.
+fn read_beyond(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<(Received, Option<History>)> {
+    let ours = source.store.map(History::load).transpose()?;
+    let snapshots = ours.iter().flat_map(History::iter);
+    let known = snapshots.map(|snapshot| snapshot.id.0).collect();
+    Ok((read(workspace, source, &known, monitor)?, ours))
+}
+
+/// Read a backup and judge all of it that is not known.
+pub fn read(
+    workspace: &Workspace,
+    source: &Source<'_>,
+    known: &Known,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
+    let Source { place, passphrase, asks, beside, store } = *source;
+    match place {
+        Place::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
+        Place::Folder(path) => {
+            let store = Store::open(path)?;
+            look_through(store, None, path, known, monitor)
+        }
+        Place::Remote(url) => {
+            monitor.begin("fetching", None);
+            let transit = Transit::new(beside, store, url, asks)?;
+            ours_of(&transit.list()?, url)?;
+            let refspecs = [HEADS, TAGS].map(|prefix| format!("+{prefix}*:{prefix}*"));
+            let have: Vec<_> = match store {
+                Some(store) => ours(store)?.into_values().collect(),
+                None => Vec::new(),
+            };
+            transit.fetch(&refspecs, &have)?;
+            let (store, folder) = transit.into_store()?;
+            look_through(store, Some(folder), Path::new(&url.to_string()), known, monitor)
+        }
+        Place::Output => Err(Error::UnknownDestination {
+            destination: "-".into(),
+            why: "a backup is not read from standard input",
+        }),
+    }
+}
+
+/// Judge what a repository has.
+fn look_through(
+    store: Store,
+    folder: Option<TempDir>,
+    path: &Path,
+    known: &Known,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
+    monitor.begin("looking for objects", None);
+    let refs = ours(&store)?;
+    let judged =
+        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(not_judged(path))?;
+    let header = header_of(&store, &refs, &judged)?;
+    Ok(Received { header, store, judged, refs, path: path.to_owned(), folder })
+}
+
+/// What a backup file would say of itself. Its day is that of its newest snapshot.
+fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
+    let heads = crate::history::heads(store)?;
+    let all = heads.iter().chain(judged.snapshots().map(|(snapshot, _)| snapshot));
+    let newest = all.map(|snapshot| snapshot.time.seconds).max();
+    let newest = newest.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    let mut timelines: Vec<_> = heads.iter().map(|head| head.timeline.to_string()).collect();
+    timelines.sort();
+    Ok(Header {
+        program: "stvc".into(),
+        taken: newest.map_or_else(String::new, |time| time.to_rfc3339()),
+        whole: true,
+        timelines,
+        snapshots: judged.snapshots().count() as u64,
+        objects: judged.objects as u64,
+        refs: in_words(refs),
+    })
+}
+
+/// What could not be read is not the backup's fault.
+fn not_judged(path: &Path) -> impl FnOnce(BackupError) -> Error {
+    let path = path.to_owned();
+    move |error| match error {
+        BackupError::Store(error) => error.into(),
+        error => about(&path)(error),
+    }
+}
+
+/// Unpack the backup at `source` into a folder in `beside` and judge all of it. Whatever is wrong with it, nothing of it is left.
+fn unpack(
+    workspace: &Workspace,
+    source: &Path,
+    passphrase: Option<&Passphrase>,
+    beside: &Path,
+    known: &Known,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
+    let file = regular::open(source).map_err(BackupError::Io).map_err(about(source))?;
+    let input = unseal(BufReader::new(file), passphrase).map_err(about(source))?;
+    let mut decoder = Decoder::new(input).map_err(about(source))?;
+    let folder = folder_for_now(beside)?;
+    let store = Store::create(&folder.path().join("store"))?;
+    let mut pack = store.pack_writer();
+    let mut lengths = Lengths::new();
+    monitor.begin("unpacking the backup", Some(decoder.header().objects));
+    while let Some((kind, bytes)) = decoder.next_object().map_err(about(source))? {
+        let id = pack.add(kind, bytes)?;
+        if lengths.insert(id, (kind, bytes.len() as u64)).is_some() {
+            let why = format!("object {id} twice");
+            return Err(about(source)(BackupError::Hostile { why }));
+        }
+        monitor.advance(1);
+    }
+    pack.finish()?;
+    let header = decoder.header().clone();
+    let refs = header.refs().map_err(about(source))?;
+    // Opened anew: a handle does not see a pack that came after it.
+    let store = Store::open(store.path())?;
+    let judged = backup::judge(&store, &refs, &Given::All(&lengths), known, monitor)
+        .map_err(not_judged(source))?;
+    let is_commit = |id: &ObjectId| matches!(lengths.get(id), Some((Kind::Commit, _)));
+    let moves = refs
+        .iter()
+        .filter(|(_, id)| is_commit(id))
+        .map(|(name, id)| RefChange { name: name.clone(), before: None, after: Some(*id) })
+        .collect();
+    // Made just now, for this process alone.
+    let (store, held) = workspace.hold(store)?;
+    store.transact(&held.lock, workspace.timestamp(), Effect::moves(moves))?;
+    drop(held);
+    let path = source.to_owned();
+    Ok(Received { header, store, judged, refs, path, folder: Some(folder) })
+}
+
+impl Received {
+    /// What is told of its snapshots.
+    pub fn findings(&self) -> Vec<Finding> {
+        let finding = |found: &backup::Found| match &found.what {
+            What::Snapshot(snapshot, verdict) => verdict::finding(snapshot, verdict),
+            What::Nothing(why) => Some(Finding::new(
+                Code::HistoryBroken,
+                Level::Error,
+                found.id.to_string(),
+                why.as_str(),
+            )),
+            What::Known => None,
+        };
+        self.judged.commits.iter().filter_map(finding).collect()
+    }
+
+    /// Leave out the branches and tags that lead to something odd, with what only they lead to; their names.
+    fn leave_out_odd(&mut self) -> Vec<RefName> {
+        let found: HashMap<_, _> =
+            self.judged.commits.iter().map(|found| (found.id, found)).collect();
+        let past = |tip: ObjectId| {
+            let (mut seen, mut open) = (HashSet::new(), vec![tip]);
+            while let Some(id) = open.pop() {
+                if seen.insert(id) {
+                    open.extend(found.get(&id).into_iter().flat_map(|found| &found.parents));
+                }
+            }
+            seen
+        };
+        let is_fit = |id: &ObjectId| found.get(id).is_none_or(|found| found.can_be_shared());
+        let (mut odd, mut led_to) = (Vec::new(), HashSet::new());
+        for (name, id) in &self.refs {
+            let past = past(*id);
+            match past.iter().all(is_fit) {
+                true => led_to.extend(past),
+                false => odd.push(name.clone()),
+            }
+        }
+        self.refs.retain(|name, _| !odd.contains(name));
+        self.judged.commits.retain(|found| led_to.contains(&found.id));
+        odd
+    }
+
+    /// What may be taken in of it.
+    fn incoming(self, store: Option<&Store>, ours: Option<&History>) -> Result<Incoming> {
+        let findings = self.findings();
+        let left_out = self.judged.commits.iter().filter(|found| !found.is_fit()).count();
+        let mut incoming = Incoming {
+            header: self.header,
+            history: History::default(),
+            heads: Vec::new(),
+            objects: Vec::new(),
+            anew: Vec::new(),
+            left_out,
+            odd: Vec::new(),
+            findings,
+            known: ours.into_iter().flat_map(History::iter).map(|known| known.id).collect(),
+            store: self.store,
+            _folder: self.folder,
+        };
+        if left_out == 0 {
+            let refs = self.refs.into_iter();
+            let (heads, tags): (Vec<_>, Vec<_>) =
+                refs.partition(|(name, _)| name.as_str().starts_with(HEADS));
+            incoming.history = History::from(&incoming.store, &heads, tags)?;
+            let heads =
+                heads.iter().filter_map(|(_, id)| incoming.history.get(SnapshotId(*id)).cloned());
+            incoming.heads = heads.collect();
+            let new: Vec<_> = self.judged.snapshots().map(|(snapshot, _)| snapshot).collect();
+            incoming.take_over(new.iter().copied())?;
+            return Ok(incoming);
+        }
+        let joined = join(&incoming.store, &self.judged.commits, &self.refs, store.zip(ours))?;
+        let (branches, tags) = (joined.heads.len(), joined.history.tags().count());
+        if branches + tags == 0 {
+            let why = self.judged.first_problem().unwrap_or_default();
+            return Err(about(&self.path)(BackupError::Hostile { why }));
+        }
+        incoming.findings.extend(refs_told(&joined));
+        incoming.take_over(joined.taken.iter())?;
+        let Joined { history, heads, anew, .. } = joined;
+        // Others take the place of these.
+        let former: HashSet<_> = anew.iter().map(|anew| anew.former).collect();
+        incoming.objects.retain(|(id, _)| !former.contains(id));
+        (incoming.history, incoming.heads, incoming.anew) = (history, heads, anew);
+        Ok(incoming)
+    }
+}
+
+impl Incoming {
+    /// Whether the store still has what it had when the backup was looked at. Meanwhile somebody may have forgotten and collected it: ask under
+    /// the store's lock, and receive anew if not.
+    pub fn fits(&self, ours: &History) -> bool {
+        self.known.iter().all(|id| ours.get(*id).is_some())
+    }
+
+    fn take_over<'s>(
+        &mut self,
+        snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
+    ) -> Result<()> {
+        let commits = snapshots.clone().map(|snapshot| (snapshot.id.0, Kind::Commit));
+        self.objects = commits.collect();
+        let trees = snapshots.map(|snapshot| snapshot.tree);
+        let objects = backup::objects_of(&self.store, trees).map_err(|error| match error {
+            BackupError::Store(error) => Error::Store(error),
+            error => about(self.store.path())(error),
+        })?;
+        self.objects.extend(objects);
+        Ok(())
+    }
+}
+
+/// A branch or tag of a place that devices share, with something wrong before it.
+fn left_there(name: &RefName) -> Finding {
+    let message =
+        "a snapshot that it leads to cannot be taken in, so it was neither taken nor sent";
+    Finding::new(Code::RefLeftOut, Level::Error, called(name), message)
+        .remedy("`stvc check` on that place says what is wrong; all else was synced")
+}
+
+/// What a branch or tag is called among people.
+fn called(name: &RefName) -> String {
+    let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
+    names::decode(short)
+}
+
+/// What became of branches and tags that lead to what was left out.
+fn refs_told(joined: &Joined) -> Vec<Finding> {
+    let shortened = joined.shortened.iter().map(|(branch, head)| {
+        let message = format!("its newest snapshot was left out; it ends with {head} here");
+        Finding::new(Code::RefLeftOut, Level::Warning, called(branch), message)
+            .remedy("take a new snapshot while the files are there")
+    });
+    let left_out = joined.left_out.iter().map(|left_out| {
+        let message = "what it names was left out, and so was the name";
+        Finding::new(Code::RefLeftOut, Level::Error, called(left_out), message)
+            .remedy("`stvc check` on the backup says what is wrong")
+    });
+    shortened.chain(left_out).collect()
+}
+
+/// The folder that will hold the store, or the first above it that is there.
+pub(crate) fn nearest_folder(path: &Path) -> PathBuf {
+    let above = path.ancestors().skip(1).find(|dir| dir.is_dir());
+    above.unwrap_or(Path::new(".")).to_owned()
+}

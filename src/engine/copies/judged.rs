@@ -1,0 +1,120 @@
+//! What a backup will hold, judged before it is called done, by the judge that `import` asks: so that what is confirmed here comes in there. One odd snapshot
+//! keeps nothing else from being backed up. It goes along as it is, as far as it can be read, and is named.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::chosen::{Chosen, HEADS, TAGS};
+use crate::archive::{Snapshot, SnapshotId, Validator};
+use crate::engine::{Error, Result, lost, verdict};
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{ObjectId, RefName, Store, names};
+
+/// What was found.
+#[derive(Default)]
+pub(crate) struct Judged {
+    /// What is told of it.
+    pub findings: Vec<Finding>,
+    /// How many snapshots no other store would take in.
+    pub odd: usize,
+    /// Objects that cannot be read, and so cannot be copied.
+    pub unreadable: HashSet<ObjectId>,
+    /// The snapshots that lack those, or others that they follow.
+    incomplete: HashSet<SnapshotId>,
+}
+
+impl Judged {
+    /// Judge the snapshots that are chosen, without those that are at the destination already.
+    pub(crate) fn of(
+        store: &Store,
+        chosen: &Chosen,
+        is_there: impl Fn(SnapshotId) -> bool,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Self> {
+        let mut judged = Self::default();
+        let all = chosen.snapshots();
+        let snapshots = all.iter().filter_map(|id| chosen.history.get(*id));
+        let mut order: Vec<_> = snapshots.filter(|snapshot| !is_there(snapshot.id)).collect();
+        judged.look_for_gaps(chosen, &all, &order);
+        // Timeline by timeline: neighbours share most of their messages.
+        order.sort_by(|a, b| (&a.timeline, a.time.seconds).cmp(&(&b.timeline, b.time.seconds)));
+        monitor.begin("judging snapshots", Some(order.len() as u64));
+        let mut validator = Validator::new(store.reader());
+        let reader = store.reader();
+        for snapshot in order {
+            let verdict = validator.judge(snapshot)?;
+            judged.findings.extend(verdict::finding(snapshot, &verdict));
+            if !verdict.may_be_taken_in() {
+                judged.odd += 1;
+                let unreadable = lost::below(&reader, snapshot.tree, |_| false)?;
+                if !unreadable.is_empty() {
+                    judged.incomplete.insert(snapshot.id);
+                }
+                judged.unreadable.extend(unreadable);
+            }
+            monitor.advance(1);
+        }
+        Ok(judged)
+    }
+
+    /// Commits that are lost, as far as what is chosen follows them.
+    fn look_for_gaps(&mut self, chosen: &Chosen, all: &HashSet<SnapshotId>, new: &[&Snapshot]) {
+        let is_lost = |parent: &SnapshotId| chosen.history.get(*parent).is_none();
+        let incomplete = new.iter().filter(|snapshot| snapshot.parents.iter().any(is_lost));
+        self.incomplete.extend(incomplete.map(|snapshot| snapshot.id));
+        for broken in &chosen.history.broken {
+            let commit = ObjectId::from_hex(broken.subject.as_bytes()).ok().map(SnapshotId);
+            if commit.map_or(chosen.whole, |id| all.contains(&id)) {
+                self.odd += 1;
+                let finding =
+                    Finding::new(Code::HistoryBroken, Level::Error, &broken.subject, &*broken.why);
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    /// Whether something is not in the backup because it is lost here.
+    pub(crate) fn lacks_something(&self) -> bool {
+        !self.unreadable.is_empty() || !self.incomplete.is_empty()
+    }
+
+    /// Leave out the branches and tags that a git server would refuse because something that they lead to is lost. The server checks that nothing is missing.
+    pub(crate) fn leave_out_incomplete(&mut self, chosen: &mut Chosen) {
+        if self.incomplete.is_empty() {
+            return;
+        }
+        let refs: Vec<_> = chosen.refs.iter().map(|(name, id)| (name.clone(), *id)).collect();
+        for (name, id) in refs {
+            let past = chosen.history.past([SnapshotId(id)]);
+            if self.incomplete.iter().any(|lacks| past.contains(lacks)) {
+                chosen.refs.remove(&name);
+                // Nor may anything there be let go because it is not here.
+                chosen.whole = false;
+                self.findings.push(left_out(&name));
+            }
+        }
+        let here = chosen.refs.keys().filter(|name| name.as_str().starts_with(HEADS));
+        let here: BTreeSet<_> = here.filter_map(|name| chosen.refs.get(name)).copied().collect();
+        let named = here.iter().filter_map(|id| chosen.history.get(SnapshotId(*id)));
+        chosen.timelines = named.map(|head| head.timeline.to_string()).collect();
+    }
+}
+
+fn left_out(name: &RefName) -> Finding {
+    let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
+    let message =
+        "a server takes nothing that is not whole, and something that it leads to is lost";
+    Finding::new(Code::RefLeftOut, Level::Error, names::decode(short), message).remedy(
+        "back up to a file or a folder, which take the rest; `stvc check` says what is lost",
+    )
+}
+
+/// A history that cannot be read whole must not decide what goes elsewhere.
+pub(crate) fn must_be_whole(chosen: &Chosen) -> Result<()> {
+    match chosen.history.broken.first() {
+        Some(broken) => {
+            Err(Error::BrokenHistory { subject: broken.subject.clone(), why: broken.why.clone() })
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,138 @@
+//! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`, one entry for each destination.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::SnapshotId;
+use crate::durable::{self, Existing};
+use crate::engine::{Result, Workspace};
+use crate::history::History;
+use crate::regular;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{self, ObjectId, Store};
+
+/// A backup this old is mentioned by `status`.
+const OLD_DAYS: i64 = 14;
+
+/// One backup that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// What it is: `file`, `folder` or `git`.
+    pub kind: String,
+    /// Where it went; `-` is standard output.
+    pub destination: String,
+    /// When, as RFC 3339.
+    pub taken: String,
+    /// Whether it has all that there was.
+    pub whole: bool,
+    /// Whether it is encrypted.
+    pub encrypted: bool,
+    /// How long it is, where that is known.
+    pub bytes: Option<u64>,
+    /// The branches and tags in it.
+    pub refs: BTreeMap<String, String>,
+}
+
+/// The file.
+#[derive(Default, Serialize, Deserialize)]
+struct Backups {
+    backups: Vec<Taken>,
+}
+
+/// One backup, and what came after it.
+pub struct Since {
+    /// The backup.
+    pub taken: Taken,
+    /// Snapshots that it does not have.
+    pub snapshots: usize,
+    /// Timelines that are new or have moved on since.
+    pub timelines: usize,
+}
+
+/// Remember that a backup was taken. The last one to the same destination counts.
+pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()> {
+    let (store, _held) = workspace.hold(store.reopened()?)?;
+    let mut known = Backups { backups: load(&store)? };
+    known.backups.retain(|other| other.destination != taken.destination);
+    known.backups.push(taken);
+    let path = path(&store);
+    let text = serde_json::to_vec_pretty(&known)
+        .map_err(|error| store::Error::Io { path: path.clone(), source: error.into() })?;
+    durable::write(&path, &text, Existing::Replace)
+        .map_err(|source| store::Error::Io { path, source })?;
+    Ok(())
+}
+
+/// The same for a backup that is there already: that it could not be noted does not undo it.
+pub(crate) fn note(workspace: &Workspace, store: &Store, taken: Taken) -> Option<Finding> {
+    let destination = taken.destination.clone();
+    let error = remember(workspace, store, taken).err()?;
+    let what = format!("it could not be noted in the store: {error}");
+    let finding = Finding::new(Code::BackupNotNoted, Level::Warning, destination, what);
+    Some(finding.remedy("the backup is sound; only `stvc backup --last` does not know of it"))
+}
+
+/// The backups that were taken, newest first; of `destination` alone if it is given.
+pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Since>> {
+    let store = workspace.open_store()?;
+    let history = History::load(&store)?;
+    // A file is remembered by its whole path.
+    let absolute = destination
+        .and_then(|text| std::path::absolute(text).ok().map(|path| path.display().to_string()));
+    let wanted = |taken: &Taken| {
+        let is = |text: &str| taken.destination == text;
+        destination.is_none_or(|text| is(text) || absolute.as_deref().is_some_and(is))
+    };
+    let mut found = load(&store)?;
+    found.retain(wanted);
+    found.sort_by_key(|taken| std::cmp::Reverse(moment(taken)));
+    Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
+}
+
+/// The note of `status`: there is a backup, it is old, and the store has moved on. Who never made one is not told.
+pub(crate) fn overdue(workspace: &Workspace, store: &Store, history: &History) -> Option<Finding> {
+    let newest = load(store).unwrap_or_default().into_iter().max_by_key(moment)?;
+    let days = (workspace.now.timestamp() - moment(&newest)) / 86_400;
+    if days <= OLD_DAYS {
+        return None;
+    }
+    let since = since(newest, history);
+    if since.snapshots == 0 {
+        return None;
+    }
+    let Since { taken, snapshots, .. } = since;
+    let plural = if snapshots == 1 { "snapshot" } else { "snapshots" };
+    let message = format!("the last backup is {days} days old; {snapshots} {plural} since");
+    let finding = Finding::new(Code::BackupOld, Level::Info, taken.destination, message);
+    Some(finding.remedy("`stvc backup FILE.stvc`"))
+}
+
+fn since(taken: Taken, history: &History) -> Since {
+    let ids = taken.refs.values().filter_map(|id| ObjectId::from_hex(id.as_bytes()).ok());
+    let had = history.past(ids.map(SnapshotId));
+    let snapshots = history.iter().filter(|snapshot| !had.contains(&snapshot.id)).count();
+    let timelines = history.heads().filter(|(_, head)| !had.contains(&head.id)).count();
+    Since { taken, snapshots, timelines }
+}
+
+fn moment(taken: &Taken) -> i64 {
+    DateTime::parse_from_rfc3339(&taken.taken).map_or(0, |time| time.timestamp())
+}
+
+/// A file that is damaged says nothing: it is a note, and the next backup writes it anew.
+fn load(store: &Store) -> Result<Vec<Taken>> {
+    let path = path(store);
+    match regular::read(&path) {
+        Ok(text) => Ok(serde_json::from_slice::<Backups>(&text).unwrap_or_default().backups),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(store::Error::Io { path, source }.into()),
+    }
+}
+
+fn path(store: &Store) -> PathBuf {
+    store.private_dir().join("backups.json")
+}

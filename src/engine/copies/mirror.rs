@@ -1,0 +1,206 @@
+//! `backup FOLDER`: a bare repository kept as a copy, to which only what is new is copied. It is a store like any other: `--store FOLDER` works on it.
+//!
+//! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its branches and tags, in one operation of its own log. Killed anywhere, it is the mirror
+//! that it was or the new one. No git runs, so nothing that stands in the folder's configuration or hooks does either.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use super::chosen::{self, Chosen, Refs, in_words};
+use super::judged::{self, Judged};
+use super::last::{self, Taken};
+use super::update::{self, May};
+use crate::archive::{SnapshotId, readable_beyond};
+use crate::engine::{Error, InTheWay, Result, Workspace};
+use crate::history::History;
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{self, Copied, Effect, Format, Placed, RefName, Store};
+
+/// What to back up, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these timelines; none: everything.
+    pub timelines: Vec<String>,
+    /// What may be done to what is there.
+    pub may: May,
+    /// Branches and tags that stay there as they are.
+    pub except: BTreeSet<RefName>,
+}
+
+/// What was backed up, to a folder or a git server.
+pub struct Report {
+    /// `folder` or `git`.
+    pub kind: &'static str,
+    /// Where.
+    pub destination: String,
+    /// When.
+    pub taken: String,
+    /// Whether it was made now.
+    pub created: bool,
+    /// Whether all branches and tags went there.
+    pub whole: bool,
+    /// The timelines that did.
+    pub timelines: usize,
+    /// The snapshots that these have.
+    pub snapshots: usize,
+    /// How many of them are new there.
+    pub new_snapshots: usize,
+    /// Branches and tags that moved.
+    pub moved: usize,
+    /// Branches that are further there than here.
+    pub ahead: usize,
+    /// What was copied, where that is known.
+    pub copied: Option<Copied>,
+    /// How many of the new snapshots `import` will leave out, because something is wrong with them.
+    pub odd: usize,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// Bring the mirror in `folder` up to date; make it if nothing is there.
+pub fn to_folder(
+    workspace: &Workspace,
+    folder: &Path,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let folder = std::path::absolute(folder)
+        .map_err(|source| store::Error::Io { path: folder.to_owned(), source })?;
+    monitor.begin("looking for what is new", None);
+    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    if options.may.prune {
+        judged::must_be_whole(&chosen)?;
+    }
+    let (mirror, created) = open(&folder, &store)?;
+    let (mirror, held) = workspace.hold(mirror)?;
+    let lock = &held.lock;
+    let destination = folder.display().to_string();
+    let there = refs_there(&mirror)?;
+    let history = History::load(&mirror)?;
+    let update = update::plan(&chosen, &there, &store, &history, options.may, &destination)?;
+    let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
+    let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();
+    let judged = Judged::of(&store, &chosen, is_there, monitor)?;
+    let mut wanted = lacking(&store, &mirror, &history, &chosen.refs, is_hurt)?;
+    wanted.retain(|object| !judged.unreadable.contains(&object.id));
+    let mut copied = Copied::default();
+    if !wanted.is_empty() {
+        copied = mirror.copy_from(lock, &store, &wanted, monitor)?;
+    }
+    // A handle does not see a pack that came after it.
+    let mirror = mirror.reopened()?;
+    let changes = update.changes();
+    let moved = changes.len();
+    mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
+    let Judged { mut findings, odd, .. } = judged;
+    if let Err(error) = mirror.fold_packs(lock) {
+        let message = format!("small packs could not be joined: {error}");
+        findings.push(Finding::new(Code::PacksNotJoined, Level::Info, &*destination, message));
+    }
+    drop(held);
+    let taken = workspace.timestamp();
+    findings.extend(last::note(workspace, &store, note("folder", &destination, &taken, &chosen)));
+    let all = chosen.snapshots();
+    Ok(Report {
+        kind: "folder",
+        destination,
+        taken,
+        created,
+        whole: chosen.whole,
+        timelines: chosen.timelines.len(),
+        new_snapshots: all.iter().filter(|id| history.get(**id).is_none()).count(),
+        snapshots: all.len(),
+        moved,
+        ahead: update.ahead,
+        copied: Some(copied),
+        odd,
+        findings,
+    })
+}
+
+/// The note that `--last` reads.
+pub(crate) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) -> Taken {
+    Taken {
+        kind: kind.to_owned(),
+        destination: destination.to_owned(),
+        taken: taken.to_owned(),
+        whole: chosen.whole,
+        encrypted: false,
+        bytes: None,
+        refs: in_words(&chosen.refs),
+    }
+}
+
+/// The mirror, and whether it was made now.
+fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
+    match look(folder, Some(store))? {
+        Some(mirror) => {
+            mirror.become_mirror()?;
+            Ok((mirror, false))
+        }
+        None => Ok((Store::create_mirror(folder)?, true)),
+    }
+}
+
+/// The mirror in a folder; `None` if there is nothing. Whatever else is in it is refused, and not touched.
+pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
+    let refused = |what| Error::BackupInTheWay { path: folder.to_owned(), what };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if store.is_some_and(|store| real(folder).starts_with(real(store.path()))) {
+        return Err(refused(InTheWay::TheStore));
+    }
+    if folder.is_file() {
+        return Err(refused(InTheWay::File));
+    }
+    match Store::open_bare(folder) {
+        // A store that is in use by a library has a log of its own, and no mark.
+        Ok(Some(mirror)) if !mirror.is_mirror() && mirror.format()? == Format::Known => {
+            Err(refused(InTheWay::AnotherStore))
+        }
+        Ok(Some(mirror)) => Ok(Some(mirror)),
+        Ok(None) => {
+            let occupied = std::fs::read_dir(folder).is_ok_and(|mut found| found.next().is_some());
+            match occupied {
+                true => Err(refused(InTheWay::OtherFolder)),
+                false => Ok(None),
+            }
+        }
+        Err(store::Error::Foreign { .. }) => Err(refused(InTheWay::OtherRepository)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Branches, tags, and what is kept out of sight.
+fn refs_there(mirror: &Store) -> Result<Refs> {
+    let mut refs = chosen::ours(mirror)?;
+    refs.extend(mirror.refs("refs/stvc/kept/")?.refs);
+    Ok(refs)
+}
+
+/// The objects that the mirror does not have. Where it is known to be damaged, only what can be read counts.
+fn lacking(
+    store: &Store,
+    mirror: &Store,
+    history: &History,
+    refs: &Refs,
+    is_hurt: bool,
+) -> Result<Vec<Placed>> {
+    let known = match is_hurt {
+        true => HashSet::new(),
+        false => history.iter().map(|snapshot| snapshot.id.0).collect(),
+    };
+    let reader = mirror.reader();
+    let has = |object: &Placed| match is_hurt {
+        true => reader.is_sound(object.id, object.kind),
+        false => reader.has(object.id),
+    };
+    let mut lacking = Vec::new();
+    for object in readable_beyond(store, refs.values().copied().collect(), &known)? {
+        if !has(&object)? {
+            lacking.push(object);
+        }
+    }
+    Ok(lacking)
+}

@@ -1,0 +1,60 @@
+//! Copies of the store elsewhere, and the way back: one file a kind.
+//!
+//! A backup is called done when it was read back, every object in it hashed and every snapshot judged; one that is taken in moves no ref before the same was done with it.
+
+pub(crate) mod chosen;
+pub(crate) mod incoming;
+pub(crate) mod join;
+pub(crate) mod judged;
+pub mod last;
+pub mod mirror;
+pub(crate) mod place;
+pub mod server;
+pub(crate) mod update;
+
+use std::path::{Path, PathBuf};
+
+pub use incoming::{Incoming, Received, Source, receive_as_it_is, receive_what_is_fit};
+pub use join::Anew;
+pub use place::Place;
+pub use update::May;
+
+use super::{Error, Result, Workspace};
+use crate::archive::backup::{BackupError, Known, Passphrase, Peek, is_backup};
+use crate::progress::Monitor;
+
+/// Whether a file is a backup, and encrypted. `None`: it is something else.
+pub fn is_encrypted(path: &Path) -> Option<bool> {
+    match is_backup(path) {
+        Peek::Plain => Some(false),
+        Peek::Encrypted => Some(true),
+        Peek::Other => None,
+    }
+}
+
+/// Whether a folder is a repository: then it is read as a backup or refused as one.
+pub fn is_repository(folder: &Path) -> bool {
+    crate::store::is_repository(folder)
+}
+
+/// Read a backup to its end, hash every object and judge every snapshot. What is not a folder is unpacked into a temporary one for that. What was found is there to be looked at until it is dropped.
+pub fn look_at(
+    workspace: &Workspace,
+    place: &Place,
+    passphrase: Option<&Passphrase>,
+    asks: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
+    let beside = std::env::temp_dir();
+    let source = Source { place, passphrase, asks, beside: &beside, store: None };
+    incoming::read(workspace, &source, &Known::new(), monitor)
+}
+
+/// For `map_err`: what is wrong with a backup, and which one it is.
+pub(crate) fn about(path: &Path) -> impl FnOnce(BackupError) -> Error {
+    let path: PathBuf = path.to_owned();
+    move |error| match error {
+        BackupError::Store(error) => error.into(),
+        source => Error::Backup { path, source },
+    }
+}

@@ -1,0 +1,47 @@
+//! Where a backup is: what a person typed tells a file, a folder and a git server apart.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::{Error, Result};
+use crate::store::Url;
+
+/// Where a backup is or goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Standard output.
+    Output,
+    /// One file.
+    File(PathBuf),
+    /// A folder, which is a repository; also one that git made.
+    Folder(PathBuf),
+    /// A git server.
+    Remote(Url),
+}
+
+impl Place {
+    /// Understand what was typed. What is there counts first; then its form.
+    pub fn parse(text: &str) -> Result<Self> {
+        let refused = |why| Error::UnknownDestination { destination: text.to_owned(), why };
+        let path = Path::new(text);
+        if text == "-" {
+            return Ok(Place::Output);
+        }
+        if path.is_dir() {
+            return Ok(Place::Folder(path.to_owned()));
+        }
+        if path.is_file() {
+            return Ok(Place::File(path.to_owned()));
+        }
+        if text.is_empty() {
+            return Err(refused("it is empty"));
+        }
+        if let Some(path) = text.strip_prefix("file://") {
+            return Ok(Place::Folder(path.into()));
+        }
+        if let Some(url) = Url::parse(text).map_err(refused)? {
+            return Ok(Place::Remote(url));
+        }
+        let is_file = path.extension().is_some_and(|ending| ending == "stvc");
+        Ok(if is_file { Place::File(path.to_owned()) } else { Place::Folder(path.to_owned()) })
+    }
+}

@@ -1,0 +1,104 @@
+//! `backup URL`: what is new, pushed to a git server by the user's own git. The server gets the same branches and tags as any other backup, and keeps what it has unless it is told not to.
+//!
+//! A server takes a pack only if every object in it hashes to its id and nothing it leads to is missing; afterwards its list of branches is read again. `stvc check URL` fetches and reads all of it.
+
+use std::collections::HashSet;
+
+use super::chosen::Chosen;
+use super::judged::{self, Judged};
+use super::last;
+use super::mirror::{Options, Report, note};
+use super::update::{self, Update};
+use crate::archive::SnapshotId;
+use crate::engine::{Result, Workspace};
+use crate::history::History;
+use crate::progress::Monitor;
+use crate::store::{RemoteError, Store, Transit, Url, ours_of};
+
+/// Bring a server up to date. `asks`: git may ask for a password on the terminal.
+pub fn to_server(
+    workspace: &Workspace,
+    url: &Url,
+    options: &Options,
+    asks: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    monitor.begin("looking for what is new", None);
+    let mut chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
+    if options.may.prune {
+        judged::must_be_whole(&chosen)?;
+    }
+    let transit = Transit::new(store.path(), Some(&store), url, asks)?;
+    let list = transit.list()?;
+    let there = ours_of(&list, url)?;
+    let had = chosen.history.past(there.values().copied().map(SnapshotId));
+    let mut judged = Judged::of(&store, &chosen, |id| had.contains(&id), monitor)?;
+    judged.leave_out_incomplete(&mut chosen);
+    // As far as the store knows: what is there may be on no branch here.
+    let mut history = History::default();
+    history.add(&store, there.values().copied().map(SnapshotId))?;
+    let update = update::plan(&chosen, &there, &store, &history, options.may, &url.to_string())?;
+    let changes = update.changes();
+    if !changes.is_empty() {
+        monitor.begin("pushing", None);
+        fetch_kept(&transit, &update, &store, &there)?;
+        transit.push(&update.forward, &update.forced)?;
+        let now = transit.list()?;
+        let done =
+            changes.iter().all(|change| now.get(change.name.as_str()).copied() == change.after);
+        if !done {
+            return Err(RemoteError::Raced { url: url.to_string() }.into());
+        }
+    }
+    let taken = workspace.timestamp();
+    let destination = url.to_string();
+    let finding = last::note(workspace, &store, note("git", &destination, &taken, &chosen));
+    let all = chosen.snapshots();
+    let Judged { mut findings, odd, .. } = judged;
+    findings.extend(finding);
+    Ok(Report {
+        kind: "git",
+        destination,
+        taken,
+        created: list.is_empty(),
+        whole: chosen.whole,
+        timelines: chosen.timelines.len(),
+        new_snapshots: all.iter().filter(|id| !had.contains(id)).count(),
+        snapshots: all.len(),
+        moved: changes.len(),
+        ahead: update.ahead,
+        copied: None,
+        odd,
+        findings,
+    })
+}
+
+/// What the server is to keep and is not here any more must be at hand for git to name it there.
+fn fetch_kept(
+    transit: &Transit,
+    update: &Update,
+    store: &Store,
+    there: &crate::engine::copies::chosen::Refs,
+) -> Result<()> {
+    let reader = store.reader();
+    let mut missing = HashSet::new();
+    let kept = update.forward.iter().filter(|change| change.name.is_kept());
+    for id in kept.filter_map(|change| change.after) {
+        if !reader.has(id)? {
+            missing.insert(id);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = there.iter().filter(|(_, id)| missing.contains(*id));
+    let refspecs: Vec<_> = names.map(|(name, id)| format!("{name}:refs/former/{id}")).collect();
+    let mut have = Vec::new();
+    for id in there.values().copied() {
+        if reader.has(id)? {
+            have.push(id);
+        }
+    }
+    Ok(transit.fetch(&refspecs, &have)?)
+}

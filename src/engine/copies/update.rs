@@ -1,0 +1,106 @@
+//! What has to move in a copy elsewhere, so that it has all that is here. Nothing that the copy has is dropped unless that was asked for: what a branch there led to before, and
+//! nothing else leads to, is kept there under `refs/stvc/kept/`.
+
+use std::collections::HashSet;
+
+use super::chosen::{Chosen, HEADS, Refs};
+use crate::archive::SnapshotId;
+use crate::engine::{Error, Result};
+use crate::history::History;
+use crate::store::{ObjectId, RefChange, RefName, Store};
+
+/// What may be done to the copy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct May {
+    /// Lead branches away from snapshots that are not here; they are kept there, out of sight.
+    pub overwrite: bool,
+    /// Drop what is not here.
+    pub prune: bool,
+}
+
+/// What has to move.
+#[derive(Debug, Default)]
+pub struct Update {
+    /// Branches and tags that are made, or go on from where they were.
+    pub forward: Vec<RefChange>,
+    /// Those that lead elsewhere or go.
+    pub forced: Vec<RefChange>,
+    /// Branches that are further there than here, and stay.
+    pub ahead: usize,
+}
+
+impl Update {
+    /// All of it.
+    pub fn changes(&self) -> Vec<RefChange> {
+        self.forward.iter().chain(&self.forced).cloned().collect()
+    }
+}
+
+/// Compare what is chosen with what is there, whose history is `history_there` as far as that is known.
+pub fn plan(
+    chosen: &Chosen,
+    there: &Refs,
+    store: &Store,
+    history_there: &History,
+    may: May,
+    destination: &str,
+) -> Result<Update> {
+    let mut update = Update::default();
+    let mut kept = HashSet::new();
+    let mut unknown = Vec::new();
+    let mut keep = |id: ObjectId| {
+        // What a branch or tag here leads to is there under that name, too.
+        if !may.prune && chosen.history.get(SnapshotId(id)).is_none() {
+            kept.insert(id);
+        }
+    };
+    for (name, id) in &chosen.refs {
+        let is_branch = name.as_str().starts_with(HEADS);
+        let change =
+            RefChange { name: name.clone(), before: there.get(name).copied(), after: Some(*id) };
+        match change.before {
+            None => update.forward.push(change),
+            Some(before) if before == *id => {}
+            Some(before)
+                if is_branch && chosen.history.leads_to(SnapshotId(*id), SnapshotId(before)) =>
+            {
+                update.forward.push(change);
+            }
+            Some(before)
+                if is_branch
+                    && !may.prune
+                    && history_there.leads_to(SnapshotId(before), SnapshotId(*id)) =>
+            {
+                update.ahead += 1
+            }
+            Some(before) if may.overwrite || may.prune || is_former(store, name, before)? => {
+                keep(before);
+                update.forced.push(change);
+            }
+            Some(_) => unknown.push(name.to_string()),
+        }
+    }
+    if !unknown.is_empty() {
+        return Err(Error::NotHere { destination: destination.to_owned(), refs: unknown });
+    }
+    if may.prune && chosen.whole {
+        let gone = there.iter().filter(|(name, _)| !chosen.refs.contains_key(*name));
+        let gone =
+            gone.map(|(name, id)| RefChange { name: name.clone(), before: Some(*id), after: None });
+        update.forced.extend(gone);
+    }
+    for id in kept {
+        let name = RefName::kept(id);
+        if !there.contains_key(&name) {
+            update.forward.push(RefChange { name, before: None, after: Some(id) });
+        }
+    }
+    Ok(update)
+}
+
+/// Whether it was here once: undone, or written anew since.
+fn is_former(store: &Store, name: &RefName, id: ObjectId) -> Result<bool> {
+    // That the object is here means nothing: it may have come with a sync that was interrupted.
+    Ok(store.last_known(name)?.contains(&Some(id))
+        || !store.find_former(&id.to_string())?.is_empty())
+}

@@ -1,0 +1,50 @@
+//! What to do in SillyTavern after files were written beside it: its page writes back what it has in memory, and does not look for new files by itself.
+
+use std::path::Path;
+
+use crate::rules::{Code, Finding, Level};
+use crate::st;
+
+/// What was written.
+#[derive(Clone, Copy)]
+pub(crate) struct Written {
+    /// A chat that was not there.
+    pub new_chat: bool,
+    /// Also something in the place of something else, which the page may have in memory.
+    pub replaced: bool,
+}
+
+impl Written {
+    /// Files that were there.
+    pub const REPLACED: Self = Self { new_chat: false, replaced: true };
+}
+
+/// The finding that says so: a warning if SillyTavern is seen running and could undo what was done.
+pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
+    let running = st::running_on(root);
+    let (level, message) = match running {
+        Some(process) if written.replaced => (
+            Level::Warning,
+            format!(
+                "SillyTavern is running (process {process}) and writes back what it has in memory: the next thing that you do there may undo this"
+            ),
+        ),
+        _ if written.new_chat => (
+            Level::Info,
+            "SillyTavern does not know of the new chat and its lorebook yet".to_owned(),
+        ),
+        Some(process) => (
+            Level::Info,
+            format!("SillyTavern is running (process {process}) and does not know of this yet"),
+        ),
+        None => (Level::Info, "SillyTavern writes back what it has in memory".to_owned()),
+    };
+    let mut remedy = match running {
+        Some(_) => "go to its page in the browser and press F5 before anything else".to_owned(),
+        None => "if it is running, reload its page before you go on".to_owned(),
+    };
+    if written.new_chat {
+        remedy.push_str("; the chat is under \"Manage chat files\" (menu ☰, bottom left)");
+    }
+    Finding::new(Code::ReloadSillytavern, level, subject, message).remedy(remedy)
+}

@@ -1,0 +1,227 @@
+//! From the log to the library: the files of an operation as it promised them, or as they were.
+//!
+//! One rule for whoever comes here, the command itself or the one that finds it interrupted: a file that holds what it held before is
+//! written, one that holds what was planned is fine, and anything else was saved by somebody meanwhile and is left alone. A timeline whose
+//! planned state so never came to be is led back to the snapshot that its files really come from: were it left where it is, what is on the
+//! disk would look like something newer.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use crate::archive::{Role, Snapshot, Tree, read_manifest};
+use crate::engine::{Error, Result, Workspace};
+use crate::history;
+use crate::st::{self, Fingerprint, LibraryPath};
+use crate::store::{
+    Effect, FileChange, Kept, Lock, LoggedOperation, Loss, ObjectId, Reader, RefChange, RefName,
+    Store,
+};
+
+/// One file on its way.
+pub(crate) struct FileStep<'b> {
+    pub path: LibraryPath,
+    pub before: Option<Fingerprint>,
+    pub after: Option<Fingerprint>,
+    /// What will be there, if that is in memory.
+    pub bytes: Option<Cow<'b, [u8]>>,
+    /// Where it is in the store.
+    pub change: FileChange,
+}
+
+impl FileStep<'_> {
+    /// As the log has it. Nothing is in memory.
+    pub(crate) fn of(store: &Store, change: &FileChange) -> Result<FileStep<'static>> {
+        let path = LibraryPath::parse(&change.path)?;
+        let reader = store.reader();
+        let print = |kept: &Option<Kept>| match kept {
+            None => Ok(None),
+            Some(kept) => fingerprint_of(&reader, kept, &path).map(Some),
+        };
+        Ok(FileStep {
+            before: print(&change.before)?,
+            after: print(&change.after)?,
+            bytes: None,
+            change: change.clone(),
+            path,
+        })
+    }
+
+    /// The way back.
+    fn reversed(&self) -> FileStep<'static> {
+        FileStep {
+            path: self.path.clone(),
+            before: self.after,
+            after: self.before,
+            bytes: None,
+            change: self.change.reversed(),
+        }
+    }
+
+    /// Bring the file there; whether it could be. `false`: somebody saved it.
+    fn take(&self, store: &Store, root: &Path) -> Result<bool> {
+        let now = Fingerprint::of_file(&self.path.under(root))?;
+        if now == self.after {
+            return Ok(true);
+        }
+        if now != self.before {
+            return Ok(false);
+        }
+        let done = match (&self.change.after, now) {
+            (Some(kept), _) => {
+                let bytes = match &self.bytes {
+                    Some(bytes) => Cow::Borrowed(bytes.as_ref()),
+                    None => Cow::Owned(bytes_of(&store.reader(), kept, &self.path)?),
+                };
+                st::write(root, &self.path, &bytes, now)
+            }
+            (None, Some(now)) => st::remove(root, &self.path, now),
+            (None, None) => Ok(()),
+        };
+        match done {
+            Ok(()) => Ok(true),
+            Err(st::Error::SavedMeanwhile { .. } | st::Error::AlreadyThere { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Bring the files of an operation into place, in order, each read back and compared. Those that somebody saved meanwhile.
+pub(crate) fn apply(
+    store: &Store,
+    root: &Path,
+    steps: &[FileStep<'_>],
+) -> Result<Vec<LibraryPath>> {
+    let mut left = Vec::new();
+    for step in steps {
+        if !step.take(store, root)? {
+            left.push(step.path.clone());
+        }
+    }
+    Ok(left)
+}
+
+/// All that could be done was done: lead timelines back whose files were left alone, and note that the operation is finished. `told`: it was
+/// interrupted, and that is in the log from now on.
+pub(crate) fn settle(
+    workspace: &Workspace,
+    store: &Store,
+    lock: &Lock,
+    operation: &LoggedOperation,
+    left: &[LibraryPath],
+    told: bool,
+) -> Result<()> {
+    let refs = led_back(store, operation, left)?;
+    if told || !refs.is_empty() {
+        let effect = Effect { refs, finishes: Some(operation.number), ..Effect::default() };
+        store.transact(lock, workspace.timestamp(), effect)?;
+    }
+    Ok(store.finished(lock, operation.number)?)
+}
+
+/// Files and refs as they were before the operation, which is in the log as taken back then.
+pub(crate) fn take_back(
+    store: &Store,
+    root: &Path,
+    operation: &LoggedOperation,
+    steps: &[FileStep<'_>],
+) -> Result<()> {
+    for step in steps.iter().rev() {
+        step.reversed().take(store, root)?;
+    }
+    Ok(store.take_back_refs(operation)?)
+}
+
+/// The branches that must not stay where the operation led them.
+fn led_back(
+    store: &Store,
+    operation: &LoggedOperation,
+    left: &[LibraryPath],
+) -> Result<Vec<RefChange>> {
+    let mut refs = Vec::new();
+    if left.is_empty() {
+        return Ok(refs);
+    }
+    let reader = store.reader();
+    let planned = |path: &str| operation.files.iter().find(|change| change.path == path);
+    for change in operation.refs.iter().filter(|change| change.name.is_branch()) {
+        if store.ref_target(&change.name)? != change.after {
+            continue;
+        }
+        let Some(id) = change.after.or(change.before) else { continue };
+        let snapshot = Snapshot::read(&reader.commit(id)?)?;
+        let tree = Tree::open(&reader, snapshot.tree)?;
+        let mut depends = false;
+        for path in left {
+            let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
+            let (Some(record), Some(planned)) = (record, planned(path.as_str())) else { continue };
+            depends |= match (&planned.after, change.after) {
+                // The timeline goes because its file does.
+                (None, None) => record.role == Role::Chat,
+                // A group's file is only evidence, except of a chat that has its metadata there.
+                (Some(_), Some(_)) if record.role == Role::Group && tree.header().is_some() => {
+                    false
+                }
+                (Some(kept), Some(_)) => {
+                    let print = fingerprint_of(&reader, kept, path)?;
+                    (print.bytes, &print.blake3) == (record.bytes, record.blake3.as_bytes())
+                }
+                _ => false,
+            };
+        }
+        if depends {
+            if let Some(after) = change.after {
+                let name = RefName::kept(after);
+                let before = store.ref_target(&name)?;
+                refs.push(RefChange { name, before, after: Some(after) });
+            }
+            refs.push(change.reversed());
+        }
+    }
+    Ok(refs)
+}
+
+fn parse(id: &str) -> Result<ObjectId> {
+    ObjectId::from_hex(id.as_bytes())
+        .map_err(|_| history::Error::NoSuchSnapshot { name: id.to_owned() }.into())
+}
+
+/// What a file held, or will hold.
+pub(crate) fn fingerprint_of(
+    reader: &Reader,
+    kept: &Kept,
+    path: &LibraryPath,
+) -> Result<Fingerprint> {
+    match kept {
+        Kept::Blob(id) => Ok(Fingerprint::of(&reader.blob(parse(id)?)?)),
+        Kept::Snapshot(id) => {
+            let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
+            let manifest = read_manifest(reader, snapshot.tree)?;
+            let record = manifest.files.iter().find(|record| record.path == path.as_str());
+            let record = record.ok_or_else(|| no_such_file(id))?;
+            Ok(Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() })
+        }
+    }
+}
+
+/// The same with its bytes.
+pub(crate) fn bytes_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Vec<u8>> {
+    match kept {
+        Kept::Blob(id) => Ok(reader.blob(parse(id)?)?),
+        Kept::Snapshot(id) => {
+            let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
+            let tree = Tree::open(reader, snapshot.tree)?;
+            let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
+            let record = record.ok_or_else(|| no_such_file(id))?;
+            Ok(tree.rebuild(reader, record)?.bytes)
+        }
+    }
+}
+
+fn no_such_file(snapshot: &str) -> Error {
+    Error::NoSuchPart { snapshot: snapshot.to_owned(), part: "file of that name" }
+}
+
+/// Whether the store has lost what the error is about: trying again would not help.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    error.is_loss() || matches!(error, Error::NoSuchPart { .. } | Error::History(_))
+}

@@ -1,0 +1,235 @@
+//! Planning the user's files: what is there is kept in the store first, and every file that changes is in the operation log with both
+//! its states, so that it can be finished after an interruption, and `undo` can take it back.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::Path;
+
+use super::Operation;
+use super::apply::FileStep;
+use crate::archive::{Blake3, Manifest, SnapshotId};
+use crate::engine::{Error, Result};
+use crate::regular;
+use crate::st::{self, Fingerprint, LibraryPath};
+use crate::store::names::tree_segment;
+use crate::store::{
+    FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, RefName, Store, TreeEntry,
+    commit, tree,
+};
+
+/// What was done with one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Written.
+    Write,
+    /// It was there already, byte for byte.
+    Keep,
+    /// Removed.
+    Delete,
+}
+
+/// One file that was planned, and what was done with it.
+pub struct FileAction {
+    /// Its path in the library, or in the folder it went to.
+    pub path: LibraryPath,
+    /// What was done.
+    pub action: Action,
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash.
+    pub blake3: Blake3,
+    /// Whether something else was there.
+    pub replaces: bool,
+}
+
+/// One file: what is there now, and what shall be.
+pub struct FilePlan<'c> {
+    /// Which.
+    pub path: LibraryPath,
+    /// What is there; `None`: nothing.
+    pub now: Option<Vec<u8>>,
+    /// What shall be; `None`: nothing.
+    pub new: Option<Cow<'c, [u8]>>,
+    /// The snapshot that has `new` under this path, if one does.
+    pub(crate) stored_in: Option<SnapshotId>,
+    /// What is there loses nothing: a chat is listed in its group's file.
+    pub(crate) harmless: bool,
+    /// Whether `new` stays in memory until it is written; else it is read from the store then.
+    pub(crate) in_memory: bool,
+    /// Where both are in the store, if that is known.
+    pub(crate) known: Option<FileChange>,
+}
+
+impl<'c> FilePlan<'c> {
+    /// What is there, and what shall be.
+    pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
+        let (stored_in, known) = (None, None);
+        Self { path, now, new, stored_in, harmless: false, in_memory: true, known }
+    }
+
+    /// Whether it is as it shall be.
+    pub fn is_there(&self) -> bool {
+        self.now.as_deref() == self.new.as_deref()
+    }
+
+    /// Whether something else is there.
+    pub fn replaces(&self) -> bool {
+        self.now.is_some() && !self.is_there()
+    }
+
+    /// What is done with it.
+    pub fn action(&self) -> FileAction {
+        let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
+        FileAction {
+            path: self.path.clone(),
+            action: match &self.new {
+                _ if self.is_there() => Action::Keep,
+                Some(_) => Action::Write,
+                None => Action::Delete,
+            },
+            bytes: bytes.len() as u64,
+            blake3: Blake3::of(bytes),
+            replaces: self.replaces() && self.new.is_some(),
+        }
+    }
+}
+
+/// What an operation of the log did with files.
+pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<Vec<FileAction>> {
+    let action = |change: &FileChange| -> Result<Option<FileAction>> {
+        let step = FileStep::of(store, change)?;
+        let Some(there) = step.after.or(step.before) else { return Ok(None) };
+        Ok(Some(FileAction {
+            path: step.path,
+            action: if step.after.is_some() { Action::Write } else { Action::Delete },
+            bytes: there.bytes,
+            blake3: Blake3::from_bytes(there.blake3),
+            replaces: step.before.is_some() && step.after.is_some(),
+        }))
+    };
+    operation.files.iter().filter_map(|change| action(change).transpose()).collect()
+}
+
+/// What a file of the library holds; `None` if it is not there.
+pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
+    let path = path.under(root);
+    match regular::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::St(st::Error::Io { path, source })),
+    }
+}
+
+/// Whether SillyTavern may be running while its files are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Closed {
+    /// It must not, as far as can be seen.
+    #[default]
+    Unknown,
+    /// The chat is closed there, says the user: it has nothing to write back.
+    Said,
+}
+
+/// What was planned for the files.
+#[derive(Default)]
+pub(crate) struct Planned {
+    /// What becomes of each.
+    pub actions: Vec<FileAction>,
+    /// Whether former bytes are kept outside any snapshot.
+    pub kept: bool,
+}
+
+impl<'a> Operation<'a> {
+    /// Plan files of the library at `root`. For every file that changes the log will say where its bytes before and after are; what neither
+    /// `had`, snapshots of what is there, nor the plan's own snapshots hold is kept as it is, by a ref whose subject is `why`.
+    ///
+    /// The one place where it is asked whether SillyTavern runs and would write back what it has in memory.
+    pub(crate) fn write_files(
+        &mut self,
+        root: &Path,
+        plan: Vec<FilePlan<'a>>,
+        had: &[(SnapshotId, &Manifest)],
+        closed: Closed,
+        why: &str,
+    ) -> Result<Planned> {
+        let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
+        if closed == Closed::Unknown
+            && plan.iter().any(|file| lost(&file))
+            && let Some(process) = st::running_on(root)
+        {
+            let paths = plan.iter().filter(lost).map(|file| file.path.to_string()).collect();
+            return Err(Error::SillyTavernRuns { process, paths, restore: None });
+        }
+        let mut kept = Vec::new();
+        let mut planned = Planned::default();
+        for file in plan {
+            planned.actions.push(file.action());
+            if let Some(change) = &file.known {
+                // Also one that is there: the log says all that was taken back.
+                let bytes = file.new;
+                self.steps.push(FileStep { bytes, ..FileStep::of(self.store, change)? });
+                continue;
+            }
+            if file.is_there() {
+                continue;
+            }
+            let mut keep = |name: String, bytes: &[u8]| -> Result<Kept> {
+                let blob = self.pack.add(ObjectKind::Blob, bytes)?;
+                kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
+                Ok(Kept::Blob(blob.to_string()))
+            };
+            let path = file.path.to_string();
+            let before = match &file.now {
+                None => None,
+                Some(now) => {
+                    match had.iter().find(|(_, manifest)| holds(manifest, &file.path, now)) {
+                        Some((snapshot, _)) => Some(Kept::Snapshot(snapshot.to_string())),
+                        None => {
+                            planned.kept = true;
+                            Some(keep(path.clone(), now)?)
+                        }
+                    }
+                }
+            };
+            let after = match (&file.new, file.stored_in) {
+                (None, _) => None,
+                (Some(_), Some(snapshot)) => Some(Kept::Snapshot(snapshot.to_string())),
+                (Some(new), None) => Some(keep(format!("{path} after"), new)?),
+            };
+            self.steps.push(FileStep {
+                before: file.now.as_deref().map(Fingerprint::of),
+                after: file.new.as_deref().map(Fingerprint::of),
+                bytes: file.new.filter(|_| file.in_memory),
+                change: FileChange { path, before, after },
+                path: file.path,
+            });
+        }
+        if !self.steps.is_empty() {
+            self.root = Some(root.to_owned());
+        }
+        if !kept.is_empty() {
+            let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&kept))?;
+            let commit = NewCommit {
+                tree,
+                parents: Vec::new(),
+                time: self.workspace.time(),
+                subject: why.to_owned(),
+                trailers: vec![("Stvc-Kind".into(), "kept".into())],
+            };
+            let commit = self.pack.add(ObjectKind::Commit, &commit::encode(&commit))?;
+            self.move_ref(RefName::kept(commit), SnapshotId(commit))?;
+        }
+        Ok(planned)
+    }
+
+    /// Write files in this order: what is first in `order` of their path comes first.
+    pub(crate) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
+        self.steps.sort_by_key(|step| order(&step.path));
+    }
+}
+
+/// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)
+pub(crate) fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
+    let file = manifest.files.iter().find(|file| file.path == path.as_str());
+    file.is_some_and(|file| file.bytes == bytes.len() as u64 && file.blake3 == Blake3::of(bytes))
+}

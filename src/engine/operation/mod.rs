@@ -1,0 +1,372 @@
+//! One command's effect as one unit: new objects, the log, the refs, the files of the library.
+//!
+//! Plan: what is to be stored and written is put together here, and nothing of it can be seen. Commit: the pack, the log, the refs, in this
+//! order. Apply: the files. From the log on it can be interrupted anywhere: whoever takes the lock next finishes it ([`recover`]), by the
+//! same code that writes the files here ([`apply`]). If a file cannot be written, all of it is taken back.
+
+mod apply;
+pub mod files;
+pub mod log;
+mod recover;
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Result, Workspace, cache};
+use crate::archive::lineage::Identity;
+use crate::archive::{
+    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
+    former_branch,
+};
+use crate::history::lookup;
+use crate::history::origin::{Identities, Origin, without_blank_end};
+use crate::history::rewrite::Rewritten;
+use crate::rules::{self, Finding, Passage};
+use crate::st::{self, TimelineName};
+use crate::store::{
+    Effect, Kind as ObjectKind, ObjectId, PackWriter, RefChange, RefName, Store, commit,
+    unless_lost,
+};
+pub(crate) use apply::bytes_of;
+pub(crate) use files::actions_of;
+pub(crate) use recover::Held;
+pub use recover::finish_interrupted;
+
+/// What a new snapshot follows.
+#[derive(Default)]
+pub(crate) struct Follows {
+    parent: Option<SnapshotId>,
+    /// Another one, which was joined with it.
+    joined: Option<SnapshotId>,
+    tree: Option<ObjectId>,
+    fork_at: Option<u64>,
+    renamed_from: Option<TimelineName>,
+}
+
+impl Follows {
+    /// The snapshot before it in its own timeline.
+    pub(crate) fn previous(head: Snapshot) -> Self {
+        Self { parent: Some(head.id), tree: Some(head.tree), ..Self::default() }
+    }
+
+    /// The same with what another device made of it.
+    pub(crate) fn joined(head: Snapshot, with: Option<SnapshotId>) -> Self {
+        Self { joined: with, ..Self::previous(head) }
+    }
+
+    /// The snapshot that a timeline of its own begins with, all of which is in `state`. As everywhere, lines are counted, also blank ones between messages.
+    pub(crate) fn copy(from: &Snapshot, state: &State<'_>) -> Self {
+        Self::fork(from, without_blank_end(&state.chat.messages).len() as u64)
+    }
+
+    /// The snapshot that a timeline of its own begins with.
+    pub(crate) fn fork(from: &Snapshot, shared: u64) -> Self {
+        Self {
+            parent: Some(from.id),
+            tree: Some(from.tree),
+            fork_at: Some(shared),
+            ..Self::default()
+        }
+    }
+
+    /// Where a new chat comes from.
+    pub(crate) fn origin(origin: Origin) -> Self {
+        match origin {
+            Origin::None => Self::default(),
+            Origin::Fork { id, tree, shared } => Self {
+                parent: Some(id),
+                tree: Some(tree),
+                fork_at: Some(shared as u64),
+                ..Self::default()
+            },
+            Origin::Renamed { from } => {
+                let renamed_from = Some(from.timeline.clone());
+                Self { renamed_from, ..Self::previous(*from) }
+            }
+        }
+    }
+
+    /// The snapshot it follows, if that already is this state.
+    pub(crate) fn same_as(&self, state: &State<'_>, store: &Store) -> Result<Option<Snapshot>> {
+        let Some(parent) = self.parent else { return Ok(None) };
+        let parent = lookup::find(store, parent)?;
+        Ok(parent.filter(|parent| parent.content == state.manifest.content))
+    }
+}
+
+/// One command's effect, in the making.
+pub(crate) struct Operation<'a> {
+    workspace: &'a Workspace,
+    store: &'a Store,
+    pub(crate) pack: PackWriter,
+    moves: BTreeMap<RefName, RefChange>,
+    message: Option<&'a str>,
+    folders: Vec<(TimelineName, Folders)>,
+    renamed: Vec<(ObjectId, ObjectId)>,
+    /// The library, if files of it are written, and these.
+    root: Option<PathBuf>,
+    steps: Vec<apply::FileStep<'a>>,
+    undoes: Option<u64>,
+}
+
+impl<'a> Operation<'a> {
+    pub(crate) fn new(
+        workspace: &'a Workspace,
+        store: &'a Store,
+        message: Option<&'a str>,
+    ) -> Self {
+        Self {
+            workspace,
+            store,
+            pack: store.pack_writer(),
+            moves: BTreeMap::new(),
+            message,
+            folders: Vec::new(),
+            renamed: Vec::new(),
+            root: None,
+            steps: Vec::new(),
+            undoes: None,
+        }
+    }
+
+    /// It takes back the operation of that number.
+    pub(crate) fn undoes(&mut self, number: u64) {
+        self.undoes = Some(number);
+    }
+
+    /// What snapshots from now on are called.
+    pub(crate) fn say(&mut self, message: &'a str) {
+        self.message = Some(message);
+    }
+
+    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
+    pub(crate) fn take(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+    ) -> Result<(Snapshot, Vec<Range<usize>>)> {
+        let timeline = state.timeline;
+        let old = follows.renamed_from.clone();
+        let parents = [follows.parent, follows.joined];
+        let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
+        let (snapshot, written) = self.commit(state, kind, follows, &known)?;
+        self.folders.push((timeline.clone(), written.folders));
+        // A branch that is led elsewhere must not take its history with it.
+        let former = match self.moves_to(&branch(timeline)) {
+            Some(moved) => Some(moved),
+            None => self.store.ref_target(&branch(timeline))?,
+        };
+        if let Some(former) = former
+            && !parents.contains(&Some(SnapshotId(former)))
+            && old.is_none()
+        {
+            self.move_ref(RefName::kept(former), SnapshotId(former))?;
+        }
+        self.lead(timeline, snapshot.id, &snapshot.parents)?;
+        if let Some(old) = old {
+            self.drop_ref(branch(&old))?;
+        }
+        Ok((snapshot, written.new_messages))
+    }
+
+    /// Lead a timeline's branch to a snapshot that follows `parents`. A branch that an earlier version of this program called otherwise goes, if
+    /// nothing is lost with it.
+    pub(crate) fn lead(
+        &mut self,
+        timeline: &TimelineName,
+        to: SnapshotId,
+        parents: &[SnapshotId],
+    ) -> Result<()> {
+        self.move_ref(branch(timeline), to)?;
+        if let Some(former) = former_branch(timeline)
+            && let Some(id) = self.store.ref_target(&former)?.map(SnapshotId)
+            && (id == to || parents.contains(&id))
+        {
+            self.drop_ref(former)?;
+        }
+        Ok(())
+    }
+
+    /// Store a state; no branch moves.
+    pub(crate) fn commit(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+        known: &Folders,
+    ) -> Result<(Snapshot, Written)> {
+        let written =
+            archive::write(state, &mut self.pack, &self.store.reader(), follows.tree, known)?;
+        let group = state.group.map(|group| group.bytes);
+        let new = NewSnapshot {
+            manifest: &state.manifest,
+            chat: &state.chat,
+            tree: written.tree,
+            parent: follows.parent,
+            joined: follows.joined,
+            fork_at: follows.fork_at,
+            main_chat: st::metadata(&state.chat, state.timeline, group).and_then(st::main_chat),
+            renamed_from: follows.renamed_from,
+            source: None,
+            kind,
+            time: self.workspace.time(),
+            message: self.message,
+        };
+        let bytes = commit::encode(&new.commit());
+        let id = self.pack.add(ObjectKind::Commit, &bytes)?;
+        Ok((Snapshot::read(&commit::decode(id, &bytes)?)?, written))
+    }
+
+    /// What a checkpoint of a timeline follows: the longest of its snapshots that is a beginning of `state`, else the newest that
+    /// shares the most.
+    pub(crate) fn closest(&self, state: &State<'_>, head: &Snapshot) -> Result<Follows> {
+        let reader = self.store.reader();
+        let wanted: Vec<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
+        let mut identities = Identities::new(self.store.reader());
+        let mut best: Option<((bool, usize), Snapshot)> = None;
+        let mut next = Some(head.clone());
+        while let Some(snapshot) = next {
+            if let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? {
+                let mut shared = 0;
+                for (id, wanted) in tree.messages().iter().zip(&wanted) {
+                    if identities.find(*id)? != Some(*wanted) {
+                        break;
+                    }
+                    shared += 1;
+                }
+                let rank = (shared == tree.messages().len(), shared);
+                if best.as_ref().is_none_or(|(best, _)| rank > *best) {
+                    best = Some((rank, snapshot.clone()));
+                }
+            }
+            next = match snapshot.parents.first() {
+                Some(parent) => lookup::find(self.store, *parent)?,
+                None => None,
+            };
+        }
+        Ok(best.map(|(_, snapshot)| Follows::previous(snapshot)).unwrap_or_default())
+    }
+
+    /// The alarm, if this state lost what the newest snapshot has.
+    pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
+        let passage = Passage {
+            timeline: state.timeline.as_str(),
+            before: head.messages,
+            after: state.manifest.messages,
+            foreign: self.is_foreign(state, head)?,
+            last_good: &head.id.to_string()[..10],
+        };
+        Ok(rules::alarm(&passage))
+    }
+
+    /// Whether nothing that `head` says is said in `state`.
+    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+        let reader = self.store.reader();
+        let Some(first) = state.chat.messages.first() else { return Ok(false) };
+        let mut identities = Identities::new(self.store.reader());
+        // Nearly every save begins as the last one did, and then no other message need be read.
+        let begin = unless_lost(archive::first_message(&reader, head.tree))?.flatten();
+        let Some(begin) = begin else { return Ok(false) };
+        if identities.find(begin)? == Some(Identity::of(first)) {
+            return Ok(false);
+        }
+        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { return Ok(false) };
+        let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
+        for id in tree.messages() {
+            if identities.find(*id)?.is_some_and(|id| now.contains(&id)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where this command leads a ref, if it does.
+    pub(crate) fn moves_to(&self, name: &RefName) -> Option<ObjectId> {
+        self.moves.get(name)?.after
+    }
+
+    /// Remember that commits were written anew: old and new id.
+    pub(crate) fn rename(&mut self, ids: &[(ObjectId, ObjectId)]) {
+        self.renamed.extend_from_slice(ids);
+    }
+
+    /// Lead every branch and tag to what its snapshot became; the former ids still name it. How many have another one now.
+    pub(crate) fn follow(&mut self, rewritten: &Rewritten) -> Result<usize> {
+        for (name, to) in rewritten.refs(self.store)? {
+            self.move_ref(name, to)?;
+        }
+        let anew = rewritten.anew();
+        self.rename(&anew);
+        Ok(anew.len())
+    }
+
+    /// Let a branch or tag name a snapshot.
+    pub(crate) fn move_ref(&mut self, name: RefName, to: SnapshotId) -> Result<()> {
+        let before = self.store.ref_target(&name)?;
+        self.moves.insert(name.clone(), RefChange { name, before, after: Some(to.0) });
+        Ok(())
+    }
+
+    /// Take a branch or tag away.
+    pub(crate) fn drop_ref(&mut self, name: RefName) -> Result<()> {
+        let before = self.store.ref_target(&name)?;
+        self.moves.insert(name.clone(), RefChange { name, before, after: None });
+        Ok(())
+    }
+
+    /// Make it so: the pack, the log, the refs, the files, in this order. How many objects and bytes were written to the store.
+    ///
+    /// A file that somebody saved in the last moment is left as it is, and named in the error when all else is done.
+    pub(crate) fn finish(self, held: &Held) -> Result<(usize, u64)> {
+        let (objects, bytes) = (self.pack.len(), self.pack.bytes());
+        let (store, lock) = (self.store, &held.lock);
+        if let Some(root) = &self.root {
+            still_as_planned(root, &self.steps)?;
+        }
+        self.pack.finish()?;
+        store.remember_ids(lock, &self.renamed)?;
+        let effect = Effect {
+            refs: self.moves.into_values().collect(),
+            files: self.steps.iter().map(|step| step.change.clone()).collect(),
+            library: self.root.as_ref().and_then(|root| recover::name_of_library(store, root)),
+            undoes: self.undoes,
+            finishes: None,
+        };
+        let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
+        for (timeline, folders) in &self.folders {
+            cache::save_folders(store, timeline, folders);
+        }
+        let (Some(operation), Some(root)) = (operation, self.root) else {
+            return Ok((objects, bytes));
+        };
+        let left = match apply::apply(store, &root, &self.steps) {
+            Ok(left) => left,
+            Err(error) => {
+                return Err(match apply::take_back(store, &root, &operation, &self.steps) {
+                    Ok(()) => Error::TakenBack { source: Box::new(error) },
+                    Err(_) => Error::Unfinished { source: Box::new(error) },
+                });
+            }
+        };
+        apply::settle(self.workspace, store, lock, &operation, &left, false)?;
+        if left.is_empty() {
+            return Ok((objects, bytes));
+        }
+        let others = self.steps.len() - left.len();
+        Err(Error::LeftAlone { paths: left.iter().map(ToString::to_string).collect(), others })
+    }
+}
+
+/// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.
+fn still_as_planned(root: &Path, steps: &[apply::FileStep<'_>]) -> Result<()> {
+    for step in steps {
+        let path = step.path.under(root);
+        let now = st::Fingerprint::of_file(&path)?;
+        if now != step.before && now != step.after {
+            return Err(st::Error::SavedMeanwhile { path }.into());
+        }
+    }
+    Ok(())
+}

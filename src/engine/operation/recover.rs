@@ -1,0 +1,194 @@
+//! Finishing what was interrupted. Whoever takes the store's lock comes through here before anything else, so no command ever takes a file
+//! that another one was about to write for something new.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use super::apply::{self, FileStep};
+use crate::durable;
+use crate::engine::{Error, Result, Workspace};
+use crate::rules::{Code, Finding, Level};
+use crate::st::{self, LibraryPath};
+use crate::store::{Effect, Lock, LoggedOperation, Store};
+
+/// The store's lock, with all finished that was found interrupted.
+pub(crate) struct Held {
+    pub(crate) lock: Lock,
+}
+
+impl Workspace {
+    /// Take the lock of a store. The store is opened anew then: a handle does not see what came, or went, while it waited.
+    pub(crate) fn hold(&self, store: Store) -> Result<(Store, Held)> {
+        let lock = store.lock(&self.command, &self.timestamp(), self.patience)?;
+        let store = store.reopened()?;
+        let mut finished = finish_files(self, &store, &lock)?;
+        finished.extend_from_slice(lock.finished());
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner).append(&mut finished);
+        Ok((store, Held { lock }))
+    }
+
+    /// The store, and its lock unless it is only looked at.
+    pub(crate) fn open(&self, dry_run: bool) -> Result<(Store, Option<Held>)> {
+        let store = self.open_store()?;
+        if dry_run {
+            return Ok((store, None));
+        }
+        let (store, held) = self.hold(store)?;
+        Ok((store, Some(held)))
+    }
+}
+
+impl Held {
+    /// The operation of this very command that was interrupted, and that is finished by now: just so, or by another command that came first.
+    /// Then what is asked for is done, and whoever asks is told.
+    pub(crate) fn done_before(
+        &self,
+        workspace: &Workspace,
+        store: &Store,
+    ) -> Result<Option<LoggedOperation>> {
+        let same = |operation: &&LoggedOperation| operation.command == workspace.command;
+        // Perhaps when the lock was taken an earlier time.
+        let finished = workspace.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(now) = finished.iter().find(same) {
+            return Ok(Some(now.clone()));
+        }
+        drop(finished);
+        let operations = store.operations()?.0;
+        let Some(last) =
+            operations.iter().rev().filter(|found| found.finishes.is_none()).find(same)
+        else {
+            return Ok(None);
+        };
+        let finishing = operations.iter().filter(|found| found.finishes == Some(last.number));
+        let (mut finished, mut told) = (false, false);
+        for by in finishing {
+            finished = true;
+            told |= by.command == last.command;
+        }
+        let taken_back = operations.iter().any(|found| found.undoes == Some(last.number));
+        if !finished || told || taken_back {
+            return Ok(None);
+        }
+        let effect = Effect { finishes: Some(last.number), ..Effect::default() };
+        store.transact(&self.lock, workspace.timestamp(), effect)?;
+        Ok(Some(last.clone()))
+    }
+}
+
+/// Finish what was interrupted before the library is looked at for a plan.
+pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
+    match workspace.find_store()? {
+        Some(store) if !store.unfinished()?.is_empty() => workspace.hold(store).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn finish_files(workspace: &Workspace, store: &Store, lock: &Lock) -> Result<Vec<LoggedOperation>> {
+    let mut finished = Vec::new();
+    for operation in store.unfinished()? {
+        // Another library's files are for those who work on that one. Where there is none, there is nothing to write; where it cannot be
+        // opened just now, what is on the disk must not be looked at before it was.
+        let root = match workspace.library() {
+            Ok(library) => library.root().to_owned(),
+            Err(Error::St(st::Error::Io { path, source }))
+                if !matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(st::Error::Io { path, source }.into());
+            }
+            Err(_) => break,
+        };
+        if !is_of(&operation, store, &root) {
+            continue;
+        }
+        let findings = finish(workspace, store, lock, &root, &operation)?;
+        workspace.notice(findings);
+        finished.push(operation);
+    }
+    Ok(finished)
+}
+
+fn finish(
+    workspace: &Workspace,
+    store: &Store,
+    lock: &Lock,
+    root: &Path,
+    operation: &LoggedOperation,
+) -> Result<Vec<Finding>> {
+    let (mut steps, mut lost) = (Vec::new(), Vec::new());
+    for change in &operation.files {
+        match FileStep::of(store, change) {
+            Ok(step) => {
+                durable::clear_left_behind(durable::parent(&step.path.under(root)));
+                steps.push(step);
+            }
+            Err(error) if apply::is_lost(&error) => lost.push(LibraryPath::parse(&change.path)?),
+            Err(error) => return Err(error),
+        }
+    }
+    match apply::apply(store, root, &steps) {
+        Ok(mut left) => {
+            left.append(&mut lost);
+            apply::settle(workspace, store, lock, operation, &left, true)?;
+            let mut findings = vec![was_finished(operation)];
+            findings.extend(left.iter().map(|path| was_left(operation, path)));
+            Ok(findings)
+        }
+        Err(error) => {
+            apply::take_back(store, root, operation, &steps)?;
+            Ok(vec![was_taken_back(operation, &error.to_string())])
+        }
+    }
+}
+
+/// Whether the files of an operation are in this library.
+fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
+    let library = operation.library.as_ref().map(Path::new);
+    real(library.unwrap_or(durable::parent(store.path()))) == real(root)
+}
+
+/// How an operation's log names the library, so that [`is_of`] knows it again.
+pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
+    (real(durable::parent(store.path())) != real(root)).then(|| real(root).display().to_string())
+}
+
+/// A folder by the name that no link leads to.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn was_finished(operation: &LoggedOperation) -> Finding {
+    let what = format!("operation {} was interrupted, and is finished now", operation.number);
+    let finding = Finding::new(Code::OperationFinished, Level::Warning, subject(operation), what);
+    finding.remedy(format!("`stvc undo {}` takes it back", operation.number))
+}
+
+pub(crate) fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
+    let what = format!(
+        "it was saved by another program before operation {} could write it, and is left as it is",
+        operation.number
+    );
+    let finding = Finding::new(Code::SavedMeanwhile, Level::Warning, path.as_str(), what);
+    finding
+        .remedy(format!("what was to be written: `stvc operations`, number {}", operation.number))
+}
+
+fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {
+    let what = format!(
+        "operation {} was interrupted and cannot be finished ({why}), so it was taken back",
+        operation.number
+    );
+    let finding = Finding::new(Code::OperationTakenBack, Level::Warning, subject(operation), what);
+    finding.remedy("mend the cause, then give the command again")
+}
+
+fn subject(operation: &LoggedOperation) -> String {
+    let mut words = operation.command.clone();
+    if let Some(program) = words.first_mut() {
+        *program = "stvc".into();
+    }
+    words.join(" ")
+}

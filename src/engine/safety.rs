@@ -1,0 +1,37 @@
+//! A snapshot of what is on disk, before something else is written there.
+
+use super::operation::{Follows, Operation};
+use super::{Result, survey};
+use crate::archive::{self, Kind, Manifest, Snapshot, State};
+use crate::st::{Library, TimelineName};
+use crate::store::Store;
+
+/// Snapshot what is on disk for this timeline, unless its newest snapshot has it already; that one then. None if there is no chat.
+pub(crate) fn take(
+    store: &Store,
+    library: &Library,
+    timeline: &TimelineName,
+    operation: &mut Operation<'_>,
+) -> Result<Option<(Snapshot, Manifest)>> {
+    if !timeline.file().under(library.root()).exists() {
+        return Ok(None);
+    }
+    let groups = library.scan()?.groups;
+    let look = survey::look(Some(store), library, &groups, timeline, &mut None)?;
+    let Some(captured) = look.captured else { return Ok(None) };
+    match (look.head, look.unchanged) {
+        (Some(head), true) => {
+            if look.astray {
+                operation.lead(timeline, head.id, &[])?;
+            }
+            let manifest = archive::read_manifest(&store.reader(), head.tree)?;
+            Ok(Some((head, manifest)))
+        }
+        (head, _) => {
+            let state = State::of(&captured);
+            let follows = head.map(Follows::previous).unwrap_or_default();
+            let (taken, _) = operation.take(&state, Kind::SAFETY, follows)?;
+            Ok(Some((taken, state.manifest)))
+        }
+    }
+}

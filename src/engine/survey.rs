@@ -1,0 +1,154 @@
+//! Has a timeline changed since its newest snapshot? The question that `snapshot`, `status` and `timelines` share.
+
+use super::Result;
+use super::cache::Cache;
+use crate::archive::{
+    self, Blake3, FileRecord, Role, Snapshot, SnapshotId, Tree, branch, former_branch,
+};
+use crate::history::{History, lookup};
+use crate::st::{self, Captured, CapturedFile, Chat, Disk, Groups, Library, TimelineName};
+use crate::store::{Reader, Store, unless_lost};
+use std::collections::HashSet;
+
+/// A timeline whose file is there, held against the store.
+pub(crate) struct Look {
+    /// Its newest snapshot.
+    pub head: Option<Snapshot>,
+    /// Its files, if they had to be read.
+    pub captured: Option<Captured>,
+    /// Whether they are what the newest snapshot has.
+    pub unchanged: bool,
+    /// Its branch does not lead to `head`, and should.
+    pub astray: bool,
+}
+
+/// A timeline's newest snapshot, and whether its branch has to be led there.
+pub(crate) type Head = (Option<Snapshot>, bool);
+
+/// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
+///
+/// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
+/// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an
+/// error. A branch that leads to another timeline's snapshot is not this one's.
+pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
+    let branch = branch(name);
+    if let Some(id) = store.ref_target(&branch)?
+        && let Some(head) = lookup::find(store, SnapshotId(id))?
+        && head.is_of(name)
+    {
+        return Ok((Some(head), false));
+    }
+    if let Some(former) = former_branch(name)
+        && let Some(id) = store.ref_target(&former)?
+        && let Some(head) = lookup::find(store, SnapshotId(id))?
+        && head.is_of(name)
+    {
+        return Ok((Some(head), true));
+    }
+    // Back to where it was not there: what had the name before that was another timeline, or was taken back.
+    for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
+        if let Some(known) = lookup::find(store, SnapshotId(id))?
+            && known.is_of(name)
+        {
+            return Ok((Some(known), true));
+        }
+    }
+    Ok((None, false))
+}
+
+/// Look at one timeline. Reads its files only if their stamps are not known.
+pub(crate) fn look(
+    store: Option<&Store>,
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    cache: &mut Option<Cache>,
+) -> Result<Look> {
+    let head = match store {
+        Some(store) => head(store, name)?,
+        None => (None, false),
+    };
+    look_from(store, library, groups, name, head, cache)
+}
+
+/// The same for one whose newest snapshot is known, as [`head`] tells it.
+pub(crate) fn look_from(
+    store: Option<&Store>,
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    (head, astray): Head,
+    cache: &mut Option<Cache>,
+) -> Result<Look> {
+    if let (Some(cache), Some(head)) = (&cache, &head)
+        && !astray
+        && cache.is_unchanged(library.root(), name, groups, head.id)
+    {
+        return Ok(Look { head: Some(head.clone()), captured: None, unchanged: true, astray });
+    }
+    let captured = st::capture(library, groups, name, &Disk)?;
+    let unchanged = match (store, &head) {
+        (Some(store), Some(head)) => is_stored(&captured, &store.reader(), head)?,
+        _ => false,
+    };
+    if let (true, Some(cache), Some(head)) = (unchanged, cache, &head) {
+        cache.remember(&captured, head.id);
+    }
+    Ok(Look { head, captured: Some(captured), unchanged, astray })
+}
+
+/// Whether `head` holds what was captured.
+///
+/// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
+/// without only this chat's metadata in it counts.
+fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
+    let Some(manifest) = unless_lost(archive::read_manifest(reader, head.tree))? else {
+        return Ok(false);
+    };
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
+    let headed = Chat::header_of(&captured.chat.bytes, captured.name.is_group()).header.is_some();
+    // Lengths first: most saves change them, and then nothing need be hashed.
+    let pairs = [(Role::Chat, Some(&captured.chat)), (Role::Lorebook, book)];
+    let same = |compare: &dyn Fn(&FileRecord, &CapturedFile) -> bool| {
+        pairs.iter().all(|(role, now)| match (manifest.file(*role), now) {
+            (None, None) => true,
+            (Some(then), Some(now)) => then.path == now.path.as_str() && compare(then, now),
+            _ => false,
+        })
+    };
+    Ok(same(&|then, now| then.bytes == now.bytes.len() as u64)
+        && same(&|then, now| then.blake3 == Blake3::of(&now.bytes))
+        && (headed || same_group_metadata(captured, reader, head)?))
+}
+
+fn same_group_metadata(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
+    let headless = Chat { header: None, messages: Vec::new() };
+    let Some(tree) = unless_lost(Tree::open(reader, head.tree))? else { return Ok(false) };
+    let before = match tree.group() {
+        Some(id) => unless_lost(reader.blob(id))?,
+        None => None,
+    };
+    let (before, after) = match (before, &captured.group) {
+        (Some(before), Some(after)) => (before, after),
+        (None, after) => return Ok(after.is_none()),
+        (Some(_), None) => return Ok(false),
+    };
+    let before =
+        st::metadata(&headless, &captured.name, Some(&before)).map(|raw| raw.as_bytes().to_vec());
+    let after = st::metadata(&headless, &captured.name, Some(&after.bytes))
+        .map(|raw| raw.as_bytes().to_vec());
+    Ok(before == after)
+}
+
+/// The newest snapshots of timelines whose files are gone. Looks for nothing but their names: what cannot be looked at, an
+/// unplugged disk above all, does not count as gone.
+pub(crate) fn deleted(library: Option<&Library>, history: &History) -> HashSet<SnapshotId> {
+    let Some(root) = library.map(Library::root).filter(|root| root.join("chats").is_dir()) else {
+        return HashSet::new();
+    };
+    let is_gone = |name: &TimelineName| {
+        let found = std::fs::symlink_metadata(name.file().under(root));
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    history.heads().filter(|(name, _)| is_gone(name)).map(|(_, head)| head.id).collect()
+}

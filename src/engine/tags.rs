@@ -1,0 +1,57 @@
+//! Names that snapshots get.
+
+use super::{Error, Result};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::store::{ObjectId, RefName, Store};
+
+/// The tags of one snapshot.
+pub(crate) fn tags_of(store: &Store, snapshot: SnapshotId) -> Result<Vec<String>> {
+    let tags = store.refs("refs/tags/")?.refs.into_iter();
+    Ok(tags.filter(|(_, id)| *id == snapshot.0).filter_map(|(name, _)| name.tag_name()).collect())
+}
+
+/// The ref of a tag.
+pub(crate) fn tag_ref(name: &str) -> Result<RefName> {
+    let bad = |why| Error::BadTag { name: name.to_owned(), why };
+    if name.trim().is_empty() {
+        return Err(bad("it is empty"));
+    }
+    if name.starts_with("b3:") {
+        return Err(bad("names that begin with b3: are content ids"));
+    }
+    RefName::tag(name).ok_or_else(|| bad("it is too long"))
+}
+
+/// The ref of a tag that must not exist yet.
+pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
+    let tag = tag_ref(name)?;
+    match store.ref_target(&tag)? {
+        None => Ok(tag),
+        Some(id) => Err(Error::TagExists { name: name.to_owned(), snapshot: id.to_string() }),
+    }
+}
+
+/// A tag for a checkpoint that the user gave no name: `<chat> @<message>`, numbered if it is taken by another one.
+pub(crate) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) -> Result<RefName> {
+    let chat: String = snapshot.timeline.chat().chars().take(60).collect();
+    let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
+    free_like(store, |_| None, &name, snapshot.id)
+}
+
+/// A tag of that name for `snapshot`, numbered if another one has it. `moving` tells where the command itself leads a ref.
+pub(crate) fn free_like(
+    store: &Store,
+    moving: impl Fn(&RefName) -> Option<ObjectId>,
+    name: &str,
+    snapshot: SnapshotId,
+) -> Result<RefName> {
+    let mut number = 1;
+    loop {
+        let numbered = if number == 1 { name.to_owned() } else { format!("{name} ({number})") };
+        let tag = tag_ref(&numbered)?;
+        match moving(&tag).or(store.ref_target(&tag)?) {
+            Some(id) if id != snapshot.0 => number += 1,
+            _ => return Ok(tag),
+        }
+    }
+}

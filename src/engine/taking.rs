@@ -1,0 +1,392 @@
+//! Taking snapshots: of timelines as they are now, each following its own newest one, or what it comes from if it was never seen.
+//!
+//! A timeline that cannot be read or that the gate refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
+
+use std::collections::HashMap;
+
+use super::cache::Cache;
+use super::operation::{Follows, Held, Operation};
+use super::survey::{self, Head};
+use super::{Error, Result, Workspace, finish_interrupted};
+use crate::archive::{
+    self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
+};
+use crate::history;
+use crate::history::origin::{Lineage, Newcomer, order};
+use crate::progress::Monitor;
+use crate::rules::{self, Code, Finding, Level};
+use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
+use crate::store::Store;
+
+/// What became of one timeline.
+pub struct Outcome {
+    /// Which one.
+    pub timeline: String,
+    /// What became of it.
+    pub result: Taken,
+}
+
+/// What became of a timeline.
+pub enum Taken {
+    /// A new snapshot, and its tags.
+    New(Box<Snapshot>, Vec<String>),
+    /// A new snapshot that a dry run did not write: its message count, and how many the newest one has.
+    WouldBeNew(u64, Option<u64>),
+    /// The newest snapshot already is this state.
+    Unchanged(Box<Snapshot>, Vec<String>),
+    /// It could not be read.
+    Failed(String),
+    /// A rule forbids it.
+    Refused(Vec<Finding>),
+}
+
+/// What the gate says of a state.
+#[derive(Default)]
+pub(crate) struct Judgement {
+    /// Reasons not to take it.
+    pub refused: Vec<Finding>,
+    /// What is said when it is taken.
+    pub warnings: Vec<Finding>,
+}
+
+/// How states are taken.
+pub(crate) struct How<'a> {
+    /// The user's words for them.
+    pub message: Option<&'a str>,
+    /// Why they are taken.
+    pub kind: Kind,
+    /// Read the files also where they look unchanged, and ask the gate.
+    pub on_purpose: bool,
+    /// Who may pass.
+    pub gate: &'a dyn Fn(&Captured) -> Judgement,
+}
+
+impl How<'static> {
+    /// Everything as it is, ready or not.
+    pub(crate) fn as_it_is() -> Self {
+        let gate = &|_: &Captured| Judgement::default();
+        Self { message: None, kind: Kind::SNAPSHOT, on_purpose: false, gate }
+    }
+}
+
+/// Store everything as it is now, before a command goes on that must not lose any of it; of all timelines, or of these. What became of each.
+pub(crate) fn take_as_it_is(
+    workspace: &Workspace,
+    only: Option<&[TimelineName]>,
+    monitor: &mut dyn Monitor,
+) -> Result<Vec<Outcome>> {
+    // Before the library is listed: files may come and go with it.
+    finish_interrupted(workspace)?;
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let store = match workspace.find_store()? {
+        Some(store) => store,
+        None => Store::create(&workspace.store_path()?)?,
+    };
+    let (store, held) = workspace.hold(store)?;
+    let mut taking = Taking::new(workspace, &store, &library, &scan, How::as_it_is());
+    if only.is_none() {
+        for (subject, why) in &scan.unreadable {
+            let result = Taken::Failed(why.clone());
+            taking.outcomes.push(Outcome { timeline: subject.clone(), result });
+        }
+    }
+    taking.take(only.unwrap_or(&scan.timelines), monitor)?;
+    Ok(taking.finish(&held)?.outcomes)
+}
+
+/// How many of these are new snapshots.
+pub(crate) fn count_new(outcomes: &[Outcome]) -> usize {
+    outcomes.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count()
+}
+
+/// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
+const KEPT_BYTES: usize = 16 << 20;
+
+/// One command's snapshots in the making.
+pub(crate) struct Taking<'a> {
+    pub store: &'a Store,
+    pub library: &'a Library,
+    pub scan: &'a Scan,
+    how: How<'a>,
+    pub operation: Operation<'a>,
+    cache: Option<Cache>,
+    lineage: Option<Lineage>,
+    /// What became of the timelines.
+    pub outcomes: Vec<Outcome>,
+    /// What the new snapshots say of the state of ST-Auto-Recap.
+    pub states: HashMap<SnapshotId, CheckpointState>,
+    /// What was noticed about them.
+    pub findings: Vec<Finding>,
+    /// Known chats that were taken, if there are new ones that may come from them.
+    grown: Option<Vec<(Newcomer, Snapshot)>>,
+    /// The last check found damage: write again what cannot be read.
+    mend: bool,
+}
+
+/// What was taken.
+pub(crate) struct Finished {
+    pub outcomes: Vec<Outcome>,
+    pub states: HashMap<SnapshotId, CheckpointState>,
+    pub findings: Vec<Finding>,
+    /// How many objects were written.
+    pub objects: usize,
+    /// How many bytes they take.
+    pub bytes: u64,
+}
+
+impl<'a> Taking<'a> {
+    pub(crate) fn new(
+        workspace: &'a Workspace,
+        store: &'a Store,
+        library: &'a Library,
+        scan: &'a Scan,
+        how: How<'a>,
+    ) -> Self {
+        Self {
+            store,
+            library,
+            scan,
+            operation: Operation::new(workspace, store, how.message),
+            how,
+            cache: Some(Cache::load(store)),
+            lineage: None,
+            outcomes: Vec::new(),
+            states: HashMap::new(),
+            findings: Vec::new(),
+            grown: None,
+            mend: store.is_marked_damaged(),
+        }
+    }
+
+    /// Take every one of these that changed.
+    pub(crate) fn take(&mut self, names: &[TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
+        monitor.begin("taking snapshots", Some(names.len() as u64));
+        let mut new = Vec::new();
+        let mut known = Vec::new();
+        for name in names {
+            let head = survey::head(self.store, name)?;
+            if head.0.is_none() { new.push(name) } else { known.push((name, head)) }
+        }
+        // A new chat may come from what a known one is only now.
+        self.grown = (!new.is_empty()).then(Vec::new);
+        for (name, head) in known {
+            let result = self.take_known(name, head);
+            self.record(name, result)?;
+            monitor.advance(1);
+        }
+        self.take_new(&new, monitor)?;
+        self.outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+        Ok(())
+    }
+
+    /// A timeline that has a branch.
+    fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Taken> {
+        // A store that has to be mended needs the files, changed or not.
+        let on_purpose = self.how.on_purpose;
+        let cache = if on_purpose || self.mend { &mut None } else { &mut self.cache };
+        let groups = &self.scan.groups;
+        let look = survey::look_from(Some(self.store), self.library, groups, name, head, cache)?;
+        let Some(captured) = look.captured else {
+            let head = look
+                .head
+                .ok_or_else(|| history::Error::NoSuchTimeline { name: name.to_string() })?;
+            return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
+        };
+        match look.head {
+            Some(head) if look.unchanged => {
+                if on_purpose && let Some(refused) = self.refused(&captured) {
+                    return Ok(refused);
+                }
+                if look.astray {
+                    self.operation.lead(name, head.id, &[])?;
+                }
+                let state = State::of(&captured);
+                if self.mend && !self.mends(&state, &head)? {
+                    return self.store_state(&captured, &state, Follows::previous(head));
+                }
+                Ok(Taken::Unchanged(Box::new(head), Vec::new()))
+            }
+            head => {
+                if let Some(refused) = self.refused(&captured) {
+                    return Ok(refused);
+                }
+                let state = State::of(&captured);
+                if let Some(head) = &head {
+                    self.findings.extend(self.operation.alarm(&state, head)?);
+                }
+                let follows = head.map(Follows::previous).unwrap_or_default();
+                let taken = self.store_state(&captured, &state, follows)?;
+                if let (Some(grown), Taken::New(snapshot, _)) = (&mut self.grown, &taken) {
+                    grown.push((Newcomer::of_state(&state), (**snapshot).clone()));
+                }
+                Ok(taken)
+            }
+        }
+    }
+
+    /// Whether a snapshot that may be damaged is whole again once its objects are written anew. Only what cannot be read is
+    /// written.
+    fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+        let reader = self.store.reader();
+        if !Validator::new(self.store.reader()).judge(head)?.is_damaged() {
+            return Ok(true);
+        }
+        let written =
+            archive::write(state, &mut self.operation.pack, &reader, None, &Folders::default())?;
+        Ok(written.tree == head.tree)
+    }
+
+    /// Chats that were never seen. All are read before the first is taken, because any may come from any other.
+    fn take_new(&mut self, names: &[&TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut lineage = Lineage::load(self.store, &self.scan.timelines)?;
+        for (grown, snapshot) in self.grown.take().into_iter().flatten() {
+            lineage.add(grown, &snapshot);
+        }
+        // A branch under another name may be theirs: what its commit says counts.
+        let mut unknown = Vec::new();
+        for name in names {
+            match lineage.history().head(name).cloned() {
+                Some(head) => {
+                    let result = self.take_known(name, (Some(head), true));
+                    self.record(name, result)?;
+                    monitor.advance(1);
+                }
+                None => unknown.push(*name),
+            }
+        }
+        let names = unknown;
+        let mut newcomers = Vec::new();
+        let mut stamps = Vec::new();
+        let mut kept = Vec::new();
+        let mut room = KEPT_BYTES;
+        for name in &names {
+            match self.capture(name) {
+                Ok(captured) => {
+                    newcomers.push(Newcomer::of(&captured));
+                    stamps.push(captured.chat.stamp);
+                    let bytes = captured.chat.bytes.len();
+                    let fits = names.len() == 1 || bytes <= room;
+                    room = room.saturating_sub(bytes);
+                    kept.push(fits.then_some(captured));
+                }
+                Err(error) => self.record(name, Err(error))?,
+            }
+        }
+        let order = order(&newcomers);
+        let mut newcomers: Vec<_> = newcomers.into_iter().map(Some).collect();
+        for position in order {
+            let Some(newcomer) = newcomers[position].take() else { continue };
+            let name = newcomer.name.clone();
+            let result = match kept[position].take() {
+                Some(captured) => self.take_newcomer(newcomer, &captured, &mut lineage),
+                None => match self.capture(&name) {
+                    Ok(captured) => {
+                        // It may have changed since it was read first.
+                        let same = captured.chat.stamp == stamps[position];
+                        let newcomer = if same { newcomer } else { Newcomer::of(&captured) };
+                        self.take_newcomer(newcomer, &captured, &mut lineage)
+                    }
+                    Err(error) => Err(error),
+                },
+            };
+            self.record(&name, result)?;
+            monitor.advance(1);
+        }
+        self.lineage = Some(lineage);
+        Ok(())
+    }
+
+    fn take_newcomer(
+        &mut self,
+        newcomer: Newcomer,
+        captured: &Captured,
+        lineage: &mut Lineage,
+    ) -> Result<Taken> {
+        if let Some(refused) = self.refused(captured) {
+            return Ok(refused);
+        }
+        let follows = Follows::origin(lineage.origin(&newcomer)?);
+        let taken = self.store_state(captured, &State::of(captured), follows)?;
+        if let Taken::New(snapshot, _) = &taken {
+            lineage.add(newcomer, snapshot);
+        }
+        Ok(taken)
+    }
+
+    /// Take the snapshot, say what is odd about what is new in it, and know the files next time.
+    fn store_state(
+        &mut self,
+        captured: &Captured,
+        state: &State<'_>,
+        follows: Follows,
+    ) -> Result<Taken> {
+        let (snapshot, new) = self.operation.take(state, self.how.kind.clone(), follows)?;
+        self.tell_state(state, &snapshot);
+        self.findings.extend(rules::captured(captured, &state.chat, &new));
+        if let Some(cache) = &mut self.cache {
+            cache.remember(captured, snapshot.id);
+        }
+        Ok(Taken::New(Box::new(snapshot), Vec::new()))
+    }
+
+    /// Note what a new snapshot says of the state of ST-Auto-Recap.
+    pub(crate) fn tell_state(&mut self, state: &State<'_>, snapshot: &Snapshot) {
+        if let Some(noted) = &state.manifest.checkpoint {
+            self.states.insert(snapshot.id, noted.clone());
+        }
+    }
+
+    /// Whether the gate forbids it. What it only warns of is said.
+    fn refused(&mut self, captured: &Captured) -> Option<Taken> {
+        let judgement = (self.how.gate)(captured);
+        if !judgement.refused.is_empty() {
+            return Some(Taken::Refused(judgement.refused));
+        }
+        self.findings.extend(judgement.warnings);
+        None
+    }
+
+    pub(crate) fn capture(&self, name: &TimelineName) -> Result<Captured> {
+        Ok(st::capture(self.library, &self.scan.groups, name, &Disk)?)
+    }
+
+    /// Note what became of a timeline. A timeline that cannot be read is one that failed; a store that cannot be written and a rule
+    /// that refuses stop the command.
+    pub(crate) fn record(&mut self, name: &TimelineName, result: Result<Taken>) -> Result<()> {
+        let result = match result {
+            Ok(taken) => taken,
+            Err(Error::St(error)) => Taken::Failed(error.to_string()),
+            // It has something about it that cannot be told in a commit. No ref leads to what was made of it, and the others need not wait.
+            Err(Error::Archive(error @ archive::Error::NotASnapshot { .. })) => {
+                Taken::Failed(error.to_string())
+            }
+            Err(error) => return Err(error),
+        };
+        self.outcomes.push(Outcome { timeline: name.to_string(), result });
+        Ok(())
+    }
+
+    /// Make it durable, then tidy up.
+    pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
+        let (objects, bytes) = self.operation.finish(held)?;
+        if objects > 0
+            && let Err(error) = self.store.fold_packs(&held.lock)
+        {
+            let message = format!("small packs could not be joined: {error}");
+            let subject = self.store.path().display().to_string();
+            self.findings.push(Finding::new(Code::PacksNotJoined, Level::Info, subject, message));
+        }
+        if let Some(cache) = self.cache {
+            cache.save(self.store);
+        }
+        if let Some(lineage) = self.lineage {
+            lineage.save();
+        }
+        let Self { outcomes, states, findings, .. } = self;
+        Ok(Finished { outcomes, states, findings, objects, bytes })
+    }
+}

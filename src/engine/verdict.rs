@@ -1,0 +1,73 @@
+//! A verdict in words: the findings that `check`, `backup`, `import` and `show` tell of a snapshot. Code and level follow the verdict's weight, so that all
+//! say the same of the same snapshot.
+
+use crate::archive::{Problems, Snapshot, Verdict, Weight};
+use crate::rules::{Code, Finding, Level};
+
+/// What is to be told of a snapshot; nothing if it is sound.
+pub(crate) fn finding(snapshot: &Snapshot, verdict: &Verdict) -> Option<Finding> {
+    match verdict {
+        Verdict::Sound => None,
+        Verdict::Newer { format } => Some(newer(snapshot, *format)),
+        Verdict::Unsound(problems) => unsound(snapshot, problems),
+    }
+}
+
+/// For `check`: what is called sound can be restored, and this program cannot restore what it does not understand.
+pub(crate) fn checked(mut findings: Vec<Finding>) -> Vec<Finding> {
+    for finding in findings.iter_mut().filter(|finding| finding.code == NEWER) {
+        finding.level = Level::Error;
+    }
+    findings
+}
+
+const NEWER: Code = Code::SnapshotNewer;
+
+/// A snapshot that this program does not understand.
+fn newer(snapshot: &Snapshot, format: u64) -> Finding {
+    let why = format!("it has format {format}, which is newer than this program");
+    let message = about(snapshot, &why);
+    Finding::new(NEWER, Level::Warning, snapshot.id.to_string(), message)
+        .remedy("update stvc; until then it is kept as it is")
+}
+
+/// What is wrong with a snapshot.
+pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Finding> {
+    let (code, level) = match problems.worst()? {
+        Weight::Fatal => (Code::SnapshotDamaged, Level::Error),
+        Weight::Unsafe => (Code::SnapshotOdd, Level::Error),
+        Weight::Flaw => (Code::SnapshotOdd, Level::Warning),
+    };
+    let message = about(snapshot, &problems.to_string());
+    let finding = Finding::new(code, level, snapshot.id.to_string(), message);
+    Some(match problems.worst()? {
+        Weight::Fatal => finding,
+        Weight::Unsafe => finding
+            .remedy("its files can be restored; no other store takes it in: take a new snapshot"),
+        Weight::Flaw => finding.remedy("nothing; its files come back byte for byte"),
+    })
+}
+
+fn about(snapshot: &Snapshot, why: &str) -> String {
+    format!("{} ({} messages): {why}", snapshot.timeline, snapshot.messages)
+}
+
+/// How many snapshots are how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// All of them.
+    pub all: usize,
+    /// Those that cannot be restored because something is wrong with them.
+    pub damaged: usize,
+    /// Those of a newer format.
+    pub newer: usize,
+}
+
+impl Tally {
+    /// One more.
+    pub(crate) fn count(&mut self, verdict: &Verdict) {
+        self.all += 1;
+        self.newer += usize::from(matches!(verdict, Verdict::Newer { .. }));
+        self.damaged += usize::from(verdict.is_damaged());
+    }
+}

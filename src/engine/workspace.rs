@@ -1,0 +1,119 @@
+//! What every verb works on: a library, its store, and the moment of the command.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+
+use super::Result;
+use crate::rules::Finding;
+use crate::st::{self, Library};
+use crate::store::{self, LoggedOperation, Store, Time};
+
+/// Where the library is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A user directory, an install, or a folder of users.
+    At(PathBuf),
+    /// Somewhere from this folder upward.
+    Above(PathBuf),
+}
+
+/// The surroundings of a command.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// Where the library is.
+    pub library: Place,
+    /// Which user's, if there are several.
+    pub user: Option<String>,
+    /// Where the store is, if not in the library.
+    pub store: Option<PathBuf>,
+    /// The command line, for the lock and the operation log.
+    pub command: Vec<String>,
+    /// The moment of the command.
+    pub now: DateTime<FixedOffset>,
+    /// How long to wait for another process.
+    pub patience: Duration,
+    /// What was noticed on the way, and is to be told.
+    pub notices: Arc<Mutex<Vec<Finding>>>,
+    /// Operations that were found interrupted, and are finished by now.
+    pub finished: Arc<Mutex<Vec<LoggedOperation>>>,
+}
+
+impl Workspace {
+    /// The library.
+    pub fn library(&self) -> Result<Library> {
+        let user = self.user.as_deref();
+        Ok(match &self.library {
+            Place::At(dir) => Library::open(dir, user)?,
+            Place::Above(dir) => Library::find(dir, user)?,
+        })
+    }
+
+    /// The same for bringing everything back, which may be into a folder with nothing in it; then also that folder.
+    pub(crate) fn for_recovery(&self) -> (Self, Option<PathBuf>) {
+        let empty = |dir: &PathBuf| {
+            let mut entries = std::fs::read_dir(dir).ok()?.flatten();
+            entries.all(|entry| entry.file_name() == ".stvc").then(|| dir.clone())
+        };
+        if let (Place::At(dir), Err(_)) = (&self.library, self.library())
+            && let Some(dir) = empty(dir)
+        {
+            let store = self.store.clone().unwrap_or_else(|| dir.join(".stvc"));
+            return (Self { store: Some(store), ..self.clone() }, Some(dir));
+        }
+        (self.clone(), None)
+    }
+
+    /// Where the store is or will be.
+    pub fn store_path(&self) -> Result<PathBuf> {
+        match &self.store {
+            Some(path) => Ok(path.clone()),
+            None => Ok(self.library()?.root().join(".stvc")),
+        }
+    }
+
+    /// The store, which must exist.
+    pub fn open_store(&self) -> Result<Store> {
+        Ok(Store::open(&self.store_path()?)?)
+    }
+
+    /// The store, or `None` if there is none yet.
+    pub fn find_store(&self) -> Result<Option<Store>> {
+        match Store::open(&self.store_path()?) {
+            Ok(store) => Ok(Some(store)),
+            Err(store::Error::NoStore { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same with a store that is gone once the folder is dropped: what a command would do before the first snapshot is done there.
+    pub(crate) fn with_store_for_now(&self) -> Result<(tempfile::TempDir, Self)> {
+        let folder = tempfile::tempdir()
+            .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
+        let store = Some(folder.path().join("store"));
+        Ok((folder, Self { store, ..self.clone() }))
+    }
+
+    /// Say something that has nothing to do with what was asked for: that something else was finished first.
+    pub(crate) fn notice(&self, findings: Vec<Finding>) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        notices.extend(findings);
+    }
+
+    /// What was noticed since the last time.
+    pub fn take_notices(&self) -> Vec<Finding> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The moment of the command as text.
+    pub(crate) fn timestamp(&self) -> String {
+        self.now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+    }
+
+    /// The moment of the command as git keeps it.
+    pub(crate) fn time(&self) -> Time {
+        Time { seconds: self.now.timestamp(), offset: self.now.offset().local_minus_utc() }
+    }
+}

@@ -1,0 +1,373 @@
+//! All snapshots of a store and what names them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use crate::archive::{Result, Snapshot, SnapshotId, branch};
+use crate::st::TimelineName;
+use crate::store::{Loss, ObjectId, Reader, RefName, Store, unless_lost};
+
+/// The snapshots reachable from branches and tags.
+#[derive(Default)]
+pub struct History {
+    snapshots: HashMap<SnapshotId, Snapshot>,
+    heads: BTreeMap<TimelineName, SnapshotId>,
+    tags: BTreeMap<String, SnapshotId>,
+    /// What could not be read, in words: refs, and commits that others follow.
+    pub broken: Vec<Broken>,
+}
+
+/// Every timeline that has a branch, with its newest snapshot. Reads one commit a branch; broken ones are left out.
+pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
+    let reader = store.reader();
+    let mut branches = Vec::new();
+    for (name, id) in store.refs("refs/heads/")?.refs {
+        branches.extend(unless_lost(read(&reader, id))?.map(|head| (name, head)));
+    }
+    let heads = head_of_each(branches.iter().map(|(name, head)| (name, head)));
+    Ok(heads.into_values().cloned().collect())
+}
+
+fn read(reader: &Reader, id: ObjectId) -> Result<Snapshot> {
+    Snapshot::read(&reader.commit(id)?)
+}
+
+/// The newest snapshot of every timeline that one of these branches leads to. Whose a branch is, its commit says, whatever it is called: names are cut
+/// where they are long, and git renames branches. Of several that are one timeline's, the one under the timeline's own name counts, else the
+/// newest.
+fn head_of_each<'s>(
+    branches: impl Iterator<Item = (&'s RefName, &'s Snapshot)>,
+) -> BTreeMap<TimelineName, &'s Snapshot> {
+    let mut heads: BTreeMap<TimelineName, (_, &Snapshot)> = BTreeMap::new();
+    for (name, head) in branches {
+        let rank = (*name == branch(&head.timeline), head.time.seconds, head.id);
+        match heads.get(&head.timeline) {
+            Some((other, _)) if *other >= rank => {}
+            _ => drop(heads.insert(head.timeline.clone(), (rank, head))),
+        }
+    }
+    heads.into_iter().map(|(timeline, (_, head))| (timeline, head)).collect()
+}
+
+/// What tags are called. One that git made may read like another, as `a/b` and `a%2Fb` do; then it keeps its full name.
+fn names_of(tags: &[(RefName, ObjectId)]) -> BTreeMap<String, SnapshotId> {
+    let mut named = BTreeMap::new();
+    let is_ours =
+        |name: &RefName| name.tag_name().and_then(|tag| RefName::tag(&tag)).as_ref() == Some(name);
+    let (ours, others): (Vec<_>, Vec<_>) = tags.iter().partition(|(name, _)| is_ours(name));
+    for (name, id) in ours.into_iter().chain(others) {
+        let full = name.as_str().to_owned();
+        let tag = name.tag_name().filter(|tag| !tag.is_empty() && !named.contains_key(tag));
+        named.insert(tag.unwrap_or(full), SnapshotId(*id));
+    }
+    named
+}
+
+/// A ref or commit that could not be read.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// What it is called.
+    pub subject: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl History {
+    /// Read all of it, and what neither a branch nor a tag holds any more: snapshots that were undone or lost their tag.
+    pub fn load_with_kept(store: &Store) -> Result<Self> {
+        let mut history = Self::load(store)?;
+        let reader = store.reader();
+        let mut kept = Vec::new();
+        for (name, id) in store.refs("refs/stvc/kept/")?.refs {
+            // Others keep single files for `undo`.
+            if unless_lost(read(&reader, id))?.is_some() {
+                kept.push((name, id));
+            }
+        }
+        history.read_from(store, &kept)?;
+        Ok(history)
+    }
+
+    /// A history of these snapshots, of which some are the newest of their timelines and some have tags.
+    pub fn of(
+        snapshots: impl IntoIterator<Item = Snapshot>,
+        heads: &[SnapshotId],
+        tags: BTreeMap<String, SnapshotId>,
+    ) -> Self {
+        let snapshots = snapshots.into_iter().map(|snapshot| (snapshot.id, snapshot));
+        let mut history = Self { snapshots: snapshots.collect(), tags, ..Self::default() };
+        history.note_heads(heads.iter().copied());
+        history
+    }
+
+    fn note_heads(&mut self, heads: impl Iterator<Item = SnapshotId>) {
+        for head in heads.filter_map(|id| self.snapshots.get(&id)) {
+            self.heads.insert(head.timeline.clone(), head.id);
+        }
+    }
+
+    /// Read all of it.
+    pub fn load(store: &Store) -> Result<Self> {
+        let heads = store.refs("refs/heads/")?;
+        let tags = store.refs("refs/tags/")?;
+        let mut history = Self::from(store, &heads.refs, tags.refs)?;
+        let broken = heads.broken.into_iter().chain(tags.broken);
+        let broken = broken.map(|why| Broken { subject: "ref".into(), why });
+        history.broken.splice(0..0, broken);
+        Ok(history)
+    }
+
+    /// Read what these branches and tags lead to.
+    pub fn from(
+        store: &Store,
+        heads: &[(RefName, ObjectId)],
+        mut tags: Vec<(RefName, ObjectId)>,
+    ) -> Result<Self> {
+        let mut history = Self::default();
+        let tips: Vec<_> = heads.iter().chain(&tags).cloned().collect();
+        history.read_from(store, &tips)?;
+        let read = heads.iter();
+        let read = read.filter_map(|(name, id)| Some((name, history.get(SnapshotId(*id))?)));
+        let heads = head_of_each(read).into_iter().map(|(name, head)| (name, head.id)).collect();
+        history.heads = heads;
+        tags.retain(|(_, id)| history.snapshots.contains_key(&SnapshotId(*id)));
+        history.tags = names_of(&tags);
+        Ok(history)
+    }
+
+    /// Read also what these lead to, which may be on no branch.
+    pub fn add(&mut self, store: &Store, tips: impl IntoIterator<Item = SnapshotId>) -> Result<()> {
+        let tips: Vec<_> = tips.into_iter().map(|tip| (RefName::kept(tip.0), tip.0)).collect();
+        self.read_from(store, &tips)
+    }
+
+    fn read_from(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) -> Result<()> {
+        let known = self.snapshots.keys().map(|id| id.0).collect();
+        let seen = Mutex::new(known);
+        let tips = tips.iter().map(|(name, id)| (*id, Followed::By(name.clone())));
+        let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
+        let mut found = walk.run(WORTH_A_THREAD)?;
+        // What is still open are other branches: each thread takes some, and none reads what another has begun with.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut open = vec![Vec::new(); threads];
+        for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
+            open[n % threads].push(tip);
+        }
+        std::thread::scope(|scope| -> Result<()> {
+            let start = |open: Vec<_>| {
+                let mut walk = Walk { reader: store.reader(), seen: &seen, open };
+                scope.spawn(move || walk.run(usize::MAX))
+            };
+            let workers: Vec<_> =
+                open.into_iter().filter(|open| !open.is_empty()).map(start).collect();
+            for worker in workers {
+                let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                found.extend(more?);
+            }
+            Ok(())
+        })?;
+        for found in found {
+            match found {
+                Ok(snapshot) => {
+                    self.snapshots.insert(snapshot.id, snapshot);
+                }
+                Err(broken) => self.broken.push(broken),
+            }
+        }
+        Ok(())
+    }
+
+    /// One snapshot.
+    pub fn get(&self, id: SnapshotId) -> Option<&Snapshot> {
+        self.snapshots.get(&id)
+    }
+
+    /// Every snapshot, newest first; parents always after their children.
+    pub fn newest_first(&self) -> Vec<&Snapshot> {
+        let mut children: HashMap<SnapshotId, usize> = HashMap::new();
+        for parent in self.snapshots.values().flat_map(|snapshot| &snapshot.parents) {
+            *children.entry(*parent).or_default() += 1;
+        }
+        // Newest first among those whose children are all out; names settle equal times the same way each time.
+        let rank = |snapshot: &'_ Snapshot| {
+            (snapshot.time.seconds, Reverse(snapshot.timeline.clone()), snapshot.id)
+        };
+        let childless =
+            self.snapshots.values().filter(|snapshot| !children.contains_key(&snapshot.id));
+        let mut ready: std::collections::BinaryHeap<_> = childless.map(rank).collect();
+        let mut order = Vec::with_capacity(self.snapshots.len());
+        // What was taken in the same second stays together by timeline.
+        let mut next = None;
+        while let Some((.., id)) = next.take().or_else(|| ready.pop()) {
+            let Some(snapshot) = self.snapshots.get(&id) else { continue };
+            order.push(snapshot);
+            for parent in &snapshot.parents {
+                let Some(waiting) = children.get_mut(parent) else { continue };
+                *waiting -= 1;
+                if let (0, Some(parent)) = (*waiting, self.snapshots.get(parent)) {
+                    let newest = ready.peek().map_or(i64::MIN, |(seconds, ..)| *seconds);
+                    if next.is_none() && parent.time.seconds >= newest {
+                        next = Some(rank(parent));
+                    } else {
+                        ready.push(rank(parent));
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// The newest snapshot of a timeline.
+    pub fn head(&self, timeline: &TimelineName) -> Option<&Snapshot> {
+        self.heads.get(timeline).and_then(|id| self.get(*id))
+    }
+
+    /// Every timeline that has a branch, and its newest snapshot.
+    pub fn heads(&self) -> impl Iterator<Item = (&TimelineName, &Snapshot)> {
+        self.heads.iter().filter_map(|(name, id)| Some((name, self.get(*id)?)))
+    }
+
+    /// Every tag.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, SnapshotId)> {
+        self.tags.iter().map(|(name, id)| (name.as_str(), *id))
+    }
+
+    /// The tags of one snapshot.
+    pub fn tags_of(&self, id: SnapshotId) -> Vec<String> {
+        self.tags().filter(|(_, tagged)| *tagged == id).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// A snapshot and those before it, along first parents.
+    pub fn ancestry<'h>(&'h self, from: &'h Snapshot) -> impl Iterator<Item = &'h Snapshot> {
+        std::iter::successors(Some(from), |snapshot| self.get(*snapshot.parents.first()?))
+    }
+
+    /// These and all that they follow along every parent, each once, as far as it is in this history.
+    pub fn walk_from(
+        &self,
+        tips: impl IntoIterator<Item = SnapshotId>,
+    ) -> impl Iterator<Item = &Snapshot> {
+        let mut seen = HashSet::new();
+        let mut open: Vec<_> = tips.into_iter().collect();
+        std::iter::from_fn(move || {
+            loop {
+                let id = open.pop()?;
+                if let Some(snapshot) = self.get(id)
+                    && seen.insert(id)
+                {
+                    open.extend(&snapshot.parents);
+                    return Some(snapshot);
+                }
+            }
+        })
+    }
+
+    /// The same as a set.
+    pub fn past(&self, tips: impl IntoIterator<Item = SnapshotId>) -> HashSet<SnapshotId> {
+        self.walk_from(tips).map(|snapshot| snapshot.id).collect()
+    }
+
+    /// Whether a snapshot is another one, or before it.
+    pub fn leads_to(&self, tip: SnapshotId, id: SnapshotId) -> bool {
+        self.walk_from([tip]).any(|snapshot| snapshot.id == id)
+    }
+
+    /// The last of what leads to `tip` that is also among `others`: the state from which both come.
+    pub fn merge_base(&self, tip: SnapshotId, others: &HashSet<SnapshotId>) -> Option<&Snapshot> {
+        let both: HashSet<_> =
+            self.past([tip]).into_iter().filter(|id| others.contains(id)).collect();
+        let snapshots = || both.iter().filter_map(|id| self.get(*id));
+        // One that another of them follows is not the last.
+        let followed: HashSet<_> = snapshots().flat_map(|snapshot| &snapshot.parents).collect();
+        let last = snapshots().filter(|snapshot| !followed.contains(&snapshot.id));
+        last.max_by_key(|snapshot| (snapshot.time.seconds, snapshot.id))
+    }
+
+    /// The snapshots of one timeline, newest first, and the one it forked from.
+    pub fn own<'h>(&'h self, head: &'h Snapshot) -> (Vec<&'h Snapshot>, Option<&'h Snapshot>) {
+        let mut own = Vec::new();
+        for snapshot in self.ancestry(head) {
+            own.push(snapshot);
+            if snapshot.fork_at.is_some() {
+                return (own, snapshot.parents.first().and_then(|parent| self.get(*parent)));
+            }
+        }
+        (own, None)
+    }
+
+    /// Of these newest snapshots, those of timelines that go on under the name that they say: a copy elsewhere keeps branches that were left behind when their timeline
+    /// was renamed.
+    pub fn without_renamed(&self, heads: &[Snapshot]) -> Vec<Snapshot> {
+        let own = heads.iter().flat_map(|head| {
+            let own = self.own(head).0.into_iter().filter(|own| own.id != head.id);
+            own.map(|own| (own.id, &head.timeline))
+        });
+        let owned: HashMap<_, _> = own.collect();
+        let is_own =
+            |head: &&Snapshot| owned.get(&head.id).is_none_or(|owner| **owner == head.timeline);
+        heads.iter().filter(is_own).cloned().collect()
+    }
+
+    /// How many snapshots there are.
+    pub fn len(&self) -> usize {
+        self.snapshots.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.snapshots.is_empty()
+    }
+
+    /// Every snapshot, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Snapshot> {
+        self.snapshots.values()
+    }
+}
+
+/// Fewer commits than this are read before a thread has started.
+const WORTH_A_THREAD: usize = 200;
+
+/// What led to a commit.
+#[derive(Clone)]
+enum Followed {
+    By(RefName),
+    ByCommit(ObjectId),
+}
+
+/// Reads commits and those that they follow.
+struct Walk<'s> {
+    reader: Reader,
+    seen: &'s Mutex<HashSet<ObjectId>>,
+    open: Vec<(ObjectId, Followed)>,
+}
+
+impl Walk<'_> {
+    /// Read until nothing is open, or until `limit` are read. What is lost is broken; what could not be read is an error.
+    fn run(&mut self, limit: usize) -> Result<Vec<std::result::Result<Snapshot, Broken>>> {
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let Some((id, from)) = self.open.pop() else { break };
+            // A thread that died while it held the lock left a whole set.
+            if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(id) {
+                continue;
+            }
+            match read(&self.reader, id) {
+                Ok(snapshot) => {
+                    let parents = snapshot.parents.iter();
+                    self.open.extend(parents.map(|parent| (parent.0, Followed::ByCommit(id))));
+                    found.push(Ok(snapshot));
+                }
+                Err(error) if !error.is_loss() => return Err(error),
+                Err(error) => {
+                    let subject = match from {
+                        Followed::By(name) => name.to_string(),
+                        Followed::ByCommit(id) => id.to_string(),
+                    };
+                    found.push(Err(Broken { subject, why: error.to_string() }));
+                }
+            }
+        }
+        Ok(found)
+    }
+}

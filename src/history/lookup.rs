@@ -1,0 +1,193 @@
+//! From what a user types to the timeline or snapshot that is meant.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{Error, History, Result};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::st::{Library, TimelineName};
+use crate::store::{Kind, ObjectId, RefName, Store, unless_lost};
+
+/// The timeline that `text` names: its file, `Character/Chat name`, or any unique part of that.
+pub fn timeline(
+    text: &str,
+    library: Option<&Library>,
+    candidates: &BTreeSet<TimelineName>,
+) -> Result<TimelineName> {
+    // As the listings print it: `Character / Chat`, `group / Chat`.
+    let typed = match text.split_once(" / ") {
+        Some(("group", chat)) => format!("group chats/{chat}"),
+        Some((folder, chat)) => format!("{folder}/{chat}"),
+        None => text.to_owned(),
+    };
+    let bare = typed.strip_suffix(".jsonl").unwrap_or(&typed);
+    let as_file = library.and_then(|library| relative_to(Path::new(bare), library.root()));
+    let is_exact =
+        |name: &&TimelineName| name.as_str() == bare || as_file.as_deref() == Some(name.as_str());
+    let without_root = |name: &TimelineName| match name.folder() {
+        Some(folder) => format!("{folder}/{}", name.chat()),
+        None => name.chat().to_owned(),
+    };
+    let part = bare.to_lowercase();
+    // From the narrowest meaning to the widest; the first that fits anything decides.
+    let meanings: [&dyn Fn(&&TimelineName) -> bool; 4] =
+        [&is_exact, &|name| without_root(name) == bare, &|name| name.chat() == bare, &|name| {
+            !part.is_empty() && name.as_str().to_lowercase().contains(&part)
+        }];
+    for meaning in meanings {
+        let found: Vec<_> = candidates.iter().filter(meaning).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok((*one).clone()),
+            many => {
+                let candidates = many.iter().map(|name| name.to_string()).collect();
+                return Err(Error::Ambiguous { name: text.into(), candidates });
+            }
+        }
+    }
+    Err(Error::NoSuchTimeline { name: text.into() })
+}
+
+/// The stored timeline that `text` names, by its name now or by one that it had before it was renamed: its newest snapshot.
+pub fn stored<'h>(
+    text: &str,
+    history: &'h History,
+    library: Option<&Library>,
+) -> Result<&'h Snapshot> {
+    let now = history.heads().map(|(name, _)| name.clone()).collect();
+    let name = match timeline(text, library, &now) {
+        Err(Error::NoSuchTimeline { .. }) => {
+            let ever = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+            timeline(text, library, &ever)?
+        }
+        other => other?,
+    };
+    let had =
+        |head: &Snapshot| history.own(head).0.iter().any(|snapshot| snapshot.timeline == name);
+    let head = history
+        .head(&name)
+        .or_else(|| history.heads().map(|(_, head)| head).find(|head| had(head)));
+    head.ok_or_else(|| Error::NoSuchTimeline { name: text.into() })
+}
+
+/// The snapshot that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its newest);
+/// each with `~N` for N steps back.
+pub fn snapshot(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot> {
+    // A name may itself end in something like `~2`.
+    match base(text, store, library) {
+        Err(Error::NoSuchSnapshot { .. }) => {}
+        other => return other,
+    }
+    let Some((name, steps)) = text.rsplit_once('~') else {
+        return Err(Error::NoSuchSnapshot { name: text.into() });
+    };
+    let steps = if steps.is_empty() { Some(1) } else { steps.parse::<usize>().ok() };
+    let Some(steps) = steps else {
+        return Err(Error::NoSuchSnapshot { name: text.into() });
+    };
+    let mut snapshot = match name.ends_with('~') {
+        true => self::snapshot(name, store, library)?,
+        false => base(name, store, library)?,
+    };
+    for taken in 0..steps {
+        let parent = snapshot
+            .parents
+            .first()
+            .ok_or(Error::NotSoFarBack { name: name.into(), steps: taken })?;
+        snapshot = read(store, *parent)?;
+    }
+    Ok(snapshot)
+}
+
+fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot> {
+    if let Some(prefix) = text.strip_prefix("b3:") {
+        return by_content(text, prefix, store);
+    }
+    if let Some(tag) = RefName::tag(text)
+        && let Some(id) = store.ref_target(&tag)?
+    {
+        return read(store, SnapshotId(id));
+    }
+    let is_hex =
+        text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex {
+        let reader = store.reader();
+        let ids = reader.with_prefix(&text.to_lowercase(), Kind::Commit)?;
+        if let Some(found) = single(text, readable(store, ids)?)? {
+            return Ok(found);
+        }
+        // Perhaps it was called that once.
+        let ids = store.find_former(&text.to_lowercase())?;
+        if let Some(found) = single(text, readable(store, ids)?)? {
+            return Ok(found);
+        }
+    }
+    let heads = super::heads(store)?;
+    let names = heads.iter().map(|head| head.timeline.clone()).collect();
+    match timeline(text, library, &names) {
+        Ok(name) => heads
+            .into_iter()
+            .find(|head| head.timeline == name)
+            .ok_or_else(|| Error::NoSuchSnapshot { name: text.into() }),
+        // Perhaps it was called that once.
+        Err(Error::NoSuchTimeline { .. }) => match stored(text, &History::load(store)?, library) {
+            Err(Error::NoSuchTimeline { name }) => Err(Error::NoSuchSnapshot { name }),
+            other => other.cloned(),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+fn by_content(text: &str, prefix: &str, store: &Store) -> Result<Snapshot> {
+    let history = History::load(store)?;
+    let prefix = prefix.to_lowercase();
+    let mut found: Vec<&Snapshot> = Vec::new();
+    if prefix.len() >= 4 {
+        // The same content may have been there twice; the newest stands for it.
+        for snapshot in history.newest_first() {
+            let same = found.iter().any(|other| other.content == snapshot.content);
+            if !same && snapshot.content.to_string().starts_with(&prefix) {
+                found.push(snapshot);
+            }
+        }
+    }
+    let found = found.into_iter().cloned().collect();
+    single(text, found)?.ok_or_else(|| Error::NoSuchSnapshot { name: text.into() })
+}
+
+fn single(text: &str, found: Vec<Snapshot>) -> Result<Option<Snapshot>> {
+    if found.len() > 1 {
+        let candidates =
+            found.iter().map(|snapshot| format!("{} {}", snapshot.id, snapshot.subject)).collect();
+        return Err(Error::Ambiguous { name: text.into(), candidates });
+    }
+    Ok(found.into_iter().next())
+}
+
+/// Those of some commits that are snapshots and not lost.
+fn readable(store: &Store, ids: Vec<ObjectId>) -> Result<Vec<Snapshot>> {
+    let mut found = Vec::new();
+    for id in ids {
+        found.extend(find(store, SnapshotId(id))?);
+    }
+    Ok(found)
+}
+
+/// Read one snapshot; `None` if it is lost.
+pub fn find(store: &Store, id: SnapshotId) -> Result<Option<Snapshot>> {
+    unless_lost(read(store, id))
+}
+
+/// Read one snapshot.
+pub fn read(store: &Store, id: SnapshotId) -> Result<Snapshot> {
+    Ok(Snapshot::read(&store.reader().commit(id.0)?)?)
+}
+
+/// `path` as the user would have to type it inside `root`.
+fn relative_to(path: &Path, root: &Path) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let root = std::path::absolute(root).ok()?;
+    let relative = path.strip_prefix(root).ok()?;
+    let parts: Option<Vec<_>> = relative.iter().map(|part| part.to_str()).collect();
+    Some(parts?.join("/"))
+}

@@ -1,0 +1,14 @@
+//! The snapshots of a store as a history: what follows what, whose each is, what a name means, where a new chat comes from, and what a timeline was at an earlier message.
+//! Nothing here touches the library's files or moves a ref.
+
+pub mod at_message;
+mod error;
+mod graph;
+pub(crate) mod lookup;
+pub(crate) mod origin;
+pub(crate) mod owners;
+pub mod retention;
+pub(crate) mod rewrite;
+
+pub use error::{Error, Result};
+pub use graph::{Broken, History, heads};

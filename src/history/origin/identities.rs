@@ -1,0 +1,43 @@
+//! What stored messages say, each read once.
+
+use std::collections::HashMap;
+
+use crate::archive::lineage::Identity;
+use crate::history::Result;
+use crate::store::{ObjectId, Reader, unless_lost};
+
+/// Identities of stored messages.
+pub(crate) struct Identities {
+    pub reader: Reader,
+    known: HashMap<ObjectId, Identity>,
+}
+
+impl Identities {
+    pub fn new(reader: Reader) -> Self {
+        Self { reader, known: HashMap::new() }
+    }
+
+    /// The identity of a stored message; `None` if it is lost.
+    pub fn find(&mut self, message: ObjectId) -> Result<Option<Identity>> {
+        if let Some(identity) = self.known.get(&message) {
+            return Ok(Some(*identity));
+        }
+        let Some(line) = unless_lost(self.reader.blob(message))? else { return Ok(None) };
+        let identity = Identity::of(&line);
+        self.known.insert(message, identity);
+        Ok(Some(identity))
+    }
+
+    /// Whether the first of these stored messages say what is wanted.
+    pub fn begin_with(&mut self, messages: &[ObjectId], wanted: &[Identity]) -> Result<bool> {
+        if messages.len() < wanted.len() {
+            return Ok(false);
+        }
+        for (message, wanted) in messages.iter().zip(wanted) {
+            if self.find(*message)? != Some(*wanted) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,285 @@
+//! Finding where a chat that was never seen comes from: the stored snapshot, or the other new chat, with the longest common
+//! beginning; or the timeline that it is under a new name.
+//!
+//! Messages are compared by what they say (`archive::lineage`). What is known of stored snapshots lies in `stvc/lineage.json`: for each
+//! the hash of its beginning at every twentieth message, so that a thousand timelines are held against a new chat without
+//! reading their messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any time.
+
+mod identities;
+mod index;
+mod newcomer;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::History;
+use crate::archive::lineage::Chain;
+use crate::archive::{Snapshot, SnapshotId, Tree};
+use crate::history::Result;
+use crate::st::TimelineName;
+use crate::store::{ObjectId, Store, unless_lost};
+use index::{Index, Record, SAMPLE, samples_shared};
+
+pub(crate) use identities::Identities;
+pub(crate) use newcomer::{Newcomer, order, without_blank_end};
+
+/// The snapshots of a timeline, oldest first, and what it was forked from.
+pub(crate) type Own = (Vec<Snapshot>, Option<Snapshot>);
+
+/// Where a new chat comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// From nowhere: it is the first of its kind.
+    None,
+    /// It shares its first messages with this snapshot.
+    Fork { id: SnapshotId, tree: ObjectId, shared: usize },
+    /// It is this timeline under another name.
+    Renamed { from: Box<Snapshot> },
+}
+
+/// All that a new chat can come from.
+pub(crate) struct Lineage {
+    index: Index,
+    history: History,
+    /// Timelines whose file is gone and that no renamed chat has claimed yet.
+    vanished: BTreeMap<TimelineName, SnapshotId>,
+    /// Every timeline that is there or stored.
+    living: HashSet<TimelineName>,
+    /// Folders of characters that are still there.
+    folders: HashSet<String>,
+    /// Chats taken by this very command; their objects are not readable yet.
+    taken: Vec<Taken>,
+    identities: Identities,
+    path: PathBuf,
+}
+
+struct Taken {
+    id: SnapshotId,
+    tree: ObjectId,
+    timeline: TimelineName,
+    main_chat: Option<String>,
+    chain: Chain,
+    seconds: i64,
+}
+
+/// How well a candidate fits; the greatest wins.
+type Rank = (usize, u8, i64, usize);
+
+impl Lineage {
+    /// Load what is known and bring it up to date. `here` are the timelines whose files are there.
+    pub(crate) fn load(store: &Store, here: &[TimelineName]) -> Result<Self> {
+        let path = store.private_dir().join("lineage.json");
+        let history = History::load(store)?;
+        let present: HashSet<_> = here.iter().collect();
+        let vanished = history.heads().filter(|(name, _)| !present.contains(name));
+        let vanished = vanished.map(|(name, head)| (name.clone(), head.id)).collect();
+        let mut index = Index::load(&path);
+        let mut identities = Identities::new(store.reader());
+        index.update(&history, &mut identities)?;
+        let stored = history.heads().map(|(name, _)| name.clone());
+        let living = here.iter().cloned().chain(stored).collect();
+        let folders = here.iter().filter_map(|name| name.folder()).map(str::to_owned).collect();
+        Ok(Self { index, history, vanished, living, folders, taken: Vec::new(), identities, path })
+    }
+
+    /// Where this chat comes from.
+    pub(crate) fn origin(&mut self, newcomer: &Newcomer) -> Result<Origin> {
+        if let Some(from) = self.renamed(newcomer)? {
+            self.vanished.remove(&from.timeline);
+            return Ok(Origin::Renamed { from: Box::new(from) });
+        }
+        self.fork(newcomer)
+    }
+
+    /// The snapshot that this chat was forked from.
+    pub(crate) fn fork(&mut self, newcomer: &Newcomer) -> Result<Origin> {
+        let parent = newcomer.parent_name();
+        let tier = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
+            if Some(timeline) == parent.as_ref() {
+                3
+            } else if former {
+                2
+            } else {
+                // One that names the same parent is a sibling.
+                u8::from(main_chat.is_none() || main_chat != newcomer.main_chat.as_deref())
+            }
+        };
+        // A chat that names a living parent does not come from one whose own parent is dead, unless it is that parent: such a one
+        // is more likely to have come from it.
+        let names_living = parent.as_ref().is_some_and(|parent| self.living.contains(parent));
+        let is_possible = |timeline: &TimelineName, main_chat: Option<&str>| {
+            let dead = main_chat.is_some_and(|main_chat| {
+                newcomer::named(timeline, main_chat).is_none_or(|name| !self.living.contains(&name))
+            });
+            !(names_living && dead) || parent.as_ref() == Some(timeline)
+        };
+        let mut best: Option<(Rank, SnapshotId, ObjectId)> = None;
+        let mut offer = |rank: Rank, id, tree| {
+            if rank.0 > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+                best = Some((rank, id, tree));
+            }
+        };
+        for (order, taken) in self.taken.iter().enumerate() {
+            if !is_possible(&taken.timeline, taken.main_chat.as_deref()) {
+                continue;
+            }
+            let shared = newcomer.chain.shared_with(&taken.chain);
+            let tier = tier(&taken.timeline, false, taken.main_chat.as_deref());
+            // Of chats taken at one moment, the one that could be an origin first is the older.
+            offer((shared, tier, taken.seconds, usize::MAX - order), taken.id, taken.tree);
+        }
+        let stored = self.closest_stored(&newcomer.chain, &newcomer.name);
+        let stored: Vec<_> = stored
+            .into_iter()
+            .filter(|stored| is_possible(&stored.timeline, stored.main_chat.as_deref()))
+            .collect();
+        for snapshot in stored {
+            let shared = self.shared(&newcomer.chain, &snapshot)?;
+            let former = parent.as_ref().is_some_and(|parent| self.was_called(&snapshot, parent));
+            let tier = tier(&snapshot.timeline, former, snapshot.main_chat.as_deref());
+            offer((shared, tier, snapshot.time.seconds, 0), snapshot.id, snapshot.tree);
+        }
+        // A greeting alone makes no fork, unless the chat says that it is one: new chats of one character begin alike.
+        let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
+        Ok(match best {
+            Some(((shared, ..), id, tree)) if shared >= least => Origin::Fork { id, tree, shared },
+            _ => Origin::None,
+        })
+    }
+
+    /// All that is stored.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The snapshots of a timeline, oldest first, and what it was forked from.
+    pub(crate) fn own(&self, timeline: &TimelineName) -> Option<Own> {
+        let (mut own, origin) = self.history.own(self.history.head(timeline)?);
+        own.reverse();
+        Some((own.into_iter().cloned().collect(), origin.cloned()))
+    }
+
+    /// How many first messages `chain` shares with the states of each of these timelines at most. Only those that come close are
+    /// compared exactly; the others count as what their samples tell.
+    pub(crate) fn shared_with_timelines(
+        &mut self,
+        chain: &Chain,
+        timelines: &[TimelineName],
+    ) -> Result<Vec<usize>> {
+        let wanted: HashMap<_, _> =
+            timelines.iter().enumerate().map(|(n, name)| (name, n)).collect();
+        let mut best: Vec<(usize, Vec<Snapshot>)> = vec![(0, Vec::new()); timelines.len()];
+        for (snapshot, record) in self.index.iter(&self.history) {
+            let Some(n) = wanted.get(&snapshot.timeline) else { continue };
+            let samples = samples_shared(chain, record);
+            let (most, closest) = &mut best[*n];
+            if samples > *most {
+                closest.clear();
+                *most = samples;
+            }
+            if samples == *most {
+                closest.push(snapshot.clone());
+            }
+        }
+        let most = best.iter().map(|(samples, _)| *samples).max().unwrap_or(0);
+        let mut shared = Vec::with_capacity(best.len());
+        for (samples, snapshots) in best {
+            let mut longest = if samples == most { 0 } else { samples * SAMPLE };
+            for snapshot in snapshots.iter().filter(|_| samples == most) {
+                longest = longest.max(self.shared(chain, snapshot)?);
+            }
+            shared.push(longest);
+        }
+        Ok(shared)
+    }
+
+    /// Let later ones come from this one, too.
+    pub(crate) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
+        self.index.insert(snapshot.id, Record::of(&newcomer.chain));
+        self.taken.push(Taken {
+            id: snapshot.id,
+            tree: snapshot.tree,
+            timeline: newcomer.name,
+            main_chat: newcomer.main_chat,
+            chain: newcomer.chain,
+            seconds: snapshot.time.seconds,
+        });
+    }
+
+    /// Keep what was learnt.
+    pub(crate) fn save(self) {
+        self.index.save(&self.path);
+    }
+
+    /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the same folder or in one that is
+    /// gone as well. A fork says whose it is; a renamed chat says what it said before.
+    fn renamed(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
+        let mut found: Option<Snapshot> = None;
+        for id in self.vanished.values().copied().collect::<Vec<_>>() {
+            let Some(head) = self.history.get(id).cloned() else { continue };
+            let moved = head.timeline.folder().is_some_and(|folder| !self.folders.contains(folder));
+            let nearby = head.timeline.folder() == newcomer.name.folder() || moved;
+            let length = self.index.get(id).map_or(0, |record| record.messages);
+            if head.timeline.is_group() != newcomer.name.is_group()
+                || !nearby
+                || head.main_chat != newcomer.main_chat
+                || length == 0
+                || length > newcomer.chain.len()
+            {
+                continue;
+            }
+            // New chats of one character may begin with the same greeting in the same minute.
+            let alone = length == 1 && newcomer.chain.len() > 1;
+            let longer = found.as_ref().is_none_or(|other| other.messages < head.messages);
+            if !alone && longer && self.shared(&newcomer.chain, &head)? == length {
+                found = Some(head);
+            }
+        }
+        Ok(found)
+    }
+
+    fn was_called(&self, snapshot: &Snapshot, name: &TimelineName) -> bool {
+        let former = |snapshot: &Snapshot| snapshot.renamed_from.as_ref() == Some(name);
+        self.history.ancestry(snapshot).take_while(|other| other.fork_at.is_none()).any(former)
+    }
+
+    /// The stored snapshots that share the most sampled beginnings with `chain`.
+    /// Not those of the chat itself: a checkpoint of it that was taken first is no origin.
+    fn closest_stored(&self, chain: &Chain, except: &TimelineName) -> Vec<Snapshot> {
+        let mut most = 0;
+        let mut closest = Vec::new();
+        for (snapshot, record) in self.index.iter(&self.history) {
+            if snapshot.timeline == *except {
+                continue;
+            }
+            let samples = samples_shared(chain, record);
+            if samples > most {
+                closest.clear();
+                most = samples;
+            }
+            if samples == most {
+                closest.push(snapshot.clone());
+            }
+        }
+        closest
+    }
+
+    /// How many first messages `chain` shares with a stored snapshot, exactly.
+    pub(crate) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> Result<usize> {
+        let Some(record) = self.index.get(snapshot.id) else { return Ok(0) };
+        let samples = samples_shared(chain, record);
+        let tree = unless_lost(Tree::open(&self.identities.reader, snapshot.tree))?;
+        let Some(tree) = tree else { return Ok(0) };
+        let mut length = samples * SAMPLE;
+        let Some(mut link) = chain.at(length) else { return Ok(0) };
+        for message in tree.messages().iter().take(record.messages).skip(length) {
+            let Some(identity) = self.identities.find(*message)? else { break };
+            link = link.then(identity);
+            if chain.at(length + 1) != Some(link) {
+                break;
+            }
+            length += 1;
+        }
+        Ok(length)
+    }
+}

@@ -1,0 +1,38 @@
+//! Whose a snapshot is today. A snapshot says what its timeline was called when it was taken; after a rename that is another name.
+
+use std::collections::HashMap;
+
+use super::History;
+use crate::archive::{Snapshot, SnapshotId};
+use crate::st::TimelineName;
+
+/// Which timeline each snapshot belongs to.
+pub(crate) struct Owners {
+    own: HashMap<SnapshotId, TimelineName>,
+    /// By a name that no branch has any more: the one that followed it.
+    renamed: HashMap<TimelineName, TimelineName>,
+}
+
+impl Owners {
+    /// Look at every branch.
+    pub(crate) fn of(history: &History) -> Self {
+        let mut owners = Self { own: HashMap::new(), renamed: HashMap::new() };
+        for (name, head) in history.heads() {
+            for snapshot in history.own(head).0 {
+                owners.own.insert(snapshot.id, name.clone());
+                let former = snapshot.renamed_from.iter().chain([&snapshot.timeline]);
+                for former in former.filter(|former| history.head(former).is_none()) {
+                    owners.renamed.insert(former.clone(), name.clone());
+                }
+            }
+        }
+        owners
+    }
+
+    /// The present name of the timeline that `snapshot` belongs to. For one on no branch, such as a checkpoint at a message: the
+    /// timeline that has, or once had, the name that it says.
+    pub(crate) fn of_snapshot<'a>(&'a self, snapshot: &'a Snapshot) -> &'a TimelineName {
+        let by_name = || self.renamed.get(&snapshot.timeline);
+        self.own.get(&snapshot.id).or_else(by_name).unwrap_or(&snapshot.timeline)
+    }
+}

@@ -1,0 +1,237 @@
+//! A history written anew: with snapshots put into the past of timelines, where their time says they belong, or without some that nobody needs.
+//!
+//! A commit's parents are part of its id, so every snapshot that follows such a place gets another: the same tree, time and words, another parent,
+//! another id. The former commits are kept by refs, so the ids that a user wrote down still name what they named.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::origin::{Identities, Lineage, Newcomer, Origin};
+use super::{History, Result};
+use crate::archive::{Snapshot, SnapshotId, Tree, branch, moved};
+use crate::st::TimelineName;
+use crate::store::{
+    Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefName, Store, commit, unless_lost,
+};
+
+/// A snapshot to be put into a timeline. Its tree is in the operation's pack.
+pub(crate) struct Insertion {
+    /// Without parents.
+    pub commit: NewCommit,
+    /// What it says, and of whom.
+    pub newcomer: Newcomer,
+}
+
+/// What became of a history.
+pub(crate) struct Rewritten {
+    /// For each snapshot the commit that stands for it now.
+    ids: HashMap<SnapshotId, ObjectId>,
+    /// Those that are in it no more.
+    gone: HashSet<SnapshotId>,
+    /// Branches of timelines that had none.
+    branches: Vec<(RefName, SnapshotId)>,
+}
+
+impl Rewritten {
+    /// What stands for a commit, if that is another.
+    fn became(&self, id: ObjectId) -> Option<SnapshotId> {
+        self.ids.get(&SnapshotId(id)).filter(|new| **new != id).copied().map(SnapshotId)
+    }
+
+    /// The snapshots that are the same under another id: old and new.
+    pub(crate) fn anew(&self) -> Vec<(ObjectId, ObjectId)> {
+        let stays = self.ids.iter().filter(|(old, _)| !self.gone.contains(old));
+        stays.map(|(old, new)| (old.0, *new)).filter(|(old, new)| old != new).collect()
+    }
+
+    /// Where every branch and tag has to lead; also refs that keep the former commits.
+    pub(crate) fn refs(&self, store: &Store) -> Result<Vec<(RefName, SnapshotId)>> {
+        let mut moves = self.branches.clone();
+        for prefix in ["refs/heads/", "refs/tags/"] {
+            for (name, old) in store.refs(prefix)?.refs {
+                if let Some(new) = self.became(old) {
+                    moves.push((name, new));
+                    moves.push((RefName::kept(old), SnapshotId(old)));
+                }
+            }
+        }
+        Ok(moves)
+    }
+}
+
+/// Put `insertions`, each list oldest first, into the timelines.
+pub(crate) fn insert(
+    pack: &mut PackWriter,
+    store: &Store,
+    lineage: &mut Lineage,
+    insertions: BTreeMap<TimelineName, Vec<Insertion>>,
+) -> Result<Rewritten> {
+    let mut before: HashMap<SnapshotId, Vec<Insertion>> = HashMap::new();
+    let mut first_fork: HashMap<SnapshotId, u64> = HashMap::new();
+    let mut new_timelines = Vec::new();
+    for (timeline, list) in insertions {
+        let Some((own, origin)) = lineage.own(&timeline) else {
+            new_timelines.push((timeline, list));
+            continue;
+        };
+        let last = own.len() - 1;
+        let mut at = 0;
+        for insertion in list {
+            // Never behind the newest: that is what the files are.
+            while at < last && own[at].time.seconds <= insertion.commit.time.seconds {
+                at += 1;
+            }
+            let run = before.entry(own[at].id).or_default();
+            if let (0, true, Some(origin)) = (at, run.is_empty(), &origin) {
+                let shared = lineage.shared(&insertion.newcomer.chain, origin)?;
+                first_fork.insert(own[at].id, shared as u64);
+            }
+            run.push(insertion);
+        }
+    }
+    let ids = rewrite(pack, store, lineage, before, &first_fork)?;
+    let mut branches = Vec::new();
+    for (timeline, list) in new_timelines {
+        let head = add_timeline(pack, lineage, list, &ids)?;
+        branches.extend(head.map(|head| (branch(&timeline), head)));
+    }
+    Ok(Rewritten { ids, gone: HashSet::new(), branches })
+}
+
+/// Write the history anew, parents first; old id to new id.
+fn rewrite(
+    pack: &mut PackWriter,
+    store: &Store,
+    lineage: &Lineage,
+    mut before: HashMap<SnapshotId, Vec<Insertion>>,
+    first_fork: &HashMap<SnapshotId, u64>,
+) -> Result<HashMap<SnapshotId, ObjectId>> {
+    let reader = store.reader();
+    let mut map: HashMap<SnapshotId, ObjectId> = HashMap::new();
+    for snapshot in lineage.history().newest_first().into_iter().rev() {
+        let is = |parent: &SnapshotId| map.get(parent).copied().unwrap_or(parent.0);
+        let mut parents: Vec<_> = snapshot.parents.iter().map(is).collect();
+        let mut fork_at = snapshot.fork_at;
+        if let Some(run) = before.remove(&snapshot.id) {
+            // The first of the timeline is another one now, and the fork is there.
+            let mut fork = first_fork.get(&snapshot.id).copied();
+            if fork.is_some() {
+                fork_at = None;
+            }
+            for insertion in run {
+                let new = NewCommit { parents, ..insertion.commit };
+                let new = with_fork(new, fork.take());
+                parents = vec![pack.add(ObjectKind::Commit, &commit::encode(&new))?];
+            }
+        }
+        let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0))
+            && fork_at == snapshot.fork_at;
+        let id = if same {
+            snapshot.id.0
+        } else {
+            let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
+            pack.add(ObjectKind::Commit, &commit::encode(&new))?
+        };
+        map.insert(snapshot.id, id);
+    }
+    Ok(map)
+}
+
+/// A timeline that had no snapshot before; its newest one.
+fn add_timeline(
+    pack: &mut PackWriter,
+    lineage: &mut Lineage,
+    list: Vec<Insertion>,
+    map: &HashMap<SnapshotId, ObjectId>,
+) -> Result<Option<SnapshotId>> {
+    let mut parent = None;
+    let mut fork = None;
+    if let Some(first) = list.first()
+        && let Origin::Fork { id, shared, .. } = lineage.fork(&first.newcomer)?
+    {
+        parent = Some(map.get(&id).copied().unwrap_or(id.0));
+        fork = Some(shared as u64);
+    }
+    for insertion in list {
+        let new = NewCommit { parents: parent.into_iter().collect(), ..insertion.commit };
+        parent = Some(pack.add(ObjectKind::Commit, &commit::encode(&with_fork(new, fork.take())))?);
+    }
+    Ok(parent.map(SnapshotId))
+}
+
+fn with_fork(commit: NewCommit, fork: Option<u64>) -> NewCommit {
+    match fork {
+        None => commit,
+        Some(shared) => crate::archive::with_fork(commit, shared),
+    }
+}
+
+/// Write the history anew without those that go, parents first. Of one that goes, its nearest ancestor that stays stands for it.
+pub(crate) fn without(
+    pack: &mut PackWriter,
+    store: &Store,
+    history: &History,
+    gone: &HashSet<SnapshotId>,
+) -> Result<Rewritten> {
+    let reader = store.reader();
+    let mut map: HashMap<SnapshotId, Option<ObjectId>> = HashMap::new();
+    // A fork whose first snapshot goes begins with the next.
+    let mut forks: HashMap<SnapshotId, SnapshotId> = HashMap::new();
+    for snapshot in history.newest_first().into_iter().rev() {
+        let parent = snapshot.parents.first().copied();
+        let origin = match (snapshot.fork_at, parent) {
+            (Some(_), Some(parent)) => Some(parent),
+            (_, parent) => parent.and_then(|parent| forks.get(&parent).copied()),
+        };
+        let new_parent = parent.and_then(|parent| map.get(&parent).copied().flatten());
+        if gone.contains(&snapshot.id) {
+            map.insert(snapshot.id, new_parent);
+            forks.extend(origin.map(|origin| (snapshot.id, origin)));
+            continue;
+        }
+        let fork_at = match (snapshot.fork_at, origin) {
+            (Some(shared), _) => Some(shared),
+            (None, Some(origin)) => match history.get(origin) {
+                Some(origin) => Some(shared_messages(store, origin, snapshot)?),
+                None => Some(0),
+            },
+            (None, None) => None,
+        };
+        // What was joined stays joined: on both sides something may have been said.
+        let joined = snapshot.parents.iter().skip(1);
+        let joined: Vec<_> =
+            joined.filter_map(|parent| map.get(parent).copied().flatten()).collect();
+        let parents: Vec<_> = new_parent.into_iter().chain(joined).collect();
+        let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0))
+            && fork_at == snapshot.fork_at;
+        let id = if same {
+            snapshot.id.0
+        } else {
+            let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
+            pack.add(ObjectKind::Commit, &commit::encode(&new))?
+        };
+        map.insert(snapshot.id, Some(id));
+    }
+    let ids = map.iter().filter_map(|(old, new)| Some((*old, (*new)?))).collect();
+    Ok(Rewritten { ids, gone: gone.clone(), branches: Vec::new() })
+}
+
+/// How many first messages two snapshots share.
+pub(crate) fn shared_messages(store: &Store, a: &Snapshot, b: &Snapshot) -> Result<u64> {
+    let reader = store.reader();
+    let tree = |snapshot: &Snapshot| unless_lost(Tree::open(&reader, snapshot.tree));
+    let (Some(a), Some(b)) = (tree(a)?, tree(b)?) else { return Ok(0) };
+    let mut identities = Identities::new(store.reader());
+    let mut shared = 0;
+    for (a, b) in a.messages().iter().zip(b.messages()) {
+        let same = a == b
+            || match identities.find(*a)? {
+                Some(a) => identities.find(*b)? == Some(a),
+                None => false,
+            };
+        if !same {
+            break;
+        }
+        shared += 1;
+    }
+    Ok(shared)
+}

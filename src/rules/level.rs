@@ -1,0 +1,21 @@
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Worth knowing.
+    Info,
+    /// Something will not work as the user expects.
+    Warning,
+    /// Something is lost or broken.
+    Error,
+}
+
+impl Level {
+    /// The word in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the rules about one timeline's files look at.
+
+use std::ops::Range;
+
+use crate::st::{Chat, Raw, TimelineName};
+
+/// What the rules look at.
+pub struct Subject<'a> {
+    pub timeline: &'a TimelineName,
+    pub chat: &'a Chat<'a>,
+    /// Its messages as SillyTavern numbers them, without blank lines: place among the lines, and line.
+    pub messages: Vec<(usize, &'a [u8])>,
+    pub chat_path: &'a str,
+    pub metadata: Option<Raw<'a>>,
+    pub lorebook: Option<Bound<'a>>,
+    /// The messages to look at.
+    pub looked_at: &'a [Range<usize>],
+}
+
+/// The lorebook that is bound to the chat.
+pub struct Bound<'a> {
+    pub name: &'a str,
+    /// Path and bytes; none if it is missing.
+    pub file: Option<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Subject<'a> {
+    /// The message of that number: its place among the lines, and the line.
+    pub fn message(&self, number: i64) -> Option<(usize, &'a [u8])> {
+        self.messages.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Whether the chat is too short to have that message.
+    pub fn is_past_end(&self, number: i64) -> bool {
+        usize::try_from(number).is_ok_and(|number| number >= self.messages.len())
+    }
+
+    /// Whether a line is to be looked at.
+    pub fn is_looked_at(&self, place: usize) -> bool {
+        self.looked_at.iter().any(|range| range.contains(&place))
+    }
+}

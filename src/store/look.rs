@@ -1,0 +1,48 @@
+//! Looking for files of the store. *Could not look* is an error, and never "it is not there".
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Result};
+
+/// The files in a folder whose names end so, sorted. That some of it cannot be listed is an error.
+pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let entry = entry.map_err(Error::io(dir))?;
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != ending) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(Error::io(&path))?;
+        if kind.is_file() || is_file(&path)? {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether there is a file, or a link to one. What cannot be looked at is an error.
+pub(super) fn is_file(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether there is anything of that name. What cannot be looked at is an error.
+pub(super) fn is_there(path: &Path) -> Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether the system says that there is no such file. Anything else that it says is about reading.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

@@ -1,0 +1,118 @@
+//! Objects in files of their own, as git writes them.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::limits::longest;
+use super::links::refuse_link;
+use super::look::is_absent;
+use super::pack_file::{ZLIB_RATIO, again};
+use super::{Error, Kind, ObjectId, Result};
+
+/// A loose object.
+pub(super) struct Loose {
+    pub id: ObjectId,
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub modified: SystemTime,
+}
+
+/// The objects in files of their own below a folder of objects.
+pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
+    let mut objects = Vec::new();
+    for folder in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let folder = folder.map_err(Error::io(dir))?;
+        let name = folder.file_name();
+        let fan = |name: &&str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let Some(first) = name.to_str().filter(fan) else { continue };
+        let dir = folder.path();
+        let files = match fs::read_dir(&dir) {
+            Ok(files) => files,
+            Err(error) if is_absent(&error) => continue,
+            Err(source) => return Err(Error::Io { path: dir, source }),
+        };
+        for file in files {
+            let file = file.map_err(Error::io(&dir))?;
+            let name = file.file_name();
+            let hex = format!("{first}{}", name.to_string_lossy());
+            let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else { continue };
+            let found = match file.metadata() {
+                Ok(found) => found,
+                // Another program packed it meanwhile.
+                Err(error) if is_absent(&error) => continue,
+                Err(source) => return Err(Error::Io { path: file.path(), source }),
+            };
+            objects.push(Loose {
+                id,
+                path: file.path(),
+                bytes: found.len(),
+                modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            });
+        }
+    }
+    Ok(objects)
+}
+
+/// Objects in a folder that is a link are somebody else's, and must not be removed there.
+pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
+    let folders: HashSet<_> = loose.iter().filter_map(|object| object.path.parent()).collect();
+    folders.into_iter().try_for_each(refuse_link)
+}
+
+/// The object in a file of its own, into `out`.
+pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result<Kind> {
+    let length = match fs::metadata(file) {
+        Ok(found) if !found.is_file() => {
+            return Err(Error::Damaged { id, why: "it is not a file".into() });
+        }
+        Ok(found) => found.len(),
+        Err(error) if is_absent(&error) => return Err(Error::Missing { id }),
+        Err(source) => return Err(Error::Io { path: file.to_owned(), source }),
+    };
+    let (_, size) = loose_header(id, file)?;
+    if size > length.saturating_mul(ZLIB_RATIO) {
+        let why = "it says that it is longer than its file can make it".to_owned();
+        return Err(Error::Damaged { id, why });
+    }
+    match loose_store(file).try_find(&id, out) {
+        Ok(Some(found)) => {
+            let kind = found.kind;
+            let length = found.data.len();
+            out.truncate(length);
+            Ok(kind)
+        }
+        Ok(None) => Err(Error::Missing { id }),
+        Err(error) => Err(loose_error(id, file, &error)),
+    }
+}
+
+/// Kind and length of an object in a file of its own.
+pub(super) fn loose_header(id: ObjectId, file: &Path) -> Result<(Kind, u64)> {
+    match loose_store(file).try_header(&id) {
+        Ok(Some((length, kind))) if length > longest(kind) => {
+            let why = "it says that it is longer than any such object".to_owned();
+            Err(Error::Damaged { id, why })
+        }
+        Ok(Some((length, kind))) => Ok((kind, length)),
+        Ok(None) => Err(Error::Missing { id }),
+        Err(error) => Err(loose_error(id, file, &error)),
+    }
+}
+
+fn loose_store(file: &Path) -> gix::odb::loose::Store {
+    let objects = file.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    gix::odb::loose::Store::at(objects, gix::hash::Kind::Sha1)
+}
+
+fn loose_error(id: ObjectId, file: &Path, error: &gix::Error) -> Error {
+    match error.downcast_any_ref::<io::Error>() {
+        // Zlib's own complaints come as errors of reading, too, but not as the system's.
+        Some(error) if error.raw_os_error().is_some() => {
+            Error::Io { path: file.to_owned(), source: again(error) }
+        }
+        _ => Error::Damaged { id, why: error.to_string() },
+    }
+}

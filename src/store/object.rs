@@ -1,0 +1,19 @@
+//! What holds for every object: its id is the hash of its bytes.
+
+use super::{Error, Kind, ObjectId, Result};
+
+/// Check that `data` is what `id` names.
+pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
+    let actual = hash(kind, data)?;
+    if actual == id {
+        Ok(())
+    } else {
+        Err(Error::Damaged { id, why: format!("its bytes hash to {actual}") })
+    }
+}
+
+/// The id of an object. Fails only on bytes made to collide.
+pub fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
+    gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data)
+        .map_err(Error::git("hashing an object"))
+}

@@ -1,0 +1,177 @@
+//! Reading objects. Every object is hashed again when it is read: what comes out of the store is what went in, or an
+//! error that names the object.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::object::verify;
+use super::object_files::{Known, ObjectFiles, Place, header_at, read_at};
+use super::pack_file::Kept;
+use super::tree::{self, RawTree, TreeEntry};
+use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
+
+/// Reads objects; one for each thread.
+pub struct Reader {
+    files: Arc<ObjectFiles>,
+    known: RefCell<Known>,
+    kept: RefCell<Kept>,
+}
+
+impl Clone for Reader {
+    /// Another one, which has read nothing yet.
+    fn clone(&self) -> Self {
+        Self::over(Arc::clone(&self.files))
+    }
+}
+
+impl Store {
+    /// A reader of this store's objects.
+    pub fn reader(&self) -> Reader {
+        Reader::over(Arc::clone(&self.objects))
+    }
+}
+
+/// Makes readers in other threads: a reader itself stays in one.
+pub struct Readers {
+    files: Arc<ObjectFiles>,
+}
+
+impl Readers {
+    /// One more reader.
+    pub fn reader(&self) -> Reader {
+        Reader::over(Arc::clone(&self.files))
+    }
+}
+
+impl Reader {
+    /// A reader of these objects.
+    fn over(files: Arc<ObjectFiles>) -> Self {
+        Self { files, known: RefCell::default(), kept: RefCell::default() }
+    }
+
+    /// A reader of what there is now, and not of what others pack later: for those who expect most objects not to be there, and do not want the folder to be listed again
+    /// for each.
+    pub(super) fn of_now(store: &Store) -> Self {
+        let files = ObjectFiles::at(store.git_dir.join("objects"));
+        let reader = Self::over(Arc::new(files));
+        reader.known.borrow_mut().never_refresh = true;
+        reader
+    }
+
+    /// Readers for other threads.
+    pub fn shared(&self) -> Readers {
+        Readers { files: Arc::clone(&self.files) }
+    }
+
+    /// Go through all copies of an object until `take` can use one.
+    fn find<T>(
+        &self,
+        id: ObjectId,
+        mut take: impl FnMut(&Place<'_>, &mut Kept) -> Result<T>,
+    ) -> Result<T> {
+        let (mut known, mut kept) = (self.known.borrow_mut(), self.kept.borrow_mut());
+        self.files.find(id, &mut known, &mut |place| take(&place, &mut kept))
+    }
+
+    /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
+    pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        self.find(id, |place, kept| {
+            let found = read_at(id, place, kept, buffer)?;
+            verify(id, found, buffer)?;
+            match found == kind {
+                true => Ok(()),
+                false => Err(Error::Damaged { id, why: format!("it is a {found}, not a {kind}") }),
+            }
+        })?;
+        Ok(buffer)
+    }
+
+    /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
+    pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        self.find(id, |place, kept| read_at(id, place, kept, buffer))?;
+        Ok(buffer)
+    }
+
+    /// The blob `id`.
+    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        let length = self.read(id, Kind::Blob, &mut buffer)?.len();
+        buffer.truncate(length);
+        Ok(buffer)
+    }
+
+    /// The entries of the tree `id`.
+    pub fn tree(&self, id: ObjectId) -> Result<Vec<TreeEntry>> {
+        let mut buffer = Vec::new();
+        tree::decode(id, self.read(id, Kind::Tree, &mut buffer)?)
+    }
+
+    /// The tree `id` as it was written.
+    pub fn raw_tree(&self, id: ObjectId) -> Result<RawTree> {
+        let mut buffer = Vec::new();
+        tree::decode_raw(id, self.read(id, Kind::Tree, &mut buffer)?)
+    }
+
+    /// The commit `id`.
+    pub fn commit(&self, id: ObjectId) -> Result<Commit> {
+        let mut buffer = Vec::new();
+        commit::decode(id, self.read(id, Kind::Commit, &mut buffer)?)
+    }
+
+    /// Whether there is an object `id`, of whatever kind and health.
+    pub fn has(&self, id: ObjectId) -> Result<bool> {
+        Ok(unless_lost(self.find(id, |_, _| Ok(())))?.is_some())
+    }
+
+    /// The same where nobody can be told that it could not be looked for: then it may well be there.
+    pub fn exists(&self, id: ObjectId) -> bool {
+        self.has(id).unwrap_or(true)
+    }
+
+    /// What a tag of git's own names.
+    pub fn tag_target(&self, id: ObjectId) -> Result<ObjectId> {
+        let mut buffer = Vec::new();
+        let text = self.read(id, Kind::Tag, &mut buffer)?;
+        let target = text.strip_prefix(b"object ").and_then(|rest| rest.get(..40));
+        let target = target.and_then(|hex| ObjectId::from_hex(hex).ok());
+        target.ok_or(Error::Damaged { id, why: "it names no object".into() })
+    }
+
+    /// Kind and length of an object, without reading all of it; `None` if it is not there or damaged.
+    pub fn look(&self, id: ObjectId) -> Result<Option<(Kind, u64)>> {
+        unless_lost(self.find(id, |place, kept| header_at(id, place, kept)))
+    }
+
+    /// The same where nobody can be told that it could not be looked for.
+    pub fn header(&self, id: ObjectId) -> Option<(Kind, u64)> {
+        self.look(id).unwrap_or_default()
+    }
+
+    /// Of which kind an object is.
+    pub fn kind(&self, id: ObjectId) -> Result<Option<Kind>> {
+        Ok(self.look(id)?.map(|(kind, _)| kind))
+    }
+
+    /// Whether the object can be read and is what its id says.
+    pub fn is_sound(&self, id: ObjectId, kind: Kind) -> Result<bool> {
+        Ok(unless_lost(self.read(id, kind, &mut Vec::new()).map(drop))?.is_some())
+    }
+
+    /// All objects of `kind` whose id begins with the hexadecimal `prefix`.
+    pub fn with_prefix(&self, prefix: &str, kind: Kind) -> Result<Vec<ObjectId>> {
+        let Ok(prefix) = gix::hash::Prefix::from_hex(prefix) else {
+            return Ok(Vec::new());
+        };
+        let mut ids = Vec::new();
+        for id in self.files.with_prefix(prefix)? {
+            let is_kind = match self.kind(id)? {
+                Some(found) => found == kind,
+                None => self.is_sound(id, kind)?,
+            };
+            if is_kind {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+}

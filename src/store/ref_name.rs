@@ -1,0 +1,113 @@
+//! What refs are called, and how they move.
+
+use gix::refs::FullName;
+use serde::{Deserialize, Serialize};
+
+use super::names;
+use super::{Error, ObjectId, Result};
+
+/// A ref's full name, `refs/heads/…` or `refs/tags/…`, as git accepts it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct RefName(String);
+
+impl RefName {
+    /// The branch whose components are `parts`, each encoded.
+    pub fn branch<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let parts: Vec<_> = parts.into_iter().map(names::ref_segment).collect();
+        Self(format!("refs/heads/{}", parts.join("/")))
+    }
+
+    /// The tag `name`; `None` if the name is empty or too long for a tag.
+    pub fn tag(name: &str) -> Option<Self> {
+        let segment = names::ref_segment_exact(name).filter(|_| !name.is_empty())?;
+        Some(Self(format!("refs/tags/{segment}")))
+    }
+
+    /// Where refs are that keep what no branch holds.
+    pub const KEPT: &str = "refs/stvc/kept/";
+
+    /// The ref that keeps the objects of `commit` when no branch does.
+    pub fn kept(commit: ObjectId) -> Self {
+        Self(format!("{}{commit}", Self::KEPT))
+    }
+
+    /// Whether it is one of those.
+    pub fn is_kept(&self) -> bool {
+        self.0.starts_with(Self::KEPT)
+    }
+
+    /// Whether it is a timeline's.
+    pub fn is_branch(&self) -> bool {
+        self.0.starts_with("refs/heads/")
+    }
+
+    /// The name as git writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The tag's own name, decoded; `None` for what is no tag.
+    pub fn tag_name(&self) -> Option<String> {
+        self.0.strip_prefix("refs/tags/").map(names::decode)
+    }
+}
+
+impl TryFrom<String> for RefName {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        match FullName::try_from(name.as_str()) {
+            Ok(_) if name.starts_with("refs/") => Ok(Self(name)),
+            _ => Err(Error::BadRefName { name }),
+        }
+    }
+}
+
+impl std::fmt::Display for RefName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One ref that moves: `None` is "not there".
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefChange {
+    /// Which ref.
+    #[serde(rename = "ref")]
+    pub name: RefName,
+    /// Where it was.
+    #[serde(with = "hex")]
+    pub before: Option<ObjectId>,
+    /// Where it goes.
+    #[serde(with = "hex")]
+    pub after: Option<ObjectId>,
+}
+
+impl RefChange {
+    /// The way back.
+    pub fn reversed(&self) -> Self {
+        Self { name: self.name.clone(), before: self.after, after: self.before }
+    }
+}
+
+mod hex {
+    use super::ObjectId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(id: &Option<ObjectId>, out: S) -> Result<S::Ok, S::Error> {
+        match id {
+            Some(id) => out.collect_str(id),
+            None => out.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ObjectId>, D::Error> {
+        let text = Option::<String>::deserialize(input)?;
+        text.map(|text| {
+            ObjectId::from_hex(text.as_bytes())
+                .map_err(|_| serde::de::Error::custom("no object id"))
+        })
+        .transpose()
+    }
+}

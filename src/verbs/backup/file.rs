@@ -1,0 +1,257 @@
+//! `backup FILE.stvc`: everything, or some timelines, in one file or to standard output.
+//!
+//! The file is written beside its place, synced, read back from its beginning to its end with every object hashed, and only then gets its name: what stands there is a whole
+//! backup, the old one or the new one.
+
+use std::collections::HashSet;
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::archive::backup::{
+    self, BackupError, Decoder, Header, Passphrase, Sealable, Totals, unseal,
+};
+use crate::archive::readable_beyond;
+use crate::durable::{self, Existing, Temp};
+use crate::engine::copies::chosen::{Chosen, in_words};
+use crate::engine::copies::judged::Judged;
+use crate::engine::copies::last::{self, Taken};
+use crate::engine::copies::{about, is_encrypted};
+use crate::engine::{Error, InTheWay, Result, Workspace};
+use crate::progress::Monitor;
+use crate::regular;
+use crate::rules::Finding;
+use crate::store::{self, Placed, Store};
+
+/// What to back up, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these timelines; none: everything.
+    pub timelines: Vec<String>,
+    /// Encrypt it with this.
+    pub passphrase: Option<Passphrase>,
+    /// Also in the place of a backup that holds what this one does not.
+    pub overwrite: bool,
+}
+
+/// What was backed up.
+pub struct Report {
+    /// Where; none: standard output.
+    pub path: Option<PathBuf>,
+    /// What it holds.
+    pub header: Header,
+    /// How long its objects are.
+    pub totals: Totals,
+    /// How long it is.
+    pub bytes: u64,
+    /// Whether it is encrypted.
+    pub encrypted: bool,
+    /// How many snapshots in it `import` will leave out, because something is wrong with them.
+    pub odd: usize,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// What goes into a backup.
+struct Plan {
+    header: Header,
+    objects: Vec<Placed>,
+    judged: Judged,
+}
+
+/// Write a backup to the file at `path`.
+pub fn to_file(
+    workspace: &Workspace,
+    path: &Path,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    monitor.begin("looking for objects", None);
+    let plan = plan(workspace, &store, options, monitor)?;
+    let path = std::path::absolute(path).map_err(BackupError::Io).map_err(about(path))?;
+    may_replace(&path, &plan, options)?;
+    let failed = |error: io::Error| about(&path)(BackupError::Io(error));
+    durable::clear_left_behind(durable::parent(&path));
+    let mut temp = Temp::beside(&path).map_err(failed)?;
+    make_private(temp.file());
+    let totals = write(temp.file(), &plan, &store, options, monitor).map_err(about(&path))?;
+    temp.file().sync_all().map_err(failed)?;
+    let bytes = temp.file().stream_position().map_err(failed)?;
+    temp.file().rewind().map_err(failed)?;
+    read_back(temp.file(), &plan, options, monitor).map_err(about(&path))?;
+    temp.finish(&path, Existing::Replace).map_err(failed)?;
+    durable::sync_dir(durable::parent(&path)).map_err(failed)?;
+    finish(workspace, &store, plan, totals, bytes, Some(path), options)
+}
+
+/// Write a backup to `out`. It cannot be read back: each object is hashed as it is written, and that is all that is known.
+pub fn to_writer(
+    workspace: &Workspace,
+    out: &mut dyn Write,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    monitor.begin("looking for objects", None);
+    let plan = plan(workspace, &store, options, monitor)?;
+    let mut counted = Counted { out, bytes: 0 };
+    let totals = write(&mut counted, &plan, &store, options, monitor)
+        .map_err(about(Path::new("standard output")))?;
+    let bytes = counted.bytes;
+    finish(workspace, &store, plan, totals, bytes, None, options)
+}
+
+/// What some timelines, or all, lead to, as far as it can be read.
+fn plan(
+    workspace: &Workspace,
+    store: &Store,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Plan> {
+    let chosen = Chosen::of(workspace, store, &options.timelines)?;
+    let judged = Judged::of(store, &chosen, |_| false, monitor)?;
+    let Chosen { refs, timelines, whole, .. } = chosen;
+    let tips = refs.values().copied().collect();
+    let mut objects = readable_beyond(store, tips, &HashSet::new())?;
+    objects.retain(|object| !judged.unreadable.contains(&object.id));
+    let snapshots = objects.iter().filter(|object| object.kind == store::Kind::Commit).count();
+    let header = Header {
+        program: concat!("stvc ", env!("CARGO_PKG_VERSION")).into(),
+        taken: workspace.timestamp(),
+        whole,
+        timelines,
+        snapshots: snapshots as u64,
+        objects: objects.len() as u64,
+        refs: in_words(&refs),
+    };
+    Ok(Plan { header, objects, judged })
+}
+
+/// A file may be replaced if it is a backup all of whose branches and tags are in the new one, and nothing of that is damaged: a store that was lost and begun anew,
+/// or was hurt since, must not take the backup with it.
+fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let refused = |what| Error::BackupInTheWay { path: path.to_owned(), what };
+    let Some(encrypted) = is_encrypted(path) else {
+        return Err(refused(InTheWay::OtherFile));
+    };
+    if options.overwrite {
+        return Ok(());
+    }
+    if plan.judged.lacks_something() {
+        return Err(refused(InTheWay::PerhapsWhole));
+    }
+    if encrypted && options.passphrase.is_none() {
+        return Err(refused(InTheWay::Encrypted));
+    }
+    let header = read_header(path, options.passphrase.as_ref());
+    let header = header.map_err(|_| refused(InTheWay::Unreadable))?;
+    let have: HashSet<_> = plan.objects.iter().map(|object| object.id.to_string()).collect();
+    if header.refs.values().all(|id| have.contains(id)) {
+        Ok(())
+    } else {
+        Err(refused(InTheWay::Fuller))
+    }
+}
+
+fn read_header(path: &Path, passphrase: Option<&Passphrase>) -> backup::Result<Header> {
+    let file = regular::open(path).map_err(BackupError::Io)?;
+    Ok(Decoder::new(unseal(file, passphrase)?)?.header().clone())
+}
+
+fn write(
+    out: impl Write,
+    plan: &Plan,
+    store: &Store,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> backup::Result<Totals> {
+    let out = BufWriter::with_capacity(1 << 17, out);
+    let out = Sealable::new(out, options.passphrase.as_ref()).map_err(BackupError::Io)?;
+    let reader = store.reader();
+    let (out, totals) = backup::encode(out, &plan.header, &plan.objects, &reader, monitor)?;
+    let mut out = out.finish().map_err(BackupError::Io)?;
+    out.flush().map_err(BackupError::Io)?;
+    Ok(totals)
+}
+
+/// Every object must come back in its place and hash to its id.
+fn read_back(
+    input: impl io::Read,
+    plan: &Plan,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> backup::Result<()> {
+    let wrong =
+        || BackupError::Damaged { why: "what was read back is not what was written".into() };
+    let mut decoder = Decoder::new(unseal(input, options.passphrase.as_ref())?)?;
+    if *decoder.header() != plan.header {
+        return Err(wrong());
+    }
+    monitor.begin("reading the backup back", Some(plan.header.objects));
+    let mut expected = plan.objects.iter();
+    while let Some((kind, bytes)) = decoder.next_object()? {
+        if expected.next().map(|object| object.id) != Some(store::hash(kind, bytes)?) {
+            return Err(wrong());
+        }
+        monitor.advance(1);
+    }
+    if expected.next().is_some() { Err(wrong()) } else { Ok(()) }
+}
+
+fn finish(
+    workspace: &Workspace,
+    store: &Store,
+    plan: Plan,
+    totals: Totals,
+    bytes: u64,
+    path: Option<PathBuf>,
+    options: &Options,
+) -> Result<Report> {
+    let encrypted = options.passphrase.is_some();
+    let destination =
+        path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    let taken = Taken {
+        kind: "file".into(),
+        destination,
+        taken: plan.header.taken.clone(),
+        whole: plan.header.whole,
+        encrypted,
+        bytes: Some(bytes),
+        refs: plan.header.refs.clone(),
+    };
+    let Judged { mut findings, odd, .. } = plan.judged;
+    findings.extend(last::note(workspace, store, taken));
+    Ok(Report { path, header: plan.header, totals, bytes, encrypted, odd, findings })
+}
+
+/// It holds private conversations. A stick's file system may know no such thing, and then there is nothing to be done.
+#[cfg(unix)]
+fn make_private(file: &std::fs::File) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+}
+
+/// On Windows a file has the rights of its folder.
+#[cfg(not(unix))]
+fn make_private(_file: &std::fs::File) {}
+
+/// Counts what passes.
+struct Counted<'w> {
+    out: &'w mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

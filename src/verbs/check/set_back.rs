@@ -1,0 +1,60 @@
+//! Branches that lead to an older snapshot than the operation log says. Nothing is lost yet, but the next snapshot would go on from the older one, and `gc` would
+//! drop the rest in time.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::engine::Result;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{LoggedOperation, Loss, ObjectId, Store};
+
+/// The branches that were set back. One that another git led onward or elsewhere is its own business.
+pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec<Finding>> {
+    // What is just being moved, or was when a command was interrupted, is not where it will be.
+    let unfinished: HashSet<_> =
+        store.unfinished()?.into_iter().map(|found| found.number).collect();
+    let mut last = BTreeMap::new();
+    for operation in operations {
+        for change in &operation.refs {
+            match unfinished.contains(&operation.number) {
+                true => last.remove(&change.name),
+                false => last.insert(&change.name, change.after),
+            };
+        }
+    }
+    let mut findings = Vec::new();
+    let branches = last.into_iter().filter(|(name, _)| name.as_str().starts_with("refs/heads/"));
+    for (name, logged) in branches {
+        let (Some(logged), Some(now)) = (logged, store.ref_target(name)?) else { continue };
+        if now != logged && is_before(store, now, logged)? {
+            let message =
+                format!("it leads to {now}, though the log says {logged}, which follows it");
+            let finding = Finding::new(Code::BranchSetBack, Level::Warning, name.as_str(), message);
+            findings.push(finding.remedy(format!(
+                "if you did not do that: `stvc tag NAME {logged}` keeps what follows, and `stvc restore {logged}` brings its files back"
+            )));
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether one commit is in the past of another that is there.
+fn is_before(store: &Store, id: ObjectId, of: ObjectId) -> Result<bool> {
+    let reader = store.reader();
+    let mut seen = HashSet::new();
+    let mut open = vec![of];
+    while let Some(next) = open.pop() {
+        if next == id {
+            return Ok(true);
+        }
+        if !seen.insert(next) {
+            continue;
+        }
+        match reader.commit(next) {
+            Ok(commit) => open.extend(commit.parents),
+            // What is lost leads nowhere.
+            Err(error) if error.is_loss() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,148 @@
+//! What changed between two snapshots, between one and the files now, between two timelines since they parted, or from snapshot to
+//! snapshot of one timeline.
+
+use crate::archive::diff::{Change, Part, Side, diff as compare};
+use crate::archive::{Contents, Snapshot, Tree};
+use crate::engine::{Result, Workspace};
+use crate::history::{Error as NoSuch, lookup};
+use crate::st::{self, Captured, Disk, Library};
+use crate::store::Store;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The snapshot before; or, without `after`, `A...B`: two timelines and where they part.
+    pub before: String,
+    /// The snapshot after; none: the files now.
+    pub after: Option<String>,
+}
+
+/// Two states, read and ready to be compared. The changes are slices of what was read, so they live as long as this does.
+pub struct Comparison {
+    /// The snapshot before; none: there was nothing before.
+    pub before: Option<Snapshot>,
+    /// The snapshot after; none: the files now.
+    pub after: Option<Snapshot>,
+    /// For two timelines: how many first messages they share.
+    pub shared: Option<usize>,
+    old: Loaded,
+    new: Loaded,
+}
+
+enum Loaded {
+    Nothing,
+    Stored(Contents),
+    Now(Captured),
+}
+
+impl Loaded {
+    fn side(&self) -> Side<'_> {
+        match self {
+            Loaded::Nothing => Side::nothing(),
+            Loaded::Stored(contents) => Side::stored(contents),
+            Loaded::Now(captured) => Side::captured(captured),
+        }
+    }
+}
+
+impl Comparison {
+    /// Every change, or only those of one part.
+    pub fn changes(&self, only: Option<Part>) -> Vec<Change<'_>> {
+        compare(&self.old.side(), &self.new.side(), only)
+    }
+}
+
+/// Read what is to be compared.
+pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
+    let store = workspace.open_store()?;
+    let library = workspace.library().ok();
+    let (before, after, is_fork) = sides(options, &store, library.as_ref())?;
+    let old = load(&store, &before)?;
+    let new = match &after {
+        Some(after) => load(&store, after)?,
+        None => {
+            let library = workspace.library()?;
+            let groups = library.scan()?.groups;
+            Loaded::Now(st::capture(&library, &groups, &before.timeline, &Disk)?)
+        }
+    };
+    let shared = is_fork.then(|| old.side().shared_with(&new.side()));
+    Ok(Comparison { before: Some(before), after, shared, old, new })
+}
+
+/// The snapshots that are meant, and whether they are two timelines.
+fn sides(
+    options: &Options,
+    store: &Store,
+    library: Option<&Library>,
+) -> Result<(Snapshot, Option<Snapshot>, bool)> {
+    let find = |name: &str| lookup::snapshot(name, store, library);
+    if let Some(after) = &options.after {
+        return Ok((find(&options.before)?, Some(find(after)?), false));
+    }
+    // A chat's name may have dots of its own.
+    let not_one = match find(&options.before) {
+        Err(error @ NoSuch::NoSuchSnapshot { .. }) => error,
+        found => return Ok((found?, None, false)),
+    };
+    let mut problem = None;
+    for (at, dots) in options.before.match_indices("...") {
+        let (a, b) = (&options.before[..at], &options.before[at + dots.len()..]);
+        if a.is_empty() || b.is_empty() {
+            continue;
+        }
+        match (find(a), find(b)) {
+            (Ok(a), Ok(b)) => return Ok((a, Some(b), true)),
+            (Err(error), _) | (_, Err(error)) => problem = problem.or(Some(error)),
+        }
+    }
+    Err(problem.unwrap_or(not_one).into())
+}
+
+/// What to follow.
+#[derive(Clone, Debug)]
+pub struct HistoryOptions {
+    /// The timeline, or any snapshot to begin with.
+    pub timeline: String,
+    /// At most this many snapshots.
+    pub limit: Option<usize>,
+}
+
+/// Hand each snapshot of a timeline to `each`, compared with the one before it, newest first. The first snapshot of a fork is compared
+/// with the one that it forked from, and is the last. One pair at a time is in memory.
+pub fn history(
+    workspace: &Workspace,
+    options: &HistoryOptions,
+    each: &mut dyn FnMut(&Comparison),
+) -> Result<()> {
+    let store = workspace.open_store()?;
+    let mut snapshot =
+        lookup::snapshot(&options.timeline, &store, workspace.library().ok().as_ref())?;
+    let mut new = Loaded::Nothing;
+    for taken in 0..options.limit.unwrap_or(usize::MAX) {
+        if taken == 0 {
+            new = load(&store, &snapshot)?;
+        }
+        let parent = match snapshot.parents.first() {
+            Some(parent) => Some(lookup::read(&store, *parent)?),
+            None => None,
+        };
+        let old = match &parent {
+            Some(parent) => load(&store, parent)?,
+            None => Loaded::Nothing,
+        };
+        let ends = snapshot.fork_at.is_some();
+        let comparison =
+            Comparison { before: parent.clone(), after: Some(snapshot), shared: None, old, new };
+        each(&comparison);
+        let Some(parent) = parent.filter(|_| !ends) else { break };
+        snapshot = parent;
+        new = comparison.old;
+    }
+    Ok(())
+}
+
+fn load(store: &Store, snapshot: &Snapshot) -> Result<Loaded> {
+    let reader = store.reader();
+    Ok(Loaded::Stored(Tree::open(&reader, snapshot.tree)?.materialise(&reader)?))
+}

@@ -1,0 +1,232 @@
+//! Reading the library, one chat at a time, for what the rules need to know of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::archive::{Role, Snapshot, SnapshotId, Tree};
+use crate::engine::Result;
+use crate::history::History;
+use crate::history::owners::Owners;
+use crate::progress::Monitor;
+use crate::rules::{
+    self, BoundBook, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,
+};
+use crate::st::auto_recap::{is_fork_book, lorebook_map, running_recap};
+use crate::st::{
+    self, Captured, Chat, Disk, Library, LibraryPath, Message, Raw, Scan, TimelineName,
+    lorebook_path,
+};
+use crate::store::{Store, unless_lost};
+
+/// A library that was looked at.
+pub(super) struct Examined {
+    pub facts: LibraryFacts,
+    /// What was found in single timelines.
+    pub findings: Vec<Finding>,
+    /// How many lorebooks there are.
+    pub lorebooks: usize,
+    /// Missing lorebooks that the store has, and where.
+    pub stored: BTreeMap<LibraryPath, Snapshot>,
+}
+
+/// What chats say of lorebooks beside the one that they are bound to.
+type Maps = BTreeMap<LibraryPath, String>;
+
+/// Look at all of it. Findings about single timelines are only for those in `only`, if there are any.
+pub(super) fn examine(
+    library: &Library,
+    scan: Scan,
+    store: Option<&Store>,
+    only: &BTreeSet<TimelineName>,
+    monitor: &mut dyn Monitor,
+) -> Result<Examined> {
+    let mut findings = Vec::new();
+    let unreadable = |subject: &str, why: &str| {
+        Finding::new(Code::Unreadable, Level::Error, subject, why)
+            .remedy("check its name, its permissions and the disk")
+    };
+    if only.is_empty() {
+        findings.extend(scan.unreadable.iter().map(|(subject, why)| unreadable(subject, why)));
+    }
+    let mut facts = LibraryFacts::default();
+    let mut maps = Maps::new();
+    monitor.begin("looking at chats", Some(scan.timelines.len() as u64));
+    for name in &scan.timelines {
+        let is_asked = only.is_empty() || only.contains(name);
+        match st::capture(library, &scan.groups, name, &Disk) {
+            Ok(captured) => {
+                let chat = Chat::split(&captured.chat.bytes, name.is_group());
+                if is_asked {
+                    let found = rules::captured(&captured, &chat, rules::ALL);
+                    // Said of the library as a whole, with what can be done about it.
+                    findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
+                }
+                facts.timelines.push(timeline_facts(&captured, &chat, &mut maps));
+            }
+            Err(error) if is_asked => {
+                findings.push(unreadable(name.as_str(), &error.to_string()));
+            }
+            Err(_) => {}
+        }
+        monitor.advance(1);
+    }
+    monitor.begin("looking at lorebooks", None);
+    let books = library.lorebooks().unwrap_or_else(|error| {
+        findings.push(unreadable("worlds", &error.to_string()));
+        Vec::new()
+    });
+    let references = library.references(&scan);
+    facts.here = scan.timelines.into_iter().collect();
+    let history = match store {
+        Some(store) => History::load_with_kept(store)?,
+        None => History::default(),
+    };
+    let owners = Owners::of(&history);
+    learn_from_store(&mut facts, &history, &owners);
+    let stored = match store {
+        Some(store) => find_missing(&mut facts, &history, &owners, store)?,
+        None => BTreeMap::new(),
+    };
+    let by_book = by_book(&history);
+    let unused = references.unused(&books).into_iter();
+    let unused = unused.filter_map(|name| unused_book(name, &facts, &by_book, &owners, &maps));
+    facts.unused = unused.collect();
+    facts.unknown = references.unreadable;
+    Ok(Examined { facts, findings, lorebooks: books.len(), stored })
+}
+
+fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> TimelineFacts {
+    let name = &captured.name;
+    let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
+    let metadata = st::metadata(chat, name, group);
+    let recap = metadata.and_then(running_recap).filter(|recap| recap.exists());
+    for (chat, book) in metadata.map(lorebook_map).unwrap_or_default() {
+        if let Some(path) = lorebook_path(&book) {
+            maps.insert(path, chat);
+        }
+    }
+    let settings = metadata.and_then(|metadata| metadata.path(&["auto_recap", "settings_hash"]));
+    TimelineFacts {
+        name: name.clone(),
+        group: captured.group.as_ref().map(|group| group.path.clone()),
+        book: captured.lorebook.as_ref().map(|book| BoundBook {
+            name: book.name.clone(),
+            path: book.path.clone(),
+            exists: book.file.is_some(),
+            stored: None,
+        }),
+        main_chat: metadata.and_then(st::main_chat),
+        origin: None,
+        links: chat.messages.iter().enumerate().filter_map(link).collect(),
+        settings_hash: settings.filter(Raw::truthy).map(|hash| hash.as_str().to_owned()),
+        recap_of: recap.and_then(|recap| recap.chat_id),
+        metadata_in: metadata.and_then(|metadata| {
+            let header = chat.header.unwrap_or_default();
+            match metadata.span_in(header).is_empty() {
+                false => Some(captured.chat.path.clone()),
+                true => captured.group.as_ref().map(|group| group.path.clone()),
+            }
+        }),
+    }
+}
+
+/// The checkpoint that a message links to.
+fn link((number, line): (usize, &&[u8])) -> Option<(usize, String)> {
+    // Few messages have one, and looking for a word is much cheaper than reading the line.
+    memchr::memmem::find(line, b"bookmark_link")?;
+    let link = Message::read(line)?.extra()?.get("bookmark_link")?.string()?;
+    (!link.is_empty()).then_some((number, link))
+}
+
+/// Where each timeline comes from by what was said, and which are gone.
+fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners) {
+    for timeline in &mut facts.timelines {
+        let origin = history.head(&timeline.name).and_then(|head| history.own(head).1);
+        timeline.origin = origin.map(|origin| owners.of_snapshot(origin).clone());
+    }
+    let stored = history.heads().map(|(name, _)| name);
+    facts.deleted = stored.filter(|name| !facts.here.contains(name)).cloned().collect();
+}
+
+/// The snapshots that have a lorebook, by its file, newest first.
+fn by_book(history: &History) -> BTreeMap<LibraryPath, Vec<&Snapshot>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for snapshot in history.newest_first() {
+        if let Some(path) = snapshot.lorebook.as_deref().and_then(lorebook_path) {
+            found.entry(path).or_default().push(snapshot);
+        }
+    }
+    found
+}
+
+/// Look in the store for lorebooks that are missing: in the snapshots of a chat that misses it first, then in any.
+fn find_missing(
+    facts: &mut LibraryFacts,
+    history: &History,
+    owners: &Owners,
+    store: &Store,
+) -> Result<BTreeMap<LibraryPath, Snapshot>> {
+    let mut users: BTreeMap<LibraryPath, BTreeSet<TimelineName>> = BTreeMap::new();
+    for timeline in &facts.timelines {
+        let book = timeline.book.as_ref().filter(|book| !book.exists);
+        if let Some(path) = book.and_then(|book| book.path.clone()) {
+            users.entry(path).or_default().insert(timeline.name.clone());
+        }
+    }
+    if users.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let by_book = by_book(history);
+    let mut found = BTreeMap::new();
+    for (path, users) in users {
+        let mut snapshots = by_book.get(&path).cloned().unwrap_or_default();
+        snapshots.sort_by_key(|snapshot| !users.contains(owners.of_snapshot(snapshot)));
+        for snapshot in snapshots {
+            if unless_lost(stored_book(store, snapshot.id, &path))?.flatten().is_some() {
+                found.insert(path, snapshot.clone());
+                break;
+            }
+        }
+    }
+    for book in facts.timelines.iter_mut().filter_map(|timeline| timeline.book.as_mut()) {
+        let snapshot = book.path.as_ref().and_then(|path| found.get(path));
+        book.stored = snapshot.map(|snapshot| short(snapshot.id));
+    }
+    Ok(found)
+}
+
+/// The lorebook of that path that a snapshot has.
+pub(super) fn stored_book(
+    store: &Store,
+    snapshot: SnapshotId,
+    path: &LibraryPath,
+) -> Result<Option<Vec<u8>>> {
+    let reader = store.reader();
+    let tree = Tree::open(&reader, Snapshot::read(&reader.commit(snapshot.0)?)?.tree)?;
+    match tree.manifest.file(Role::Lorebook).filter(|record| record.path == path.as_str()) {
+        Some(record) => Ok(Some(tree.rebuild(&reader, record)?.bytes)),
+        None => Ok(None),
+    }
+}
+
+fn unused_book(
+    name: &str,
+    facts: &LibraryFacts,
+    by_book: &BTreeMap<LibraryPath, Vec<&Snapshot>>,
+    owners: &Owners,
+    maps: &Maps,
+) -> Option<UnusedBook> {
+    let path = LibraryPath::parse(&format!("worlds/{name}.json")).ok()?;
+    let snapshots = by_book.get(&path).map(Vec::as_slice).unwrap_or_default();
+    let is_gone = |snapshot: &&&Snapshot| !facts.here.contains(owners.of_snapshot(snapshot));
+    let newest =
+        snapshots.first().map(|newest| (owners.of_snapshot(newest).to_string(), is_gone(&newest)));
+    let mapped = maps.get(&path).map(|chat| (format!("the checkpoint {chat:?}"), false));
+    let left = !snapshots.is_empty() && snapshots.iter().all(|snapshot| is_gone(&snapshot));
+    let leftover = left || maps.contains_key(&path) || is_fork_book(name);
+    Some(UnusedBook { path, once: newest.or(mapped), leftover })
+}
+
+/// A snapshot's id as it can be typed.
+pub(super) fn short(id: SnapshotId) -> String {
+    id.to_string().chars().take(10).collect()
+}

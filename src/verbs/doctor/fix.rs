@@ -1,0 +1,399 @@
+//! Doing what was planned: all of it in one operation, which `stvc undo` takes back whole.
+//!
+//! Order: read every file anew under the store's lock and hold it against the plan; put all bytes, before and after, into the store; then all
+//! of it is one operation: new lorebooks first, so that no chat names one that is not there, then chats and groups, removals last. Only one
+//! chat is in memory at a time, so each is read from the store when it is written.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::examine::stored_book;
+use super::repairs::{Repair, Source, Step};
+use crate::archive::{self, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
+use crate::engine::files::{self, Closed, FileAction, FilePlan};
+use crate::engine::open_page::{Written, reload};
+use crate::engine::operation::{Follows, Operation};
+use crate::engine::{Error, Result, Workspace, cache, survey};
+use crate::progress::Monitor;
+use crate::rules::Finding;
+use crate::st::{
+    self, BookRename, Captured, CapturedBook, CapturedFile, Chat, Library, LibraryPath, Raw,
+    Rename, Scan, TimelineName,
+};
+use crate::store::{RefName, Store};
+
+/// What was done.
+#[derive(Default)]
+pub struct Fixed {
+    /// The files that were written or removed.
+    pub files: Vec<FileAction>,
+    /// For each repair, whether it was done. One is not if a lorebook that nothing used is used by now.
+    pub done: Vec<bool>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// An empty lorebook as SillyTavern would write it.
+const EMPTY_BOOK: &[u8] = b"{\n    \"entries\": {}\n}";
+
+/// Make repairs that [`doctor`](super::doctor()) planned.
+pub fn fix(
+    workspace: &Workspace,
+    repairs: &[&Repair],
+    closed: Closed,
+    monitor: &mut dyn Monitor,
+) -> Result<Fixed> {
+    if repairs.is_empty() {
+        return Ok(Fixed::default());
+    }
+    let library = workspace.library()?;
+    let (store, held) = workspace.hold(Store::create(&workspace.store_path()?)?)?;
+    let scan = library.scan()?;
+    let mut work = Work {
+        store: &store,
+        library: &library,
+        operation: Operation::new(workspace, &store, Some("kept by a repair")),
+        closed,
+        turns: BTreeMap::new(),
+        groups: BTreeMap::new(),
+        whole: Vec::new(),
+        fixed: Fixed::default(),
+    };
+    monitor.begin("keeping what is there", Some(repairs.len() as u64));
+    work.plan_books(repairs, &scan)?;
+    for (timeline, edit) in edits(repairs) {
+        work.edit_timeline(&scan, timeline, &edit)?;
+        monitor.advance(1);
+    }
+    work.keep_whole_files()?;
+    let Work { mut operation, turns, mut fixed, .. } = work;
+    monitor.begin("writing", None);
+    operation.order_files(|path| turns.get(path).copied());
+    operation.finish(&held)?;
+    if !fixed.files.is_empty() {
+        let subject = library.root().display().to_string();
+        fixed.findings.push(reload(library.root(), &subject, Written::REPLACED));
+    }
+    Ok(fixed)
+}
+
+/// All that happens to one timeline's metadata.
+#[derive(Default)]
+struct Edit<'r> {
+    /// The lorebook's name before and after, and the new file.
+    own_book: Option<(&'r str, &'r str, &'r LibraryPath)>,
+    detach: Option<&'r str>,
+    own_recap: bool,
+}
+
+fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
+    let mut edits: BTreeMap<_, Edit<'_>> = BTreeMap::new();
+    for repair in repairs {
+        match &repair.step {
+            Step::OwnBook { timeline, old, new, path } => {
+                edits.entry(timeline).or_default().own_book = Some((old, new, path));
+            }
+            Step::Detach { timeline, book } => {
+                edits.entry(timeline).or_default().detach = Some(book);
+            }
+            Step::OwnRecap { timeline } => edits.entry(timeline).or_default().own_recap = true,
+            Step::WriteBook { .. } | Step::Remove { .. } => {}
+        }
+    }
+    edits
+}
+
+/// When it is a file's turn to be written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    Books,
+    Metadata,
+    Removals,
+}
+
+/// Another first line of a chat.
+struct Header {
+    old_length: usize,
+    new: Vec<u8>,
+}
+
+/// One run of repairs.
+struct Work<'a> {
+    store: &'a Store,
+    library: &'a Library,
+    operation: Operation<'a>,
+    closed: Closed,
+    turns: BTreeMap<LibraryPath, Turn>,
+    /// The files of groups that are edited: as they are, and as they shall be so far.
+    groups: BTreeMap<LibraryPath, (Vec<u8>, Vec<u8>)>,
+    /// Files that are no part of a chat with a header, and when it is their turn.
+    whole: Vec<(Turn, FilePlan<'static>)>,
+    fixed: Fixed,
+}
+
+impl Work<'_> {
+    /// Plan the lorebooks that are written or removed for themselves.
+    fn plan_books(&mut self, repairs: &[&Repair], scan: &Scan) -> Result<()> {
+        let root = self.library.root();
+        let removes = repairs.iter().any(|repair| matches!(repair.step, Step::Remove { .. }));
+        // Somebody may have begun to use one since.
+        let unused = if removes { unused_now(self.library, scan)? } else { BTreeSet::new() };
+        for repair in repairs {
+            let mut done = true;
+            match &repair.step {
+                Step::WriteBook { path, source } => {
+                    if files::read(root, path)?.is_some() {
+                        return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
+                    }
+                    let (bytes, stored_in) = self.book_from(path, source)?;
+                    let new = Some(Cow::Owned(bytes));
+                    let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), None, new) };
+                    self.whole.push((Turn::Books, plan));
+                }
+                Step::Remove { path } => {
+                    let now = files::read(root, path)?;
+                    done = unused.contains(path.as_str()) && now.is_some();
+                    if done {
+                        self.whole.push((Turn::Removals, FilePlan::new(path.clone(), now, None)));
+                    }
+                }
+                _ => {}
+            }
+            self.fixed.done.push(done);
+        }
+        Ok(())
+    }
+
+    fn book_from(
+        &self,
+        path: &LibraryPath,
+        source: &Source,
+    ) -> Result<(Vec<u8>, Option<SnapshotId>)> {
+        let root = self.library.root();
+        match source {
+            Source::Empty => Ok((EMPTY_BOOK.to_vec(), None)),
+            Source::CopyOf(other) => match files::read(root, other)? {
+                Some(bytes) => Ok((bytes, None)),
+                None => Err(changed(root, other)),
+            },
+            Source::Snapshot(id) => match stored_book(self.store, *id, path)? {
+                Some(bytes) => Ok((bytes, Some(*id))),
+                None => Err(Error::NoSuchPart { snapshot: id.to_string(), part: "lorebook" }),
+            },
+        }
+    }
+
+    /// Change a timeline's metadata where it stands: in the chat's header or in its group's file.
+    fn edit_timeline(&mut self, scan: &Scan, name: &TimelineName, edit: &Edit<'_>) -> Result<()> {
+        let root = self.library.root();
+        let look = survey::look(Some(self.store), self.library, &scan.groups, name, &mut None)?;
+        let captured = look.captured.ok_or_else(|| changed(root, &name.file()))?;
+        check(root, &captured, edit)?;
+        let chat = Chat::header_of(&captured.chat.bytes, name.is_group());
+        let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
+        let metadata = st::metadata(&chat, name, group);
+        let stands_in = |header: &&[u8]| metadata.is_some_and(|m| !m.span_in(header).is_empty());
+        match (chat.header.filter(stands_in), metadata) {
+            (Some(header), Some(metadata)) => {
+                let change = Header {
+                    old_length: header.len(),
+                    new: edited(header, metadata, edit, &captured),
+                };
+                let head = look.head.map(|head| (head, look.unchanged));
+                self.change_header(captured, change, edit, head)
+            }
+            (None, Some(_)) => self.change_group(&captured, edit),
+            _ => Err(changed(root, &name.file())),
+        }
+    }
+
+    /// Both states of the chat go into the store as snapshots that no branch leads to: their messages are there once, and a timeline's history
+    /// begins with a snapshot of the user's.
+    fn change_header(
+        &mut self,
+        captured: Captured,
+        header: Header,
+        edit: &Edit<'_>,
+        head: Option<(Snapshot, bool)>,
+    ) -> Result<()> {
+        let safety = self.keep_state(&captured, head)?;
+        let after = with_changes(&captured, &header, edit);
+        let follows = Follows::previous(safety.0.clone());
+        let state = State::of(&after);
+        let (kept, _) =
+            self.operation.commit(&state, Kind::SAFETY, follows, &Folders::default())?;
+        self.operation.move_ref(RefName::kept(kept.id.0), kept.id)?;
+        let stored_in = Some(kept.id);
+        let former = captured.chat;
+        self.turns.insert(former.path.clone(), Turn::Metadata);
+        let new = Some(Cow::Owned(after.chat.bytes.into_vec()));
+        let mut plans = vec![FilePlan {
+            stored_in,
+            in_memory: false,
+            ..FilePlan::new(former.path, Some(former.bytes.into_vec()), new)
+        }];
+        let new_book = edit.own_book.and(after.lorebook).and_then(|book| book.file);
+        if let Some(new) = new_book {
+            self.turns.insert(new.path.clone(), Turn::Books);
+            let bytes = Some(Cow::Owned(new.bytes.into_vec()));
+            let plan = FilePlan::new(new.path, None, bytes);
+            plans.push(FilePlan { stored_in, in_memory: false, ..plan });
+        }
+        let why = format!("Files as they were before {} was repaired", captured.name);
+        self.plan(plans, &[(safety.0.id, &safety.1)], &why)
+    }
+
+    /// A snapshot that has what is there, and its manifest: the newest one, or one that is made for it.
+    fn keep_state(
+        &mut self,
+        captured: &Captured,
+        head: Option<(Snapshot, bool)>,
+    ) -> Result<(Snapshot, Manifest)> {
+        let (follows, known) = match head {
+            Some((head, true)) => {
+                let manifest = archive::read_manifest(&self.store.reader(), head.tree)?;
+                return Ok((head, manifest));
+            }
+            Some((head, false)) => {
+                (Follows::previous(head), cache::load_folders(self.store, &captured.name))
+            }
+            None => (Follows::default(), Folders::default()),
+        };
+        let state = State::of(captured);
+        let (kept, _) = self.operation.commit(&state, Kind::SAFETY, follows, &known)?;
+        Ok((kept, state.manifest))
+    }
+
+    /// Several chats may have their metadata in one group's file: it is changed for one after the other.
+    fn change_group(&mut self, captured: &Captured, edit: &Edit<'_>) -> Result<()> {
+        let root = self.library.root();
+        let group = captured.group.as_ref();
+        let group = group.ok_or_else(|| changed(root, &captured.chat.path))?;
+        let states = self
+            .groups
+            .entry(group.path.clone())
+            .or_insert_with(|| (group.bytes.to_vec(), group.bytes.to_vec()));
+        if states.0 != *group.bytes {
+            return Err(changed(root, &group.path));
+        }
+        let headless = Chat { header: None, messages: Vec::new() };
+        let metadata = st::metadata(&headless, &captured.name, Some(&states.1));
+        let metadata = metadata.ok_or_else(|| changed(root, &group.path))?;
+        states.1 = edited(&states.1, metadata, edit, captured);
+        if let (Some((_, _, path)), Some(source)) = (edit.own_book, book_file(captured)) {
+            let new = Some(Cow::Owned(source.bytes.to_vec()));
+            self.whole.push((Turn::Books, FilePlan::new(path.clone(), None, new)));
+        }
+        Ok(())
+    }
+
+    /// Keep both states of lorebooks and groups.
+    fn keep_whole_files(&mut self) -> Result<()> {
+        let groups = std::mem::take(&mut self.groups).into_iter().map(|(path, (now, new))| {
+            (Turn::Metadata, FilePlan::new(path, Some(now), Some(Cow::Owned(new))))
+        });
+        let (turns, plans): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.whole).into_iter().chain(groups).unzip();
+        for (turn, plan) in turns.into_iter().zip(&plans) {
+            self.turns.insert(plan.path.clone(), turn);
+        }
+        self.plan(plans, &[], "Files as they were before a repair")
+    }
+
+    fn plan(
+        &mut self,
+        plans: Vec<FilePlan<'static>>,
+        had: &[(SnapshotId, &Manifest)],
+        why: &str,
+    ) -> Result<()> {
+        let root = self.library.root();
+        let planned = self.operation.write_files(root, plans, had, self.closed, why)?;
+        self.fixed.files.extend(planned.actions);
+        Ok(())
+    }
+}
+
+/// The lorebooks that nothing uses, if that is certain.
+fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
+    let references = library.references(scan);
+    let names = library.lorebooks()?;
+    if !references.unreadable.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let path = |name: &str| format!("worlds/{name}.json");
+    Ok(references.unused(&names).into_iter().map(path).collect())
+}
+
+/// Whether the timeline is still what the plan was made for.
+fn check(root: &Path, captured: &Captured, edit: &Edit<'_>) -> Result<()> {
+    let book = captured.lorebook.as_ref();
+    let bound = book.map(|book| (book.name.as_str(), book.file.is_some()));
+    if let Some((_, _, path)) = edit.own_book
+        && path.under(root).exists()
+    {
+        return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
+    }
+    let fits = match (edit.own_book, edit.detach) {
+        (Some((old, ..)), _) => bound == Some((old, true)),
+        (None, Some(missing)) => bound == Some((missing, false)),
+        (None, None) => true,
+    };
+    if fits { Ok(()) } else { Err(changed(root, &captured.chat.path)) }
+}
+
+fn changed(root: &Path, path: &LibraryPath) -> Error {
+    st::Error::SavedMeanwhile { path: path.under(root) }.into()
+}
+
+fn book_file(captured: &Captured) -> Option<&CapturedFile> {
+    captured.lorebook.as_ref()?.file.as_ref()
+}
+
+/// `text`, in which `metadata` stands, changed.
+fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, captured: &Captured) -> Vec<u8> {
+    let book = edit.own_book.zip(book_file(captured));
+    let rename = Rename {
+        chat: edit.own_recap.then_some(captured.name.chat()),
+        book: book.map(|((old, new, _), file)| BookRename { old, new, bytes: &file.bytes }),
+        ..Rename::default()
+    };
+    let renamed = st::rename_in_metadata(text, metadata, &rename);
+    if edit.detach.is_none() {
+        return renamed;
+    }
+    // The metadata has moved: it is found again by where it begins.
+    let begin = metadata.span_in(text).start;
+    let moved = metadata.as_bytes().len() + renamed.len() - text.len();
+    let metadata = Raw::parse(&renamed[begin..begin + moved]);
+    match metadata {
+        Some(metadata) => st::unbind_lorebook(&renamed, metadata),
+        None => renamed,
+    }
+}
+
+/// The timeline with its new header and lorebook.
+fn with_changes(captured: &Captured, header: &Header, edit: &Edit<'_>) -> Captured {
+    let chat = [&header.new, &captured.chat.bytes[header.old_length..]].concat();
+    let own_book = edit.own_book.zip(book_file(captured));
+    let lorebook = match own_book {
+        Some(((_, new, path), source)) => Some(CapturedBook {
+            name: new.to_owned(),
+            path: Some(path.clone()),
+            file: Some(CapturedFile { path: path.clone(), ..source.clone() }),
+        }),
+        None if edit.detach.is_some() => None,
+        None => captured.lorebook.clone(),
+    };
+    Captured {
+        name: captured.name.clone(),
+        chat: CapturedFile {
+            path: captured.chat.path.clone(),
+            bytes: chat.into(),
+            stamp: captured.chat.stamp,
+        },
+        lorebook,
+        group: captured.group.clone(),
+        seen_ns: captured.seen_ns,
+    }
+}

@@ -1,0 +1,225 @@
+//! What can be done about what was found, each repair by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::examine::{Examined, short};
+use super::{Missing, Options};
+use crate::archive::SnapshotId;
+use crate::engine::book_name::clone_name;
+use crate::engine::{Error, Result};
+use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts};
+use crate::st::{Library, LibraryPath, TimelineName, chat_name, lorebook_path};
+
+/// One thing that can be repaired.
+#[derive(Clone, Debug)]
+pub struct Repair {
+    /// The code of the finding that it is about.
+    pub code: Code,
+    /// What is repaired: a timeline or a file.
+    pub subject: String,
+    /// What will be done, as words that can follow "would".
+    pub what: String,
+    /// The files that will be written or removed.
+    pub files: Vec<LibraryPath>,
+    /// The subjects of the findings that are done with then.
+    mends: Vec<String>,
+    pub(super) step: Step,
+}
+
+/// What will be done.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// Give a timeline a copy of its lorebook under a name of its own.
+    OwnBook { timeline: TimelineName, old: String, new: String, path: LibraryPath },
+    /// Let a timeline go without its lorebook.
+    Detach { timeline: TimelineName, book: String },
+    /// Let a timeline's running recap say that it belongs to it.
+    OwnRecap { timeline: TimelineName },
+    /// Write a missing lorebook.
+    WriteBook { path: LibraryPath, source: Source },
+    /// Remove a lorebook that nothing uses.
+    Remove { path: LibraryPath },
+}
+
+/// Where a missing lorebook comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Snapshot(SnapshotId),
+    Empty,
+    CopyOf(LibraryPath),
+}
+
+impl Repair {
+    /// Whether nothing is left of this finding once it is done.
+    pub(super) fn mends(&self, finding: &Finding) -> bool {
+        finding.code == self.code && self.mends.contains(&finding.subject)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn example(what: &str) -> Self {
+        let timeline = TimelineName::group("x").unwrap();
+        Self {
+            code: Code::RecapForeign,
+            subject: timeline.to_string(),
+            what: what.to_owned(),
+            files: Vec::new(),
+            mends: Vec::new(),
+            step: Step::OwnRecap { timeline },
+        }
+    }
+
+    /// Say how the repair is made, where the rule that found it knows of none.
+    pub(super) fn advise(&self, finding: &mut Finding) {
+        if let Step::OwnRecap { .. } = self.step {
+            finding.remedy = Some("`stvc doctor --fix` tells it this chat's name".into());
+        }
+    }
+}
+
+/// Plan all repairs.
+pub(super) fn plan(
+    library: &Library,
+    examined: &Examined,
+    options: &Options,
+) -> Result<Vec<Repair>> {
+    let facts = &examined.facts;
+    let mut repairs = missing_books(examined, options.missing);
+    let written = repairs.iter().flat_map(|repair| &repair.files);
+    let mut taken: BTreeSet<String> = written.map(|path| path.as_str().to_lowercase()).collect();
+    for fork in facts.shared().iter().flat_map(|book| &book.forks) {
+        if let Some(metadata_in) = &fork.metadata_in {
+            repairs.push(own_book(library, facts, fork, metadata_in, &mut taken)?);
+        }
+    }
+    repairs.extend(facts.timelines.iter().filter_map(|timeline| own_recap(facts, timeline)));
+    if facts.unknown.is_empty() {
+        let chosen = facts.unused.iter().filter(|book| book.leftover || options.orphans);
+        repairs.extend(chosen.map(|book| Repair {
+            code: Code::LorebookOrphaned,
+            subject: book.path.to_string(),
+            what: format!("remove {}, which nothing uses", book.path),
+            files: vec![book.path.clone()],
+            mends: vec![book.path.to_string()],
+            step: Step::Remove { path: book.path.clone() },
+        }));
+    }
+    Ok(repairs)
+}
+
+fn own_book(
+    library: &Library,
+    facts: &LibraryFacts,
+    fork: &TimelineFacts,
+    metadata_in: &LibraryPath,
+    taken: &mut BTreeSet<String>,
+) -> Result<Repair> {
+    let old = fork.book.as_ref().map(|book| book.name.clone()).unwrap_or_default();
+    let parent = facts.parent(fork);
+    let said = fork.main_chat.as_deref().and_then(chat_name);
+    let mut known = vec![fork.name.chat()];
+    known.extend(said.as_deref());
+    known.extend(parent.as_ref().map(TimelineName::chat));
+    let (new, path) = free_name(library, &old, &known, fork.name.chat(), taken)?;
+    Ok(Repair {
+        code: Code::LorebookShared,
+        subject: fork.name.to_string(),
+        what: format!("give {} a lorebook of its own, {new:?}, a copy of {old:?}", fork.name),
+        files: vec![path.clone(), metadata_in.clone()],
+        mends: Vec::new(),
+        step: Step::OwnBook { timeline: fork.name.clone(), old, new, path },
+    })
+}
+
+/// A name for a copy that is free on the disk and among those that are planned.
+fn free_name(
+    library: &Library,
+    book: &str,
+    known: &[&str],
+    chat: &str,
+    taken: &mut BTreeSet<String>,
+) -> Result<(String, LibraryPath)> {
+    let name = clone_name(library, book, known, chat, taken)?;
+    taken.insert(name.to_lowercase());
+    let path = lorebook_path(&name)
+        .ok_or(Error::BadChatName { name: name.clone(), why: "no lorebook can be called that" })?;
+    Ok((name, path))
+}
+
+/// A chat that was renamed has a running recap under its old name, which the extension would wipe.
+fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
+    let id = timeline.recap_of.as_deref()?;
+    let metadata_in = timeline.metadata_in.clone()?;
+    let name = &timeline.name;
+    let is_own = id == name.chat() || chat_name(id).as_deref() == Some(name.chat());
+    if is_own || timeline.main_chat.is_some() || facts.chat_called(name, id).is_some() {
+        return None;
+    }
+    Some(Repair {
+        code: Code::RecapForeign,
+        subject: name.to_string(),
+        what: format!(
+            "tell the running recap of {name} that it belongs to this chat, not to {id:?}"
+        ),
+        files: vec![metadata_in],
+        mends: vec![name.file().to_string()],
+        step: Step::OwnRecap { timeline: name.clone() },
+    })
+}
+
+fn missing_books(examined: &Examined, how: Option<Missing>) -> Vec<Repair> {
+    let facts = &examined.facts;
+    let mut missing: BTreeMap<&LibraryPath, Vec<&TimelineFacts>> = BTreeMap::new();
+    let mut repairs = Vec::new();
+    for timeline in &facts.timelines {
+        let Some(book) = timeline.book.as_ref().filter(|book| !book.exists) else { continue };
+        match &book.path {
+            Some(path) if how != Some(Missing::Detach) => {
+                missing.entry(path).or_default().push(timeline);
+            }
+            _ if how == Some(Missing::Detach) => repairs.extend(detach(timeline, &book.name)),
+            _ => {}
+        }
+    }
+    for (path, users) in missing {
+        let stored = || {
+            let snapshot = examined.stored.get(path)?;
+            let from = format!("from snapshot {} of {}", short(snapshot.id), snapshot.timeline);
+            Some((Source::Snapshot(snapshot.id), format!("bring {path} back {from}")))
+        };
+        let chosen = match how {
+            Some(Missing::Empty) => Some((Source::Empty, format!("make {path}, with no entries"))),
+            Some(Missing::Clone) => users.iter().find_map(|user| copy(facts, user)).or_else(stored),
+            _ => stored(),
+        };
+        repairs.extend(chosen.map(|(source, what)| Repair {
+            code: Code::LorebookMissing,
+            subject: path.to_string(),
+            what,
+            files: vec![path.clone()],
+            mends: users.iter().map(|user| user.name.to_string()).collect(),
+            step: Step::WriteBook { path: path.clone(), source },
+        }));
+    }
+    repairs
+}
+
+/// The lorebook of the chat that this one was forked from, under the missing name.
+fn copy(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<(Source, String)> {
+    let parent = facts.timeline(&facts.parent(timeline)?)?;
+    let book = parent.book.as_ref().filter(|book| book.exists)?;
+    let missing = timeline.book.as_ref()?.path.as_ref()?;
+    let what =
+        format!("make {missing}, a copy of {:?}, the lorebook of {}", book.name, parent.name);
+    Some((Source::CopyOf(book.path.clone()?), what))
+}
+
+fn detach(timeline: &TimelineFacts, book: &str) -> Option<Repair> {
+    Some(Repair {
+        code: Code::LorebookMissing,
+        subject: timeline.name.to_string(),
+        what: format!("let {} go without its lorebook {book:?}", timeline.name),
+        files: vec![timeline.metadata_in.clone()?],
+        mends: vec![timeline.name.to_string()],
+        step: Step::Detach { timeline: timeline.name.clone(), book: book.to_owned() },
+    })
+}

@@ -1,0 +1,180 @@
+//! Let snapshots go that nobody will ask for again: by a policy, timeline by timeline.
+//!
+//! Tagged snapshots, those that a fork leaves from, the newest of each timeline, and those of a format that is not known always stay. The history between those that stay is joined up, so a snapshot
+//! after one that goes is written anew with another parent; its former id still names it. Nothing is gone before `gc` drops it.
+
+use std::collections::HashSet;
+
+use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
+use crate::engine::operation::Operation;
+use crate::engine::{Error, Result, Workspace};
+use crate::history::owners::Owners;
+use crate::history::retention::Policy;
+use crate::history::{History, lookup, rewrite};
+use crate::progress::Monitor;
+use crate::st::TimelineName;
+use crate::store::{Loss, ObjectId, Store};
+
+/// What to let go.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Timelines by name; none: all.
+    pub timelines: Vec<String>,
+    /// What stays; nothing said: what the store's configuration says.
+    pub policy: Policy,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What became of one timeline.
+pub struct Timeline {
+    /// Which.
+    pub name: TimelineName,
+    /// How many snapshots stay.
+    pub kept: usize,
+    /// Those that go, newest first.
+    pub forgotten: Vec<Snapshot>,
+}
+
+/// What was let go.
+pub struct Report {
+    /// The timelines from which something goes.
+    pub timelines: Vec<Timeline>,
+    /// How many snapshots stay, in all.
+    pub kept: usize,
+    /// How many stay under another id.
+    pub rewritten: usize,
+    /// What is freed once `gc` drops them.
+    pub bytes: u64,
+    /// The policy that was applied.
+    pub policy: Policy,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// Let snapshots go.
+pub fn forget(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let (store, held) = workspace.open(options.dry_run)?;
+    let policy = match options.policy.is_empty() {
+        true => Policy::of_store(&store)?.ok_or(Error::NoPolicy)?,
+        false => options.policy.clone(),
+    };
+    policy.check()?;
+    let history = History::load(&store)?;
+    if let Some(broken) = history.broken.first() {
+        return Err(Error::BrokenHistory {
+            subject: broken.subject.clone(),
+            why: broken.why.clone(),
+        });
+    }
+    let wanted = wanted(&options.timelines, &history, workspace)?;
+    let mut fixed = fixed(&history);
+    fixed.extend(newer(&store, &history)?);
+    let mut report = Report {
+        timelines: Vec::new(),
+        kept: 0,
+        rewritten: 0,
+        bytes: 0,
+        policy: policy.clone(),
+        dry_run: options.dry_run,
+    };
+    let mut gone = HashSet::new();
+    for (name, head) in history.heads() {
+        let (own, _) = history.own(head);
+        let mut forgotten = Vec::new();
+        if wanted.as_ref().is_none_or(|wanted| wanted.contains(name)) {
+            let kept = policy.keeps(&own, workspace.now);
+            let goes = own
+                .iter()
+                .filter(|snapshot| !kept.contains(&snapshot.id) && !fixed.contains(&snapshot.id));
+            forgotten = goes.map(|snapshot| (*snapshot).clone()).collect();
+        }
+        report.kept += own.len() - forgotten.len();
+        gone.extend(forgotten.iter().map(|snapshot| snapshot.id));
+        if !forgotten.is_empty() {
+            let kept = own.len() - forgotten.len();
+            report.timelines.push(Timeline { name: name.clone(), kept, forgotten });
+        }
+    }
+    report.bytes = freed(&store, &history, &gone)?;
+    if gone.is_empty() {
+        return Ok(report);
+    }
+    monitor.begin("joining up the history", None);
+    let mut operation = Operation::new(workspace, &store, None);
+    let rewritten = rewrite::without(&mut operation.pack, &store, &history, &gone)?;
+    report.rewritten = rewritten.anew().len();
+    if let Some(held) = &held {
+        operation.follow(&rewritten)?;
+        operation.finish(held)?;
+    }
+    Ok(report)
+}
+
+fn wanted(
+    names: &[String],
+    history: &History,
+    workspace: &Workspace,
+) -> Result<Option<HashSet<TimelineName>>> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let library = workspace.library().ok();
+    let found = names
+        .iter()
+        .map(|name| Ok(lookup::stored(name, history, library.as_ref())?.timeline.clone()));
+    found.collect::<Result<_>>().map(Some)
+}
+
+/// The snapshots that always stay: the newest of each timeline, tagged ones, and those that something of another timeline follows.
+fn fixed(history: &History) -> HashSet<SnapshotId> {
+    let owners = Owners::of(history);
+    let mut fixed: HashSet<_> = history.heads().map(|(_, head)| head.id).collect();
+    fixed.extend(history.tags().map(|(_, id)| id));
+    for snapshot in history.iter() {
+        for parent in snapshot.parents.iter().filter_map(|parent| history.get(*parent)) {
+            if owners.of_snapshot(parent) != owners.of_snapshot(snapshot) {
+                fixed.insert(parent.id);
+            }
+        }
+    }
+    fixed
+}
+
+/// Snapshots of a later format than this program knows, and all before them: what it does not understand it neither lets go nor writes anew.
+fn newer(store: &Store, history: &History) -> Result<HashSet<SnapshotId>> {
+    let reader = store.reader();
+    let mut newer = Vec::new();
+    for snapshot in history.iter() {
+        match read_manifest(&reader, snapshot.tree) {
+            Err(archive::Error::NewerFormat { .. }) => newer.push(snapshot.id),
+            // A damaged one may go.
+            Err(error) if !error.is_loss() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(history.past(newer))
+}
+
+/// What the objects take that only these snapshots have.
+fn freed(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<u64> {
+    if gone.is_empty() {
+        return Ok(0);
+    }
+    let sizes = store.packed_sizes()?;
+    let mut walk = archive::Reach::new(store.reader());
+    for snapshot in history.iter().filter(|snapshot| !gone.contains(&snapshot.id)) {
+        walk.visit(snapshot.tree, &mut |_| {})?;
+    }
+    let mut bytes = 0;
+    let size = |id: ObjectId| sizes.get(&id).copied().unwrap_or(0);
+    for snapshot in history.iter().filter(|snapshot| gone.contains(&snapshot.id)) {
+        bytes += size(snapshot.id.0);
+        walk.visit(snapshot.tree, &mut |id| bytes += size(id))?;
+    }
+    Ok(bytes)
+}

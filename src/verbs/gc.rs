@@ -1,0 +1,60 @@
+//! Make the store small: one pack with deltas, nothing in it that nobody can ask for any more.
+
+use std::time::{Duration, SystemTime};
+
+use crate::archive;
+use crate::engine::{Result, Workspace};
+use crate::progress::Monitor;
+use crate::store::Collected;
+
+/// What to drop.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Operations older than this can no longer be undone, and what only they needed goes.
+    pub undo: Duration,
+    /// Objects that nothing refers to go when they are older than this.
+    pub grace: Duration,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// How long commands can be undone, if nothing else is said.
+pub const KEEP_UNDO: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long objects that nothing refers to stay, if nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { undo: KEEP_UNDO, grace: GRACE, dry_run: false }
+    }
+}
+
+/// What was done.
+pub struct Report {
+    /// The packs.
+    pub collected: Collected,
+    /// Operations that can no longer be undone.
+    pub expired: usize,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// Collect.
+pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let (store, held) = workspace.hold(workspace.open_store()?)?;
+    let lock = &held.lock;
+    // Longer ago than any clock tells: nothing is that old.
+    let span = chrono::Duration::from_std(options.undo).ok();
+    let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
+    let expiry = store.plan_expiry(before)?;
+    monitor.begin("looking for objects", None);
+    let objects = archive::all_objects(&store, &expiry)?;
+    let keep_after = SystemTime::now().checked_sub(options.grace).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut expire = || store.expire(lock, &expiry);
+    let dry_run = options.dry_run;
+    if let (Ok(library), false) = (workspace.library(), dry_run) {
+        library.clear_left_behind();
+    }
+    let collected = store.collect(lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
+    Ok(Report { collected, expired: expiry.dropped, dry_run })
+}

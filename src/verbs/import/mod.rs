@@ -1,0 +1,4 @@
+//! Take in what is elsewhere: backups of this program's, or those that SillyTavern itself makes of chats.
+
+pub mod chat_backups;
+pub mod stvc_backup;

@@ -1,0 +1,82 @@
+//! The snapshots, newest first.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::archive::Snapshot;
+use crate::engine::{Result, Workspace, survey};
+use crate::history::{self, History, lookup};
+
+/// What to list.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// One timeline only, with what it forked from.
+    pub timeline: Option<String>,
+    /// At most this many.
+    pub limit: Option<usize>,
+}
+
+/// One line of the log.
+pub struct Entry {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Whether it is the newest of its timeline.
+    pub is_head: bool,
+    /// Whether it is the newest of a timeline whose file is gone. False where the library is not known.
+    pub is_deleted: bool,
+}
+
+/// The log.
+pub struct Report {
+    /// Newest first; parents after children.
+    pub entries: Vec<Entry>,
+    /// How many there are without the limit.
+    pub total: usize,
+    /// What could not be read, in words.
+    pub broken: Vec<String>,
+}
+
+/// Read the log.
+pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let history = History::load(&store)?;
+    let mut snapshots = history.newest_first();
+    if let Some(text) = &options.timeline {
+        let library = workspace.library().ok();
+        let (name, head) = match lookup::stored(text, &history, library.as_ref()) {
+            Ok(head) => (head.timeline.clone(), Some(head)),
+            // A checkpoint may be all there is of a timeline.
+            Err(history::Error::NoSuchTimeline { .. }) => {
+                let names = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+                (lookup::timeline(text, library.as_ref(), &names)?, None)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let own = snapshots.iter().filter(|snapshot| snapshot.timeline == name);
+        let mut wanted: HashSet<_> = own.map(|snapshot| snapshot.id).collect();
+        if let Some(head) = head {
+            wanted.extend(history.ancestry(head).map(|snapshot| snapshot.id));
+        }
+        snapshots.retain(|snapshot| wanted.contains(&snapshot.id));
+        if snapshots.is_empty() {
+            return Err(history::Error::NoSuchTimeline { name: text.clone() }.into());
+        }
+    }
+    let total = snapshots.len();
+    snapshots.truncate(options.limit.unwrap_or(usize::MAX));
+    let mut tags: HashMap<_, Vec<String>> = HashMap::new();
+    for (name, id) in history.tags() {
+        tags.entry(id).or_default().push(name.to_owned());
+    }
+    let deleted = survey::deleted(workspace.library().ok().as_ref(), &history);
+    let entry = |snapshot: &Snapshot| Entry {
+        tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
+        is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
+        is_deleted: deleted.contains(&snapshot.id),
+        snapshot: snapshot.clone(),
+    };
+    let broken =
+        history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why)).collect();
+    Ok(Report { entries: snapshots.into_iter().map(entry).collect(), total, broken })
+}

@@ -1,0 +1,307 @@
+//! The lorebook of one timeline merged into that of another.
+//!
+//! Order: read both as they are now, and the state from which both come; merge; with `write`, store what is there first, log the operation, write the one file
+//! and read it back. The chats and the other lorebook are not touched.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
+use crate::archive::{Blake3, Kind, Role, Snapshot, SnapshotId, State, Tree};
+use crate::engine::files::{Closed, FileAction, FilePlan};
+use crate::engine::open_page::{Written, reload};
+use crate::engine::operation::{Follows, Operation};
+use crate::engine::{Error, Result, Workspace, safety};
+use crate::history::{History, lookup};
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
+use crate::store::Store;
+
+/// What to merge.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The timeline whose lorebook is changed.
+    pub into: String,
+    /// The timeline or snapshot whose lorebook is merged into it.
+    pub from: String,
+    /// Whose value stays in conflicts; none: conflicts are not settled, and nothing is written.
+    pub prefer: Option<Prefer>,
+    /// Do it; otherwise it is only planned.
+    pub write: bool,
+    /// What must come of it: that which was shown before.
+    pub expected: Option<Blake3>,
+    /// Whether SillyTavern has the chats closed.
+    pub closed: Closed,
+}
+
+/// What was merged, or would be.
+pub struct Report {
+    /// The timeline whose lorebook is changed.
+    pub into: TimelineName,
+    /// Its lorebook.
+    pub book: LibraryPath,
+    /// The timeline whose lorebook was merged into it.
+    pub from: TimelineName,
+    /// The snapshot that it was taken from; none: the file as it is now.
+    pub from_snapshot: Option<SnapshotId>,
+    /// The snapshot from which both come, if one is known and has a lorebook.
+    pub base: Option<Snapshot>,
+    /// Whether both use one and the same file.
+    pub one_file: bool,
+    /// The merged book.
+    pub merged: Merged,
+    /// Its hash.
+    pub result: Blake3,
+    /// The file.
+    pub file: FileAction,
+    /// The snapshots that were taken of what was there.
+    pub safety: Vec<Snapshot>,
+    /// Whether former bytes are kept outside any snapshot.
+    pub kept: bool,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether it was only a plan.
+    pub planned: bool,
+}
+
+/// One lorebook of the two.
+struct Book {
+    timeline: TimelineName,
+    path: LibraryPath,
+    bytes: Vec<u8>,
+    /// The snapshot that has it; none: it is the file.
+    stored: Option<SnapshotId>,
+}
+
+/// Merge two lorebooks.
+pub fn merge(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    // No other stvc may work on it meanwhile. SillyTavern may; see `operation`.
+    let (store, held) = workspace.open(!options.write)?;
+    let library = workspace.library()?;
+    monitor.begin("reading lorebooks", None);
+    let mut history = History::load(&store)?;
+    let groups = library.scan()?.groups;
+    let (head, ours) = ours(options, &store, &library, &groups, &history)?;
+    let (other, theirs) = theirs(options, &store, &library, &groups, &history)?;
+    let mut base = None;
+    // Either may be one that no branch leads to.
+    history.add(&store, [head.id, other.id])?;
+    if let Some(common) = history.merge_base(head.id, &history.past([other.id]))
+        && let Some(book) = stored_book(&store, common)?
+    {
+        base = Some((common.clone(), book));
+    }
+    let base_bytes = base.as_ref().map(|(_, book)| book.bytes.as_slice());
+    let prefer = options.prefer.unwrap_or_default();
+    let merged = merge_preferring(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
+        |Unmergeable { side, why }| {
+            let book = if side == Side::Ours { &ours } else { &theirs };
+            Error::Unmergeable { book: book.path.to_string(), why }
+        },
+    )?;
+    if options.write && options.prefer.is_none() && !merged.conflicts.is_empty() {
+        return Err(Error::Conflicts {
+            count: merged.conflicts.len(),
+            into: options.into.clone(),
+            from: options.from.clone(),
+        });
+    }
+    let one_file = theirs.stored.is_none() && theirs.path == ours.path;
+    let new = Some(Cow::Borrowed(merged.bytes.as_slice()));
+    let mut plan = FilePlan::new(ours.path.clone(), Some(ours.bytes.clone()), new);
+    let result = Blake3::of(&merged.bytes);
+    let changes = !plan.is_there();
+    let file = plan.action();
+    let mut findings = noticed(&merged, &ours, &theirs);
+    if changes {
+        findings.extend(shared(&library, &ours)?);
+    }
+    let mut safe = Vec::new();
+    let mut kept = false;
+    // That a conflict was settled for what is there changes no file, and is known from then on, too.
+    let settled = options.prefer.is_some() && !merged.conflicts.is_empty();
+    if let Some(held) = held.filter(|_| changes || settled) {
+        if options.expected.is_some_and(|expected| expected != result) {
+            let path = ours.path.under(library.root());
+            return Err(Error::St(st::Error::SavedMeanwhile { path }));
+        }
+        let words = format!("with the lorebook of {} merged into it", theirs.timeline);
+        let mut operation = Operation::new(workspace, &store, Some("before a merge"));
+        let mine = safety::take(&store, &library, &ours.timeline, &mut operation)?;
+        let mut joined = theirs.stored.filter(|_| theirs.timeline != ours.timeline);
+        if theirs.stored.is_none() && theirs.timeline != ours.timeline {
+            // What is not taken over must not be in that file alone.
+            let other = safety::take(&store, &library, &theirs.timeline, &mut operation)?;
+            joined = other.as_ref().map(|(taken, _)| taken.id);
+            let is_new = |taken: &Snapshot| history.get(taken.id).is_none();
+            safe.extend(other.map(|(taken, _)| taken).filter(is_new));
+        }
+        if let (Some((before, _)), Some(joined)) = (&mine, joined) {
+            // What was merged is known from now on: the next merge of the two begins here.
+            operation.say(&words);
+            let after =
+                leave_trace(&library, &groups, &ours, &merged, before, joined, &mut operation)?;
+            plan.stored_in = after;
+        }
+        let why = format!("{} as it was before {} was merged into it", ours.path, theirs.path);
+        let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
+        let closed = options.closed;
+        let planned = operation.write_files(library.root(), vec![plan], &had, closed, &why)?;
+        operation.finish(&held)?;
+        kept = planned.kept;
+        safe.splice(0..0, mine.map(|(taken, _)| taken));
+        findings.push(reload(library.root(), ours.timeline.as_str(), Written::REPLACED));
+    }
+    Ok(Report {
+        into: ours.timeline,
+        book: ours.path,
+        from: theirs.timeline,
+        from_snapshot: theirs.stored,
+        base: base.map(|(snapshot, _)| snapshot),
+        one_file,
+        merged,
+        result,
+        file,
+        safety: safe,
+        kept,
+        findings,
+        planned: !options.write,
+    })
+}
+
+/// A snapshot of the chat with the merged book, which follows both sides.
+fn leave_trace(
+    library: &Library,
+    groups: &Groups,
+    ours: &Book,
+    merged: &Merged,
+    before: &Snapshot,
+    joined: SnapshotId,
+    operation: &mut Operation<'_>,
+) -> Result<Option<SnapshotId>> {
+    let mut captured = st::capture(library, groups, &ours.timeline, &Disk)?;
+    let Some(file) = captured.lorebook.as_mut().and_then(|book| book.file.as_mut()) else {
+        return Ok(None);
+    };
+    file.bytes = merged.bytes.clone().into();
+    let follows = Follows::joined(before.clone(), Some(joined));
+    let (taken, _) = operation.take(&State::of(&captured), Kind::SNAPSHOT, follows)?;
+    Ok(Some(taken.id))
+}
+
+/// The book that is merged into: the file as it is now.
+fn ours(
+    options: &Options,
+    store: &Store,
+    library: &Library,
+    groups: &Groups,
+    history: &History,
+) -> Result<(Snapshot, Book)> {
+    let head = lookup::snapshot(&options.into, store, Some(library))?;
+    if history.head(&head.timeline).is_none_or(|newest| newest.id != head.id) {
+        return Err(Error::NotNewest {
+            name: options.into.clone(),
+            timeline: head.timeline.to_string(),
+        });
+    }
+    let book = file_now(library, groups, &head.timeline)?;
+    let book = book.ok_or_else(|| Error::NoLorebook { timeline: head.timeline.to_string() })?;
+    Ok((head, book))
+}
+
+/// The book that is merged into it: of a timeline its file, if it is there; of a snapshot the stored one.
+fn theirs(
+    options: &Options,
+    store: &Store,
+    library: &Library,
+    groups: &Groups,
+    history: &History,
+) -> Result<(Snapshot, Book)> {
+    let snapshot = lookup::snapshot(&options.from, store, Some(library))?;
+    let only = BTreeSet::from([snapshot.timeline.clone()]);
+    let is_newest = history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id);
+    let by_name = lookup::timeline(&options.from, Some(library), &only).is_ok();
+    let mut book = None;
+    if is_newest && by_name && snapshot.timeline.file().under(library.root()).exists() {
+        book = file_now(library, groups, &snapshot.timeline)?;
+    }
+    let book = match book {
+        Some(book) => Some(book),
+        None => stored_book(store, &snapshot)?,
+    };
+    let book = book.ok_or_else(|| Error::NoLorebook { timeline: snapshot.timeline.to_string() })?;
+    Ok((snapshot, book))
+}
+
+fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Result<Option<Book>> {
+    let captured = st::capture(library, groups, timeline, &Disk)?;
+    let file = captured.lorebook.and_then(|book| book.file);
+    Ok(file.map(|file| Book {
+        timeline: timeline.clone(),
+        path: file.path,
+        bytes: file.bytes.into_vec(),
+        stored: None,
+    }))
+}
+
+fn stored_book(store: &Store, snapshot: &Snapshot) -> Result<Option<Book>> {
+    let reader = store.reader();
+    let contents = Tree::open(&reader, snapshot.tree)?.materialise(&reader)?;
+    let file = contents.files.into_iter().find(|file| file.role == Role::Lorebook);
+    Ok(file.map(|file| Book {
+        timeline: snapshot.timeline.clone(),
+        path: file.path,
+        bytes: file.bytes,
+        stored: Some(snapshot.id),
+    }))
+}
+
+/// What a person should know of the merge.
+fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !merged.with_base && ours.bytes != theirs.bytes {
+        let what = "it is not known from which state both lorebooks come: nothing is removed, and every difference in an entry that both have is a conflict";
+        findings.push(Finding::new(Code::MergeNoBase, Level::Info, ours.path.as_str(), what));
+    }
+    if merged.queue_left > 0 {
+        let what = format!(
+            "{} of work waiting in its queue stayed there: a queue belongs to its chat",
+            if merged.queue_left == 1 {
+                "1 piece".into()
+            } else {
+                format!("{} pieces", merged.queue_left)
+            }
+        );
+        findings.push(Finding::new(Code::MergeQueueLeft, Level::Info, theirs.path.as_str(), what));
+    }
+    for registry in &merged.not_renumbered {
+        let what = format!(
+            "the registry {} (UID {}) lists entries by UIDs that are others now, in a notation that is not changed",
+            registry.title, registry.uid
+        );
+        let remedy = "look at the entry after the merge, and correct its UIDs";
+        let finding = Finding::new(Code::MergeRegistry, Level::Warning, ours.path.as_str(), what);
+        findings.push(finding.remedy(remedy));
+    }
+    findings
+}
+
+/// Other chats that use the book which is changed.
+fn shared(library: &Library, ours: &Book) -> Result<Option<Finding>> {
+    let mut users = st::users_of_lorebook(library, &ours.path)?;
+    users.retain(|user| *user != ours.timeline);
+    if users.is_empty() {
+        return Ok(None);
+    }
+    let list = users.iter().map(|user| user.as_str()).collect::<Vec<_>>().join(", ");
+    let message =
+        format!("this lorebook is also used by {list}: they get what is merged into it, too");
+    let remedy = "`stvc doctor --fix` gives each fork a copy of its own";
+    let finding = Finding::new(Code::LorebookShared, Level::Warning, ours.path.as_str(), message);
+    Ok(Some(finding.remedy(remedy)))
+}

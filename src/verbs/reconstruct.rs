@@ -1,0 +1,300 @@
+//! Snapshots of states that were never taken, from what messages carry. They say that they are reconstructed, and stand in the history where they belong.
+
+use std::collections::BTreeMap;
+
+use crate::archive::{
+    self, BookState, ContentId, FileState, Folders, Kind, NewSnapshot, Parts, Snapshot, State,
+};
+use crate::engine::operation::Operation;
+use crate::engine::taking::{count_new, take_as_it_is};
+use crate::engine::{Error, Result, Workspace};
+use crate::history::at_message::{Base, Made, Origin, Past, Then, message_not_found};
+use crate::history::origin::{Lineage, Newcomer, without_blank_end};
+use crate::history::rewrite::{Insertion, insert};
+use crate::history::{self, History, lookup};
+use crate::progress::Monitor;
+use crate::rules::Finding;
+use crate::st::auto_recap::scene_breaks;
+use crate::st::{self, Captured, Chat, Disk, TimelineName};
+use crate::store::{Store, Time};
+
+/// What to reconstruct.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The timeline.
+    pub timeline: String,
+    /// At this message; none: at the end of every scene.
+    pub at: Option<usize>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What became of one message.
+pub struct Outcome {
+    /// The message.
+    pub message: usize,
+    /// The scene's name, if one ends there.
+    pub scene: Option<String>,
+    /// What.
+    pub result: Found,
+}
+
+/// What was found of a state.
+pub enum Found {
+    /// It is a snapshot now; none in a dry run.
+    Made(Option<Box<Snapshot>>, Box<Origin>),
+    /// It was taken, or reconstructed, before.
+    Known(Box<Snapshot>),
+    /// It cannot be known.
+    Lost(Vec<Finding>),
+    /// It is of before the fork, and so in the history of the timeline that this one was forked from.
+    OfParent(TimelineName),
+}
+
+/// What was done.
+pub struct Report {
+    /// The timeline.
+    pub timeline: TimelineName,
+    /// One for each message that was asked for.
+    pub outcomes: Vec<Outcome>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether the chat's present state was snapshotted first.
+    pub taken_first: bool,
+    /// Stored snapshots that got a new id because something came before them.
+    pub rewritten: usize,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// Reconstruct.
+pub fn reconstruct(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let here = scan.timelines.iter().cloned().collect();
+    let name = lookup::timeline(&options.timeline, Some(&library), &here)?;
+    if options.dry_run && workspace.find_store()?.is_none() {
+        return plan_without_store(workspace, options, monitor);
+    }
+    let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
+    let wanted = wanted(&captured, options)?;
+    if !options.dry_run {
+        // What cannot be done is said before anything is written, and where nothing can, nothing is.
+        let planned = Options { dry_run: true, ..options.clone() };
+        let plan = reconstruct(workspace, &planned, monitor)?;
+        if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, Found::Made(..))) {
+            return Ok(Report { taken_first: false, dry_run: false, ..plan });
+        }
+    }
+    let mut taken_first = false;
+    if !options.dry_run {
+        // Its past needs something to stand before.
+        let taken = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
+        taken_first = count_new(&taken) > 0;
+    }
+    let (store, held) = workspace.open(options.dry_run)?;
+    let mut lineage = Lineage::load(&store, &scan.timelines)?;
+    let mut operation = Operation::new(workspace, &store, None);
+    let past = Past::of(&store, lineage.history(), &name, None);
+    let mut report = Report {
+        timeline: name.clone(),
+        outcomes: Vec::new(),
+        findings: Vec::new(),
+        taken_first,
+        rewritten: 0,
+        dry_run: options.dry_run,
+    };
+    let fork = fork_of(&lineage, &name);
+    monitor.begin("reconstructing", Some(wanted.len() as u64));
+    let mut made = Vec::new();
+    for (message, scene) in wanted {
+        let result = match &fork {
+            Some((shared, parent)) if (message as u64) < *shared => Found::OfParent(parent.clone()),
+            _ => find(&past, &captured, message, &mut made, &mut report.findings)?,
+        };
+        report.outcomes.push(Outcome { message, scene, result });
+        monitor.advance(1);
+    }
+    if options.at.is_some()
+        && let [Outcome { result: Found::Lost(findings), .. }] = report.outcomes.as_slice()
+    {
+        return Err(Error::Refused { findings: findings.clone() });
+    }
+    if let Some(held) = &held {
+        let insertions = insertions(&store, &lineage, &captured, made, &mut operation)?;
+        let contents: Vec<_> =
+            insertions.iter().map(|(message, content, _)| (*message, *content)).collect();
+        let list: Vec<_> = insertions.into_iter().map(|(_, _, insertion)| insertion).collect();
+        if !list.is_empty() {
+            let all = BTreeMap::from([(name.clone(), list)]);
+            let rewritten = insert(&mut operation.pack, &store, &mut lineage, all)?;
+            report.rewritten = operation.follow(&rewritten)?;
+            operation.finish(held)?;
+            lineage.save();
+        }
+        name_new(&mut report, &History::load(&store)?, &contents);
+    }
+    Ok(report)
+}
+
+/// The messages to reconstruct, with the names of the scenes that end there.
+fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<String>)>> {
+    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+    let breaks = scene_breaks(&chat);
+    match options.at {
+        Some(at) if at >= without_blank_end(&chat.messages).len() => {
+            let messages = without_blank_end(&chat.messages).len();
+            Err(Error::refused(message_not_found(&captured.name, messages, at)))
+        }
+        Some(at) => {
+            let scene = breaks.iter().find(|(message, _)| *message == at);
+            Ok(vec![(at, scene.and_then(|(_, scene)| scene.name()))])
+        }
+        None => Ok(breaks.into_iter().map(|(message, scene)| (message, scene.name())).collect()),
+    }
+}
+
+/// How many messages a timeline shares with the one it was forked from, and which that is.
+fn fork_of(lineage: &Lineage, name: &TimelineName) -> Option<(u64, TimelineName)> {
+    let (own, origin) = lineage.own(name)?;
+    Some((own.first()?.fork_at?, origin?.timeline))
+}
+
+fn find(
+    past: &Past<'_>,
+    captured: &Captured,
+    message: usize,
+    made: &mut Vec<(usize, Made)>,
+    findings: &mut Vec<Finding>,
+) -> Result<Found> {
+    let bytes = |file: &st::CapturedFile| file.bytes.clone();
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref()).map(bytes);
+    let base = Base {
+        timeline: &captured.name,
+        chat: &captured.chat.bytes,
+        book: book.as_deref(),
+        group: captured.group.as_ref().map(|group| group.bytes.as_slice()),
+    };
+    let chat = Chat::split(base.chat, captured.name.is_group()).upto(message);
+    let bound = captured.lorebook.is_some();
+    let tells = |found: &Snapshot| {
+        found.kind != Kind::IMPORT
+            && found.timeline == captured.name
+            && (!bound || found.lorebook.is_some())
+    };
+    if let Some(known) = past.taken_at(&chat, tells)? {
+        return Ok(Found::Known(Box::new(known)));
+    }
+    match past.at(base, message, true) {
+        Ok(Then::Snapshot(known)) => Ok(Found::Known(known)),
+        Ok(Then::Made(state)) => {
+            findings.extend(state.findings.clone());
+            let origin = Box::new(state.origin.clone());
+            made.push((message, *state));
+            Ok(Found::Made(None, origin))
+        }
+        Err(history::Error::Unknowable { finding }) => Ok(Found::Lost(vec![*finding])),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The commits to put into the past, oldest first: message number, content, commit.
+fn insertions(
+    store: &Store,
+    lineage: &Lineage,
+    captured: &Captured,
+    made: Vec<(usize, Made)>,
+    operation: &mut Operation<'_>,
+) -> Result<Vec<(usize, ContentId, Insertion)>> {
+    let own = lineage.own(&captured.name).map(|(own, _)| own).unwrap_or_default();
+    let offset = own.last().map_or(0, |newest| newest.time.offset);
+    let mut list = Vec::new();
+    // From the end: a state cannot be newer than a longer one. (A scene's note may have been written anew long after.)
+    let mut latest = i64::MAX;
+    for (message, state) in made.into_iter().rev() {
+        let chat = Chat::split(&state.chat, captured.name.is_group());
+        let longer = own.iter().filter(|taken| taken.messages > chat.message_count() as u64);
+        let before = longer.map(|taken| taken.time.seconds).min().unwrap_or(i64::MAX);
+        latest = latest.min(before);
+        let seconds = state.seconds.unwrap_or(latest).min(latest);
+        latest = seconds;
+        let path = captured.name.file();
+        let group = captured.group.as_ref().map(|group| FileState {
+            path: &group.path,
+            bytes: state.group.as_deref().unwrap_or(&group.bytes),
+        });
+        let parts = Parts {
+            timeline: &captured.name,
+            chat: FileState { path: &path, bytes: &state.chat },
+            book: state.book.as_ref().map(|book| BookState {
+                name: &book.name,
+                file: FileState { path: &book.path, bytes: &book.bytes },
+            }),
+            group,
+        };
+        let whole = State::made(parts, Some(message as u64));
+        let written = archive::write(
+            &whole,
+            &mut operation.pack,
+            &store.reader(),
+            None,
+            &Folders::default(),
+        )?;
+        let metadata = st::metadata(&whole.chat, &captured.name, group.map(|group| group.bytes));
+        let source = match &state.origin.scene {
+            Some((noted, _)) => format!("the lorebook noted at message {noted}"),
+            None => match &state.origin.book_of {
+                Some(id) => format!("the lorebook of snapshot {id}"),
+                None => "the chat's own messages".into(),
+            },
+        };
+        let new = NewSnapshot {
+            manifest: &whole.manifest,
+            chat: &whole.chat,
+            tree: written.tree,
+            parent: None,
+            joined: None,
+            fork_at: None,
+            main_chat: metadata.and_then(st::main_chat),
+            renamed_from: None,
+            source: Some(source),
+            kind: Kind::RECONSTRUCTED,
+            time: Time { seconds, offset },
+            message: None,
+        };
+        let newcomer = Newcomer::new(&captured.name, &whole.chat, group.map(|group| group.bytes));
+        list.push((message, whole.manifest.content, Insertion { commit: new.commit(), newcomer }));
+    }
+    list.reverse();
+    Ok(list)
+}
+
+/// Find the snapshots that were made; only now do they have ids.
+fn name_new(report: &mut Report, history: &History, contents: &[(usize, ContentId)]) {
+    let Some(head) = history.head(&report.timeline) else { return };
+    let (own, _) = history.own(head);
+    for outcome in &mut report.outcomes {
+        let Found::Made(snapshot, _) = &mut outcome.result else { continue };
+        let content = contents.iter().find(|(message, _)| *message == outcome.message);
+        let found = content.and_then(|(_, content)| {
+            own.iter().find(|found| found.content == *content && found.kind == Kind::RECONSTRUCTED)
+        });
+        *snapshot = found.map(|found| Box::new((*found).clone()));
+    }
+}
+
+fn plan_without_store(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let (_folder, elsewhere) = workspace.with_store_for_now()?;
+    take_as_it_is(&elsewhere, None, monitor)?;
+    let mut report = reconstruct(&elsewhere, options, monitor)?;
+    report.taken_first = true;
+    Ok(report)
+}

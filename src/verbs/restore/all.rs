@@ -1,0 +1,93 @@
+//! `--all`: the newest snapshot of every timeline, each as `restore` would bring it back.
+//!
+//! Each is an operation of its own: one that is refused or fails leaves the others alone, and each can be undone. The newest come first, so that of a lorebook or
+//! group that several timelines have, the newest state is the one that is written.
+
+use std::collections::HashMap;
+
+use super::bring_back;
+use super::options::{Options, Report};
+use crate::archive::{Blake3, Role, Snapshot, read_manifest};
+use crate::engine::{Result, Workspace};
+use crate::history::History;
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::st::TimelineName;
+use crate::store::{Store, unless_lost};
+
+/// What became of one timeline.
+pub struct Outcome {
+    /// Which.
+    pub timeline: TimelineName,
+    /// What was done, or why it was not.
+    pub result: Result<Report>,
+}
+
+/// Bring every timeline back. With `overwrite` also where something else is, which is stored first. What else the options say is for one timeline.
+pub fn restore_all(
+    workspace: &Workspace,
+    wanted: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Vec<Outcome>> {
+    let store = workspace.open_store()?;
+    workspace.library()?;
+    let history = History::load(&store)?;
+    let mut heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
+    heads.sort_by_key(|head| (std::cmp::Reverse(head.time.seconds), head.timeline.clone()));
+    monitor.begin("restoring timelines", Some(heads.len() as u64));
+    let reader = store.reader();
+    // Which state of each lorebook was written, and with which timeline.
+    let mut books: HashMap<String, (Blake3, TimelineName)> = HashMap::new();
+    let mut outcomes = Vec::new();
+    for head in heads {
+        let timeline = head.timeline.clone();
+        let mut options = Options {
+            snapshot: head.id.to_string(),
+            overwrite: wanted.overwrite,
+            chat_closed: wanted.chat_closed,
+            dry_run: wanted.dry_run,
+            ..Options::default()
+        };
+        let manifest = unless_lost(read_manifest(&reader, head.tree))?;
+        let book = manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
+        let newer = book
+            .as_ref()
+            .and_then(|book| books.get(&book.path).filter(|(written, _)| *written != book.blake3));
+        let note = newer.map(|(_, with)| newer_book(&head, with));
+        if note.is_some() {
+            options.only = Some(Role::Chat);
+        }
+        let result = restore_one(workspace, &store, &history, head, &options).map(|mut report| {
+            report.findings.extend(note);
+            report
+        });
+        if let (Ok(_), Some(book)) = (&result, book) {
+            books.entry(book.path).or_insert((book.blake3, timeline.clone()));
+        }
+        outcomes.push(Outcome { timeline, result });
+        monitor.advance(1);
+    }
+    outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+    Ok(outcomes)
+}
+
+/// Under a lock of its own, so that nobody waits for all of them.
+fn restore_one(
+    workspace: &Workspace,
+    store: &Store,
+    history: &History,
+    head: Snapshot,
+    options: &Options,
+) -> Result<Report> {
+    if options.dry_run {
+        return bring_back(workspace, store, None, history, head, options);
+    }
+    let (store, held) = workspace.hold(store.reopened()?)?;
+    bring_back(workspace, &store, Some(&held), history, head, options)
+}
+
+fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {
+    let message = format!("its lorebook was written as {with} has it, which is newer");
+    Finding::new(Code::LorebookNewer, Level::Warning, head.timeline.as_str(), message)
+        .remedy("`stvc restore NAME --as OTHER` brings this chat back with a lorebook of its own")
+}

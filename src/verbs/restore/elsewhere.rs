@@ -1,0 +1,75 @@
+//! The files into an empty folder; the library is not touched.
+
+use std::path::Path;
+use std::{fs, io};
+
+use super::material::Material;
+use super::options::{Options, Report, wanted};
+use crate::archive::MaterialFile;
+use crate::engine::files::{Action, FileAction};
+use crate::engine::{Error, Result};
+use crate::{durable, st};
+
+pub(super) fn restore(
+    dir: &Path,
+    material: &Material,
+    options: &Options,
+    report: &mut Report,
+) -> Result<()> {
+    let error = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| Error::St(st::Error::Io { path, source })
+    };
+    let root = std::path::absolute(dir).map_err(error(dir))?;
+    if !options.dry_run {
+        durable::clear_left_behind(durable::parent(&root));
+    }
+    match fs::read_dir(&root).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => return Err(Error::NotEmpty { path: root }),
+        Ok(false) => {}
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => {}
+        Err(problem) => return Err(error(&root)(problem)),
+    }
+    let files: Vec<_> =
+        material.contents.files.iter().filter(|file| wanted(options, file.role)).collect();
+    if !options.dry_run {
+        write_folder(&root, &files)?;
+    }
+    for file in files {
+        report.files.push(FileAction {
+            path: file.path.clone(),
+            action: Action::Write,
+            bytes: file.bytes.len() as u64,
+            blake3: file.blake3,
+            replaces: false,
+        });
+    }
+    report.root = root;
+    Ok(())
+}
+
+/// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.
+fn write_folder(root: &Path, files: &[&MaterialFile]) -> Result<()> {
+    let error = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| Error::St(st::Error::Io { path, source })
+    };
+    let parent = durable::parent(root);
+    durable::create_dir_all(parent).map_err(error(parent))?;
+    let temp = durable::create_temp_dir(parent).map_err(error(parent))?;
+    let write = || -> Result<()> {
+        for file in files {
+            st::write(&temp, &file.path, &file.bytes, None)?;
+        }
+        durable::sync_dir(&temp).map_err(error(&temp))?;
+        // An empty folder may stand in the way on systems whose rename does not replace one.
+        let _ = fs::remove_dir(root);
+        fs::rename(&temp, root).map_err(error(root))
+    };
+    let written = write();
+    if written.is_err() && fs::remove_dir_all(&temp).is_err() {
+        let _ = fs::remove_dir_all(&temp);
+    }
+    written?;
+    durable::sync_dir(parent).map_err(error(parent))
+}

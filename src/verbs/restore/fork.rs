@@ -1,0 +1,319 @@
+//! `--as`: an isolated timeline. A new chat file and a clone of the lorebook, so that neither can change what any other timeline knows.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::material::Material;
+use super::options::{Report, reload};
+use crate::archive::{Blake3, BookState, FileState, Kind, Parts, Role, Snapshot, State, Tree};
+use crate::engine::book_name::clone_name;
+use crate::engine::files::{self, Closed, FilePlan};
+use crate::engine::operation::{self, Follows, Held, Operation};
+use crate::engine::{Error, Result, Workspace, group_list};
+use crate::history::History;
+use crate::history::owners::Owners;
+use crate::rules::{self, Code, Finding, Level};
+use crate::st::{self, BookRename, Chat, Groups, Library, LibraryPath, Rename, TimelineName};
+use crate::store::{Store, unless_lost};
+
+/// The lorebook that the new timeline gets.
+struct Clone<'m> {
+    /// What it was called.
+    old: String,
+    /// What it is called now.
+    new: String,
+    path: LibraryPath,
+    bytes: Cow<'m, [u8]>,
+}
+
+pub(super) fn restore(
+    workspace: &Workspace,
+    store: &Store,
+    held: Option<&Held>,
+    history: &History,
+    material: &Material,
+    wanted: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let library = workspace.library()?;
+    let root = library.root().to_owned();
+    let owners = Owners::of(history);
+    // By its present name: a character's folder may have been renamed since.
+    let parent = owners.of_snapshot(&report.snapshot).clone();
+    let name = new_name(&parent, wanted)?;
+    if let Some(held) = held
+        && let Some(done) = held.done_before(workspace, store)?
+    {
+        // It was interrupted, and is there by now.
+        report.files = operation::actions_of(store, &done)?;
+        report.fork = history.head(&name).cloned();
+        report.root = root;
+        reload(report);
+        return Ok(());
+    }
+    if is_taken(&root, &name) {
+        return Err(Error::NameTaken { path: name.file().to_string() });
+    }
+    // A deleted chat of that name still has its history, which must stay its own.
+    let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
+    if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
+        return Err(Error::NameStored { timeline: other.to_string() });
+    }
+    let chat = material.contents.chat();
+    let group = material.contents.bytes(Role::Group);
+    let metadata = st::metadata(&chat, &material.timeline, group);
+    let parent_chat = parent.chat().to_owned();
+    let parent = parent.file().under(&root).exists().then_some(parent);
+    let bound = metadata.and_then(st::lorebook_name);
+    let clone = clone_book(store, &library, material, bound, metadata, &name, report)?;
+    let integrity = slug(&name, report, workspace);
+    let rename = Rename {
+        chat: Some(name.chat()),
+        // Where the parent is gone, its name would lead SillyTavern to make an empty chat.
+        main_chat: parent.as_ref().map(TimelineName::chat),
+        integrity: Some(&integrity),
+        book: clone.as_ref().map(|clone| BookRename {
+            old: &clone.old,
+            new: &clone.new,
+            bytes: &clone.bytes,
+        }),
+    };
+    let header = match (chat.header, metadata) {
+        (Some(header), Some(metadata)) => Some(st::rename_in_metadata(header, metadata, &rename)),
+        (header, _) => header.map(<[u8]>::to_vec),
+    };
+    let readable = chat
+        .header
+        .is_none_or(|header| st::Raw::parse(header).is_some_and(|header| header.is_object()));
+    if metadata.is_none() && !readable {
+        report.findings.push(not_isolated(&name));
+    }
+    let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
+    // A backup is the chat alone; the group that has its chat has this one, too.
+    let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
+    let group = material.path(Role::Group).or_else(|| groups.group_of(&parent_chat));
+    let new_group = match group {
+        Some(path) => plan_group(&root, path, material, &name, &chat, &rename, report)?,
+        None => {
+            if name.is_group() {
+                report.findings.push(group_list::not_listed(&name));
+            }
+            None
+        }
+    };
+    let chat_path = name.file();
+    let new_chat = new_chat.as_slice();
+    let parts = Parts {
+        timeline: &name,
+        chat: FileState { path: &chat_path, bytes: new_chat },
+        book: clone.as_ref().map(|clone| BookState {
+            name: &clone.new,
+            file: FileState { path: &clone.path, bytes: &clone.bytes },
+        }),
+        group: new_group.as_ref().map(|group| FileState {
+            path: &group.path,
+            bytes: group.new.as_deref().unwrap_or_default(),
+        }),
+    };
+    let state = State::made(parts, None);
+    let contents = state.contents();
+    report.findings.extend(rules::stored(&name, &contents, rules::ALL));
+    let file = |path: &LibraryPath, bytes: &[u8]| {
+        FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
+    };
+    // The book first: a chat that is there names a book that is there.
+    let mut plan: Vec<FilePlan<'_>> =
+        clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
+    plan.push(file(&chat_path, new_chat));
+    if let Some(held) = held {
+        let mut operation = Operation::new(workspace, store, None);
+        let follows = Follows::copy(in_history(history, &report.snapshot), &state);
+        let (fork, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+        for file in &mut plan {
+            file.stored_in = Some(fork.id);
+        }
+        plan.extend(new_group);
+        let why = format!("Files as they were before {} was restored as {name}", material.id);
+        let planned = operation.write_files(&root, plan, &[], Closed::Unknown, &why)?;
+        operation.finish(held)?;
+        report.files = planned.actions;
+        report.fork = Some(fork);
+    } else {
+        plan.extend(new_group);
+        report.files = plan.iter().map(FilePlan::action).collect();
+    }
+    report.root = root;
+    reload(report);
+    Ok(())
+}
+
+/// The snapshot as the history has it now: one that was put into the past gave those after it other ids.
+fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot {
+    let same = |other: &&Snapshot| {
+        (other.content, other.time.seconds, &other.timeline)
+            == (snapshot.content, snapshot.time.seconds, &snapshot.timeline)
+    };
+    history.get(snapshot.id).or_else(|| history.iter().find(same)).unwrap_or(snapshot)
+}
+
+/// The new chat's name as SillyTavern would file it, beside the one that is restored.
+fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
+    let bad = |why| Error::BadChatName { name: wanted.to_owned(), why };
+    if wanted.trim().is_empty() {
+        return Err(bad("it is empty"));
+    }
+    let chat = wanted.trim().strip_suffix(".jsonl").unwrap_or(wanted.trim());
+    let chat = st::chat_name(chat).ok_or_else(|| bad("SillyTavern can make no file name of it"))?;
+    Ok(match source.folder() {
+        Some(folder) => TimelineName::solo(folder, &chat)?,
+        None => TimelineName::group(&chat)?,
+    })
+}
+
+/// Whether a chat of that name is there, also one whose name differs only in case: on some systems that is the same file.
+fn is_taken(root: &Path, name: &TimelineName) -> bool {
+    let file = name.file().under(root);
+    let listed = file.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let wanted = name.file().file_name().to_lowercase();
+    file.exists()
+        || listed.into_iter().flatten().flatten().any(|entry| {
+            entry.file_name().to_str().is_some_and(|name| name.to_lowercase() == wanted)
+        })
+}
+
+/// The lorebook of the new timeline: the snapshot's own. A snapshot that has none though the chat names one (a backup is the chat alone) gets
+/// the nearest there is, and that is said.
+fn clone_book<'m>(
+    store: &Store,
+    library: &Library,
+    material: &'m Material,
+    bound: Option<String>,
+    metadata: Option<st::Raw<'_>>,
+    name: &TimelineName,
+    report: &mut Report,
+) -> Result<Option<Clone<'m>>> {
+    let Some(old) = bound.or_else(|| material.book_name.clone()) else { return Ok(None) };
+    let bytes = match material.contents.bytes(Role::Lorebook) {
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => match nearest_book(store, library, material, &old, report)? {
+            Some(bytes) => Cow::Owned(bytes),
+            None => return Ok(None),
+        },
+    };
+    let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
+    let mut known = vec![material.timeline.chat()];
+    known.extend(forked_from.as_deref());
+    let new = clone_name(library, &old, &known, name.chat(), &BTreeSet::new())?;
+    let path = st::lorebook_path(&new)
+        .ok_or(Error::BadChatName { name: new.clone(), why: "no lorebook can be called that" })?;
+    Ok(Some(Clone { old, new, path, bytes }))
+}
+
+fn nearest_book(
+    store: &Store,
+    library: &Library,
+    material: &Material,
+    name: &str,
+    report: &mut Report,
+) -> Result<Option<Vec<u8>>> {
+    let reader = store.reader();
+    let Some(path) = st::lorebook_path(name) else { return Ok(None) };
+    let history = History::load(store)?;
+    let mut snapshots: Vec<_> = history
+        .iter()
+        .filter(|found| {
+            found.timeline == material.timeline && found.lorebook.as_deref() == Some(name)
+        })
+        .collect();
+    let then = report.snapshot.time.seconds;
+    snapshots.sort_by_key(|found| found.time.seconds.abs_diff(then));
+    let mut stored = None;
+    for found in snapshots {
+        let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
+        let Some(record) = tree.manifest.file(Role::Lorebook) else { continue };
+        if let Some(file) = unless_lost(tree.rebuild(&reader, record))? {
+            stored = Some((found.id, file.bytes));
+            break;
+        }
+    }
+    let (bytes, from) = match stored {
+        Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
+        None => (files::read(library.root(), &path)?, "the one of today".to_owned()),
+    };
+    let subject = material.timeline.as_str();
+    report.findings.push(match &bytes {
+        Some(_) => Finding::new(
+            Code::LorebookFromElsewhere,
+            Level::Warning,
+            subject,
+            format!("the snapshot has no lorebook, so the new chat got a copy of {from}"),
+        )
+        .remedy("look through it: it may know what had not happened yet"),
+        None => Finding::new(
+            Code::LorebookMissing,
+            Level::Error,
+            subject,
+            format!("the snapshot has no lorebook, and {name:?} is nowhere to be found"),
+        )
+        .remedy("choose a lorebook for the chat in SillyTavern"),
+    });
+    Ok(bytes)
+}
+
+/// The group's file with the new chat listed; and, for chats without a header, with its metadata.
+fn plan_group(
+    root: &Path,
+    path: &LibraryPath,
+    material: &Material,
+    name: &TimelineName,
+    chat: &Chat<'_>,
+    rename: &Rename<'_>,
+    report: &mut Report,
+) -> Result<Option<FilePlan<'static>>> {
+    let stored = material.contents.bytes(Role::Group).unwrap_or_default();
+    let now = files::read(root, path)?;
+    let live = now.as_deref().unwrap_or(stored);
+    let mut new = st::list_in_group(live, name);
+    if chat.header.is_none()
+        && let Some(metadata) = st::metadata(chat, &material.timeline, Some(stored))
+    {
+        // Edited as a text of its own: it stands alone in `past_metadata`.
+        let own = metadata.as_bytes();
+        let edited = st::Raw::parse(own).map(|raw| st::rename_in_metadata(own, raw, rename));
+        new = new
+            .zip(edited)
+            .and_then(|(group, edited)| st::set_group_metadata(&group, name, &edited));
+    }
+    if new.is_none() {
+        report.findings.push(group_list::not_edited(path));
+    }
+    // A chat more in the list takes nothing away.
+    Ok(new.map(|new| FilePlan {
+        harmless: true,
+        ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))
+    }))
+}
+
+/// The slug by which SillyTavern tells files apart, in the form of a random UUID. It differs for every new file; that it is the same when the same
+/// command is given again at the same moment does no harm.
+fn slug(name: &TimelineName, report: &Report, workspace: &Workspace) -> String {
+    let moment = workspace.now.timestamp_nanos_opt().unwrap_or_default();
+    let text = format!("{name}\0{}\0{moment}", report.snapshot.id);
+    let hex = Blake3::of(text.as_bytes()).to_string();
+    let variant = ["8", "9", "a", "b"][usize::from(hex.as_bytes()[16]) % 4];
+    format!(
+        "{}-{}-4{}-{variant}{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[13..16],
+        &hex[17..20],
+        &hex[20..32]
+    )
+}
+
+fn not_isolated(name: &TimelineName) -> Finding {
+    let what = "its header cannot be read, so nothing in it could be changed; it names the lorebook of the chat it came from";
+    Finding::new(Code::NotIsolated, Level::Warning, name.as_str(), what)
+        .remedy("mend line 1 of the new file, and choose a lorebook for it in SillyTavern")
+}

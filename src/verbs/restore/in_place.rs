@@ -1,0 +1,131 @@
+//! The files under their own names.
+
+use std::borrow::Cow;
+
+use super::material::Material;
+use super::options::{Options, Report, reload, wanted};
+use crate::archive::Role;
+use crate::engine::files::{self, Closed, FilePlan};
+use crate::engine::operation::{Held, Operation};
+use crate::engine::{Error, Result, Workspace, group_list, safety};
+use crate::rules::{Code, Finding, Level};
+use crate::st::{self, LibraryPath};
+use crate::store::Store;
+
+pub(super) fn restore(
+    workspace: &Workspace,
+    store: &Store,
+    held: Option<&Held>,
+    material: &Material,
+    options: &Options,
+    report: &mut Report,
+) -> Result<()> {
+    let library = workspace.library()?;
+    let root = library.root().to_owned();
+    let mut plan = Vec::new();
+    for file in material.contents.files.iter().filter(|file| wanted(options, file.role)) {
+        let now = files::read(&root, &file.path)?;
+        plan.push(match (file.role, now) {
+            (Role::Group, Some(now)) => plan_group(material, &file.path, now, &mut report.findings),
+            (_, now) => FilePlan {
+                stored_in: material.stored_in(file),
+                ..FilePlan::new(file.path.clone(), now, Some(Cow::Borrowed(&file.bytes)))
+            },
+        });
+    }
+    if material.path(Role::Group).is_none()
+        && material.timeline.is_group()
+        && options.only != Some(Role::Lorebook)
+    {
+        // A backup is the chat alone. If its group is there, it lists it.
+        let groups = library.scan()?.groups;
+        let listed = groups.group_of(material.timeline.chat()).is_some();
+        if !listed {
+            report.findings.push(group_list::not_listed(&material.timeline));
+        }
+    }
+    let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
+    if !in_the_way.is_empty() && !options.overwrite {
+        let chat = material.timeline.file();
+        return Err(Error::InTheWay {
+            paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
+            snapshot: material.id.to_string(),
+            only: options.only,
+            at: options.at,
+            chat_is_free: in_the_way.iter().all(|file| file.path != chat),
+        });
+    }
+    let book = material.path(Role::Lorebook);
+    if let Some(book) = in_the_way.iter().find(|file| Some(&file.path) == book) {
+        report.findings.extend(shared_book(&library, material, &book.path)?);
+    }
+    let anything_in_the_way = !in_the_way.is_empty();
+    match held {
+        None => report.files = plan.iter().map(FilePlan::action).collect(),
+        Some(held) => {
+            let mut operation = Operation::new(workspace, store, Some("before a restore"));
+            let mut taken = None;
+            if anything_in_the_way {
+                taken = safety::take(store, &library, &material.timeline, &mut operation)?;
+            }
+            let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
+            let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
+            let why = format!("Files as they were before {} was restored", material.id);
+            let planned = operation.write_files(&root, plan, &had, closed, &why);
+            let planned =
+                planned.map_err(|error| error.of_restore(material.id, options.only, options.at))?;
+            operation.finish(held)?;
+            (report.files, report.kept) = (planned.actions, planned.kept);
+            report.safety = taken.map(|(snapshot, _)| snapshot);
+        }
+    }
+    report.root = root;
+    reload(report);
+    Ok(())
+}
+
+/// A group is not turned back: the chat is listed in it, and a chat without a header gets its metadata back there.
+fn plan_group<'c>(
+    material: &Material,
+    path: &LibraryPath,
+    now: Vec<u8>,
+    findings: &mut Vec<Finding>,
+) -> FilePlan<'c> {
+    let name = &material.timeline;
+    let chat = material.contents.chat();
+    let mut new = st::list_in_group(&now, name);
+    let mut harmless = true;
+    if chat.header.is_none()
+        && let Some(stored) = st::metadata(&chat, name, material.contents.bytes(Role::Group))
+    {
+        let current = st::metadata(&chat, name, Some(&now)).map(|raw| raw.as_bytes().to_vec());
+        if current.as_deref() != Some(stored.as_bytes()) {
+            harmless = current.is_none();
+            new = new.and_then(|group| st::set_group_metadata(&group, name, stored.as_bytes()));
+        }
+    }
+    if new.is_none() {
+        findings.push(group_list::not_edited(path));
+    }
+    let new = new.unwrap_or_else(|| now.clone());
+    FilePlan { harmless, ..FilePlan::new(path.clone(), Some(now), Some(Cow::Owned(new))) }
+}
+
+/// Other chats that use the book which is replaced: their book turns back with it.
+fn shared_book(
+    library: &st::Library,
+    material: &Material,
+    book: &LibraryPath,
+) -> Result<Option<Finding>> {
+    let mut users = st::users_of_lorebook(library, book)?;
+    users.retain(|user| *user != material.timeline);
+    if users.is_empty() {
+        return Ok(None);
+    }
+    let list = users.iter().map(|user| user.as_str()).collect::<Vec<_>>().join(", ");
+    let message = format!("this lorebook is also used by {list}: what they know goes back with it");
+    let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
+    Ok(Some(
+        Finding::new(Code::LorebookShared, Level::Warning, book.as_str(), message).remedy(remedy),
+    ))
+}

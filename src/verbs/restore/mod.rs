@@ -1,0 +1,124 @@
+//! Bring a snapshot's files back: under their own names, into another folder, or as a timeline of its own.
+//!
+//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way; with `overwrite`,
+//! store what is there first; all of it is one operation. Nothing is written before all of it has been rebuilt.
+
+pub mod all;
+mod elsewhere;
+mod fork;
+mod in_place;
+mod material;
+mod options;
+
+use std::path::PathBuf;
+
+use crate::archive::{self, Rebuilt, Role, Snapshot};
+use crate::engine::operation::Held;
+use crate::engine::{Error, Result, Workspace, tags, verdict};
+use crate::history::at_message::{Base, Past, Then};
+use crate::history::{History, lookup};
+use crate::progress::Monitor;
+use crate::rules::{self, Code};
+use crate::store::Store;
+use material::Material;
+pub use options::{Options, QueueChange, Report};
+
+/// Bring a snapshot back.
+pub fn restore(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
+    let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
+    let library = workspace.library().ok();
+    let snapshot = lookup::snapshot(&options.snapshot, &store, library.as_ref())?;
+    monitor.begin("rebuilding files", None);
+    // Only who asks for another time or another name needs to know of other snapshots.
+    let history = match options.at.is_some() || options.name.is_some() {
+        true => History::load(&store)?,
+        false => History::default(),
+    };
+    bring_back(workspace, &store, held.as_ref(), &history, snapshot, options)
+}
+
+/// Bring back a snapshot that was found.
+fn bring_back(
+    workspace: &Workspace,
+    store: &Store,
+    held: Option<&Held>,
+    history: &History,
+    mut snapshot: Snapshot,
+    options: &Options,
+) -> Result<Report> {
+    let reader = store.reader();
+    let rebuild = |snapshot: &Snapshot| archive::rebuild(&reader, snapshot);
+    let Rebuilt { mut contents, mut problems } = rebuild(&snapshot)?;
+    let mut origin = None;
+    let mut findings = Vec::new();
+    let mut made = None;
+    if let Some(at) = options.at {
+        let past = Past::of(store, history, &snapshot.timeline, Some(&snapshot));
+        let base = Base {
+            timeline: &snapshot.timeline,
+            chat: contents.bytes(Role::Chat).unwrap_or_default(),
+            book: contents.bytes(Role::Lorebook),
+            group: contents.bytes(Role::Group),
+        };
+        match past.at(base, at, options.only != Some(Role::Chat))? {
+            Then::Snapshot(found) => {
+                Rebuilt { contents, problems } = rebuild(&found)?;
+                snapshot = *found;
+            }
+            Then::Made(state) => made = Some(state),
+        }
+    }
+    findings.extend(verdict::unsound(&snapshot, &problems));
+    let state = contents.manifest.checkpoint.clone();
+    let mut material = Material::of(&snapshot, contents)?;
+    match made {
+        Some(made) => {
+            origin = Some(made.origin.clone());
+            findings.extend(made.findings.clone());
+            material.become_made(*made);
+        }
+        None => findings.extend(rules::restored(&material.contents)),
+    }
+    if let Some(part) = options.only
+        && material.contents.bytes(part).is_none()
+    {
+        return Err(Error::NoSuchPart { snapshot: snapshot.id.to_string(), part: part.as_str() });
+    }
+    let dropped_operations = material.change_queue(options.queue);
+    // A timeline of its own is looked at under its new name.
+    if options.name.is_none() || options.to.is_some() {
+        let mut found = rules::stored(&snapshot.timeline, &material.contents, rules::ALL);
+        // Without its lorebook the chat is not looked at as if it had none.
+        found.retain(|finding| {
+            options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing
+        });
+        findings.extend(found);
+    }
+    let mut report = Report {
+        tags: tags::tags_of(store, snapshot.id)?,
+        state,
+        root: PathBuf::new(),
+        files: Vec::new(),
+        safety: None,
+        fork: None,
+        origin,
+        dropped_operations,
+        kept: false,
+        findings,
+        dry_run: options.dry_run,
+        snapshot,
+    };
+    match (&options.to, &options.name) {
+        (Some(dir), _) => elsewhere::restore(dir, &material, options, &mut report)?,
+        (None, Some(name)) => {
+            fork::restore(workspace, store, held, history, &material, name, &mut report)?
+        }
+        (None, None) => in_place::restore(workspace, store, held, &material, options, &mut report)?,
+    }
+    Ok(report)
+}

@@ -1,0 +1,98 @@
+//! What is asked of a restore, and what it tells.
+
+use std::path::PathBuf;
+
+use crate::archive::{CheckpointState, Role, Snapshot};
+use crate::engine::files::{Action, FileAction};
+use crate::engine::open_page::{self, Written};
+use crate::history::at_message::Origin;
+use crate::rules::Finding;
+use crate::st;
+
+/// What to bring back, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The snapshot.
+    pub snapshot: String,
+    /// As a timeline of its own under this name.
+    pub name: Option<String>,
+    /// As it was at this message.
+    pub at: Option<usize>,
+    /// Into this empty folder instead of the library.
+    pub to: Option<PathBuf>,
+    /// Only this file.
+    pub only: Option<Role>,
+    /// Also where something else is; that is stored first.
+    pub overwrite: bool,
+    /// SillyTavern may be running: the chat is closed there, so that it has nothing to write back.
+    pub chat_closed: bool,
+    /// What to do with the queue in the lorebook.
+    pub queue: QueueChange,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What to do with the work that waits in the lorebook's queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueChange {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// All of it is dropped.
+    Clear,
+    /// What is about later messages is dropped.
+    Trim,
+}
+
+/// What was done.
+pub struct Report {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// What it says of the state of ST-Auto-Recap.
+    pub state: Option<CheckpointState>,
+    /// Where the files are.
+    pub root: PathBuf,
+    /// The files.
+    pub files: Vec<FileAction>,
+    /// The snapshot that was taken of what was there.
+    pub safety: Option<Snapshot>,
+    /// The first snapshot of the new timeline.
+    pub fork: Option<Snapshot>,
+    /// Where the parts come from, if they were put together.
+    pub origin: Option<Origin>,
+    /// How many operations were dropped from the queue.
+    pub dropped_operations: usize,
+    /// Whether former bytes are kept outside any snapshot.
+    pub kept: bool,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// Whether a file of this role is to be written.
+pub(super) fn wanted(options: &Options, role: Role) -> bool {
+    match options.only {
+        None => true,
+        // A chat that its group does not list would not open.
+        Some(Role::Chat) => role != Role::Lorebook,
+        Some(only) => role == only,
+    }
+}
+
+/// Say what to do in SillyTavern. What would be replaced is warned of beforehand, too.
+pub(super) fn reload(report: &mut Report) {
+    let replaced = report.files.iter().any(|file| file.replaces);
+    let written = report.files.iter().any(|file| file.action != Action::Keep);
+    let runs = || st::running_on(&report.root).is_some();
+    if !written || report.dry_run && !(replaced && runs()) {
+        return;
+    }
+    let fork = report.fork.as_ref().map(|fork| &fork.timeline);
+    let subject = fork.unwrap_or(&report.snapshot.timeline);
+    let written = Written { new_chat: fork.is_some(), replaced };
+    let finding = open_page::reload(&report.root, subject.as_str(), written);
+    report.findings.push(finding);
+}

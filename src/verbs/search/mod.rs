@@ -1,0 +1,313 @@
+//! Search what was ever said: the texts of all messages with all their swipes, and of all lorebook entries, in every snapshot.
+//!
+//! Each text is read once. The order of snapshots decides which one stands for it: first the newest states of timelines that are
+//! still there, then those of deleted ones, then everything else, newest first. So a text that can still be found in a
+//! chat is shown there, and a lost one where it was last.
+
+mod terms;
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace};
+use crate::engine::{Result, Workspace, survey};
+use crate::history::owners::Owners;
+use crate::history::{self, History, lookup};
+use crate::progress::Monitor;
+use crate::st::{self, Message, Raw, TimelineName};
+use crate::store::{self, Loss, Reader};
+use terms::Terms;
+
+pub use terms::Excerpt;
+
+/// What to search for, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The words, all of which must be in one text.
+    pub text: String,
+    /// They must stand together, as they are written.
+    pub phrase: bool,
+    /// In the snapshots of this timeline only.
+    pub timeline: Option<String>,
+    /// In chats or in lorebooks only.
+    pub only: Option<Part>,
+    /// At most this many matches.
+    pub limit: Option<usize>,
+}
+
+/// What of a timeline is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its messages.
+    Chat,
+    /// Its lorebook.
+    Lorebook,
+}
+
+/// A text that was found.
+pub struct Match {
+    /// The snapshot that has it.
+    pub snapshot: Snapshot,
+    /// Whose snapshot that is, by its present name.
+    pub timeline: TimelineName,
+    /// Whether the timeline's file is gone.
+    pub deleted: bool,
+    /// Whether the timeline is there and its newest snapshot has the text.
+    pub live: bool,
+    /// Where in the snapshot.
+    pub place: Place,
+    /// The text around the words.
+    pub excerpt: Excerpt,
+}
+
+/// Where a text stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a message.
+    Message {
+        /// Its number.
+        index: usize,
+        /// Who says it.
+        name: String,
+        /// Whether it is hidden from the prompt.
+        hidden: bool,
+        /// For a swipe that is not shown: which, counted from 0, and of how many.
+        swipe: Option<(usize, usize)>,
+    },
+    /// In an entry of the lorebook.
+    Entry {
+        /// The entry's key; none in a lorebook that cannot be read.
+        uid: Option<String>,
+        /// The entry's title.
+        title: String,
+    },
+}
+
+/// What was found.
+pub struct Report {
+    /// The matches.
+    pub matches: Vec<Match>,
+    /// Whether there are more than the limit.
+    pub more: bool,
+    /// How many snapshots were looked at.
+    pub snapshots: usize,
+    /// How many different messages and entries were read.
+    pub texts: usize,
+    /// What could not be read, in words.
+    pub broken: Vec<String>,
+}
+
+/// Search.
+pub fn search(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let library = workspace.library().ok();
+    let history = History::load_with_kept(&store)?;
+    let owners = Owners::of(&history);
+    let deleted = survey::deleted(library.as_ref(), &history);
+    let mut snapshots = history.newest_first();
+    if let Some(text) = &options.timeline {
+        let names: BTreeSet<_> =
+            snapshots.iter().map(|snapshot| owners.of_snapshot(snapshot).clone()).collect();
+        let name = match lookup::timeline(text, library.as_ref(), &names) {
+            Err(history::Error::NoSuchTimeline { .. }) => {
+                lookup::stored(text, &history, library.as_ref())?.timeline.clone()
+            }
+            other => other?,
+        };
+        snapshots.retain(|snapshot| *owners.of_snapshot(snapshot) == name);
+        if snapshots.is_empty() {
+            return Err(history::Error::NoSuchTimeline { name: text.clone() }.into());
+        }
+    }
+    let is_head = |snapshot: &Snapshot| {
+        history.head(owners.of_snapshot(snapshot)).is_some_and(|head| head.id == snapshot.id)
+    };
+    snapshots.sort_by_key(|snapshot| (!is_head(snapshot), deleted.contains(&snapshot.id)));
+
+    let terms = Terms::new(&options.text, options.phrase);
+    let wants = |part| options.only.is_none_or(|only| only == part);
+    let mut new_texts = NewTexts::new(store.reader(), wants(Part::Chat), wants(Part::Lorebook));
+    let broken = history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why));
+    let mut report = Report {
+        matches: Vec::new(),
+        more: false,
+        snapshots: 0,
+        texts: 0,
+        broken: broken.collect(),
+    };
+    let limit = options.limit.unwrap_or(usize::MAX);
+    let mut told = HashSet::new();
+    monitor.begin("searching", Some(snapshots.len() as u64));
+    for snapshot in snapshots {
+        let texts = new_texts.of(snapshot.tree);
+        report.snapshots += 1;
+        report.texts += texts.len();
+        let hits = read_all(&store.reader(), &texts, &terms, &mut report.broken)?;
+        let timeline = owners.of_snapshot(snapshot);
+        let head = history.head(timeline);
+        let is_deleted = head.is_some_and(|head| deleted.contains(&head.id));
+        // The same words of another message of this snapshot are a match of their own; those of an older version are not.
+        let new: Vec<_> = hits.into_iter().filter(|hit| !told.contains(&hit.text)).collect();
+        told.extend(new.iter().map(|hit| hit.text));
+        report.matches.extend(new.into_iter().map(|hit| Match {
+            snapshot: snapshot.clone(),
+            timeline: timeline.clone(),
+            deleted: is_deleted,
+            live: !is_deleted && is_head(snapshot),
+            place: hit.place,
+            excerpt: hit.excerpt,
+        }));
+        monitor.advance(1);
+        if report.matches.len() > limit {
+            report.matches.truncate(limit);
+            report.more = true;
+            break;
+        }
+    }
+    for error in new_texts.broken {
+        match error.is_loss() {
+            true => report.broken.push(error.to_string()),
+            false => return Err(error.into()),
+        }
+    }
+    Ok(report)
+}
+
+/// A text with the words in it.
+struct Hit {
+    place: Place,
+    /// Tells it from others.
+    text: Blake3,
+    excerpt: Excerpt,
+}
+
+/// With fewer than this a thread costs more than it saves.
+const WORTH_A_THREAD: usize = 256;
+
+fn read_all(
+    reader: &Reader,
+    texts: &[NewText],
+    terms: &Terms,
+    broken: &mut Vec<String>,
+) -> Result<Vec<Hit>> {
+    let read = |reader: &Reader, texts: &[NewText]| {
+        let (mut hits, mut broken) = (Vec::new(), Vec::new());
+        let mut buffer = Vec::new();
+        for text in texts {
+            match reader.read(text.id, store::Kind::Blob, &mut buffer) {
+                Ok(bytes) => look(&text.place, bytes, terms, &mut hits),
+                Err(error) if error.is_loss() => broken.push(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((hits, broken))
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let stretch = texts.len().div_ceil(threads).max(WORTH_A_THREAD);
+    let parts: Vec<_> = if texts.len() <= stretch {
+        vec![read(reader, texts)]
+    } else {
+        std::thread::scope(|scope| {
+            let start = |part| {
+                let reader = reader.clone();
+                scope.spawn(move || read(&reader, part))
+            };
+            let workers: Vec<_> = texts.chunks(stretch).map(start).collect();
+            let end = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            workers.into_iter().map(end).collect()
+        })
+    };
+    let mut hits = Vec::new();
+    for part in parts {
+        let (found, failed) = part?;
+        hits.extend(found);
+        broken.extend(failed);
+    }
+    Ok(hits)
+}
+
+fn look(place: &TextPlace, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
+    let text = String::from_utf8_lossy(bytes);
+    match place {
+        TextPlace::Message(index) => look_at_message(*index, &text, terms, hits),
+        TextPlace::Entry(key) => {
+            let entry = Raw::parse_str(&text);
+            look_at_entry(Some(key), entry, &text, terms, hits);
+        }
+        TextPlace::Book => {
+            match Raw::parse_str(&text).and_then(|book| book.get("entries")?.members()) {
+                Some(entries) => {
+                    for entry in entries {
+                        let (key, value) = (entry.key.to_string_lossy(), entry.value);
+                        look_at_entry(Some(&key), Some(value), value.as_str(), terms, hits);
+                    }
+                }
+                None => look_at_entry(None, None, &text, terms, hits),
+            }
+        }
+    }
+}
+
+/// The text that is shown and those of the other swipes, each once. A line that is no message is searched as it is.
+fn look_at_message(index: usize, line: &str, terms: &Terms, hits: &mut Vec<Hit>) {
+    let Some(message) = Message::read(line.as_bytes()) else {
+        let place = Place::Message { index, name: String::new(), hidden: false, swipe: None };
+        return find(place, line, terms, hits);
+    };
+    let place = |swipe| Place::Message {
+        index,
+        name: message.name().unwrap_or_default(),
+        hidden: message.is_system(),
+        swipe,
+    };
+    let mut seen = HashSet::new();
+    if let Some(text) = message.text() {
+        find(place(None), &text, terms, hits);
+        seen.insert(text);
+    }
+    let swipes = message.swipes().unwrap_or_default();
+    for (n, swipe) in swipes.iter().enumerate() {
+        if let Some(text) = swipe.string()
+            && !seen.contains(&text)
+        {
+            find(place(Some((n, swipes.len()))), &text, terms, hits);
+            seen.insert(text);
+        }
+    }
+}
+
+/// Title, keys and content of an entry are one text.
+fn look_at_entry(
+    key: Option<&str>,
+    entry: Option<Raw<'_>>,
+    raw: &str,
+    terms: &Terms,
+    hits: &mut Vec<Hit>,
+) {
+    let title = entry.and_then(st::entry_comment).unwrap_or_default();
+    let place = Place::Entry { uid: key.map(str::to_owned), title: title.clone() };
+    let Some(entry) = entry.filter(Raw::is_object) else {
+        return find(place, raw, terms, hits);
+    };
+    let keys = |name| {
+        let keys = entry.get(name).and_then(|keys| keys.items()).unwrap_or_default();
+        keys.iter().filter_map(Raw::string).collect::<Vec<_>>()
+    };
+    let keys = [keys("key"), keys("keysecondary")].concat().join(", ");
+    let content = entry.get("content").and_then(|content| content.string()).unwrap_or_default();
+    let parts: Vec<_> =
+        [title, keys, content].into_iter().filter(|part| !part.is_empty()).collect();
+    find(place, &parts.join(" · "), terms, hits);
+}
+
+fn find(place: Place, text: &str, terms: &Terms, hits: &mut Vec<Hit>) {
+    if terms.is_in(text) {
+        let excerpt = terms.excerpt(text);
+        hits.push(Hit { place, text: Blake3::of(text.as_bytes()), excerpt });
+    }
+}

@@ -1,0 +1,196 @@
+//! What is searched for, and where it stands in a text. Letters are compared in lower case, in every script; any white space is
+//! a space.
+
+use std::ops::Range;
+
+/// Words that must all stand in a text, each anywhere, also inside other words.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    words: Vec<String>,
+}
+
+/// A piece of a text around what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The piece, on one line, with `…` where it was cut.
+    pub text: String,
+    /// Where in it the words stand, in order, apart from each other.
+    pub marks: Vec<Range<usize>>,
+}
+
+/// So many characters of a text are shown, so many of them before what was found.
+const LENGTH: usize = 160;
+const LEAD: usize = 30;
+/// Further places of a word are not looked at to find the best piece.
+const PLACES: usize = 100;
+
+impl Terms {
+    /// Every word of `text`, or `text` as a whole.
+    pub(super) fn new(text: &str, phrase: bool) -> Self {
+        let folded = fold(text);
+        let folded = folded.trim();
+        let mut words: Vec<_> = match phrase {
+            true => vec![folded.to_owned()],
+            false => folded.split(' ').map(str::to_owned).collect(),
+        };
+        words.retain(|word| !word.is_empty());
+        words.sort_unstable();
+        words.dedup();
+        Self { words }
+    }
+
+    /// Whether all of it stands in `text`. What has no words is nowhere.
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        // Most texts do not have it, and few need more than this.
+        let folded = fold(text);
+        !self.words.is_empty() && self.words.iter().all(|word| folded.contains(word.as_str()))
+    }
+
+    /// The piece of `text` with the most of it.
+    pub(super) fn excerpt(&self, text: &str) -> Excerpt {
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        let folded = Folded::of(text);
+        for (n, word) in self.words.iter().enumerate() {
+            let found = folded.text.match_indices(word.as_str()).take(PLACES);
+            places.extend(found.map(|(at, _)| (folded.source[at], n)));
+        }
+        places.sort_unstable();
+        let words_from = |start: usize| {
+            let near = places[start..].iter();
+            let near = near.take_while(|(at, _)| at - places[start].0 < LENGTH - LEAD);
+            near.map(|(_, word)| word).collect::<std::collections::HashSet<_>>().len()
+        };
+        let best = (0..places.len()).rev().max_by_key(|start| words_from(*start));
+        let at = best.map_or(0, |best| places[best].0);
+
+        let begin =
+            text[..at].char_indices().rev().take(LEAD).last().map_or(at, |(begin, _)| begin);
+        // Not from the middle of a word, where there is another.
+        let next = text[begin..at].find(char::is_whitespace).filter(|_| begin > 0);
+        let begin = next.map_or(begin, |next| begin + next);
+        let end = text[begin..].char_indices().nth(LENGTH).map_or(text.len(), |(n, _)| begin + n);
+        let piece = text[begin..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        let before = if text[..begin].trim().is_empty() { "" } else { "…" };
+        let after = if text[end..].trim().is_empty() { "" } else { "…" };
+        let text = format!("{before}{piece}{after}");
+        Excerpt { marks: self.marks(&text), text }
+    }
+
+    fn marks(&self, text: &str) -> Vec<Range<usize>> {
+        let folded = Folded::of(text);
+        let mut marks: Vec<Range<usize>> = Vec::new();
+        for word in &self.words {
+            for (at, _) in folded.text.match_indices(word.as_str()) {
+                let last = folded.source[at + word.len() - 1];
+                let end = text[last..].chars().next().map_or(last, |c| last + c.len_utf8());
+                marks.push(folded.source[at]..end);
+            }
+        }
+        marks.sort_unstable_by_key(|mark| (mark.start, mark.end));
+        let mut apart: Vec<Range<usize>> = Vec::new();
+        for mark in marks {
+            match apart.last_mut() {
+                Some(last) if mark.start <= last.end => last.end = last.end.max(mark.end),
+                _ => apart.push(mark),
+            }
+        }
+        apart
+    }
+}
+
+/// A text as it is compared, and where each of its bytes comes from.
+struct Folded {
+    text: String,
+    /// For each byte: where the character that it came from begins.
+    source: Vec<usize>,
+}
+
+impl Folded {
+    fn of(text: &str) -> Self {
+        let mut folded = Self { text: String::with_capacity(text.len()), source: Vec::new() };
+        each_folded(text, |at, c| {
+            folded.text.push(c);
+            folded.source.resize(folded.text.len(), at);
+        });
+        folded
+    }
+}
+
+fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    each_folded(text, |_, c| folded.push(c));
+    folded
+}
+
+fn each_folded(text: &str, mut each: impl FnMut(usize, char)) {
+    let mut after_space = false;
+    for (at, c) in text.char_indices() {
+        let is_space = c.is_whitespace();
+        match c {
+            _ if is_space && after_space => {}
+            _ if is_space => each(at, ' '),
+            _ if c.is_ascii() => each(at, c.to_ascii_lowercase()),
+            // The one letter that has two small forms.
+            'ς' => each(at, 'σ'),
+            _ => c.to_lowercase().for_each(|c| each(at, c)),
+        }
+        after_space = is_space;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(terms: &str, phrase: bool, text: &str) -> String {
+        let terms = Terms::new(terms, phrase);
+        if !terms.is_in(text) {
+            return "not found".into();
+        }
+        let excerpt = terms.excerpt(text);
+        let mut out = String::new();
+        let mut at = 0;
+        for mark in excerpt.marks {
+            out.push_str(&format!(
+                "{}[{}]",
+                &excerpt.text[at..mark.start],
+                &excerpt.text[mark.clone()]
+            ));
+            at = mark.end;
+        }
+        out + &excerpt.text[at..]
+    }
+
+    #[test]
+    fn words_in_any_case_and_script() {
+        assert_eq!(marked("TIDE office", false, "The Office of tides"), "The [Office] of [tide]s");
+        assert_eq!(marked("ärger", false, "ÄRGER\n\nim Büro"), "[ÄRGER] im Büro");
+        assert_eq!(marked("οδοσ", false, "ΟΔΟΣ, οδος"), "[ΟΔΟΣ], [οδος]");
+        assert_eq!(marked("雨", false, "夜の雨が降る"), "夜の[雨]が降る");
+        assert_eq!(marked("i", false, "İstanbul"), "[İ]stanbul");
+        assert_eq!(marked("tide ferry", false, "The tide."), "not found");
+        assert_eq!(marked("aa", false, "xaaaax"), "x[aaaa]x");
+    }
+
+    #[test]
+    fn a_phrase_stands_together_whatever_the_space() {
+        assert_eq!(marked("the  Tide", true, "Of the\n tide"), "Of [the tide]");
+        assert_eq!(marked("the tide", true, "tide the"), "not found");
+        assert_eq!(marked("the tide", false, "tide the"), "[tide] [the]");
+    }
+
+    #[test]
+    fn the_piece_with_the_most_words_is_shown() {
+        let text =
+            format!("tide {} the ferry left with the tide {}", "x ".repeat(200), "y ".repeat(200));
+        let shown = marked("tide ferry", false, &text);
+        assert!(shown.starts_with("…x x") && shown.ends_with("y…"), "{shown}");
+        assert!(shown.contains("the [ferry] left with the [tide] y"), "{shown}");
+    }
+
+    #[test]
+    fn nothing_is_no_needle() {
+        assert_eq!(marked(" \n ", false, "anything"), "not found");
+        assert_eq!(marked("", true, "anything"), "not found");
+    }
+}

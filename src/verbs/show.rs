@@ -1,0 +1,58 @@
+//! One snapshot, with its files and its last messages.
+
+use crate::archive::{self, Manifest, Rebuilt, Role, Snapshot};
+use crate::engine::{Result, Workspace, verdict};
+use crate::history::{History, lookup};
+use crate::rules::{self, Finding};
+use crate::st::{self, MessageText, Raw};
+
+/// One snapshot in detail.
+pub struct Report {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its last messages with their numbers, oldest first.
+    pub last_messages: Vec<(usize, MessageText)>,
+    /// Its lorebook's entries: key and title.
+    pub entries: Vec<(String, String)>,
+    /// What is odd about it.
+    pub findings: Vec<Finding>,
+}
+
+/// How many of the last messages are shown.
+const LAST: usize = 3;
+
+/// Show the snapshot that `name` names.
+pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let snapshot = lookup::snapshot(name, &store, workspace.library().ok().as_ref())?;
+    let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
+    let chat = contents.chat();
+    let texts = chat
+        .messages
+        .iter()
+        .enumerate()
+        .rev()
+        .filter_map(|(n, line)| Some((n, st::text_of(line)?)));
+    let mut last_messages: Vec<_> = texts.take(LAST).collect();
+    last_messages.reverse();
+    let tags = History::load(&store)?.tags_of(snapshot.id);
+    let entries = contents.bytes(Role::Lorebook).map(titles).unwrap_or_default();
+    let mut findings: Vec<_> = verdict::unsound(&snapshot, &problems).into_iter().collect();
+    findings.extend(rules::restored(&contents));
+    findings.extend(rules::stored(&snapshot.timeline, &contents, rules::ALL));
+    let manifest = contents.manifest.clone();
+    Ok(Report { snapshot, tags, manifest, last_messages, entries, findings })
+}
+
+fn titles(book: &[u8]) -> Vec<(String, String)> {
+    let members =
+        Raw::parse(book).and_then(|book| book.get("entries")?.members()).unwrap_or_default();
+    let title = |member: st::Member<'_>| {
+        (member.key.to_string_lossy(), st::entry_comment(member.value).unwrap_or_default())
+    };
+    members.into_iter().map(title).collect()
+}

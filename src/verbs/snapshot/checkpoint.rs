@@ -1,0 +1,103 @@
+//! `--at`: the state up to a message, which is a checkpoint and moves no branch.
+
+use super::gate;
+use super::options::{Options, cut};
+use crate::archive::{Folders, Kind, Snapshot, SnapshotId, State};
+use crate::engine::operation::Follows;
+use crate::engine::taking::{Taken, Taking};
+use crate::engine::{Result, survey};
+use crate::history::lookup;
+use crate::history::origin::{Lineage, Newcomer, Origin};
+use crate::rules::Level;
+use crate::st::{Captured, TimelineName};
+use crate::store::RefName;
+
+/// Checkpoints in the making.
+pub(super) struct Checkpoints<'a> {
+    pub taking: Taking<'a>,
+    pub options: &'a Options,
+}
+
+impl Checkpoints<'_> {
+    /// A checkpoint of one timeline at a message.
+    pub(super) fn take_at(&mut self, name: &TimelineName, at: usize) -> Result<()> {
+        let result = self.try_at(name, at);
+        self.taking.record(name, result)
+    }
+
+    fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<Taken> {
+        let (head, _) = survey::head(self.taking.store, name)?;
+        let captured = self.taking.capture(name)?;
+        self.checkpoint(&captured, at, head.as_ref())
+    }
+
+    /// The state up to a message. Its branch stays where it is; the caller gives it a tag.
+    pub(super) fn checkpoint(
+        &mut self,
+        captured: &Captured,
+        at: usize,
+        head: Option<&Snapshot>,
+    ) -> Result<Taken> {
+        let (joined, _) = cut(captured, at)?;
+        let said = self.taking.findings.len();
+        let judgement = gate::judge(self.options, captured, Some(at));
+        if !judgement.refused.is_empty() {
+            return Ok(Taken::Refused(judgement.refused));
+        }
+        self.taking.findings.extend(judgement.warnings);
+        let mut state = State::cut(captured, at, &joined);
+        if let Some(noted) = &mut state.manifest.checkpoint {
+            let warned = self.taking.findings[said..].iter();
+            let warned = warned.filter(|finding| finding.level > Level::Info);
+            noted.warnings = warned.map(|finding| finding.code.to_string()).collect();
+        }
+        let follows = match head {
+            Some(head) => self.taking.operation.closest(&state, head)?,
+            None => {
+                let newcomer = Newcomer::of_state(&state);
+                // A checkpoint is never another timeline under a new name.
+                match Lineage::load(self.taking.store, &self.taking.scan.timelines)?
+                    .fork(&newcomer)?
+                {
+                    origin @ Origin::Fork { .. } => Follows::origin(origin),
+                    _ => Follows::default(),
+                }
+            }
+        };
+        if let Some(same) = self.same_checkpoint(&state, &follows)? {
+            return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
+        }
+        let (taken, _) =
+            self.taking.operation.commit(&state, Kind::CHECKPOINT, follows, &Folders::default())?;
+        self.taking.tell_state(&state, &taken);
+        Ok(Taken::New(Box::new(taken), Vec::new()))
+    }
+
+    /// The same checkpoint again is no new one: neither if a tag has it, nor if the timeline itself was once just that.
+    fn same_checkpoint(&self, state: &State<'_>, follows: &Follows) -> Result<Option<Snapshot>> {
+        let tagged = self.taking.store.refs("refs/tags/")?.refs;
+        let same = |known: &Snapshot| {
+            known.timeline == *state.timeline && known.content == state.manifest.content
+        };
+        for (_, id) in tagged {
+            if let Some(known) = lookup::find(self.taking.store, SnapshotId(id))?.filter(same) {
+                return Ok(Some(known));
+            }
+        }
+        follows.same_as(state, self.taking.store)
+    }
+
+    /// Tag every snapshot of this command.
+    pub(super) fn tag(&mut self, name: impl Fn(&Snapshot) -> Result<RefName>) -> Result<()> {
+        for outcome in &mut self.taking.outcomes {
+            if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =
+                &mut outcome.result
+            {
+                let tag = name(snapshot)?;
+                tags.extend(tag.tag_name());
+                self.taking.operation.move_ref(tag, snapshot.id)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! Who may pass: no state is taken in the middle of the extension's work, unless the user says so.
+
+use std::time::{Duration, Instant};
+
+use super::options::Options;
+use crate::archive::uses_auto_recap;
+use crate::engine::taking::Judgement;
+use crate::progress::Monitor;
+use crate::regular;
+use crate::rules::{self, Point};
+use crate::st::auto_recap::{queue_activity, scene_breaks};
+use crate::st::{self, Captured, Chat, Library, Scan, TimelineName};
+
+/// How often the queue is looked at while waiting for it.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Judge a state; `at` is the message of a checkpoint.
+pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -> Judgement {
+    let name = &captured.name;
+    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
+    let book = book.map(|file| file.bytes.as_slice());
+    let mut judgement = Judgement::default();
+    let active = rules::queue_active(name, book, options.allow_active_queue);
+    match options.allow_active_queue {
+        true => judgement.warnings.extend(active),
+        false => judgement.refused.extend(active),
+    }
+    if at.is_none() && !options.strict {
+        return judgement;
+    }
+    let chat = Chat::split(&captured.chat.bytes, name.is_group());
+    let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
+    let metadata = st::metadata(&chat, name, group);
+    let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
+    let Some(message) = at.or(last) else { return judgement };
+    let point = Point { timeline: name, chat: &chat, metadata, book, message };
+    if options.strict {
+        judgement.refused.extend(rules::strictly(rules::readiness(&point)));
+    } else if uses_auto_recap(&chat, metadata, book) || !scene_breaks(&chat).is_empty() {
+        // Whoever does not use the extension is not told of its scenes.
+        judgement.warnings.extend(rules::readiness(&point));
+    }
+    if at.is_some() {
+        judgement.warnings.extend(rules::recap_from_future(&point));
+        if last.is_some_and(|last| message < last) && book.is_some() {
+            judgement.warnings.push(rules::lorebook_of_now(name, message));
+        }
+    }
+    judgement
+}
+
+/// Wait until no work is pending in the lorebooks of these timelines, or until the time is up. How long it took.
+pub(super) fn wait(
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    limit: Option<Duration>,
+    monitor: &mut dyn Monitor,
+) -> Duration {
+    let began = Instant::now();
+    let is_busy = |name: &TimelineName| {
+        let book = st::lorebook_of(library, &scan.groups, name);
+        let bytes = book.and_then(|book| regular::read(&book.under(library.root())).ok());
+        bytes.is_some_and(|bytes| queue_activity(&bytes).total() > 0)
+    };
+    let mut busy: Vec<_> = names.iter().filter(|name| is_busy(name)).collect();
+    if !busy.is_empty() {
+        monitor.begin("waiting for the queue to finish", None);
+    }
+    while !busy.is_empty() {
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        if left == Some(Duration::ZERO) {
+            break;
+        }
+        std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
+        busy.retain(|name| is_busy(name));
+    }
+    began.elapsed()
+}

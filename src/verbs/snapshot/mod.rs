@@ -1,0 +1,254 @@
+//! Take snapshots: of every timeline that changed, or of the named ones.
+//!
+//! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A timeline that cannot be read
+//! or that a rule refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
+
+mod checkpoint;
+mod gate;
+mod options;
+mod plan;
+mod scenes;
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::archive::{Kind, branch};
+use crate::engine::cache::Cache;
+use crate::engine::taking::{Finished, How, Taking, count_new};
+use crate::engine::{Error, Result, Workspace, finish_interrupted, survey, tags};
+use crate::history::{self, lookup};
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::st::{self, Disk, Library, Scan, TimelineName};
+use crate::store::Store;
+use checkpoint::Checkpoints;
+use options::cut;
+
+pub use crate::engine::taking::{Outcome, Taken};
+pub use options::{Options, Report};
+pub use scenes::TEMPLATE;
+
+/// Take snapshots.
+pub fn snapshot(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    if !options.dry_run {
+        // Before the library is listed: files may come and go with it.
+        finish_interrupted(workspace)?;
+    }
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let existing = workspace.find_store()?;
+    let names = select(options, &library, &scan, existing.as_ref())?;
+    let mut workspace = workspace.clone();
+    if let (Some(limit), false) = (options.wait, options.dry_run) {
+        let changed = changed(options, &library, &scan, &names, existing.as_ref())?;
+        let waited = gate::wait(&library, &scan, &changed, limit, monitor);
+        // The state is of after the waiting.
+        workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
+    }
+    let workspace = &workspace;
+    if options.at.is_some() && names.len() != 1 {
+        return Err(Error::NeedsOneTimeline { option: "--at" });
+    }
+    if options.tag.is_some() && (names.len() != 1 || options.scenes) {
+        return Err(Error::NeedsOneTimeline { option: "--tag" });
+    }
+    // Whoever asks for one chat is not told of another.
+    let findings = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };
+    let mut report = Report { findings, ..Report::default() };
+    for finding in &report.findings {
+        let failed = Taken::Failed(finding.message.clone());
+        report.timelines.push(Outcome { timeline: finding.subject.clone(), result: failed });
+    }
+    if options.dry_run && options.scenes {
+        return plan::plan_scenes(workspace, existing, &library, &scan, &names, options, report);
+    }
+    if options.dry_run {
+        return plan::plan(existing.as_ref(), &library, &scan, &names, options, report, monitor);
+    }
+    if existing.is_none()
+        && let Some(refused) = all_refused(options, &library, &scan, &names)?
+    {
+        // Nothing to take: then no store is made either.
+        report.timelines.extend(refused);
+        return answer(report, &names, options);
+    }
+    report.created_store = existing.is_none();
+    let store = match existing {
+        Some(store) => store,
+        None => Store::create(&workspace.store_path()?)?,
+    };
+    let (store, held) = workspace.hold(store)?;
+    let tag = match &options.tag {
+        Some(name) => Some(match tags::free(&store, name) {
+            // The same command was interrupted, and its tag is there by now.
+            Err(Error::TagExists { .. }) if held.done_before(workspace, &store)?.is_some() => {
+                tags::tag_ref(name)?
+            }
+            tag => tag?,
+        }),
+        None => None,
+    };
+    let how = How {
+        message: options.message.as_deref(),
+        kind: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
+        on_purpose: options.is_on_purpose(),
+        gate: &|captured| gate::judge(options, captured, None),
+    };
+    let taking = Taking::new(workspace, &store, &library, &scan, how);
+    let mut checkpoints = Checkpoints { taking, options };
+    match options.at {
+        _ if options.scenes => checkpoints.take_scenes(&names, monitor)?,
+        Some(at) => checkpoints.take_at(&names[0], at)?,
+        None => checkpoints.taking.take(&names, monitor)?,
+    }
+    if let Some(tag) = &tag {
+        checkpoints.tag(|_| Ok(tag.clone()))?;
+    } else if options.at.is_some() {
+        checkpoints.tag(|snapshot| tags::free_for(&store, snapshot, options.at))?;
+    }
+    let Finished { outcomes, states, findings, objects, bytes } =
+        checkpoints.taking.finish(&held)?;
+    report.timelines.extend(outcomes);
+    report.findings.extend(words_not_kept(options, &report.timelines));
+    report.findings.extend(findings);
+    (report.states, report.objects, report.bytes) = (states, objects, bytes);
+    if options.timelines.is_empty() {
+        // By their names: to read every head would cost more than the save.
+        let here: HashSet<_> = scan.timelines.iter().map(branch).collect();
+        let stored = store.refs("refs/heads/")?.refs;
+        report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
+    }
+    answer(report, &names, options)
+}
+
+/// Where nothing new was taken, nothing holds the user's words.
+fn words_not_kept(options: &Options, outcomes: &[Outcome]) -> Option<Finding> {
+    if options.message.is_none() || count_new(outcomes) > 0 {
+        return None;
+    }
+    let what = "nothing changed, so no snapshot was taken and your words are not kept";
+    let finding = Finding::new(Code::WordsNotKept, Level::Info, "-m", what);
+    Some(finding.remedy("`--tag NAME` names a state that is there already"))
+}
+
+/// Whether a snapshot would have anything to take. Nothing is locked for it, and what is learnt of unchanged files is kept.
+pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let store = workspace.open_store()?;
+    if !store.unfinished()?.is_empty() {
+        return Ok(true);
+    }
+    let mut cache = Some(Cache::load(&store));
+    for name in &scan.timelines {
+        let look = survey::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
+        if !look.unchanged || look.astray {
+            return Ok(true);
+        }
+    }
+    if let Some(cache) = cache {
+        cache.save(&store);
+    }
+    Ok(false)
+}
+
+/// The timelines of which a state will be taken: those that were named, or that changed. Nobody waits for the others.
+fn changed(
+    options: &Options,
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    store: Option<&Store>,
+) -> Result<Vec<TimelineName>> {
+    if !options.timelines.is_empty() {
+        return Ok(names.to_vec());
+    }
+    let mut cache = store.map(Cache::load);
+    let mut changed = Vec::new();
+    for name in names {
+        match survey::look(store, library, &scan.groups, name, &mut cache) {
+            Ok(look) if look.unchanged => {}
+            Ok(_) => changed.push(name.clone()),
+            // A chat that cannot be read is said to be so when it is its turn.
+            Err(Error::St(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(changed)
+}
+
+/// The report; or, if the one chat that was named was refused, the refusal itself.
+fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<Report> {
+    let named = !options.timelines.is_empty() && names.len() == 1;
+    match report.timelines.as_slice() {
+        [Outcome { result: Taken::Refused(findings), .. }] if named => {
+            Err(Error::Refused { findings: findings.clone() })
+        }
+        _ => Ok(report),
+    }
+}
+
+/// What became of all timelines, if a rule refuses every one.
+fn all_refused(
+    options: &Options,
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+) -> Result<Option<Vec<Outcome>>> {
+    let mut refused = Vec::new();
+    for name in names {
+        let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) else { return Ok(None) };
+        if let Some(at) = options.at {
+            cut(&captured, at)?;
+        }
+        let judgement = gate::judge(options, &captured, options.at);
+        if judgement.refused.is_empty() || (options.scenes && options.strict) {
+            return Ok(None);
+        }
+        let result = Taken::Refused(judgement.refused);
+        refused.push(Outcome { timeline: name.to_string(), result });
+    }
+    Ok(Some(refused).filter(|refused| !refused.is_empty()))
+}
+
+fn select(
+    options: &Options,
+    library: &Library,
+    scan: &Scan,
+    store: Option<&Store>,
+) -> Result<Vec<TimelineName>> {
+    if options.timelines.is_empty() {
+        return Ok(scan.timelines.clone());
+    }
+    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let mut names = Vec::new();
+    for text in &options.timelines {
+        let name = match lookup::timeline(text, Some(library), &here) {
+            // Perhaps it is stored but its file is gone: then say that.
+            Err(history::Error::NoSuchTimeline { name }) => match store {
+                Some(store) => {
+                    let stored =
+                        history::heads(store)?.into_iter().map(|head| head.timeline).collect();
+                    lookup::timeline(&name, Some(library), &stored)?
+                }
+                None => return Err(history::Error::NoSuchTimeline { name }.into()),
+            },
+            other => other?,
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn unreadable(scan: &Scan) -> Vec<Finding> {
+    let finding = |(subject, why): &(String, String)| {
+        Finding::new(Code::Unreadable, Level::Error, subject, why)
+            .remedy("check its name and permissions; it was not stored")
+    };
+    scan.unreadable.iter().map(finding).collect()
+}

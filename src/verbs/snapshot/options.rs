@@ -1,0 +1,88 @@
+//! What is asked of `snapshot`, and what it tells.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::archive::{CheckpointState, SnapshotId};
+use crate::engine::taking::{Outcome, Taken};
+use crate::engine::{Error, Result};
+use crate::history::at_message::message_not_found;
+use crate::history::origin::without_blank_end;
+use crate::rules::Finding;
+use crate::st::{Captured, Chat};
+
+/// What to take.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Timelines by name; none: every one that changed.
+    pub timelines: Vec<String>,
+    /// Cut after this message.
+    pub at: Option<usize>,
+    /// Checkpoints at the end of every scene instead.
+    pub scenes: bool,
+    /// What these are called; see [`TEMPLATE`](super::TEMPLATE).
+    pub template: Option<String>,
+    /// Refuse where the extension is not ready for a checkpoint, instead of warning.
+    pub strict: bool,
+    /// Wait for the lorebook's queue first; `Some(None)` without a limit.
+    pub wait: Option<Option<Duration>>,
+    /// Take it though work is pending in the queue.
+    pub allow_active_queue: bool,
+    /// Mark it as taken without being asked, in the middle of that work.
+    pub autosave: bool,
+    /// The user's words for it.
+    pub message: Option<String>,
+    /// A tag for it.
+    pub tag: Option<String>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+impl Options {
+    /// Whether it is a checkpoint that the user means: then the rules are asked also where nothing changed.
+    pub(super) fn is_on_purpose(&self) -> bool {
+        self.at.is_some() || self.tag.is_some() || self.strict
+    }
+}
+
+/// What was taken.
+#[derive(Default)]
+pub struct Report {
+    /// The timelines that were looked at, in order.
+    pub timelines: Vec<Outcome>,
+    /// What the new snapshots say of the state of ST-Auto-Recap.
+    pub states: HashMap<SnapshotId, CheckpointState>,
+    /// What was noticed about them.
+    pub findings: Vec<Finding>,
+    /// How many timelines have snapshots but no file any more; counted when no chat was named.
+    pub deleted: usize,
+    /// Whether the store was made for it.
+    pub created_store: bool,
+    /// How many objects were written.
+    pub objects: usize,
+    /// How many bytes they take.
+    pub bytes: u64,
+}
+
+impl Report {
+    /// How many timelines could not be taken.
+    pub fn failed(&self) -> usize {
+        self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Failed(_))).count()
+    }
+
+    /// How many a rule refused.
+    pub fn refused(&self) -> usize {
+        self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Refused(_))).count()
+    }
+}
+
+/// The chat cut after message `at`, joined, and how many messages that is.
+pub(super) fn cut(captured: &Captured, at: usize) -> Result<(Vec<u8>, u64)> {
+    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+    let messages = without_blank_end(&chat.messages).len();
+    if at >= messages {
+        return Err(Error::refused(message_not_found(&captured.name, messages, at)));
+    }
+    let cut = chat.upto(at);
+    Ok((cut.join(), cut.message_count() as u64))
+}

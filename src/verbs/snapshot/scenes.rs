@@ -1,0 +1,191 @@
+//! `--scenes`: a checkpoint at the end of every scene.
+
+use super::checkpoint::Checkpoints;
+use crate::archive::lineage::Identity;
+use crate::archive::{Kind, Snapshot, Tree};
+use crate::engine::taking::{Outcome, Taken};
+use crate::engine::{Error, Result, survey, tags};
+use crate::history::History;
+use crate::history::origin::Identities;
+use crate::history::owners::Owners;
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::st::auto_recap::scene_breaks;
+use crate::st::{Chat, TimelineName};
+use crate::store::unless_lost;
+
+/// What checkpoints of scenes are called unless the user says otherwise.
+pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
+
+/// A scene that ends at a message.
+struct End {
+    message: usize,
+    /// Counted from 1.
+    number: usize,
+    name: Option<String>,
+}
+
+impl Checkpoints<'_> {
+    /// A checkpoint at every scene break of these timelines that has none yet.
+    pub(super) fn take_scenes(
+        &mut self,
+        names: &[TimelineName],
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        check(self.options.template.as_deref().unwrap_or(TEMPLATE))?;
+        monitor.begin("taking checkpoints", Some(names.len() as u64));
+        for name in names {
+            match self.scenes_of(name) {
+                Ok(()) => {}
+                Err(error) => self.taking.record(name, Err(error))?,
+            }
+            monitor.advance(1);
+        }
+        Ok(())
+    }
+
+    fn scenes_of(&mut self, name: &TimelineName) -> Result<()> {
+        let captured = self.taking.capture(name)?;
+        let chat = Chat::split(&captured.chat.bytes, name.is_group());
+        let ends: Vec<_> = scene_breaks(&chat)
+            .into_iter()
+            .enumerate()
+            .map(|(n, (message, scene))| End { message, number: n + 1, name: scene.name() })
+            .collect();
+        if ends.is_empty() && !self.options.timelines.is_empty() {
+            let message = "no message of it ends a scene, so there is no checkpoint to take";
+            self.taking.findings.push(Finding::new(
+                Code::ScenesNone,
+                Level::Info,
+                name.as_str(),
+                message,
+            ));
+        }
+        let known = self.checkpoints_of(name)?;
+        for end in ends {
+            let upto = &chat.messages[..=end.message];
+            if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
+                let result = Taken::Unchanged(Box::new(snapshot), tags);
+                self.taking.outcomes.push(Outcome { timeline: name.to_string(), result });
+                continue;
+            }
+            let head = survey::head(self.taking.store, name)?.0;
+            let mut result = self.checkpoint(&captured, end.message, head.as_ref());
+            if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
+                let wanted = self.called(name, &end);
+                let taken = |tag: &_| self.taking.operation.moves_to(tag);
+                let tag = tags::free_like(self.taking.store, taken, &wanted, snapshot.id)?;
+                tags.extend(tag.tag_name());
+                let id = snapshot.id;
+                self.taking.operation.move_ref(tag, id)?;
+            }
+            // The queue is the same for every scene: said once is enough.
+            let stop = matches!(&result, Ok(Taken::Refused(why)) if why.iter().any(|why| why.code == Code::QueueActive));
+            self.taking.record(name, result)?;
+            if stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tagged checkpoints of a timeline.
+    fn checkpoints_of(&self, name: &TimelineName) -> Result<Vec<(Snapshot, String)>> {
+        let history = History::load(self.taking.store)?;
+        let owners = Owners::of(&history);
+        let read = |(tag, id): (&str, _)| {
+            let snapshot = history.get(id)?;
+            // Also those of before it was renamed.
+            let is_one = owners.of_snapshot(snapshot) == name && snapshot.kind == Kind::CHECKPOINT;
+            is_one.then(|| (snapshot.clone(), tag.to_owned()))
+        };
+        Ok(history.tags().filter_map(read).collect())
+    }
+
+    /// A checkpoint of the same messages. What the lorebook was then, it has; today's would be another time's.
+    fn known_checkpoint(
+        &self,
+        known: &[(Snapshot, String)],
+        upto: &[&[u8]],
+    ) -> Result<Option<(Snapshot, Vec<String>)>> {
+        let wanted: Vec<_> = upto.iter().map(|line| Identity::of(line)).collect();
+        let reader = self.taking.store.reader();
+        let mut identities = Identities::new(self.taking.store.reader());
+        for (snapshot, tag) in known {
+            let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { continue };
+            let messages = tree.messages();
+            if messages.len() == wanted.len() && identities.begin_with(messages, &wanted)? {
+                return Ok(Some((snapshot.clone(), vec![tag.clone()])));
+            }
+        }
+        Ok(None)
+    }
+
+    fn called(&self, timeline: &TimelineName, end: &End) -> String {
+        let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
+        let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
+        fill(
+            template,
+            &[
+                ("scene_number", &end.number.to_string()),
+                ("scene_name", scene.trim()),
+                ("chat", timeline.chat()),
+                ("character", timeline.folder().unwrap_or("group")),
+                ("message", &end.message.to_string()),
+            ],
+        )
+    }
+}
+
+/// The words that a template may have.
+const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
+
+/// A word that is none of these is most likely a mistake.
+fn check(template: &str) -> Result<()> {
+    let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
+        None => Ok(()),
+        Some(_) => Err(Error::BadTag {
+            name: template.to_owned(),
+            why: "only {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in",
+        }),
+    }
+}
+
+/// A template with its `{words}` filled in, in one pass: what is filled in is never read as a template again.
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let known = after.split_once('}').and_then(|(word, after)| {
+            let (_, value) = values.iter().find(|(name, _)| *name == word)?;
+            Some((value, after))
+        });
+        match known {
+            Some((value, after)) => {
+                out.push_str(value);
+                rest = after;
+            }
+            None => {
+                out.push('{');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    // A tag is a short name.
+    out.chars().take(100).collect::<String>().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn req_42_templates() {
+        let values = [("scene_number", "3"), ("scene_name", "The {chat} duel"), ("chat", "Main")];
+        assert_eq!(fill(TEMPLATE, &values), "Scene 3 - The {chat} duel");
+        assert_eq!(fill("{chat}: {scene_number} {unknown} {", &values), "Main: 3 {unknown} {");
+    }
+}

@@ -1,0 +1,203 @@
+//! What the store holds, and what that would take without it.
+
+use std::collections::HashMap;
+
+use crate::archive::{self, Reach, Tree, read_manifest};
+use crate::engine::{Result, Workspace};
+use crate::history::History;
+use crate::history::owners::Owners;
+use crate::progress::Monitor;
+use crate::st::{Message, Raw, TimelineName};
+use crate::store::{Loss, ObjectId, Store, unless_lost};
+
+/// The numbers.
+pub struct Report {
+    /// How many snapshots there are.
+    pub snapshots: usize,
+    /// How many tags.
+    pub tags: usize,
+    /// What all states would take as copies of their files.
+    pub bytes_as_copies: u64,
+    /// What the store takes.
+    pub bytes_stored: u64,
+    /// What each timeline adds, largest first.
+    pub timelines: Vec<Share>,
+    /// What several timelines have in common.
+    pub bytes_shared: u64,
+    /// The largest messages of the newest states.
+    pub largest: Vec<Large>,
+    /// Snapshots that could not be read.
+    pub damaged: usize,
+}
+
+/// One timeline's part of the store.
+pub struct Share {
+    /// Which.
+    pub name: TimelineName,
+    /// How many snapshots it has of its own.
+    pub snapshots: usize,
+    /// What its states would take as copies.
+    pub bytes_as_copies: u64,
+    /// What is stored for it alone.
+    pub bytes: u64,
+}
+
+/// A large message, and what it is made of.
+pub struct Large {
+    /// In which timeline.
+    pub timeline: TimelineName,
+    /// Its number.
+    pub index: usize,
+    /// Who said it.
+    pub name: String,
+    /// Its length in the chat file.
+    pub bytes: u64,
+    /// The part that one reads.
+    pub text: u64,
+    /// Its swipes.
+    pub swipes: u64,
+    /// Copies of the lorebook that ST-Auto-Recap keeps in it.
+    pub lorebook: u64,
+    /// Everything else.
+    pub rest: u64,
+}
+
+/// How many of the largest messages are told.
+const LARGEST: usize = 5;
+
+/// Count.
+pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let history = History::load(&store)?;
+    let owners = Owners::of(&history);
+    let mut report = Report {
+        snapshots: history.len(),
+        tags: history.tags().count(),
+        bytes_as_copies: 0,
+        bytes_stored: store.bytes_on_disk(),
+        timelines: Vec::new(),
+        bytes_shared: 0,
+        largest: Vec::new(),
+        damaged: history.broken.len(),
+    };
+    let mut shares: HashMap<&TimelineName, Share> = HashMap::new();
+    let share = |name: &TimelineName| Share {
+        name: name.clone(),
+        snapshots: 0,
+        bytes_as_copies: 0,
+        bytes: 0,
+    };
+    monitor.begin("counting", Some(history.len() as u64));
+    let reader = store.reader();
+    let mut snapshots: Vec<_> = history.iter().collect();
+    snapshots.sort_by_key(|snapshot| snapshot.id);
+    for snapshot in &snapshots {
+        let name = owners.of_snapshot(snapshot);
+        let entry = shares.entry(name).or_insert_with(|| share(name));
+        entry.snapshots += 1;
+        match read_manifest(&reader, snapshot.tree) {
+            Ok(manifest) => {
+                let lengths = manifest.files.iter().map(|file| file.bytes);
+                let bytes = lengths.fold(0, u64::saturating_add);
+                entry.bytes_as_copies = entry.bytes_as_copies.saturating_add(bytes);
+                report.bytes_as_copies = report.bytes_as_copies.saturating_add(bytes);
+            }
+            // What this program does not know is not damaged.
+            Err(archive::Error::NewerFormat { .. }) => {}
+            Err(error) if !error.is_loss() => return Err(error.into()),
+            Err(_) => report.damaged += 1,
+        }
+        monitor.advance(1);
+    }
+    let stored = shared_bytes(&store, &history, &owners)?;
+    for (name, bytes) in stored {
+        match name.and_then(|name| shares.get_mut(&name)) {
+            Some(share) => share.bytes += bytes,
+            None => report.bytes_shared += bytes,
+        }
+    }
+    report.timelines = shares.into_values().collect();
+    report.timelines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    report.largest = largest(&store, &history)?;
+    Ok(report)
+}
+
+/// What is stored for each timeline alone; under `None`, what several have.
+fn shared_bytes(
+    store: &Store,
+    history: &History,
+    owners: &Owners,
+) -> Result<HashMap<Option<TimelineName>, u64>> {
+    let sizes = store.packed_sizes()?;
+    let mut by_timeline: HashMap<&TimelineName, Vec<ObjectId>> = HashMap::new();
+    for snapshot in history.iter() {
+        by_timeline.entry(owners.of_snapshot(snapshot)).or_default().push(snapshot.tree);
+    }
+    let names: Vec<_> = by_timeline.keys().copied().collect();
+    // The one timeline that has an object; the number behind the last stands for several.
+    let several = names.len();
+    let mut whose: HashMap<ObjectId, usize> = HashMap::new();
+    for (n, name) in names.iter().enumerate() {
+        let mut reach = Reach::new(store.reader());
+        for tree in by_timeline.get(name).into_iter().flatten() {
+            // What is damaged is counted elsewhere.
+            unless_lost(reach.visit(*tree, &mut |id| {
+                whose.entry(id).and_modify(|owner| *owner = several).or_insert(n);
+            }))?;
+        }
+    }
+    let mut bytes: HashMap<Option<TimelineName>, u64> = HashMap::new();
+    for (id, owner) in whose {
+        let name = names.get(owner).map(|name| (*name).clone());
+        *bytes.entry(name).or_default() += sizes.get(&id).copied().unwrap_or(0);
+    }
+    Ok(bytes)
+}
+
+/// The largest messages of the newest states.
+fn largest(store: &Store, history: &History) -> Result<Vec<Large>> {
+    let reader = store.reader();
+    let mut found: Vec<Large> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut line = Vec::new();
+    for (name, head) in history.heads() {
+        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { continue };
+        for (index, id) in tree.messages().iter().enumerate() {
+            if !seen.insert(*id) {
+                continue;
+            }
+            let read = unless_lost(reader.read_unchecked(*id, &mut line))?;
+            let Some(bytes) = read else { continue };
+            let smallest = found.last().map_or(0, |last| last.bytes);
+            if found.len() < LARGEST || bytes.len() as u64 > smallest {
+                found.push(made_of(name, index, bytes));
+                found.sort_by_key(|large| std::cmp::Reverse(large.bytes));
+                found.truncate(LARGEST);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn made_of(timeline: &TimelineName, index: usize, line: &[u8]) -> Large {
+    let length = |value: Option<Raw<'_>>| value.map_or(0, |value| value.as_bytes().len() as u64);
+    let message = Message::read(line);
+    let raw = message.map(|message| message.raw());
+    let extra = message.and_then(|message| message.extra());
+    let copies = ["activeLorebookEntries", "inactiveLorebookEntries", "auto_recap_memory"];
+    let lorebook = copies.iter().map(|key| length(extra.and_then(|extra| extra.get(key)))).sum();
+    let text = length(raw.and_then(|raw| raw.get("mes")));
+    let swipes = length(raw.and_then(|raw| raw.get("swipes")))
+        + length(raw.and_then(|raw| raw.get("swipe_info")));
+    let bytes = line.len() as u64;
+    Large {
+        timeline: timeline.clone(),
+        index,
+        name: message.and_then(|message| message.name()).unwrap_or_default(),
+        bytes,
+        text,
+        swipes,
+        lorebook,
+        rest: bytes.saturating_sub(text + swipes + lorebook),
+    }
+}

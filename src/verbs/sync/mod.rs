@@ -1,0 +1,421 @@
+//! `sync REMOTE`: two devices, one history. Fetch, take in, push.
+//!
+//! Order: snapshots of what changed here; the other side's, verified; a plan for every timeline and the files of the library; then all of it in one operation, as `restore` and
+//! `import` do it: objects, log, refs, files. Only then is the remote brought up to date. If somebody else was quicker there, it begins anew with what they wrote.
+
+mod future_library;
+mod plan;
+mod timeline;
+mod whole;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::archive::{Kind, Manifest, SnapshotId, branch, read_manifest};
+use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
+use crate::engine::copies::{May, Place, mirror, server};
+use crate::engine::files::{self, Closed, FileAction};
+use crate::engine::open_page::{Written, reload};
+use crate::engine::operation::{Follows, Held, Operation};
+use crate::engine::taking::{Taken, count_new, take_as_it_is};
+use crate::engine::{Error, Result, Workspace};
+use crate::history::History;
+use crate::history::owners::Owners;
+use crate::progress::Monitor;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{self, Loss, RefName, RemoteError, Store};
+use crate::{durable, st};
+use future_library::FutureLibrary;
+use plan::{BranchMove, Planner, Step};
+pub use timeline::{Conflict, Entry, Outcome};
+
+/// With whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder or server that both devices use.
+    pub place: Place,
+    /// Whether git may ask on the terminal.
+    pub asks: bool,
+    /// Whether SillyTavern has the chats closed.
+    pub closed: Closed,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// A tag that came or moved: its name and what it names.
+pub type Tag = (String, SnapshotId);
+
+/// What was done.
+pub struct Report {
+    /// Snapshots that were taken first.
+    pub taken_first: usize,
+    /// Timelines here that could not be read, and so were not sent as they are now.
+    pub failed: usize,
+    /// Branches and tags of the other side that something is wrong with.
+    pub left_there: usize,
+    /// The other side's timelines.
+    pub entries: Vec<Entry>,
+    /// Tags that came.
+    pub tags: Vec<Tag>,
+    /// Files that were written or removed.
+    pub files: Vec<FileAction>,
+    /// What went to the remote; none in a dry run.
+    pub sent: Option<mirror::Report>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+/// How often it begins anew because somebody else was quicker.
+const ATTEMPTS: usize = 5;
+
+/// Bring this device and a remote to the same state.
+pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let (workspace, begun) = workspace.for_recovery();
+    let workspace = &workspace;
+    if let Place::File(_) | Place::Output = options.place {
+        return Err(not_shared(&options.place));
+    }
+    if let Some(root) = begun.filter(|_| !options.dry_run) {
+        // Now it is a user's folder.
+        let chats = root.join("chats");
+        durable::create_dir_all(&chats)
+            .map_err(|source| store::Error::Io { path: chats, source })?;
+    }
+    let mut report = Report {
+        taken_first: 0,
+        failed: 0,
+        left_there: 0,
+        entries: Vec::new(),
+        tags: Vec::new(),
+        files: Vec::new(),
+        sent: None,
+        findings: Vec::new(),
+        dry_run: options.dry_run,
+    };
+    if let Place::Folder(folder) = &options.place {
+        mirror::look(folder, workspace.find_store()?.as_ref())?;
+    }
+    if !options.dry_run && workspace.library().is_ok() {
+        let taken = take_as_it_is(workspace, None, monitor)?;
+        report.taken_first = count_new(&taken);
+        for outcome in &taken {
+            if let Taken::Failed(why) = &outcome.result {
+                let finding = Finding::new(Code::Unreadable, Level::Error, &outcome.timeline, why);
+                report.findings.push(finding.remedy("it was not stored, and so not sent"));
+                report.failed += 1;
+            }
+        }
+    }
+    if let Err(error) = exchange(workspace, options, &mut report, monitor) {
+        let came = report.entries.iter().any(|entry| entry.outcome != Outcome::Known);
+        return Err(error).map_err(Error::after(report.taken_first > 0 || came));
+    }
+    let written = report.files.iter().any(|file| file.action != files::Action::Keep);
+    if written && !options.dry_run {
+        let replaced = report.files.iter().any(|file| file.replaces);
+        let written = Written { new_chat: false, replaced };
+        report.findings.push(reload(workspace.library()?.root(), "files", written));
+    }
+    Ok(report)
+}
+
+/// Take in and send, until nobody was quicker.
+fn exchange(
+    workspace: &Workspace,
+    options: &Options,
+    report: &mut Report,
+    monitor: &mut dyn Monitor,
+) -> Result<()> {
+    for attempt in 1.. {
+        let left = match take_in(workspace, options, report, monitor) {
+            // What SillyTavern saved just then goes on here; the next look finds it so.
+            Err(Error::LeftAlone { .. } | Error::St(st::Error::SavedMeanwhile { .. }))
+                if attempt < ATTEMPTS =>
+            {
+                continue;
+            }
+            left => left?,
+        };
+        if options.dry_run {
+            break;
+        }
+        match send(workspace, options, left, monitor) {
+            Ok(sent) => {
+                report.findings.extend(sent.findings.clone());
+                report.sent = Some(sent);
+                break;
+            }
+            Err(
+                Error::Remote(RemoteError::Raced { .. })
+                | Error::NotHere { .. }
+                | Error::Store(store::Error::RefMoved { .. }),
+            ) if attempt < ATTEMPTS => {}
+            // Perhaps it was forgotten and collected here meanwhile.
+            Err(error) if attempt < ATTEMPTS && error.is_loss() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn send(
+    workspace: &Workspace,
+    options: &Options,
+    except: BTreeSet<RefName>,
+    monitor: &mut dyn Monitor,
+) -> Result<mirror::Report> {
+    let to = mirror::Options { timelines: Vec::new(), may: May::default(), except };
+    match &options.place {
+        Place::Remote(url) => server::to_server(workspace, url, &to, options.asks, monitor),
+        Place::Folder(folder) => mirror::to_folder(workspace, folder, &to, monitor),
+        place => Err(not_shared(place)),
+    }
+}
+
+fn not_shared(place: &Place) -> Error {
+    let destination = match place {
+        Place::File(path) | Place::Folder(path) => path.display().to_string(),
+        Place::Remote(url) => url.to_string(),
+        Place::Output => "-".into(),
+    };
+    Error::UnknownDestination {
+        destination,
+        why: "two devices meet in a folder or on a git server",
+    }
+}
+
+/// Take in what the remote has. The branches and tags that were left alone, and must be there, too.
+fn take_in(
+    workspace: &Workspace,
+    options: &Options,
+    report: &mut Report,
+    monitor: &mut dyn Monitor,
+) -> Result<BTreeSet<RefName>> {
+    let path = workspace.store_path()?;
+    let (_for_now, workspace, store) = match (workspace.find_store()?, options.dry_run) {
+        (Some(store), _) => (None, workspace.clone(), store),
+        (None, false) => (None, workspace.clone(), Store::create(&path)?),
+        (None, true) => {
+            let (folder, elsewhere) = workspace.with_store_for_now()?;
+            let store = Store::create(&elsewhere.store_path()?)?;
+            (Some(folder), elsewhere, store)
+        }
+    };
+    let workspace = &workspace;
+    let Some(mut incoming) = fetch(workspace, options, &store, monitor)? else {
+        return Ok(BTreeSet::new());
+    };
+    let (store, held) = match options.dry_run {
+        true => (store, None),
+        false => workspace.hold(store).map(|(store, held)| (store, Some(held)))?,
+    };
+    // Branches that move without their files would make those look like something newer.
+    let library = match options.dry_run {
+        true => workspace.library().ok(),
+        false => Some(workspace.library()?),
+    };
+    let ours = History::load(&store)?;
+    if !incoming.fits(&ours)
+        && let Some(again) = fetch(workspace, options, &store, monitor)?
+    {
+        incoming = again;
+    }
+    let theirs = &incoming.history;
+    let all = ours.heads().chain(theirs.heads());
+    let names = all.map(|(name, _)| name.as_str().to_lowercase()).collect();
+    let mut planner = Planner {
+        ours: &ours,
+        theirs,
+        store: &store,
+        here: store.reader(),
+        there: incoming.store.reader(),
+        groups: match &library {
+            Some(library) => library.scan()?.groups,
+            None => Default::default(),
+        },
+        files: FutureLibrary::new(
+            library.as_ref().map_or_else(Default::default, |found| found.root().to_owned()),
+        ),
+        library: library.as_ref(),
+        findings: Vec::new(),
+        names,
+        books: BTreeSet::new(),
+        moved: HashMap::new(),
+        day: workspace.now.format("%Y-%m-%d").to_string(),
+    };
+    let owners = Owners::of(&ours);
+    let mut heads = theirs.without_renamed(&incoming.heads);
+    // What is here already comes first, so that new ones find its lorebooks as they will be; then the newest.
+    heads.sort_by_key(|head| {
+        let is_new = ours.head(&head.timeline).is_none();
+        (is_new, std::cmp::Reverse(head.time.seconds), head.timeline.clone())
+    });
+    let mut steps = Vec::new();
+    monitor.begin("comparing timelines", Some(heads.len() as u64));
+    for head in &heads {
+        steps.push(planner.step(head, &owners)?);
+        monitor.advance(1);
+    }
+    planner.keep_in_step(&mut steps)?;
+    let tags = plan_tags(&ours, theirs);
+    let Planner { files, findings, .. } = planner;
+    // An earlier attempt may have told it.
+    for finding in findings.into_iter().chain(incoming.findings.iter().cloned()) {
+        if !report.findings.contains(&finding) {
+            report.findings.push(finding);
+        }
+    }
+    match &held {
+        Some(held) => {
+            let change = Change { incoming: &incoming, steps: &steps, tags: &tags, files: &files };
+            report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
+        }
+        None => report.files.extend(files.plan(&[]).iter().map(files::FilePlan::action)),
+    }
+    let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
+    report.tags.extend(moved.cloned());
+    let left = steps.iter().filter(|step| matches!(step.entry.outcome, Outcome::Left(_)));
+    let left = left.map(|step| branch(&step.entry.timeline));
+    let left = left.chain(incoming.odd.iter().cloned()).collect();
+    report.left_there = incoming.odd.len();
+    let entries = steps.into_iter().map(|step| step.entry);
+    // What was told of a timeline in an earlier attempt stays told unless there is news.
+    for entry in entries {
+        let known = report.entries.iter_mut().find(|known| known.timeline == entry.timeline);
+        match known {
+            Some(known) if entry.outcome != Outcome::Known => *known = entry,
+            Some(_) => {}
+            None => report.entries.push(entry),
+        }
+    }
+    report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+    Ok(left)
+}
+
+/// What the remote has, verified; none if there is nothing yet.
+fn fetch(
+    workspace: &Workspace,
+    options: &Options,
+    store: &Store,
+    monitor: &mut dyn Monitor,
+) -> Result<Option<Incoming>> {
+    if let Place::Folder(folder) = &options.place {
+        match mirror::look(folder, Some(store))? {
+            Some(mirror) if !mirror.refs("refs/heads/")?.refs.is_empty() => {}
+            _ => return Ok(None),
+        }
+    }
+    let beside = nearest_folder(&store.path().join("x"));
+    let source = Source {
+        place: &options.place,
+        passphrase: None,
+        asks: options.asks,
+        beside: &beside,
+        store: Some(store),
+    };
+    receive_as_it_is(workspace, &source, monitor).map(Some)
+}
+
+/// What was planned.
+struct Change<'p> {
+    incoming: &'p Incoming,
+    steps: &'p [Step],
+    tags: &'p [Tag],
+    files: &'p FutureLibrary,
+}
+
+/// Do what was planned, in one operation.
+fn apply(
+    workspace: &Workspace,
+    store: &Store,
+    held: &Held,
+    change: &Change<'_>,
+    closed: Closed,
+) -> Result<Vec<FileAction>> {
+    let Change { incoming, steps, tags, files } = *change;
+    let mut pack = store.pack_writer();
+    pack.adopt_some(&incoming.store, &incoming.objects)?;
+    pack.finish()?;
+    // A handle does not see a pack that came after it.
+    let store = &store.reopened()?;
+    let reader = store.reader();
+    let mut operation = Operation::new(workspace, store, None);
+    // Snapshots that have what is on disk now, and what will be.
+    let mut had: Vec<(SnapshotId, Manifest)> = Vec::new();
+    let mut will_have: Vec<(SnapshotId, Manifest)> = Vec::new();
+    for step in steps {
+        let (timeline, head) = (&step.entry.timeline, &step.entry.head);
+        for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
+            if let Some(id) = store.ref_target(&branch(name))?
+                && let Ok(before) = crate::history::lookup::read(store, SnapshotId(id))
+            {
+                had.push((before.id, read_manifest(&reader, before.tree)?));
+            }
+        }
+        match &step.branch {
+            BranchMove::Stay => continue,
+            BranchMove::There => {
+                operation.move_ref(branch(timeline), head.id)?;
+                will_have.push((head.id, read_manifest(&reader, head.tree)?));
+            }
+            BranchMove::Made(whole, joined) => {
+                let state = whole.state();
+                let follows = Follows::joined(head.clone(), *joined);
+                let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+                will_have.push((taken.id, state.manifest));
+            }
+        }
+        if let Some((from, whole)) = &step.aside {
+            let state = whole.state();
+            let follows = Follows::copy(from, &state);
+            let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+            will_have.push((taken.id, state.manifest));
+        }
+        if let Some(former) = &step.drops {
+            operation.drop_ref(branch(former))?;
+        }
+    }
+    for (name, id) in tags {
+        if let Some(name) = RefName::tag(name) {
+            operation.move_ref(name, *id)?;
+        }
+    }
+    let plan = files.plan(&will_have);
+    let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
+    let why = "Files as they were before what another device wrote came";
+    let library = workspace.library()?;
+    let planned = operation.write_files(library.root(), plan, &had, closed, why)?;
+    operation.finish(held)?;
+    Ok(planned.actions)
+}
+
+/// Where tags go. One that stands for different snapshots here and there is the remote's; the one here gets a number.
+fn plan_tags(ours: &History, theirs: &History) -> Vec<Tag> {
+    let here: BTreeMap<_, _> = ours.tags().collect();
+    let there: BTreeMap<_, _> = theirs.tags().collect();
+    let mut taken: BTreeSet<String> =
+        here.keys().chain(there.keys()).map(|name| (*name).to_owned()).collect();
+    let mut tags = Vec::new();
+    for (name, id) in &there {
+        match here.get(name) {
+            Some(known) if known == id => {}
+            None => tags.push(((*name).to_owned(), *id)),
+            Some(known) => {
+                tags.push(((*name).to_owned(), *id));
+                let mut numbered = (2..).map(|n| format!("{name} ({n})"));
+                // One that has the number already and names the same is enough.
+                let same = |other: &String| {
+                    here.get(other.as_str()) == Some(known)
+                        || there.get(other.as_str()) == Some(known)
+                };
+                let free = numbered.find(|other| same(other) || !taken.contains(other));
+                if let Some(free) = free {
+                    taken.insert(free.clone());
+                    tags.push((free, *known));
+                }
+            }
+        }
+    }
+    tags
+}

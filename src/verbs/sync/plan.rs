@@ -1,0 +1,576 @@
+//! What becomes of each timeline of the other side. Nothing is written here.
+//!
+//! What came to the remote first keeps its name; what is here besides goes on under another. A chat is taken from the side that changed it; a lorebook that both changed is merged.
+//! Where that is not possible without a choice, both stay: the chat as two timelines, the other side's lorebook under a name of its own.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::future_library::FutureLibrary;
+use super::timeline::{Conflict, Entry, Outcome};
+use super::whole::Whole;
+use crate::archive::merge::{Prefer, merge_preferring};
+use crate::archive::{Blake3, Snapshot, SnapshotId};
+use crate::engine::book_name::clone_name;
+use crate::engine::free_name::free_name;
+use crate::engine::{Error, Result, group_list, survey};
+use crate::history::History;
+use crate::history::owners::Owners;
+use crate::rules::Finding;
+use crate::st::{self, Chat, Groups, Library, LibraryPath, Reference, TimelineName, User};
+use crate::store::{Reader, Store};
+
+/// Where a branch goes.
+pub(super) enum BranchMove {
+    /// It stays.
+    Stay,
+    /// Where the other side has it.
+    There,
+    /// To a new snapshot after that; with this one of ours joined to it.
+    Made(Box<Whole>, Option<SnapshotId>),
+}
+
+/// What is done for one timeline.
+pub(super) struct Step {
+    pub entry: Entry,
+    pub branch: BranchMove,
+    /// What is here goes on under another name, after this snapshot.
+    pub aside: Option<(Snapshot, Whole)>,
+    /// The branch that it continues, which goes.
+    pub drops: Option<TimelineName>,
+}
+
+/// What of a timeline is in the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Here {
+    /// Nothing.
+    Absent,
+    /// What its newest snapshot has.
+    Same,
+    /// Something else.
+    Changed,
+    /// Something that cannot be read just now.
+    Unreadable,
+}
+
+/// How a lorebook of the other side and the one here become one.
+enum JoinedBook {
+    Theirs,
+    Ours,
+    Both(Vec<u8>),
+    Conflicts(usize),
+}
+
+/// What is looked at.
+pub(super) struct Planner<'a> {
+    pub ours: &'a History,
+    pub theirs: &'a History,
+    pub store: &'a Store,
+    /// Reads what is here.
+    pub here: Reader,
+    /// Reads what is there.
+    pub there: Reader,
+    pub library: Option<&'a Library>,
+    pub groups: Groups,
+    pub files: FutureLibrary,
+    pub findings: Vec<Finding>,
+    /// Names of timelines, in lower case.
+    pub names: BTreeSet<String>,
+    /// Names of lorebooks that are as good as taken, in lower case.
+    pub books: BTreeSet<String>,
+    /// Lorebooks of the other side that got another name here: path and content, and the name.
+    pub moved: HashMap<(LibraryPath, Blake3), String>,
+    pub day: String,
+}
+
+impl Planner<'_> {
+    /// Decide for one timeline whose newest snapshot there is `head`.
+    pub(super) fn step(&mut self, head: &Snapshot, owners: &Owners) -> Result<Step> {
+        let all = self.theirs.past([head.id]);
+        let snapshots = all.iter().filter(|id| self.ours.get(**id).is_none()).count();
+        let entry = Entry {
+            timeline: head.timeline.clone(),
+            head: head.clone(),
+            outcome: Outcome::Known,
+            snapshots,
+            conflict: None,
+        };
+        let mut step = Step { entry, branch: BranchMove::Stay, aside: None, drops: None };
+        if let Some(known) = self.ours.get(head.id)
+            && self.ours.head(owners.of_snapshot(known)).is_some()
+        {
+            return Ok(step);
+        }
+        let ours = self.ours;
+        match ours.head(&head.timeline) {
+            None => self.new_one(&mut step, &all)?,
+            Some(local) if all.contains(&local.id) => self.forward(&mut step, local)?,
+            Some(local) => self.diverged(&mut step, local, &all)?,
+        }
+        Ok(step)
+    }
+
+    fn new_one(&mut self, step: &mut Step, all: &HashSet<SnapshotId>) -> Result<()> {
+        let head = step.entry.head.clone();
+        if self.look(&head.timeline)? != Here::Absent {
+            step.entry.outcome = Outcome::Left("a chat of that name is here and has no snapshot");
+            return Ok(());
+        }
+        step.entry.outcome = Outcome::New;
+        if let Some(former) = self.former(&head, all) {
+            match self.look(&former)? {
+                Here::Changed => {}
+                Here::Unreadable => {
+                    step.entry.outcome = Outcome::Left(UNREADABLE);
+                    return Ok(());
+                }
+                here => {
+                    if here == Here::Same {
+                        self.files.put(&former.file(), None)?;
+                    }
+                    step.entry.outcome = Outcome::Renamed(former.clone());
+                    step.drops = Some(former);
+                }
+            }
+        }
+        let theirs = Whole::read(&self.there, &head)?;
+        self.lay(step, theirs, None, self.library.is_some())
+    }
+
+    fn forward(&mut self, step: &mut Step, local: &Snapshot) -> Result<()> {
+        let here = self.look(&local.timeline)?;
+        if let Some(why) = here.hinders() {
+            step.entry.outcome = Outcome::Left(why);
+            return Ok(());
+        }
+        step.entry.outcome = Outcome::Forward;
+        let theirs = Whole::read(&self.there, &step.entry.head)?;
+        let base = Whole::read(&self.here, local)?;
+        self.lay(step, theirs, Some(&base), here == Here::Same)
+    }
+
+    /// The other side's state comes here. Where its lorebook is not what is here, they become one, or its gets a name of its own.
+    fn lay(
+        &mut self,
+        step: &mut Step,
+        mut theirs: Whole,
+        base: Option<&Whole>,
+        files: bool,
+    ) -> Result<()> {
+        step.branch = BranchMove::There;
+        if !files {
+            return Ok(());
+        }
+        let mut made = false;
+        if let Some(mut book) = theirs.book.clone() {
+            let before = base.and_then(|base| base.book_at(&book.path));
+            let settled = join_states(self.files.get(&book.path)?, before, &book.bytes);
+            match settled {
+                JoinedBook::Theirs => self.files.put(&book.path, Some(book.bytes))?,
+                JoinedBook::Ours => {}
+                JoinedBook::Both(bytes) => {
+                    self.files.put(&book.path, Some(bytes.clone()))?;
+                    book.bytes = bytes;
+                    theirs.book = Some(book);
+                    made = true;
+                }
+                // What is here stands in another file now, and nobody uses it under this name any more.
+                JoinedBook::Conflicts(_) if self.is_free(&book.path, &theirs.timeline)? => {
+                    self.files.put(&book.path, Some(book.bytes))?;
+                }
+                JoinedBook::Conflicts(count) => {
+                    let into = self.user_of(&book.path, &theirs.timeline);
+                    theirs = self.apart_book(theirs)?;
+                    // A chat whose metadata cannot be changed keeps the name, and the book here stays.
+                    if let Some(own) = theirs.book.as_ref().filter(|own| own.path != book.path) {
+                        self.files.put(&own.path, Some(own.bytes.clone()))?;
+                        made = true;
+                    }
+                    step.entry.conflict = Some(Conflict { book: book.path, count, into });
+                }
+            }
+        }
+        self.files.put(&theirs.path, Some(theirs.chat.clone()))?;
+        self.list_in_group(&theirs)?;
+        if made {
+            step.branch = BranchMove::Made(Box::new(theirs), None);
+        }
+        Ok(())
+    }
+
+    fn diverged(
+        &mut self,
+        step: &mut Step,
+        local: &Snapshot,
+        all: &HashSet<SnapshotId>,
+    ) -> Result<()> {
+        if !self.store.find_former(&step.entry.head.id.to_string())?.is_empty() {
+            // It was written anew here: snapshots were forgotten, or put into its past.
+            return Ok(());
+        }
+        let here = self.look(&local.timeline)?;
+        if let Some(why) = here.hinders() {
+            step.entry.outcome = Outcome::Left(why);
+            return Ok(());
+        }
+        let ours = Whole::read(&self.here, local)?;
+        let theirs = Whole::read(&self.there, &step.entry.head)?;
+        let base = match self.ours.merge_base(local.id, all) {
+            Some(base) => Some(Whole::read(&self.here, base)?),
+            None => None,
+        };
+        let of_base = base.as_ref().map(|base| &base.chat);
+        let chat = match () {
+            () if ours.chat == theirs.chat || of_base == Some(&ours.chat) => Some(&theirs),
+            () if of_base == Some(&theirs.chat) => Some(&ours),
+            // What only goes on has all that the other has.
+            () if goes_on(&ours.chat, &theirs.chat) => Some(&theirs),
+            () if goes_on(&theirs.chat, &ours.chat) => Some(&ours),
+            () => None,
+        };
+        if chat.is_none() && self.lives_on(local) {
+            step.entry.outcome = Outcome::New;
+            return self.lay(step, theirs, Some(&ours), here == Here::Same);
+        }
+        let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
+        let of_ours = std::ptr::eq(chat, &ours);
+        let other = if of_ours { &theirs } else { &ours };
+        let joined = match bound(chat) == bound(other) {
+            true => self.join_book(&ours, &theirs, base.as_ref(), here)?,
+            false => self.follow_book(chat, other, base.as_ref(), here)?,
+        };
+        let Some(book) = joined else {
+            return self.apart(step, local, ours, theirs, base, here);
+        };
+        // Without a header the chat's metadata stands in the group's file, which goes with the chat.
+        let metadata = |whole: &Whole| whole.own_group_metadata();
+        let was = base.as_ref().and_then(metadata);
+        let mut whole = chat.clone();
+        let changed = metadata(other) != metadata(chat) && metadata(other) != was;
+        if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
+            return self.apart(step, local, ours, theirs, base, here);
+        }
+        if let (Some(own), Some(bytes)) = (&mut whole.book, book) {
+            own.bytes = bytes;
+        }
+        if here == Here::Same {
+            self.files.put(&whole.path, Some(whole.chat.clone()))?;
+            if let Some(book) = &whole.book {
+                self.files.put(&book.path, Some(book.bytes.clone()))?;
+            }
+            self.list_in_group(&whole)?;
+        }
+        step.entry.outcome = Outcome::Merged;
+        step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
+        Ok(())
+    }
+
+    /// One lorebook of both sides' states of it; `None`: only somebody who knows can tell.
+    fn join_book(
+        &mut self,
+        ours: &Whole,
+        theirs: &Whole,
+        base: Option<&Whole>,
+        here: Here,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        let Some(book) = &theirs.book else { return Ok(Some(None)) };
+        let before = base.and_then(|base| base.book_at(&book.path));
+        let now = match here {
+            Here::Same => self.files.get(&book.path)?,
+            _ => ours.book_at(&book.path),
+        };
+        Ok(match join_states(now, before, &book.bytes) {
+            JoinedBook::Theirs => Some(Some(book.bytes.clone())),
+            JoinedBook::Ours => Some(now.map(<[u8]>::to_vec)),
+            JoinedBook::Both(bytes) => Some(Some(bytes)),
+            JoinedBook::Conflicts(_) => None,
+        })
+    }
+
+    /// One side bound the chat to a lorebook of another name: what the other side changed in the former one goes there, too.
+    fn follow_book(
+        &mut self,
+        chat: &Whole,
+        other: &Whole,
+        base: Option<&Whole>,
+        here: Here,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        let before = base.and_then(|base| base.book.as_ref());
+        let mut bytes = chat.book.as_ref().map(|book| book.bytes.clone());
+        if let Some(former) = &other.book {
+            let same = before.is_some_and(|b| b.path == former.path && b.bytes == former.bytes);
+            let before = before.map(|book| book.bytes.as_slice());
+            match (same, &bytes) {
+                (true, _) => {}
+                (false, None) => return Ok(None),
+                (false, Some(now)) => match join_states(Some(now), before, &former.bytes) {
+                    JoinedBook::Theirs => bytes = Some(former.bytes.clone()),
+                    JoinedBook::Ours => {}
+                    JoinedBook::Both(both) => bytes = Some(both),
+                    JoinedBook::Conflicts(_) => return Ok(None),
+                },
+            }
+        }
+        // Under the name that stays there may be another book here.
+        if let (Here::Same, Some(own)) = (here, &chat.book)
+            && let Some(now) = self.files.get(&own.path)?
+            && now != own.bytes
+            && Some(now) != bytes.as_deref()
+        {
+            return Ok(None);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Both stay: the other side's under the name, what is here under another.
+    fn apart(
+        &mut self,
+        step: &mut Step,
+        local: &Snapshot,
+        ours: Whole,
+        theirs: Whole,
+        base: Option<Whole>,
+        here: Here,
+    ) -> Result<()> {
+        let files = here == Here::Same;
+        let name =
+            free_name(&local.timeline, "other version", &self.day, self.library, &mut self.names)?;
+        self.lay(step, theirs, base.as_ref(), files)?;
+        let mut aside = ours.called(name.clone());
+        if files {
+            if let Some(book) = &mut aside.book
+                && let Some(now) = self.files.get(&book.path)?
+            {
+                book.bytes = now.to_vec();
+            }
+            self.files.put(&aside.path, Some(aside.chat.clone()))?;
+            self.list_in_group(&aside)?;
+        }
+        if let Some(conflict) = &mut step.entry.conflict {
+            conflict.into = Some(name.clone());
+        }
+        step.entry.outcome = Outcome::Apart(name);
+        step.aside = Some((local.clone(), aside));
+        Ok(())
+    }
+
+    /// Whether what is here goes on there under another name, because this one was used again.
+    fn lives_on(&self, local: &Snapshot) -> bool {
+        let mut others = self.theirs.heads().filter(|(name, _)| **name != local.timeline);
+        others.any(|(_, head)| self.theirs.past([head.id]).contains(&local.id))
+    }
+
+    /// The timeline here that this one continues under a new name. Groups keep a list of names, and are left as they are.
+    fn former(&self, head: &Snapshot, all: &HashSet<SnapshotId>) -> Option<TimelineName> {
+        let own = self.theirs.own(head).0;
+        let names = own.iter().flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
+        // A name that was used again is another chat's there. One that only was left behind leads to this chat's past.
+        let left = |name: &TimelineName| {
+            self.theirs.head(name).is_none_or(|there| all.contains(&there.id))
+        };
+        let mut names =
+            names.filter(|name| **name != head.timeline && !name.is_group() && left(name));
+        let goes_on = |name: &&TimelineName| {
+            self.ours.head(name).is_some_and(|local| all.contains(&local.id))
+        };
+        names.find(goes_on).cloned()
+    }
+
+    fn look(&self, timeline: &TimelineName) -> Result<Here> {
+        let Some(library) = self.library else { return Ok(Here::Absent) };
+        let absent = timeline.file().under(library.root()).try_exists();
+        match absent {
+            Ok(true) => {}
+            Ok(false) => return Ok(Here::Absent),
+            Err(_) => return Ok(Here::Unreadable),
+        }
+        match survey::look(Some(self.store), library, &self.groups, timeline, &mut None) {
+            Ok(look) if look.head.is_some() && look.unchanged => Ok(Here::Same),
+            Ok(_) => Ok(Here::Changed),
+            Err(Error::St(_)) => Ok(Here::Unreadable),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The chat with its lorebook under a name of its own.
+    fn apart_book(&mut self, whole: Whole) -> Result<Whole> {
+        let (Some(library), Some(book)) = (self.library, &whole.book) else { return Ok(whole) };
+        let chat = whole.timeline.chat();
+        // Chats that shared a book go on sharing it.
+        let key = (book.path.clone(), Blake3::of(&book.bytes));
+        if let Some(name) = self.moved.get(&key).cloned()
+            && let Some(path) = st::lorebook_path(&name).filter(|_| whole.can_be_bound())
+        {
+            return Ok(whole.bound_to(&name, path));
+        }
+        let name = clone_name(library, &book.name, &[chat], chat, &self.books)?;
+        self.books.insert(name.to_lowercase());
+        let path = st::lorebook_path(&name).filter(|_| whole.can_be_bound());
+        Ok(match path {
+            Some(path) => {
+                self.moved.insert(key, name.clone());
+                whole.bound_to(&name, path)
+            }
+            None => whole,
+        })
+    }
+
+    fn user_of(&self, book: &LibraryPath, except: &TimelineName) -> Option<TimelineName> {
+        let users = st::users_of_lorebook(self.library?, book).unwrap_or_default();
+        users.into_iter().find(|user| user != except)
+    }
+
+    /// Whether a lorebook here may give way: another file will have its very bytes, and nothing but the chat `except` will use it.
+    fn is_free(&mut self, book: &LibraryPath, except: &TimelineName) -> Result<bool> {
+        let Some(library) = self.library else { return Ok(false) };
+        if !self.files.has_copy(book)? {
+            return Ok(false);
+        }
+        let references = library.references(&library.scan()?);
+        let here = |user: &&Reference| st::lorebook_path(&user.book).as_ref() == Some(book);
+        let mut free = references.unreadable.is_empty();
+        for reference in references.list.iter().filter(here) {
+            free &= match &reference.user {
+                User::Chat(name) if name == except => true,
+                User::Chat(name) => {
+                    let chat = self.files.get(&name.file())?.unwrap_or_default();
+                    let metadata = st::metadata(&Chat::split(chat, name.is_group()), name, None);
+                    let bound = metadata.and_then(st::lorebook_name);
+                    bound.and_then(|bound| st::lorebook_path(&bound)).as_ref() != Some(book)
+                }
+                _ => false,
+            };
+        }
+        Ok(free)
+    }
+
+    /// Several timelines may share a lorebook. All of them get its new state in the same operation: were one left for its next snapshot, two devices could hand two states to and fro.
+    pub(super) fn keep_in_step(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+        if self.library.is_none() {
+            return Ok(());
+        }
+        let mut done = HashSet::new();
+        for step in steps.iter_mut() {
+            if let Some((_, aside)) = &mut step.aside {
+                self.match_book(aside)?;
+                done.insert(aside.timeline.clone());
+            }
+            match &mut step.branch {
+                BranchMove::Stay => continue,
+                BranchMove::There => {
+                    let mut whole = Whole::read(&self.there, &step.entry.head)?;
+                    if self.match_book(&mut whole)? {
+                        step.branch = BranchMove::Made(Box::new(whole), None);
+                    }
+                }
+                BranchMove::Made(whole, _) => {
+                    self.match_book(whole)?;
+                }
+            }
+            done.insert(step.entry.timeline.clone());
+            done.extend(step.drops.clone());
+        }
+        let changed = self.files.changed_books();
+        let ours = self.ours;
+        for (name, head) in ours.heads().filter(|(name, _)| !done.contains(*name)) {
+            let book = head.lorebook.as_deref().and_then(st::lorebook_path);
+            if book.is_none_or(|book| !changed.contains(&book)) || self.look(name)? != Here::Same {
+                continue;
+            }
+            let mut whole = Whole::read(&self.here, head)?;
+            if self.match_book(&mut whole)? {
+                let entry = Entry {
+                    timeline: name.clone(),
+                    head: head.clone(),
+                    outcome: Outcome::Known,
+                    snapshots: 0,
+                    conflict: None,
+                };
+                let branch = BranchMove::Made(Box::new(whole), None);
+                steps.push(Step { entry, branch, aside: None, drops: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// Give a state the lorebook that will be in its file; whether that is another. One whose chat will not be there stays as it is.
+    fn match_book(&mut self, whole: &mut Whole) -> Result<bool> {
+        if self.files.get(&whole.path)? != Some(&whole.chat) {
+            return Ok(false);
+        }
+        let Some(book) = &mut whole.book else { return Ok(false) };
+        match self.files.get(&book.path)? {
+            Some(now) if now != book.bytes => {
+                book.bytes = now.to_vec();
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A chat of a group that does not list it would not be shown.
+    fn list_in_group(&mut self, whole: &Whole) -> Result<()> {
+        let Some((path, stored)) = &whole.group else { return Ok(()) };
+        let Some(live) = self.files.get(path)? else {
+            return self.files.put(path, Some(stored.clone()));
+        };
+        let mut new = st::list_in_group(live, &whole.timeline);
+        if let Some(own) = whole.own_group_metadata() {
+            new = new.and_then(|group| st::set_group_metadata(&group, &whole.timeline, &own));
+        }
+        match new {
+            Some(new) => self.files.put(path, Some(new)),
+            None => {
+                self.findings.push(group_list::not_edited(path));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where its lorebook is.
+fn bound(whole: &Whole) -> Option<&LibraryPath> {
+    whole.book.as_ref().map(|book| &book.path)
+}
+
+/// Whether `longer` is `chat` and more lines.
+fn goes_on(chat: &[u8], longer: &[u8]) -> bool {
+    let chat = chat.strip_suffix(b"\n").unwrap_or(chat);
+    !chat.is_empty() && longer.strip_prefix(chat).is_some_and(|more| more.starts_with(b"\n"))
+}
+
+const CHANGED: &str = "it changed here since its newest snapshot";
+const UNREADABLE: &str = "it cannot be read here just now";
+
+impl Here {
+    /// Why nothing may be put in its place.
+    fn hinders(self) -> Option<&'static str> {
+        match self {
+            Here::Absent | Here::Same => None,
+            Here::Changed => Some(CHANGED),
+            Here::Unreadable => Some(UNREADABLE),
+        }
+    }
+}
+
+/// `now` is what is here, `before` what both come from.
+fn join_states(now: Option<&[u8]>, before: Option<&[u8]>, theirs: &[u8]) -> JoinedBook {
+    let Some(now) = now else { return JoinedBook::Theirs };
+    if now == theirs || before == Some(now) {
+        return JoinedBook::Theirs;
+    }
+    if before == Some(theirs) {
+        return JoinedBook::Ours;
+    }
+    match merge_preferring(before, now, theirs, Prefer::Ours) {
+        Ok(merged)
+            if merged.conflicts.is_empty()
+                && merged.not_renumbered.is_empty()
+                && merged.queue_left == 0 =>
+        {
+            JoinedBook::Both(merged.bytes)
+        }
+        Ok(merged) => JoinedBook::Conflicts(merged.conflicts.len().max(1)),
+        // What is no lorebook that can be read is not mixed.
+        Err(_) => JoinedBook::Conflicts(1),
+    }
+}

@@ -1,0 +1,47 @@
+//! What becomes of a timeline of the other side.
+
+use crate::archive::Snapshot;
+use crate::st::{LibraryPath, TimelineName};
+
+/// What became of a timeline of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is here, as far or further.
+    Known,
+    /// It was not here.
+    New,
+    /// It was here under this name.
+    Renamed(TimelineName),
+    /// It went on from where it was here.
+    Forward,
+    /// Both changed it, and nothing stands against anything.
+    Merged,
+    /// Both went on with the chat; what is here is under this name now.
+    Apart(TimelineName),
+    /// It was left alone, and why.
+    Left(&'static str),
+}
+
+/// A lorebook that both sides changed in the same places.
+pub struct Conflict {
+    /// The one here.
+    pub book: LibraryPath,
+    /// In how many places.
+    pub count: usize,
+    /// The timeline that has the one here, if there is one; the other side's has the other.
+    pub into: Option<TimelineName>,
+}
+
+/// One timeline of the other side.
+pub struct Entry {
+    /// Its name.
+    pub timeline: TimelineName,
+    /// Its newest snapshot there.
+    pub head: Snapshot,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How many snapshots were not here.
+    pub snapshots: usize,
+    /// What a person has to settle.
+    pub conflict: Option<Conflict>,
+}

@@ -1,0 +1,97 @@
+//! Names for snapshots.
+
+use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::{Error, Result, Workspace, tags};
+use crate::history::{History, lookup};
+use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName};
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Options {
+    /// List them, or the one of that name.
+    List {
+        /// Only this one.
+        name: Option<String>,
+    },
+    /// Give a snapshot a name.
+    Add {
+        /// The name.
+        name: String,
+        /// The snapshot.
+        snapshot: String,
+    },
+    /// Take a name away; the snapshot stays while its timeline has it.
+    Delete {
+        /// The name.
+        name: String,
+    },
+}
+
+/// A tag and what it names.
+pub struct Tag {
+    /// The name.
+    pub name: String,
+    /// The snapshot.
+    pub snapshot: Snapshot,
+}
+
+/// List, add or delete: the tags that were listed, added or deleted.
+pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
+    let store = workspace.open_store()?;
+    match options {
+        Options::List { name: wanted } => {
+            let history = History::load(&store)?;
+            let tag = |(name, id): (&str, SnapshotId)| {
+                Some(Tag { name: name.to_owned(), snapshot: history.get(id)?.clone() })
+            };
+            let all: Vec<_> = history.tags().filter_map(tag).collect();
+            match wanted {
+                None => Ok(all),
+                Some(wanted) => {
+                    let found = all.into_iter().find(|tag| tag.name == *wanted);
+                    Ok(vec![found.ok_or_else(|| Error::NoSuchTag { name: wanted.clone() })?])
+                }
+            }
+        }
+        Options::Add { name, snapshot } => {
+            let (store, held) = workspace.hold(store)?;
+            let snapshot = lookup::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
+            let tag = tags::tag_ref(name)?;
+            let before = store.ref_target(&tag)?;
+            if before != Some(snapshot.id.0) {
+                tags::free(&store, name)?;
+                let change = RefChange { name: tag, before, after: Some(snapshot.id.0) };
+                store.transact(&held.lock, workspace.timestamp(), Effect::moves(vec![change]))?;
+            }
+            Ok(vec![Tag { name: name.clone(), snapshot }])
+        }
+        Options::Delete { name } => {
+            let (store, held) = workspace.hold(store)?;
+            let tag = tags::tag_ref(name)?;
+            let before = match (store.ref_target(&tag)?, held.done_before(workspace, &store)?) {
+                (Some(before), _) => before,
+                (None, Some(done)) => was_deleted(&done, &tag, name)?,
+                (None, None) => return Err(Error::NoSuchTag { name: name.clone() }),
+            };
+            let snapshot = lookup::read(&store, SnapshotId(before))?;
+            // A checkpoint may hang by its tag alone; the operation log must still find it.
+            let kept = RefName::kept(before);
+            let kept_before = store.ref_target(&kept)?;
+            let tag_before = store.ref_target(&tag)?;
+            let changes = vec![
+                RefChange { name: kept, before: kept_before, after: Some(before) },
+                RefChange { name: tag, before: tag_before, after: None },
+            ];
+            store.transact(&held.lock, workspace.timestamp(), Effect::moves(changes))?;
+            Ok(vec![Tag { name: name.clone(), snapshot }])
+        }
+    }
+}
+
+/// What the tag named that an interrupted deletion took away.
+fn was_deleted(done: &LoggedOperation, tag: &RefName, name: &str) -> Result<ObjectId> {
+    let change = done.refs.iter().find(|change| change.name == *tag);
+    change
+        .and_then(|change| change.before)
+        .ok_or_else(|| Error::NoSuchTag { name: name.to_owned() })
+}

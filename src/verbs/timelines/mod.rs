@@ -1,0 +1,179 @@
+//! All timelines, and what became of each since its newest snapshot: `timelines` and `status` are two views of this.
+
+pub mod tree;
+
+use std::collections::BTreeSet;
+
+use crate::archive::Snapshot;
+use crate::engine::cache::Cache;
+use crate::engine::{Result, Workspace, copies, survey};
+use crate::history::History;
+use crate::history::owners::Owners;
+use crate::progress::Monitor;
+use crate::rules::{self, Code, Finding, Level};
+use crate::st::{Chat, TimelineName};
+use crate::store::Store;
+
+/// What became of a timeline since its newest snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It has no snapshot.
+    New,
+    /// Its files hold something else now.
+    Changed,
+    /// Its files are what the snapshot has.
+    Unchanged,
+    /// Its file is gone.
+    Deleted,
+    /// Its files could not be read.
+    Unreadable,
+}
+
+impl Change {
+    /// The word in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Changed => "changed",
+            Change::Unchanged => "unchanged",
+            Change::Deleted => "deleted",
+            Change::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// One timeline.
+pub struct Timeline {
+    /// Its name.
+    pub name: TimelineName,
+    /// Its newest snapshot.
+    pub head: Option<Snapshot>,
+    /// What became of it since.
+    pub change: Change,
+    /// How many messages it has now; of a deleted one, had.
+    pub messages: u64,
+    /// How many snapshots it has.
+    pub snapshots: usize,
+    /// The timeline it forked from.
+    pub parent: Option<TimelineName>,
+    /// How many messages it shares with that.
+    pub fork_at: Option<u64>,
+    /// Its lorebook's name.
+    pub lorebook: Option<String>,
+    /// What it was called before.
+    pub renamed_from: Option<TimelineName>,
+    /// The tags of its snapshots, and of checkpoints that were taken of it.
+    pub tags: Vec<String>,
+}
+
+/// All of them.
+pub struct Report {
+    /// By name.
+    pub timelines: Vec<Timeline>,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// Whether there is a store.
+    pub has_store: bool,
+}
+
+/// Look at every timeline of the library and the store.
+pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let store = workspace.find_store()?;
+    let history = match &store {
+        Some(store) => History::load(store)?,
+        None => History::default(),
+    };
+    let mut cache = store.as_ref().map(Cache::load);
+    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let stored = history.heads().map(|(name, _)| name.clone());
+    let all: BTreeSet<_> = here.iter().cloned().chain(stored).collect();
+
+    let mut findings: Vec<_> = scan
+        .unreadable
+        .iter()
+        .map(|(subject, why)| Finding::new(Code::Unreadable, Level::Error, subject, why))
+        .collect();
+    let owners = Owners::of(&history);
+    let mut list = Vec::new();
+    monitor.begin("looking at timelines", Some(all.len() as u64));
+    for name in all {
+        let mut timeline = of_store(&name, &history, &owners);
+        if here.contains(&name) {
+            match survey::look(store.as_ref(), &library, &scan.groups, &name, &mut cache) {
+                Ok(look) => {
+                    timeline.change = match (&look.head, look.unchanged) {
+                        (None, _) => Change::New,
+                        (Some(_), true) => Change::Unchanged,
+                        (Some(_), false) => Change::Changed,
+                    };
+                    if let Some(captured) = &look.captured {
+                        let chat = Chat::split(&captured.chat.bytes, name.is_group());
+                        timeline.messages = chat.message_count() as u64;
+                        timeline.lorebook =
+                            captured.lorebook.as_ref().map(|book| book.name.clone());
+                        findings.extend(rules::captured(captured, &chat, rules::ALL));
+                    }
+                }
+                Err(error) => {
+                    timeline.change = Change::Unreadable;
+                    findings.push(Finding::new(
+                        Code::Unreadable,
+                        Level::Error,
+                        name.as_str(),
+                        error.to_string(),
+                    ));
+                }
+            }
+        }
+        list.push(timeline);
+        monitor.advance(1);
+    }
+    save_cache(store.as_ref(), cache);
+    let overdue =
+        store.as_ref().and_then(|store| copies::last::overdue(workspace, store, &history));
+    findings.extend(overdue);
+    if let Some(store) = &store {
+        findings.extend(interrupted(store)?);
+    }
+    Ok(Report { timelines: list, findings, has_store: store.is_some() })
+}
+
+/// What is on the disk may be older than the store while a command waits to be finished.
+fn interrupted(store: &Store) -> Result<Option<Finding>> {
+    let unfinished = store.unfinished()?;
+    let Some(operation) = unfinished.iter().find(|operation| !operation.files.is_empty()) else {
+        return Ok(None);
+    };
+    let what = "it was interrupted before all its files were written, or is at work just now";
+    let subject = format!("operation {}", operation.number);
+    let finding = Finding::new(Code::OperationUnfinished, Level::Info, subject, what);
+    Ok(Some(finding.remedy("the next command that writes finishes it, such as `stvc snapshot`")))
+}
+
+fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline {
+    let head = history.head(name);
+    let (own, origin) = head.map(|head| history.own(head)).unwrap_or_default();
+    let is_own = |id| history.get(id).is_some_and(|found| owners.of_snapshot(found) == name);
+    let tags = history.tags().filter(|(_, id)| is_own(*id));
+    Timeline {
+        name: name.clone(),
+        change: Change::Deleted,
+        messages: head.map_or(0, |head| head.messages),
+        snapshots: own.len(),
+        fork_at: own.last().and_then(|first| first.fork_at),
+        parent: origin.map(|origin| owners.of_snapshot(origin).clone()),
+        lorebook: head.and_then(|head| head.lorebook.clone()),
+        renamed_from: own.iter().find_map(|snapshot| snapshot.renamed_from.clone()),
+        tags: tags.map(|(tag, _)| tag.to_owned()).collect(),
+        head: head.cloned(),
+    }
+}
+
+/// What was learnt while looking is worth keeping, and readers have no lock: the last one to write wins, and all are right.
+fn save_cache(store: Option<&Store>, cache: Option<Cache>) {
+    if let (Some(store), Some(cache)) = (store, cache) {
+        cache.save(store);
+    }
+}

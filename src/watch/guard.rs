@@ -1,0 +1,41 @@
+//! One watch a library. The operating system holds the lock, so it ends with its process, however that ends.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+
+use crate::durable;
+use crate::engine::{Error, Result};
+use crate::store::{self, Store};
+
+/// Held while a library is watched.
+pub(super) struct Guard(File);
+
+impl Guard {
+    pub(super) fn take(store: &Store) -> Result<Self> {
+        store.refuse_links()?;
+        let dir = store.private_dir();
+        let path = dir.join("watch.lock");
+        let words = dir.join("watch.pid");
+        let io = |source| store::Error::Io { path: path.clone(), source };
+        durable::create_dir_all(&dir).map_err(io)?;
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).open(&path).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // Only for people who ask who it is.
+                let _ = fs::write(words, std::process::id().to_string());
+                Ok(Self(file))
+            }
+            Err(TryLockError::WouldBlock) => Err(Error::Watched {
+                store: store.path().to_owned(),
+                process: fs::read_to_string(words).ok(),
+            }),
+            Err(TryLockError::Error(source)) => Err(io(source).into()),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}

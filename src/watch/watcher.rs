@@ -1,0 +1,118 @@
+//! File events, from the system. They are hints: only that something changed, not what.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::Waker;
+use crate::durable::TEMP_PREFIX;
+use crate::st::FOLDERS;
+
+/// Rings the waker at every change in a library.
+pub(super) struct Watcher {
+    _inner: RecommendedWatcher,
+    outdated: Arc<AtomicBool>,
+}
+
+impl Watcher {
+    pub(super) fn new(root: &Path, waker: Waker) -> notify::Result<Self> {
+        let outdated = Arc::new(AtomicBool::new(false));
+        let flag = outdated.clone();
+        // Events have the path as the system has it.
+        let root = root.canonicalize()?;
+        let base = root.clone();
+        let heard = move |event: notify::Result<notify::Event>| match event {
+            Ok(event) => match meaning(&base, &event) {
+                Meaning::Nothing => {}
+                Meaning::Change => waker.ring(),
+                Meaning::OtherFolders => {
+                    flag.store(true, Ordering::SeqCst);
+                    waker.ring();
+                }
+            },
+            // Too many at once, or a folder that went away: look.
+            Err(_) => {
+                flag.store(true, Ordering::SeqCst);
+                waker.ring();
+            }
+        };
+        let mut inner = notify::recommended_watcher(heard)?;
+        inner.watch(&root, RecursiveMode::NonRecursive)?;
+        for folder in folders(&root) {
+            inner.watch(&folder, RecursiveMode::Recursive)?;
+        }
+        Ok(Self { _inner: inner, outdated })
+    }
+
+    /// Whether a folder came or went, so that it has to be made anew.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.outdated.load(Ordering::SeqCst)
+    }
+}
+
+fn folders(root: &Path) -> impl Iterator<Item = PathBuf> {
+    FOLDERS.iter().map(|folder| root.join(folder)).filter(|folder| folder.is_dir())
+}
+
+enum Meaning {
+    Nothing,
+    Change,
+    /// One of the folders themselves came or went.
+    OtherFolders,
+}
+
+fn meaning(root: &Path, event: &notify::Event) -> Meaning {
+    match event.kind {
+        // Also what stvc reads itself.
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => {}
+        EventKind::Access(_) => return Meaning::Nothing,
+        _ if event.need_rescan() => return Meaning::OtherFolders,
+        _ => {}
+    }
+    let mut found = Meaning::Nothing;
+    for path in &event.paths {
+        let Ok(inside) = path.strip_prefix(root) else { return Meaning::OtherFolders };
+        let mut parts = inside.iter();
+        let Some(first) = parts.next() else { return Meaning::OtherFolders };
+        if !FOLDERS.iter().any(|folder| first == *folder) {
+            continue;
+        }
+        let Some(name) = parts.next_back() else { return Meaning::OtherFolders };
+        if !name.to_string_lossy().starts_with(TEMP_PREFIX) {
+            found = Meaning::Change;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wake::{Heard, waker};
+    use super::*;
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn changes_ring_and_reading_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("chats/Mira")).unwrap();
+        fs::write(root.join("chats/Mira/a.jsonl"), "{}").unwrap();
+        let (waker, listener) = waker();
+        let watcher = Watcher::new(root, waker).unwrap();
+        let heard = |limit: u64| listener.wait(Instant::now() + Duration::from_millis(limit));
+        fs::read(root.join("chats/Mira/a.jsonl")).unwrap();
+        fs::write(root.join("settings.json"), "{}").unwrap();
+        assert_eq!(heard(200), Heard::Nothing);
+        fs::write(root.join("chats/Mira/a.jsonl"), "{}\n{}").unwrap();
+        assert_eq!(heard(10_000), Heard::Change);
+        assert!(!watcher.is_outdated());
+        fs::create_dir(root.join("worlds")).unwrap();
+        while !watcher.is_outdated() {
+            assert_eq!(heard(10_000), Heard::Change);
+        }
+    }
+}
