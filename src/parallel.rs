@@ -17,12 +17,17 @@ pub fn in_parts<T: Sync, R: Send>(
     if cores == 1 || items.len() < least {
         return vec![work(items)];
     }
+    let parts = items.chunks(items.len().div_ceil(cores));
+    each(parts.collect(), work)
+}
+
+/// Do each of these jobs at the same time as the others, the first one here; results in order.
+pub fn each<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
     let work = &work;
     scope(|scope| {
-        let mut parts = items.chunks(items.len().div_ceil(cores));
-        // The first part is done here, while the others are.
-        let here = parts.next();
-        let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+        let mut jobs = jobs.into_iter();
+        let here = jobs.next();
+        let workers: Vec<_> = jobs.map(|job| scope.spawn(move || work(job))).collect();
         let join = |worker: std::thread::ScopedJoinHandle<'_, R>| {
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };

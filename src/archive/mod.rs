@@ -34,7 +34,9 @@ pub use new_texts::{NewText, NewTexts, TextPlace};
 pub use pack_order::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
 pub use problem::{Problem, Problems, Weight};
 pub use role::Role;
-pub use snapshot::{Kind, NewSnapshot, Snapshot, branch, former_branch, moved, with_fork};
+pub use snapshot::{
+    Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,
+};
 pub use state::{BookState, FileState, Parts, State};
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
 pub use write::{Written, write, write_chat};

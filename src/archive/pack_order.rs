@@ -31,7 +31,7 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
     for operation in &expiry.operations {
         let moved =
             operation.refs.iter().flat_map(|change| change.before.iter().chain(&change.after));
-        let logged = moved.copied().chain(operation.snapshots()).chain(operation.blobs());
+        let logged = moved.copied().chain(operation.commits()).chain(operation.blobs());
         for id in logged {
             if reader.has(id)? {
                 tips.push(id);
@@ -105,7 +105,7 @@ fn objects(
             }
             Some(Kind::Tag) => {}
             Some(Kind::Tree) => {
-                walk.tree(id, Place { family: 0, path: 2, class: None, depth: 0 })?;
+                walk.tree(id, TreePlace { family: 0, path: 2, class: None, depth: 0 })?;
             }
             Some(Kind::Blob) => {
                 walk.place(id, Kind::Blob, Class::File, (0, 3));
@@ -116,7 +116,7 @@ fn objects(
     }
     for (id, family, tree) in commits(&reader, roots, known, loss)? {
         walk.place(id, Kind::Commit, Class::Commit, (family, 0));
-        walk.tree(tree, Place { family, path: 0, class: None, depth: 0 })?;
+        walk.tree(tree, TreePlace { family, path: 0, class: None, depth: 0 })?;
     }
     let mut found = walk.found;
     // Stable: within a slot in the order in which they were met, oldest first.
@@ -183,7 +183,7 @@ struct Walk {
 
 /// Where in a snapshot's tree.
 #[derive(Clone, Copy)]
-struct Place {
+struct TreePlace {
     family: u32,
     /// The hash of the path.
     path: u64,
@@ -192,7 +192,7 @@ struct Place {
     depth: usize,
 }
 
-impl Place {
+impl TreePlace {
     fn within(self, name: &[u8]) -> Self {
         let mut path = self.path.wrapping_add(0x9e37_79b9_7f4a_7c15);
         for byte in name {
@@ -208,7 +208,7 @@ impl Place {
 }
 
 impl Walk {
-    fn tree(&mut self, id: ObjectId, place: Place) -> Result<()> {
+    fn tree(&mut self, id: ObjectId, place: TreePlace) -> Result<()> {
         if self.seen.contains(&id) {
             return Ok(());
         }

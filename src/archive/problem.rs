@@ -58,7 +58,7 @@ pub enum Problem {
     },
     /// A folder where a file belongs, a file where a folder does, or neither.
     WrongKind {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// A message is not there, though later ones are.
@@ -82,24 +82,24 @@ pub enum Problem {
     OtherContent,
     /// A name that is not safe on every system.
     UnsafeName {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// A link, or an entry that is neither a file nor a folder.
     Link {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// A tree that git does not take for one.
     NotGits {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// Trees within trees, more than any snapshot has.
     TooDeep,
     /// A file or object that is longer than any of SillyTavern's.
     TooLong {
-        /// Which.
+        /// What it is about.
         what: String,
     },
     /// An object is missing or damaged that no file needs.
@@ -109,17 +109,17 @@ pub enum Problem {
     },
     /// Something that is no part of a snapshot.
     Extra {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// An entry that the lorebook does not name.
     UnusedEntry {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// A file with another mode than 100644.
     OddMode {
-        /// Where.
+        /// The path of the file or part.
         path: String,
     },
     /// A message or folder of messages whose name is not written as it should be, or that is in the wrong place.

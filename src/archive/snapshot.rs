@@ -36,6 +36,11 @@ pub fn branch(timeline: &TimelineName) -> RefName {
     RefName::branch(timeline.as_str().split('/'))
 }
 
+/// Whether a ref of that name can be a timeline's branch.
+pub fn is_branch(name: &str) -> bool {
+    ["refs/heads/chats/", "refs/heads/group%20chats/"].iter().any(|root| name.starts_with(root))
+}
+
 /// The branch that earlier versions gave a timeline, where that is another.
 pub fn former_branch(timeline: &TimelineName) -> Option<RefName> {
     let parts: Vec<_> = timeline.as_str().split('/').map(names::former_ref_segment).collect();
@@ -93,7 +98,7 @@ impl Snapshot {
     /// what the format allows, or two readers could take it for different things.
     pub fn read(commit: &Commit) -> Result<Self> {
         let says = Says(commit);
-        let content = says.once(store::CONTENT_TRAILER)?.and_then(Blake3::from_hex);
+        let content = says.once(store::MARK_TRAILER)?.and_then(Blake3::from_hex);
         let content = content.ok_or_else(|| says.wrong("it has no content id"))?;
         let timeline = says.timeline(TIMELINE)?;
         let messages = says.number(MESSAGES)?;
@@ -208,7 +213,7 @@ pub struct NewSnapshot<'a> {
     pub source: Option<String>,
     /// Why it is taken.
     pub kind: Kind,
-    /// When.
+    /// The moment it was taken.
     pub time: Time,
     /// The user's words for it.
     pub message: Option<&'a str>,
@@ -228,7 +233,7 @@ impl NewSnapshot<'_> {
             (TIMELINE, Some(trailer::encode(&manifest.timeline))),
             (KIND, Some(self.kind.as_str().to_owned())),
             (MESSAGES, Some(manifest.messages.to_string())),
-            (store::CONTENT_TRAILER, Some(manifest.content.to_string())),
+            (store::MARK_TRAILER, Some(manifest.content.to_string())),
             (FORK_AT, self.fork_at.map(|n| n.to_string())),
             (LOREBOOK, lorebook.map(trailer::encode)),
             (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
@@ -290,7 +295,7 @@ mod tests {
     /// The three that make a snapshot, and more.
     fn with<'a>(more: &[(&'static str, &'a str)]) -> Vec<(&'static str, &'a str)> {
         const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-        let least = [(MESSAGES, "1"), (TIMELINE, "chats/a/b"), (store::CONTENT_TRAILER, HASH)];
+        let least = [(MESSAGES, "1"), (TIMELINE, "chats/a/b"), (store::MARK_TRAILER, HASH)];
         [&least, more].concat()
     }
 

@@ -7,7 +7,7 @@ use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, shell, size};
 use super::{args, exit, passphrase};
 use crate::engine::copies::last::{self, Since};
-use crate::engine::copies::{May, Place, mirror, server};
+use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::{self, Error, Workspace};
 use crate::verbs::backup::file::{self, Options, Report};
 
@@ -20,19 +20,21 @@ pub fn run(
     if args.last {
         return tell_last(args.destination.as_deref(), workspace, out);
     }
-    let place = Place::parse(args.destination.as_deref().unwrap_or_default())?;
+    let place = CopyPlace::parse(args.destination.as_deref().unwrap_or_default())?;
     match place {
-        Place::Output => {}
-        Place::File(_) if args.prune => {
+        CopyPlace::Output => {}
+        CopyPlace::File(_) if args.prune => {
             return Err(Error::UnknownDestination {
                 destination: args.destination.clone().unwrap_or_default(),
                 why: "a file is written anew each time, so there is nothing to prune",
             });
         }
-        Place::File(_) => {}
-        Place::Folder(_) | Place::Remote(_) => return to_copy(&place, args, workspace, out),
+        CopyPlace::File(_) => {}
+        CopyPlace::Folder(_) | CopyPlace::Remote(_) => {
+            return to_copy(&place, args, workspace, out);
+        }
     }
-    let to_stdout = place == Place::Output;
+    let to_stdout = place == CopyPlace::Output;
     if to_stdout && out.is_json() {
         return Err(Error::BadOutput { what: "standard output together with --json" });
     }
@@ -47,7 +49,7 @@ pub fn run(
         overwrite: args.overwrite,
     };
     let report = match &place {
-        Place::File(path) => file::to_file(workspace, path, &options, &mut out.progress())?,
+        CopyPlace::File(path) => file::to_file(workspace, path, &options, &mut out.progress())?,
         _ => {
             let mut stdout = io::stdout().lock();
             let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
@@ -73,7 +75,7 @@ fn tell_odd(odd: usize, out: &mut Out) {
 
 /// Into a folder or to a server, where only what is new goes.
 fn to_copy(
-    place: &Place,
+    place: &CopyPlace,
     args: &args::Backup,
     workspace: &Workspace,
     out: &mut Out,
@@ -90,14 +92,14 @@ fn to_copy(
         ..mirror::Options::default()
     };
     let report = match place {
-        Place::Folder(folder) => {
+        CopyPlace::Folder(folder) => {
             mirror::to_folder(workspace, folder, &options, &mut out.progress())?
         }
-        Place::Remote(url) => {
+        CopyPlace::Remote(url) => {
             let asks = out.may_ask();
             server::to_server(workspace, url, &options, asks, &mut out.progress())?
         }
-        Place::Output | Place::File(_) => {
+        CopyPlace::Output | CopyPlace::File(_) => {
             let destination = args.destination.clone().unwrap_or_default();
             return Err(Error::UnknownDestination {
                 destination,

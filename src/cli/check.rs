@@ -3,7 +3,7 @@ use serde_json::json;
 use super::output::Out;
 use super::words::{clean, count};
 use super::{args, exit, passphrase};
-use crate::engine::copies::Place;
+use crate::engine::copies::CopyPlace;
 use crate::engine::{self, Workspace};
 use crate::rules::Level;
 use crate::verbs;
@@ -18,9 +18,9 @@ pub fn run(
     let mut what = "store";
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
-        match Place::parse(&source.to_string_lossy())? {
+        match CopyPlace::parse(&source.to_string_lossy())? {
             // A store like any other; also what nothing refers to is read.
-            Place::Folder(folder) => {
+            CopyPlace::Folder(folder) => {
                 what = "backup";
                 workspace.store = Some(folder);
             }
@@ -34,7 +34,7 @@ pub fn run(
 
 /// A file or a server: all of it is unpacked first.
 fn backup(
-    source: &Place,
+    source: &CopyPlace,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,

@@ -11,15 +11,15 @@ use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 use super::output::{LOOK, paint};
 use super::words::own_words;
 use crate::archive::SnapshotId;
-use crate::verbs::log::Entry;
+use crate::verbs::log::LoggedSnapshot;
 
 /// One row: a snapshot, or a run of them, the newest first.
-pub type Row<'e> = Vec<&'e Entry>;
+pub type Row<'e> = Vec<&'e LoggedSnapshot>;
 
 /// Draw `rows`; `words` gives each its lines, and is told how many columns the drawing beside them takes.
 pub fn draw(
     rows: &[Row<'_>],
-    words: impl Fn(&[&Entry], usize) -> String,
+    words: impl Fn(&[&LoggedSnapshot], usize) -> String,
     mut line: impl FnMut(&str),
 ) {
     // A row is named by its oldest snapshot, and a run's children follow its newest.
@@ -74,17 +74,17 @@ fn origin_that_ends(
 }
 
 /// Every snapshot in a row of its own.
-pub fn unfolded(entries: &[Entry]) -> Vec<Row<'_>> {
+pub fn unfolded(entries: &[LoggedSnapshot]) -> Vec<Row<'_>> {
     entries.iter().map(|entry| vec![entry]).collect()
 }
 
 /// Runs of snapshots with nothing to tell in one row each.
-pub fn folded(entries: &[Entry]) -> Vec<Row<'_>> {
+pub fn folded(entries: &[LoggedSnapshot]) -> Vec<Row<'_>> {
     let mut children: HashMap<SnapshotId, usize> = HashMap::new();
     for parent in entries.iter().flat_map(|entry| &entry.snapshot.parents) {
         *children.entry(*parent).or_default() += 1;
     }
-    let is_plain = |entry: &Entry| {
+    let is_plain = |entry: &LoggedSnapshot| {
         let snapshot = &entry.snapshot;
         !entry.is_head
             && entry.tags.is_empty()

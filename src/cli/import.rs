@@ -6,10 +6,10 @@ use super::json::ImportLine;
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, count, name, size};
 use super::{args, exit, take_in};
-use crate::engine::copies::{self, Place};
+use crate::engine::copies::{self, CopyPlace};
 use crate::engine::{self, Workspace};
 use crate::verbs;
-use crate::verbs::import::chat_backups::{Options, Outcome, Report};
+use crate::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
 
 pub fn run(
     args: &args::Import,
@@ -19,8 +19,8 @@ pub fn run(
 ) -> engine::Result<u8> {
     // SillyTavern's backups are a folder, too, but no repository.
     if let Some(source) = &args.source {
-        match Place::parse(&source.to_string_lossy())? {
-            Place::Folder(folder) if !copies::is_repository(&folder) => {}
+        match CopyPlace::parse(&source.to_string_lossy())? {
+            CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {}
             place => return take_in::run(&place, args, secret, workspace, out),
         }
     }
@@ -33,12 +33,12 @@ pub fn run(
         ));
     }
     tell(&report, out);
-    let of = |wanted: fn(&Outcome) -> bool| {
+    let of = |wanted: fn(&ChatBackupOutcome) -> bool| {
         report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     };
-    let imported = of(|outcome| matches!(outcome, Outcome::Imported(_)));
-    let known = of(|outcome| matches!(outcome, Outcome::Known(_)));
-    let failed = of(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let imported = of(|outcome| matches!(outcome, ChatBackupOutcome::Imported(_)));
+    let known = of(|outcome| matches!(outcome, ChatBackupOutcome::Known(_)));
+    let failed = of(|outcome| matches!(outcome, ChatBackupOutcome::Failed(_)));
     let verb = if report.dry_run { "would become" } else { "became" };
     if report.entries.is_empty() {
         out.say(format!(
@@ -61,7 +61,7 @@ pub fn run(
         ));
     }
     let counts = json!({
-        "imported": imported, "known": known, "empty": of(|outcome| *outcome == Outcome::Empty), "failed": failed,
+        "imported": imported, "known": known, "empty": of(|outcome| *outcome == ChatBackupOutcome::Empty), "failed": failed,
         "new_timelines": report.new_timelines.len(), "taken_first": report.taken_first, "rewritten": report.rewritten,
         "bytes_there": report.bytes_there, "bytes_written": report.bytes_written, "dry_run": report.dry_run,
     });
@@ -78,16 +78,16 @@ fn tell(report: &Report, out: &mut Out) {
     for entry in &report.entries {
         out.object(&ImportLine::from(entry));
         match &entry.outcome {
-            Outcome::Imported(timeline) => timelines.entry(timeline).or_default().0 += 1,
-            Outcome::Known(timeline) => timelines.entry(timeline).or_default().1 += 1,
-            Outcome::Empty if !out.is_json() => {
+            ChatBackupOutcome::Imported(timeline) => timelines.entry(timeline).or_default().0 += 1,
+            ChatBackupOutcome::Known(timeline) => timelines.entry(timeline).or_default().1 += 1,
+            ChatBackupOutcome::Empty if !out.is_json() => {
                 out.error_line(&format!(
                     "{}: {}: nothing is in it",
                     paint(LOOK.warn, "skipped"),
                     clean(&entry.file)
                 ));
             }
-            Outcome::Failed(why) if !out.is_json() => {
+            ChatBackupOutcome::Failed(why) if !out.is_json() => {
                 out.error_line(&format!(
                     "{}: {}: {}",
                     paint(LOOK.bad, "not taken"),

@@ -13,7 +13,7 @@ use crate::rules::Finding;
 use crate::store::LoggedOperation;
 use crate::verbs::backup::file;
 use crate::verbs::doctor::Repair;
-use crate::verbs::import::chat_backups::{Entry, Outcome};
+use crate::verbs::import::chat_backups::{ChatBackup, ChatBackupOutcome};
 use crate::verbs::import::stvc_backup;
 use crate::verbs::restore;
 use crate::verbs::search::{self, Match};
@@ -302,10 +302,12 @@ pub struct MatchLine<'a> {
 impl<'a> From<&'a Match> for MatchLine<'a> {
     fn from(found: &'a Match) -> Self {
         let (index, uid, name, swipe, hidden) = match &found.place {
-            search::Place::Message { index, name, hidden, swipe } => {
+            search::MatchPlace::Message { index, name, hidden, swipe } => {
                 (Some(*index), None, name, swipe.map(|(n, _)| n), *hidden)
             }
-            search::Place::Entry { uid, title } => (None, Some(uid.as_deref()), title, None, false),
+            search::MatchPlace::Entry { uid, title } => {
+                (None, Some(uid.as_deref()), title, None, false)
+            }
         };
         Self {
             kind_of_line: "match",
@@ -390,13 +392,13 @@ pub struct ImportLine<'a> {
     message: Option<&'a str>,
 }
 
-impl<'a> From<&'a Entry> for ImportLine<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl<'a> From<&'a ChatBackup> for ImportLine<'a> {
+    fn from(entry: &'a ChatBackup) -> Self {
         let (outcome, timeline, message) = match &entry.outcome {
-            Outcome::Imported(timeline) => ("imported", Some(timeline.as_str()), None),
-            Outcome::Known(timeline) => ("known", Some(timeline.as_str()), None),
-            Outcome::Empty => ("empty", None, None),
-            Outcome::Failed(why) => ("failed", None, Some(why.as_str())),
+            ChatBackupOutcome::Imported(timeline) => ("imported", Some(timeline.as_str()), None),
+            ChatBackupOutcome::Known(timeline) => ("known", Some(timeline.as_str()), None),
+            ChatBackupOutcome::Empty => ("empty", None, None),
+            ChatBackupOutcome::Failed(why) => ("failed", None, Some(why.as_str())),
         };
         Self {
             kind_of_line: "backup",
@@ -491,14 +493,14 @@ pub struct TakenInLine<'a> {
     snapshots: usize,
 }
 
-impl<'a> From<&'a stvc_backup::Entry> for TakenInLine<'a> {
-    fn from(entry: &'a stvc_backup::Entry) -> Self {
+impl<'a> From<&'a stvc_backup::ImportedTimeline> for TakenInLine<'a> {
+    fn from(entry: &'a stvc_backup::ImportedTimeline) -> Self {
         let (outcome, name) = match &entry.outcome {
-            stvc_backup::Outcome::New => ("new", entry.timeline.as_str()),
-            stvc_backup::Outcome::Forward => ("forward", entry.timeline.as_str()),
-            stvc_backup::Outcome::Known => ("known", entry.timeline.as_str()),
-            stvc_backup::Outcome::Beside(name) => ("beside", name.as_str()),
-            stvc_backup::Outcome::Tagged(tag) => ("tagged", tag.as_str()),
+            stvc_backup::ImportOutcome::New => ("new", entry.timeline.as_str()),
+            stvc_backup::ImportOutcome::Forward => ("forward", entry.timeline.as_str()),
+            stvc_backup::ImportOutcome::Known => ("known", entry.timeline.as_str()),
+            stvc_backup::ImportOutcome::Beside(name) => ("beside", name.as_str()),
+            stvc_backup::ImportOutcome::Tagged(tag) => ("tagged", tag.as_str()),
         };
         Self {
             kind_of_line: "taken_in",

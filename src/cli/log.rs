@@ -10,7 +10,7 @@ use super::{args, exit, graph};
 use crate::archive::Snapshot;
 use crate::engine::{self, Workspace};
 use crate::verbs;
-use crate::verbs::log::{Entry, Options};
+use crate::verbs::log::{LoggedSnapshot, Options};
 
 pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { timeline: args.timeline.clone(), limit: args.limit };
@@ -47,12 +47,17 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> engine::Re
 /// Above so many rows, what is linear is folded.
 const FOLD_ABOVE: usize = 40;
 
-fn draw(args: &args::Log, entries: &[Entry], workspace: &Workspace, columns: usize) -> String {
+fn draw(
+    args: &args::Log,
+    entries: &[LoggedSnapshot],
+    workspace: &Workspace,
+    columns: usize,
+) -> String {
     let everything = args.all || args.timeline.is_some() || args.limit.is_some();
     let is_folded = !everything && entries.len() > FOLD_ABOVE;
     let rows = if is_folded { graph::folded(entries) } else { graph::unfolded(entries) };
     let room = |taken: usize| columns.saturating_sub(taken + 1).max(40);
-    let words = |row: &[&Entry], taken: usize| match row {
+    let words = |row: &[&LoggedSnapshot], taken: usize| match row {
         // In a long graph only the end of each timeline is quoted.
         [entry] if is_folded && !entry.is_head && own_words(&entry.snapshot).is_none() => {
             head_line(entry, workspace, room(taken))
@@ -69,7 +74,7 @@ fn draw(args: &args::Log, entries: &[Entry], workspace: &Workspace, columns: usi
     text
 }
 
-fn list(entries: &[Entry], workspace: &Workspace, room: usize) -> String {
+fn list(entries: &[LoggedSnapshot], workspace: &Workspace, room: usize) -> String {
     let mut text = String::new();
     for entry in entries {
         for (n, line) in words(entry, workspace, room).lines().enumerate() {
@@ -90,14 +95,14 @@ fn fold_line(snapshots: usize, oldest: &Snapshot, newest: &Snapshot) -> String {
     paint(LOOK.dim, format!("… {}, {messages}", count(snapshots as u64, "snapshot")))
 }
 
-fn words(entry: &Entry, workspace: &Workspace, room: usize) -> String {
+fn words(entry: &LoggedSnapshot, workspace: &Workspace, room: usize) -> String {
     let said = last_line(entry, room);
     let head = head_line(entry, workspace, room);
     if said.is_empty() { head } else { format!("{head}\n{said}") }
 }
 
 /// Id, chat, messages, age, what became of it, tags.
-fn head_line(entry: &Entry, workspace: &Workspace, room: usize) -> String {
+fn head_line(entry: &LoggedSnapshot, workspace: &Workspace, room: usize) -> String {
     let snapshot = &entry.snapshot;
     let mut facts = vec![count(snapshot.messages, "message"), age(snapshot.time, workspace.now)];
     facts.extend(snapshot.fork_at.map(fork_point));
@@ -123,7 +128,7 @@ fn head_line(entry: &Entry, workspace: &Workspace, room: usize) -> String {
 }
 
 /// The user's words if there are any, else the end of the last message.
-fn last_line(entry: &Entry, room: usize) -> String {
+fn last_line(entry: &LoggedSnapshot, room: usize) -> String {
     match (own_words(&entry.snapshot), &entry.snapshot.last_words) {
         (Some(words), _) => cut(&words, room.min(90)),
         (None, Some(words)) => paint(LOOK.dim, spoken(&clean(words), room.min(90))),

@@ -49,7 +49,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, Local};
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::engine::copies::Place;
+use crate::engine::copies::CopyPlace;
 use crate::engine::{self, Workspace};
 use crate::store;
 use args::{Args, Command};
@@ -89,9 +89,11 @@ fn run(arguments: &[OsString]) -> u8 {
 fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::engine::Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.store.as_deref().and_then(Path::to_str);
-    let place = match typed.map(crate::engine::copies::Place::parse).transpose()? {
-        Some(place @ Place::Remote(_)) => place,
-        _ if crate::engine::copies::is_encrypted(path).is_some() => Place::File(path.to_owned()),
+    let place = match typed.map(crate::engine::copies::CopyPlace::parse).transpose()? {
+        Some(place @ CopyPlace::Remote(_)) => place,
+        _ if crate::engine::copies::is_encrypted(path).is_some() => {
+            CopyPlace::File(path.to_owned())
+        }
         _ => return dispatch(args, workspace, out),
     };
     if !args.command.only_looks() {
@@ -149,8 +151,8 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Workspace {
         library: match &args.data {
-            Some(dir) => engine::Place::At(absolute(dir)),
-            None => engine::Place::Above(here()),
+            Some(dir) => engine::LibraryPlace::At(absolute(dir)),
+            None => engine::LibraryPlace::Above(here()),
         },
         user: args.user.clone(),
         store: args.store.as_ref().map(absolute),

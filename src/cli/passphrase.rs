@@ -9,7 +9,7 @@ use console::Term;
 
 use super::args::Secret;
 use crate::archive::backup::Passphrase;
-use crate::engine::copies::{self, Place};
+use crate::engine::copies::{self, CopyPlace};
 use crate::engine::{Error, Result};
 
 /// No passphrase is longer; a device that never ends is not read for ever.
@@ -42,9 +42,9 @@ pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
 }
 
 /// The same, wherever the backup is: only a file can be encrypted.
-pub fn of_place(secret: &Secret, place: &Place) -> Result<Option<Passphrase>> {
+pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>> {
     match place {
-        Place::File(path) => for_reading(secret, path),
+        CopyPlace::File(path) => for_reading(secret, path),
         _ => Ok(None),
     }
 }

@@ -7,7 +7,7 @@ use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::history::at_message::Origin;
 use crate::verbs;
-use crate::verbs::reconstruct::{Found, Options, Outcome};
+use crate::verbs::reconstruct::{Found, Options, Reconstruction};
 
 pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
@@ -78,7 +78,7 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> en
 }
 
 fn tell(
-    outcome: &Outcome,
+    outcome: &Reconstruction,
     snapshot: Option<&crate::archive::Snapshot>,
     origin: &Origin,
     out: &mut Out,
@@ -105,7 +105,7 @@ fn tell(
     }
 }
 
-fn place(outcome: &Outcome) -> String {
+fn place(outcome: &Reconstruction) -> String {
     let scene = outcome.scene.as_ref().map(|name| format!(" {}", clean(name)));
     format!("#{}{}", outcome.message, scene.unwrap_or_default())
 }

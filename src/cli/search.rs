@@ -8,7 +8,7 @@ use super::output::{LOOK, Out, paint};
 use super::words::{age, clean, count, cut, cut_middle, name, short};
 use crate::engine::{self, Workspace};
 use crate::verbs;
-use crate::verbs::search::{Excerpt, Match, Options, Part, Place};
+use crate::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
 
 pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
@@ -50,7 +50,7 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine:
 fn head_line(found: &Match, workspace: &Workspace, columns: usize) -> String {
     let mut facts = vec![age(found.snapshot.time, workspace.now)];
     let place = match &found.place {
-        Place::Message { index, name, hidden, swipe } => {
+        MatchPlace::Message { index, name, hidden, swipe } => {
             if *hidden {
                 facts.push("hidden".into());
             }
@@ -58,7 +58,7 @@ fn head_line(found: &Match, workspace: &Workspace, columns: usize) -> String {
             facts.extend(swipe.map(|(n, of)| format!("swipe {} of {of}, not shown", n + 1)));
             format!("#{index} {}", cut(&clean(name), 30))
         }
-        Place::Entry { uid, title } => match uid {
+        MatchPlace::Entry { uid, title } => match uid {
             Some(uid) => {
                 format!("lorebook entry {} {}", cut(&clean(uid), 12), cut(&clean(title), 30))
             }

@@ -5,15 +5,15 @@ use super::json::{CopyLine, FileLine, TagLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, closed, count, name, shell};
 use super::{args, exit};
-use crate::engine::copies::Place;
+use crate::engine::copies::CopyPlace;
 use crate::engine::files::Action;
 use crate::engine::{self, Workspace};
 use crate::st::TimelineName;
 use crate::verbs;
-use crate::verbs::sync::{Entry, Options, Outcome, Report};
+use crate::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
 
 pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
-    let place = Place::parse(&args.remote)?;
+    let place = CopyPlace::parse(&args.remote)?;
     let closed = closed(args.chat_closed);
     let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
@@ -23,7 +23,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::R
     }
     for entry in &report.entries {
         out.object(&SyncLine::from(entry));
-        if entry.outcome != Outcome::Known {
+        if entry.outcome != SyncOutcome::Known {
             out.say(line(entry));
         }
         if let Some(conflict) = &entry.conflict {
@@ -50,16 +50,16 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::R
     }
     out.findings(&report.findings);
     tell(&report, out);
-    let left = of(&report, |outcome| matches!(outcome, Outcome::Left(_)));
+    let left = of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_)));
     let sent = report.sent.as_ref();
     let counts = json!({
         "taken_first": report.taken_first,
-        "known": of(&report, |outcome| *outcome == Outcome::Known),
-        "new": of(&report, |outcome| *outcome == Outcome::New),
-        "renamed": of(&report, |outcome| matches!(outcome, Outcome::Renamed(_))),
-        "forward": of(&report, |outcome| *outcome == Outcome::Forward),
-        "merged": of(&report, |outcome| *outcome == Outcome::Merged),
-        "apart": of(&report, |outcome| matches!(outcome, Outcome::Apart(_))),
+        "known": of(&report, |outcome| *outcome == SyncOutcome::Known),
+        "new": of(&report, |outcome| *outcome == SyncOutcome::New),
+        "renamed": of(&report, |outcome| matches!(outcome, SyncOutcome::Renamed(_))),
+        "forward": of(&report, |outcome| *outcome == SyncOutcome::Forward),
+        "merged": of(&report, |outcome| *outcome == SyncOutcome::Merged),
+        "apart": of(&report, |outcome| matches!(outcome, SyncOutcome::Apart(_))),
         "left": left,
         "left_there": report.left_there,
         "failed": report.failed,
@@ -74,13 +74,13 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::R
     Ok(if all { exit::DONE } else { exit::PARTLY })
 }
 
-fn of(report: &Report, wanted: fn(&Outcome) -> bool) -> usize {
+fn of(report: &Report, wanted: fn(&SyncOutcome) -> bool) -> usize {
     report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
 }
 
 fn tell(report: &Report, out: &mut Out) {
-    let came = report.entries.iter().filter(|entry| entry.outcome != Outcome::Known);
-    let came = came.filter(|entry| !matches!(entry.outcome, Outcome::Left(_))).count();
+    let came = report.entries.iter().filter(|entry| entry.outcome != SyncOutcome::Known);
+    let came = came.filter(|entry| !matches!(entry.outcome, SyncOutcome::Left(_))).count();
     let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
     let verb = if report.dry_run { "would come" } else { "came" };
     let took = match came {
@@ -103,18 +103,18 @@ fn tell(report: &Report, out: &mut Out) {
     }
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &SyncedTimeline) -> String {
     let snapshots = count(entry.snapshots as u64, "snapshot");
     let what = match &entry.outcome {
-        Outcome::Known => "known".into(),
-        Outcome::New => format!("new, {snapshots}"),
-        Outcome::Renamed(former) => format!("was {}", paint(LOOK.name, name(former))),
-        Outcome::Forward => format!("{snapshots} more"),
-        Outcome::Merged => "changed on both sides, and merged".into(),
-        Outcome::Apart(other) => {
+        SyncOutcome::Known => "known".into(),
+        SyncOutcome::New => format!("new, {snapshots}"),
+        SyncOutcome::Renamed(former) => format!("was {}", paint(LOOK.name, name(former))),
+        SyncOutcome::Forward => format!("{snapshots} more"),
+        SyncOutcome::Merged => "changed on both sides, and merged".into(),
+        SyncOutcome::Apart(other) => {
             format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
         }
-        Outcome::Left(why) => {
+        SyncOutcome::Left(why) => {
             format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))
         }
     };
@@ -122,7 +122,7 @@ fn line(entry: &Entry) -> String {
 }
 
 /// What settles a conflict.
-fn command(entry: &Entry) -> Option<String> {
+fn command(entry: &SyncedTimeline) -> Option<String> {
     let conflict = entry.conflict.as_ref()?;
     let there = shell(entry.timeline.as_str());
     let into = conflict.into.as_ref()?;
@@ -149,16 +149,16 @@ struct SyncLine<'a> {
     settle: Option<String>,
 }
 
-impl<'a> From<&'a Entry> for SyncLine<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl<'a> From<&'a SyncedTimeline> for SyncLine<'a> {
+    fn from(entry: &'a SyncedTimeline) -> Self {
         let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
-            Outcome::Known => ("known", None, None),
-            Outcome::New => ("new", None, None),
-            Outcome::Renamed(former) => ("renamed", Some(former), None),
-            Outcome::Forward => ("forward", None, None),
-            Outcome::Merged => ("merged", None, None),
-            Outcome::Apart(other) => ("apart", Some(other), None),
-            Outcome::Left(why) => ("left", None, Some(*why)),
+            SyncOutcome::Known => ("known", None, None),
+            SyncOutcome::New => ("new", None, None),
+            SyncOutcome::Renamed(former) => ("renamed", Some(former), None),
+            SyncOutcome::Forward => ("forward", None, None),
+            SyncOutcome::Merged => ("merged", None, None),
+            SyncOutcome::Apart(other) => ("apart", Some(other), None),
+            SyncOutcome::Left(why) => ("left", None, Some(*why)),
         };
         Self {
             kind_of_line: "synced",

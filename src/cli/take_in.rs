@@ -6,12 +6,14 @@ use super::json::{FileLine, TagLine, TakenInLine};
 use super::output::{LOOK, Out, paint};
 use super::words::{clean, closed, count, name, size};
 use super::{args, exit, passphrase};
-use crate::engine::copies::Place;
+use crate::engine::copies::CopyPlace;
 use crate::engine::{self, Workspace};
-use crate::verbs::import::stvc_backup::{Entry, Options, Outcome, Report, take_in};
+use crate::verbs::import::stvc_backup::{
+    ImportOutcome, ImportedTimeline, Options, Report, take_in,
+};
 
 pub fn run(
-    source: &Place,
+    source: &CopyPlace,
     args: &args::Import,
     secret: &args::Secret,
     workspace: &Workspace,
@@ -28,7 +30,7 @@ pub fn run(
     let report = take_in(workspace, &options, &mut out.progress())?;
     for entry in &report.entries {
         out.object(&TakenInLine::from(entry));
-        if entry.outcome != Outcome::Known {
+        if entry.outcome != ImportOutcome::Known {
             out.say(line(entry));
         }
     }
@@ -37,13 +39,14 @@ pub fn run(
         out.object(&FileLine::from(file));
     }
     out.findings(&report.findings);
-    let of = |wanted: fn(&Outcome) -> bool| {
+    let of = |wanted: fn(&ImportOutcome) -> bool| {
         report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     };
-    let new = of(|outcome| *outcome == Outcome::New);
-    let forward = of(|outcome| *outcome == Outcome::Forward);
-    let known = of(|outcome| *outcome == Outcome::Known);
-    let beside = of(|outcome| matches!(outcome, Outcome::Beside(_) | Outcome::Tagged(_)));
+    let new = of(|outcome| *outcome == ImportOutcome::New);
+    let forward = of(|outcome| *outcome == ImportOutcome::Forward);
+    let known = of(|outcome| *outcome == ImportOutcome::Known);
+    let beside =
+        of(|outcome| matches!(outcome, ImportOutcome::Beside(_) | ImportOutcome::Tagged(_)));
     let new_tags = report.tags.iter().filter(|tag| !tag.known).count();
     if new + forward + beside + new_tags == 0 && report.left_out > 0 {
         out.say("Nothing was taken in: what is sound in the backup is here already.");
@@ -83,16 +86,16 @@ pub fn run(
     Ok(if report.left_out == 0 { exit::DONE } else { exit::PARTLY })
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &ImportedTimeline) -> String {
     let snapshots = count(entry.snapshots as u64, "snapshot");
     let what = match &entry.outcome {
-        Outcome::New => format!("new, {snapshots}"),
-        Outcome::Forward => format!("{snapshots} more"),
-        Outcome::Known => "known".into(),
-        Outcome::Beside(beside) => {
+        ImportOutcome::New => format!("new, {snapshots}"),
+        ImportOutcome::Forward => format!("{snapshots} more"),
+        ImportOutcome::Known => "known".into(),
+        ImportOutcome::Beside(beside) => {
             format!("moved on here, too: the backup's is now {}", paint(LOOK.name, name(beside)))
         }
-        Outcome::Tagged(tag) => {
+        ImportOutcome::Tagged(tag) => {
             let tag = paint(LOOK.tag, clean(tag));
             format!("moved on here, too: the backup's is of a newer format, and has the tag {tag}")
         }

@@ -11,7 +11,7 @@ use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::rules::{Code, Finding};
 use crate::verbs;
-use crate::verbs::timelines::{Change, Report, Timeline};
+use crate::verbs::timelines::{Report, Timeline, TimelineChange};
 
 /// Every timeline.
 pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
@@ -33,8 +33,11 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> engi
 /// What changed.
 pub fn status(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
-    let changed: Vec<_> =
-        report.timelines.iter().filter(|timeline| timeline.change != Change::Unchanged).collect();
+    let changed: Vec<_> = report
+        .timelines
+        .iter()
+        .filter(|timeline| timeline.change != TimelineChange::Unchanged)
+        .collect();
     if out.is_json() {
         list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
     } else {
@@ -42,11 +45,11 @@ pub fn status(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     }
     out.findings(&report.findings);
     let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
-    let takeable = of(Change::New) + of(Change::Changed);
-    let unchanged = of(Change::Unchanged);
+    let takeable = of(TimelineChange::New) + of(TimelineChange::Changed);
+    let unchanged = of(TimelineChange::Unchanged);
     match (takeable, report.timelines.len()) {
         (_, 0) => out.say("There are no chats here yet."),
-        (0, _) if of(Change::Deleted) > 0 => out.say(format!(
+        (0, _) if of(TimelineChange::Deleted) > 0 => out.say(format!(
             "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore NAME`."
         )),
         (0, _) => out.say(format!(
@@ -69,10 +72,10 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
         out.object(&TimelineLine::from(*timeline));
         let label = pad(&cut_middle(&name(&timeline.name), width), width);
         let style = match timeline.change {
-            Change::New | Change::Changed => LOOK.good,
-            Change::Deleted => LOOK.warn,
-            Change::Unreadable => LOOK.bad,
-            Change::Unchanged => LOOK.dim,
+            TimelineChange::New | TimelineChange::Changed => LOOK.good,
+            TimelineChange::Deleted => LOOK.warn,
+            TimelineChange::Unreadable => LOOK.bad,
+            TimelineChange::Unchanged => LOOK.dim,
         };
         let state = paint(style, pad(timeline.change.as_str(), 10));
         let messages = pad(&messages(timeline), 14);
@@ -104,7 +107,9 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
 fn messages(timeline: &Timeline) -> String {
     let before = timeline.head.as_ref().map(|head| head.messages);
     match before {
-        Some(before) if timeline.change == Change::Changed && before != timeline.messages => {
+        Some(before)
+            if timeline.change == TimelineChange::Changed && before != timeline.messages =>
+        {
             format!("{before} → {} msgs", timeline.messages)
         }
         _ if timeline.messages == 1 => "1 msg".into(),
@@ -127,8 +132,8 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
     }
     let unreadable = report.findings.iter().any(is_unreadable);
     let counts = json!({
-        "timelines": report.timelines.len(), "new": of(Change::New), "changed": of(Change::Changed),
-        "unchanged": of(Change::Unchanged), "deleted": of(Change::Deleted),
+        "timelines": report.timelines.len(), "new": of(TimelineChange::New), "changed": of(TimelineChange::Changed),
+        "unchanged": of(TimelineChange::Unchanged), "deleted": of(TimelineChange::Deleted),
     });
     out.summary(command, !unreadable, counts);
     if unreadable { exit::PARTLY } else { exit::DONE }

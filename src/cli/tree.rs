@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use super::output::{LOOK, paint};
 use super::words::{clean, count, cut, cut_middle, name, was_called};
 use crate::verbs::timelines::tree::Branch;
-use crate::verbs::timelines::{Change, Timeline};
+use crate::verbs::timelines::{Timeline, TimelineChange};
 
 /// `├─ after #12  Before the ferry   13 messages, 0 of its own   (deleted)`.
 pub fn line(branch: &Branch<'_>, columns: usize) -> String {
@@ -34,12 +34,12 @@ pub fn line(branch: &Branch<'_>, columns: usize) -> String {
         messages.push_str(&format!(", {} of its own", timeline.messages.saturating_sub(shared)));
     }
     let state = match timeline.change {
-        Change::Unchanged => String::new(),
+        TimelineChange::Unchanged => String::new(),
         other => format!("   ({})", other.as_str()),
     };
     let style = match timeline.change {
-        Change::Deleted => LOOK.warn,
-        Change::Unreadable => LOOK.bad,
+        TimelineChange::Deleted => LOOK.warn,
+        TimelineChange::Unreadable => LOOK.bad,
         _ => LOOK.good,
     };
     let notes: String = notes(timeline).into_iter().map(|note| format!("   {note}")).collect();

@@ -7,7 +7,7 @@ use super::words::{clean, count, shell};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::verbs::snapshot::{Report, Taken};
-use crate::watch::install::{self, Starter, Step};
+use crate::watch::install::{self, InstallStep, Starter};
 use crate::watch::{self, Event, Options};
 
 pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
@@ -136,8 +136,8 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::
     }
     for step in &installed.steps {
         match step {
-            Step::Say(words) => out.line(words),
-            Step::Type(command) => {
+            InstallStep::Say(words) => out.line(words),
+            InstallStep::Type(command) => {
                 command.lines().for_each(|command| out.line(format!("  {command}")));
             }
         }
@@ -146,8 +146,8 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::
         .steps
         .iter()
         .filter_map(|step| match step {
-            Step::Type(command) => Some(command.as_str()),
-            Step::Say(_) => None,
+            InstallStep::Type(command) => Some(command.as_str()),
+            InstallStep::Say(_) => None,
         })
         .collect();
     let written = installed.written.as_ref().map(|path| path.display().to_string());

@@ -28,11 +28,11 @@ pub(crate) struct Cache {
 #[derive(Default, Serialize, Deserialize)]
 struct Document {
     version: u32,
-    timelines: BTreeMap<String, Known>,
+    timelines: BTreeMap<String, CachedTimeline>,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
-struct Known {
+struct CachedTimeline {
     head: String,
     /// When the stamps were taken.
     seen_ns: i64,
@@ -97,7 +97,7 @@ impl Cache {
             let path = book.path.as_ref()?.as_str().to_owned();
             Some((path, book.file.as_ref().map(|file| file.stamp)))
         });
-        let known = Known {
+        let known = CachedTimeline {
             head: head.to_string(),
             seen_ns: captured.seen_ns,
             chat: captured.chat.stamp,

@@ -53,19 +53,19 @@ pub enum Error {
     /// Some files could not be written, nor could what was done be taken back. The next command finishes it.
     #[error("{source}")]
     Unfinished {
-        /// Why.
+        /// What went wrong.
         source: Box<Error>,
     },
     /// It failed after part of it was done, which stays.
     #[error("{source}")]
     Partway {
-        /// Why.
+        /// What went wrong.
         source: Box<Error>,
     },
     /// A file could not be written, and all that was done is as it was.
     #[error("{source}")]
     TakenBack {
-        /// Why.
+        /// What went wrong.
         source: Box<Error>,
     },
     /// Files that another program saved just then are left as they are; all else is done.

@@ -20,4 +20,4 @@ pub(crate) mod workspace;
 
 pub use error::{Error, InTheWay, Result};
 pub use operation::{files, finish_interrupted};
-pub use workspace::{Place, Workspace};
+pub use workspace::{LibraryPlace, Workspace};

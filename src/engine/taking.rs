@@ -19,8 +19,8 @@ use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
 use crate::store::Store;
 
 /// What became of one timeline.
-pub struct Outcome {
-    /// Which one.
+pub struct TakenTimeline {
+    /// The timeline's name.
     pub timeline: String,
     /// What became of it.
     pub result: Taken,
@@ -74,7 +74,7 @@ pub(crate) fn take_as_it_is(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<TakenTimeline>> {
     // Before the library is listed: files may come and go with it.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
@@ -88,7 +88,7 @@ pub(crate) fn take_as_it_is(
     if only.is_none() {
         for (subject, why) in &scan.unreadable {
             let result = Taken::Failed(why.clone());
-            taking.outcomes.push(Outcome { timeline: subject.clone(), result });
+            taking.outcomes.push(TakenTimeline { timeline: subject.clone(), result });
         }
     }
     taking.take(only.unwrap_or(&scan.timelines), monitor)?;
@@ -96,7 +96,7 @@ pub(crate) fn take_as_it_is(
 }
 
 /// How many of these are new snapshots.
-pub(crate) fn count_new(outcomes: &[Outcome]) -> usize {
+pub(crate) fn count_new(outcomes: &[TakenTimeline]) -> usize {
     outcomes.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count()
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Taking<'a> {
     cache: Option<Cache>,
     lineage: Option<Lineage>,
     /// What became of the timelines.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<TakenTimeline>,
     /// What the new snapshots say of the state of ST-Auto-Recap.
     pub states: HashMap<SnapshotId, CheckpointState>,
     /// What was noticed about them.
@@ -126,7 +126,7 @@ pub(crate) struct Taking<'a> {
 
 /// What was taken.
 pub(crate) struct Finished {
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<TakenTimeline>,
     pub states: HashMap<SnapshotId, CheckpointState>,
     pub findings: Vec<Finding>,
     /// How many objects were written.
@@ -366,7 +366,7 @@ impl<'a> Taking<'a> {
             }
             Err(error) => return Err(error),
         };
-        self.outcomes.push(Outcome { timeline: name.to_string(), result });
+        self.outcomes.push(TakenTimeline { timeline: name.to_string(), result });
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::store::{self, LoggedOperation, Store, Time};
 
 /// Where the library is.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum LibraryPlace {
     /// A user directory, an install, or a folder of users.
     At(PathBuf),
     /// Somewhere from this folder upward.
@@ -24,7 +24,7 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub struct Workspace {
     /// Where the library is.
-    pub library: Place,
+    pub library: LibraryPlace,
     /// Which user's, if there are several.
     pub user: Option<String>,
     /// Where the store is, if not in the library.
@@ -46,8 +46,8 @@ impl Workspace {
     pub fn library(&self) -> Result<Library> {
         let user = self.user.as_deref();
         Ok(match &self.library {
-            Place::At(dir) => Library::open(dir, user)?,
-            Place::Above(dir) => Library::find(dir, user)?,
+            LibraryPlace::At(dir) => Library::open(dir, user)?,
+            LibraryPlace::Above(dir) => Library::find(dir, user)?,
         })
     }
 
@@ -57,7 +57,7 @@ impl Workspace {
             let mut entries = std::fs::read_dir(dir).ok()?.flatten();
             entries.all(|entry| entry.file_name() == ".stvc").then(|| dir.clone())
         };
-        if let (Place::At(dir), Err(_)) = (&self.library, self.library())
+        if let (LibraryPlace::At(dir), Err(_)) = (&self.library, self.library())
             && let Some(dir) = empty(dir)
         {
             let store = self.store.clone().unwrap_or_else(|| dir.join(".stvc"));

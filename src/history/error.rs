@@ -60,7 +60,7 @@ pub enum Error {
     /// What a timeline was at that message cannot be known.
     #[error("{}", finding.message)]
     Unknowable {
-        /// Why.
+        /// Why not.
         finding: Box<Finding>,
     },
 }

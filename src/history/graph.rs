@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use crate::archive::{Result, Snapshot, SnapshotId, branch};
+use crate::parallel::{cores, each};
 use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Reader, RefName, Store, unless_lost};
 
@@ -149,24 +150,17 @@ impl History {
         let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
         let mut found = walk.run(WORTH_A_THREAD)?;
         // What is still open are other branches: each thread takes some, and none reads what another has begun with.
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut open = vec![Vec::new(); threads];
+        let mut open = vec![Vec::new(); cores()];
         for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
-            open[n % threads].push(tip);
+            open[n % cores()].push(tip);
         }
-        std::thread::scope(|scope| -> Result<()> {
-            let start = |open: Vec<_>| {
-                let mut walk = Walk { reader: store.reader(), seen: &seen, open };
-                scope.spawn(move || walk.run(usize::MAX))
-            };
-            let workers: Vec<_> =
-                open.into_iter().filter(|open| !open.is_empty()).map(start).collect();
-            for worker in workers {
-                let more = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                found.extend(more?);
-            }
-            Ok(())
-        })?;
+        open.retain(|open| !open.is_empty());
+        // A reader stays in its thread.
+        let readers = walk.reader.shared();
+        let run = |open| Walk { reader: readers.reader(), seen: &seen, open }.run(usize::MAX);
+        for more in each(open, run) {
+            found.extend(more?);
+        }
         for found in found {
             match found {
                 Ok(snapshot) => {

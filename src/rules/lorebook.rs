@@ -13,11 +13,11 @@ pub(super) struct Book<'a> {
     /// Its path.
     pub path: &'a str,
     /// Its entries that are objects, as JavaScript sees them, in the order of the file.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<BookEntry<'a>>,
 }
 
 /// One entry.
-pub(super) struct Entry<'a> {
+pub(super) struct BookEntry<'a> {
     pub key: String,
     pub uid: Option<String>,
     /// Its title; empty if it has none.
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
     });
     let entries = entries.into_iter().filter_map(|(key, value)| {
         let [uid, comment, content] = value.pick(["uid", "comment", "content"])?;
-        Some(Entry {
+        Some(BookEntry {
             key: key.into_string_lossy(),
             uid: uid.and_then(uid_text),
             title: comment.and_then(|title| title.string()).unwrap_or_default(),
@@ -100,13 +100,13 @@ fn entries(bytes: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
 
 /// UIDs that several entries have. Which of them a registry or an extension means is chance.
 pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
-    let mut owners: HashMap<&str, Vec<&Entry<'_>>> = HashMap::new();
+    let mut owners: HashMap<&str, Vec<&BookEntry<'_>>> = HashMap::new();
     for entry in &book.entries {
         if let Some(uid) = &entry.uid {
             owners.entry(uid).or_default().push(entry);
         }
     }
-    let first = |entry: &Entry<'_>| entry.uid.as_deref().and_then(|uid| owners.get(uid));
+    let first = |entry: &BookEntry<'_>| entry.uid.as_deref().and_then(|uid| owners.get(uid));
     let mut findings = Vec::new();
     // In the order of the file.
     for entry in &book.entries {
@@ -115,7 +115,7 @@ pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
             continue;
         }
         let named =
-            |entry: &&Entry<'_>| format!("{:?} ({:?})", brief(&entry.key), brief(&entry.title));
+            |entry: &&BookEntry<'_>| format!("{:?} ({:?})", brief(&entry.key), brief(&entry.title));
         let names: Vec<_> = same.iter().take(5).map(named).collect();
         let message = format!(
             "UID {} stands in {} entries: {}{}",

@@ -1,7 +1,7 @@
 //! The extension's queue, which is an entry of the lorebook.
 
 use super::finding::{brief, few, listed};
-use super::lorebook::{Book, Entry};
+use super::lorebook::{Book, BookEntry};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
 use crate::st::auto_recap::{Operation, QUEUE, queue_operations};
@@ -27,7 +27,7 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     findings
 }
 
-fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &Entry<'_>) -> Vec<Finding> {
+fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &BookEntry<'_>) -> Vec<Finding> {
     let Some(operations) = queue_operations(queue.content) else {
         let message = format!(
             "the queue (entry {:?}) cannot be read; the extension takes it for empty",

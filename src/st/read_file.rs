@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::path::Path;
-use std::thread::scope;
 
 use memmap2::MmapMut;
 
-use crate::parallel::cores;
+use crate::parallel::{cores, each};
 use crate::regular;
 
 /// Files shorter than this are read into ordinary memory.
@@ -117,17 +116,9 @@ fn large_pages(length: usize) -> io::Result<(MmapMut, Range<usize>)> {
 fn read_parts(file: &File, bytes: &mut [u8]) -> io::Result<()> {
     let readers = if bytes.len() < VERY_LONG { 1 } else { cores() };
     let part = bytes.len().div_ceil(readers);
-    scope(|scope| {
-        let mut parts = bytes.chunks_mut(part).enumerate();
-        let here = parts.next();
-        let read = |(n, buffer): (usize, &mut [u8])| read_exact_at(file, buffer, (n * part) as u64);
-        let readers: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
-        let join = |reader: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
-            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        here.map_or(Ok(()), read)?;
-        readers.into_iter().try_for_each(join)
-    })
+    let parts = bytes.chunks_mut(part).enumerate().collect();
+    let read = |(n, buffer): (usize, &mut [u8])| read_exact_at(file, buffer, (n * part) as u64);
+    each(parts, read).into_iter().collect()
 }
 
 #[cfg(unix)]

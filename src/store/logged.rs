@@ -40,10 +40,10 @@ pub struct LoggedOperation {
 }
 
 impl LoggedOperation {
-    /// The snapshots that hold files it wrote or replaced.
-    pub fn snapshots(&self) -> impl Iterator<Item = ObjectId> {
+    /// The commits that hold files it wrote or replaced.
+    pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
         self.kept().filter_map(|kept| match kept {
-            Kept::Snapshot(id) => ObjectId::from_hex(id.as_bytes()).ok(),
+            Kept::Commit(id) => Some(*id),
             Kept::Blob(_) => None,
         })
     }
@@ -51,8 +51,8 @@ impl LoggedOperation {
     /// The blobs that are such files.
     pub fn blobs(&self) -> impl Iterator<Item = ObjectId> {
         self.kept().filter_map(|kept| match kept {
-            Kept::Blob(id) => ObjectId::from_hex(id.as_bytes()).ok(),
-            Kept::Snapshot(_) => None,
+            Kept::Blob(id) => Some(*id),
+            Kept::Commit(_) => None,
         })
     }
 
@@ -97,16 +97,33 @@ pub struct FileChange {
 impl FileChange {
     /// The way back.
     pub fn reversed(&self) -> Self {
-        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
+        Self { path: self.path.clone(), before: self.after, after: self.before }
     }
 }
 
 /// Where the bytes of a file are kept in the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
     /// As a blob of its own.
-    Blob(String),
-    /// As part of the snapshot with this commit id.
-    Snapshot(String),
+    Blob(#[serde(with = "hex")] ObjectId),
+    /// As part of what this commit names. Where in it, the layer above knows.
+    #[serde(rename = "snapshot")]
+    Commit(#[serde(with = "hex")] ObjectId),
+}
+
+/// Ids as hexadecimal text.
+mod hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::ObjectId;
+
+    pub fn serialize<S: Serializer>(id: &ObjectId, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(id)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectId, D::Error> {
+        let text = String::deserialize(input)?;
+        ObjectId::from_hex(text.as_bytes()).map_err(|_| serde::de::Error::custom("no object id"))
+    }
 }

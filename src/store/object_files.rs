@@ -40,7 +40,7 @@ struct Folder {
 }
 
 /// One place where an object stands.
-pub(super) enum Place<'p> {
+pub(super) enum ObjectPlace<'p> {
     Packed { pack: &'p PackFile, offset: u64 },
     Loose { file: PathBuf },
 }
@@ -117,8 +117,8 @@ impl ObjectFiles {
     pub(super) fn find<T>(
         &self,
         id: ObjectId,
-        known: &mut Known,
-        take: &mut dyn FnMut(Place<'_>) -> Result<T>,
+        known: &mut LastListing,
+        take: &mut dyn FnMut(ObjectPlace<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut listing = match &known.listing {
             Some(listing) => Arc::clone(listing),
@@ -177,7 +177,7 @@ impl ObjectFiles {
 
 /// What a reader remembers between two objects.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct LastListing {
     listing: Option<Arc<Listing>>,
     /// The pack that had the last one: it rather has the next.
     recent: usize,
@@ -189,8 +189,8 @@ impl Listing {
     fn find<T>(
         &self,
         id: ObjectId,
-        known: &mut Known,
-        take: &mut dyn FnMut(Place<'_>) -> Result<T>,
+        known: &mut LastListing,
+        take: &mut dyn FnMut(ObjectPlace<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut problem = Problem::default();
         let recent = known.recent.min(self.packs.len());
@@ -199,7 +199,7 @@ impl Listing {
         for place in order {
             let pack = &self.packs[place];
             let taken = match pack.offset_of(id) {
-                Ok(Some(offset)) => take(Place::Packed { pack, offset }),
+                Ok(Some(offset)) => take(ObjectPlace::Packed { pack, offset }),
                 Ok(None) => continue,
                 Err(error) => Err(error),
             };
@@ -220,7 +220,7 @@ impl Listing {
                     continue;
                 }
             };
-            match take(Place::Loose { file }) {
+            match take(ObjectPlace::Loose { file }) {
                 Ok(taken) => return Ok(taken),
                 Err(error) => problem.add(error),
             }
@@ -294,20 +294,24 @@ fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Res
 /// Read the object at a place, into `out`.
 pub(super) fn read_at(
     id: ObjectId,
-    place: &Place<'_>,
+    place: &ObjectPlace<'_>,
     kept: &mut Kept,
     out: &mut Vec<u8>,
 ) -> Result<Kind> {
     match place {
-        Place::Packed { pack, offset } => pack.read(id, *offset, kept, out),
-        Place::Loose { file } => read_loose(id, file, out),
+        ObjectPlace::Packed { pack, offset } => pack.read(id, *offset, kept, out),
+        ObjectPlace::Loose { file } => read_loose(id, file, out),
     }
 }
 
 /// Kind and length of the object at a place.
-pub(super) fn header_at(id: ObjectId, place: &Place<'_>, kept: &mut Kept) -> Result<(Kind, u64)> {
+pub(super) fn header_at(
+    id: ObjectId,
+    place: &ObjectPlace<'_>,
+    kept: &mut Kept,
+) -> Result<(Kind, u64)> {
     match place {
-        Place::Packed { pack, offset } => pack.header(id, *offset, kept),
-        Place::Loose { file } => loose_header(id, file),
+        ObjectPlace::Packed { pack, offset } => pack.header(id, *offset, kept),
+        ObjectPlace::Loose { file } => loose_header(id, file),
     }
 }

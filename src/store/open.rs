@@ -19,8 +19,8 @@ pub(super) const PRIVATE: &str = "stvc";
 /// There in a store that is kept as a copy of others, so that a backup may be written to it.
 const MIRROR: &str = "mirror";
 
-/// Every snapshot's commit has this trailer; a clone of a store is known by it.
-pub const CONTENT_TRAILER: &str = "Stvc-Content";
+/// The trailer that every commit on a branch of a store has. What it says is the business of the layer above.
+pub const MARK_TRAILER: &str = "Stvc-Content";
 
 /// What `stvc/format` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl Store {
         for (_, id) in branches {
             // A branch whose commit is lost may be a damaged snapshot; it does not make the repository foreign.
             if let Some(commit) = unless_lost(reader.commit(id))? {
-                let snapshot = commit.trailer(CONTENT_TRAILER).is_some();
+                let snapshot = commit.trailer(MARK_TRAILER).is_some();
                 any |= snapshot;
                 foreign |= !snapshot;
             } else {

@@ -256,7 +256,7 @@ impl Store {
                 needed.insert(change.name.clone());
                 needed.extend(change.before.into_iter().chain(change.after).map(RefName::kept));
             }
-            needed.extend(operation.snapshots().map(RefName::kept));
+            needed.extend(operation.commits().map(RefName::kept));
         }
         let mut known: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for change in old.iter().flat_map(|operation| &operation.refs) {

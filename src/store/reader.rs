@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::object::verify;
-use super::object_files::{Known, ObjectFiles, Place, header_at, read_at};
+use super::object_files::{LastListing, ObjectFiles, ObjectPlace, header_at, read_at};
 use super::pack_file::Kept;
 use super::tree::{self, RawTree, TreeEntry};
 use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
@@ -13,7 +13,7 @@ use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
 /// Reads objects; one for each thread.
 pub struct Reader {
     files: Arc<ObjectFiles>,
-    known: RefCell<Known>,
+    known: RefCell<LastListing>,
     kept: RefCell<Kept>,
 }
 
@@ -67,7 +67,7 @@ impl Reader {
     fn find<T>(
         &self,
         id: ObjectId,
-        mut take: impl FnMut(&Place<'_>, &mut Kept) -> Result<T>,
+        mut take: impl FnMut(&ObjectPlace<'_>, &mut Kept) -> Result<T>,
     ) -> Result<T> {
         let (mut known, mut kept) = (self.known.borrow_mut(), self.kept.borrow_mut());
         self.files.find(id, &mut known, &mut |place| take(&place, &mut kept))
@@ -123,11 +123,6 @@ impl Reader {
         Ok(unless_lost(self.find(id, |_, _| Ok(())))?.is_some())
     }
 
-    /// The same where nobody can be told that it could not be looked for: then it may well be there.
-    pub fn exists(&self, id: ObjectId) -> bool {
-        self.has(id).unwrap_or(true)
-    }
-
     /// What a tag of git's own names.
     pub fn tag_target(&self, id: ObjectId) -> Result<ObjectId> {
         let mut buffer = Vec::new();
@@ -140,11 +135,6 @@ impl Reader {
     /// Kind and length of an object, without reading all of it; `None` if it is not there or damaged.
     pub fn look(&self, id: ObjectId) -> Result<Option<(Kind, u64)>> {
         unless_lost(self.find(id, |place, kept| header_at(id, place, kept)))
-    }
-
-    /// The same where nobody can be told that it could not be looked for.
-    pub fn header(&self, id: ObjectId) -> Option<(Kind, u64)> {
-        self.look(id).unwrap_or_default()
     }
 
     /// Of which kind an object is.

@@ -391,28 +391,3 @@ fn in_lines<'a, 'b>(refspecs: &'a [&'b str]) -> Vec<&'a [&'b str]> {
     parts.push(&refspecs[begin..]);
     parts
 }
-
-/// Branches and tags of a server's list, each with a name that is ours; anything else there makes it somebody's repository.
-pub fn ours_of(
-    list: &BTreeMap<String, ObjectId>,
-    url: &Url,
-) -> Result<BTreeMap<RefName, ObjectId>, RemoteError> {
-    let mut refs = BTreeMap::new();
-    for (name, id) in list {
-        let branch = name.strip_prefix("refs/heads/");
-        let ours = branch
-            .is_some_and(|name| name.starts_with("chats/") || name.starts_with("group%20chats/"));
-        let foreign = branch.is_some() && !ours;
-        let tag = name.starts_with("refs/tags/") || name.starts_with("refs/stvc/kept/");
-        if foreign {
-            return Err(RemoteError::Foreign { url: url.to_string(), what: name.clone() });
-        }
-        // Servers have refs of their own beside branches and tags; they are nobody's business.
-        if ours || tag {
-            let name = RefName::try_from(name.clone())
-                .map_err(|_| RemoteError::Foreign { url: url.to_string(), what: name.clone() })?;
-            refs.insert(name, *id);
-        }
-    }
-    Ok(refs)
-}

@@ -24,9 +24,9 @@ use crate::progress::Monitor;
 /// One object in its place among the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    /// Which.
+    /// The id of the object.
     pub id: ObjectId,
-    /// Of which kind.
+    /// The kind of the object.
     pub kind: Kind,
     /// Which slot it is a version of. The objects of one slot stand together.
     pub slot: u32,

@@ -28,7 +28,7 @@ pub struct Options {
 
 /// What became of one timeline.
 pub struct Timeline {
-    /// Which.
+    /// The timeline's name.
     pub name: TimelineName,
     /// How many snapshots stay.
     pub kept: usize,

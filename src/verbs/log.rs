@@ -16,7 +16,7 @@ pub struct Options {
 }
 
 /// One line of the log.
-pub struct Entry {
+pub struct LoggedSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
     /// Its tags.
@@ -30,7 +30,7 @@ pub struct Entry {
 /// The log.
 pub struct Report {
     /// Newest first; parents after children.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LoggedSnapshot>,
     /// How many there are without the limit.
     pub total: usize,
     /// What could not be read, in words.
@@ -70,7 +70,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
         tags.entry(id).or_default().push(name.to_owned());
     }
     let deleted = survey::deleted(workspace.library().ok().as_ref(), &history);
-    let entry = |snapshot: &Snapshot| Entry {
+    let entry = |snapshot: &Snapshot| LoggedSnapshot {
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
         is_deleted: deleted.contains(&snapshot.id),

@@ -30,12 +30,12 @@ pub struct Options {
 }
 
 /// What became of one message.
-pub struct Outcome {
+pub struct Reconstruction {
     /// The message.
     pub message: usize,
     /// The scene's name, if one ends there.
     pub scene: Option<String>,
-    /// What.
+    /// What was found of it.
     pub result: Found,
 }
 
@@ -56,7 +56,7 @@ pub struct Report {
     /// The timeline.
     pub timeline: TimelineName,
     /// One for each message that was asked for.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Reconstruction>,
     /// What was noticed.
     pub findings: Vec<Finding>,
     /// Whether the chat's present state was snapshotted first.
@@ -116,11 +116,11 @@ pub fn reconstruct(
             Some((shared, parent)) if (message as u64) < *shared => Found::OfParent(parent.clone()),
             _ => find(&past, &captured, message, &mut made, &mut report.findings)?,
         };
-        report.outcomes.push(Outcome { message, scene, result });
+        report.outcomes.push(Reconstruction { message, scene, result });
         monitor.advance(1);
     }
     if options.at.is_some()
-        && let [Outcome { result: Found::Lost(findings), .. }] = report.outcomes.as_slice()
+        && let [Reconstruction { result: Found::Lost(findings), .. }] = report.outcomes.as_slice()
     {
         return Err(Error::Refused { findings: findings.clone() });
     }

@@ -32,7 +32,7 @@ pub struct Report {
 
 /// One timeline's part of the store.
 pub struct Share {
-    /// Which.
+    /// The timeline's name.
     pub name: TimelineName,
     /// How many snapshots it has of its own.
     pub snapshots: usize,

@@ -41,12 +41,12 @@ pub struct Installed {
     /// The file that was written.
     pub written: Option<PathBuf>,
     /// Lines of text and commands, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<InstallStep>,
 }
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum InstallStep {
     /// In words.
     Say(String),
     /// A command, or a line of a file.
@@ -77,16 +77,16 @@ pub fn install(
             let dir = configuration.ok_or(Error::NoHome)?.join("systemd").join("user");
             let path = dir.join(format!("{name}.service"));
             write_unit(&dir, &path, &unit(&root, &words))?;
-            let say = |words: &str| Step::Say(words.into());
+            let say = |words: &str| InstallStep::Say(words.into());
             let steps = vec![
                 say("Start it now and at every login:"),
-                Step::Type(format!(
+                InstallStep::Type(format!(
                     "systemctl --user daemon-reload && systemctl --user enable --now {name}"
                 )),
                 say("Also while you are not logged in:"),
-                Step::Type("loginctl enable-linger".into()),
+                InstallStep::Type("loginctl enable-linger".into()),
                 say("What it did:"),
-                Step::Type(format!("journalctl --user -u {name}")),
+                InstallStep::Type(format!("journalctl --user -u {name}")),
             ];
             Ok(Installed { written: Some(path), steps })
         }
@@ -145,19 +145,19 @@ fn systemd_word(word: &str) -> String {
     out
 }
 
-fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<Step> {
-    let say = |words: &str| Step::Say(words.into());
+fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<InstallStep> {
+    let say = |words: &str| InstallStep::Say(words.into());
     let shell: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     let shell = shell.join(" ");
     match starter {
         Starter::Termux => vec![
             say("Install the app Termux:Boot and open it once. Then:"),
-            Step::Type(format!(
+            InstallStep::Type(format!(
                 "mkdir -p ~/.termux/boot && printf '%s\\n' '#!/data/data/com.termux/files/usr/bin/sh' termux-wake-lock {} > ~/.termux/boot/{name}",
                 shell_word(&format!("exec {shell}"))
             )),
             say("It starts with the phone; to start it now:"),
-            Step::Type(format!("sh ~/.termux/boot/{name} &")),
+            InstallStep::Type(format!("sh ~/.termux/boot/{name} &")),
         ],
         Starter::Launchd => {
             let word = |word: &String| format!("    <string>{}</string>\n", xml(word));
@@ -167,22 +167,22 @@ fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<Step> {
                 words.iter().map(word).collect::<String>()
             );
             vec![
-                Step::Say(format!("Write this to ~/Library/LaunchAgents/{name}.plist:")),
-                Step::Type(plist),
+                InstallStep::Say(format!("Write this to ~/Library/LaunchAgents/{name}.plist:")),
+                InstallStep::Type(plist),
                 say("Start it now and at every login:"),
-                Step::Type(format!("launchctl load ~/Library/LaunchAgents/{name}.plist")),
+                InstallStep::Type(format!("launchctl load ~/Library/LaunchAgents/{name}.plist")),
             ]
         }
         _ => {
             let quoted: Vec<String> = words.iter().map(|word| format!("\\\"{word}\\\"")).collect();
             vec![
                 say("Start it at every login, in a command prompt:"),
-                Step::Type(format!(
+                InstallStep::Type(format!(
                     "schtasks /Create /SC ONLOGON /TN {name} /TR \"{}\"",
                     quoted.join(" ")
                 )),
                 say("Start it now:"),
-                Step::Type(format!("schtasks /Run /TN {name}")),
+                InstallStep::Type(format!("schtasks /Run /TN {name}")),
             ]
         }
     }
@@ -221,7 +221,7 @@ mod tests {
         assert!(unit.contains("in /home/a/100%% $\n"));
         let steps = by_hand(Starter::Launchd, "n", &words());
         assert!(
-            matches!(&steps[1], Step::Type(text) if text.contains("'y' &amp; &lt;z&gt;</string>"))
+            matches!(&steps[1], InstallStep::Type(text) if text.contains("'y' &amp; &lt;z&gt;</string>"))
         );
     }
 
@@ -230,7 +230,7 @@ mod tests {
     fn a_shell_understands_the_script_for_termux() {
         let dir = tempfile::tempdir().unwrap();
         let steps = by_hand(Starter::Termux, "n", &words());
-        let Step::Type(line) = &steps[1] else { panic!() };
+        let InstallStep::Type(line) = &steps[1] else { panic!() };
         let run =
             std::process::Command::new("sh").arg("-c").arg(line).env("HOME", dir.path()).status();
         assert!(run.unwrap().success());

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub use wake::{Listener, Waker, waker};
 
-use crate::engine::{Error, Place, Result, Workspace};
+use crate::engine::{Error, LibraryPlace, Result, Workspace};
 use crate::history::retention::Policy;
 use crate::progress::Silent;
 use crate::rules::Finding;
@@ -115,7 +115,7 @@ pub fn watch(
     }
     // What was found is watched, and not what may be found later in its place.
     let workspace = Workspace {
-        library: Place::At(root.clone()),
+        library: LibraryPlace::At(root.clone()),
         user: None,
         store: Some(path),
         ..workspace.clone()

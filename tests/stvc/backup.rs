@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stvc::archive::backup::{Decoder, Passphrase, unseal};
-use stvc::engine::copies::Place;
+use stvc::engine::copies::CopyPlace;
 use stvc::progress::Silent;
 use stvc::store::{Kind, ObjectId, hash};
 use stvc::verbs::import::stvc_backup::{Options, take_in};
@@ -158,7 +158,7 @@ fn refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
     fs::write(&source, bytes).unwrap();
     let before = tree(sandbox.folder());
     let options = Options {
-        source: Place::File(source),
+        source: CopyPlace::File(source),
         passphrase: None,
         asks: false,
         closed: Default::default(),

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::Value;
-use stvc::engine::{Place, Workspace};
+use stvc::engine::{LibraryPlace, Workspace};
 use tempfile::TempDir;
 
 /// The moment that every command believes it is.
@@ -148,7 +148,7 @@ impl Sandbox {
     /// What the library's verbs work on, for tests that do without a process.
     pub fn workspace(&self) -> Workspace {
         Workspace {
-            library: Place::At(self.library()),
+            library: LibraryPlace::At(self.library()),
             user: None,
             store: None,
             command: vec!["stvc".into()],

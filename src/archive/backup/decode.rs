@@ -1,13 +1,12 @@
 //! Reading a backup. Memory is bounded whatever the stream holds: zstd's window, and one object.
 
 use std::io::{self, BufRead, Read};
-use std::path::Path;
 
 use zstd::stream::read::Decoder as Zstd;
 
 use super::error::reading;
 use super::{AGE_MAGIC, BackupError, Header, LONGEST_HEADER, MAGIC, Result, VERSION, WINDOW_LOG};
-use crate::regular::{self, read_some};
+use crate::regular::read_some;
 use crate::store::{Kind, longest};
 
 /// The kind of the last record.
@@ -33,17 +32,6 @@ pub fn peek(begin: &[u8]) -> Peek {
     } else {
         Peek::Other
     }
-}
-
-/// What the file at `path` begins with; a folder, or what cannot be read, is something else.
-pub fn is_backup(path: &Path) -> Peek {
-    let read = || {
-        let file = regular::open(path).ok()?;
-        let mut begin = Vec::new();
-        file.take(32).read_to_end(&mut begin).ok()?;
-        Some(peek(&begin))
-    };
-    read().unwrap_or(Peek::Other)
 }
 
 /// Reads a backup from beginning to end.

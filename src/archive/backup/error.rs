@@ -39,7 +39,7 @@ pub enum BackupError {
     /// An object is too long for a backup.
     #[error("object {id} is longer than 512 MiB")]
     TooLong {
-        /// Which.
+        /// The id of the object.
         id: ObjectId,
     },
     /// The store could not be read.

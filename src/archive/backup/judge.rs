@@ -14,7 +14,7 @@ use crate::store::{Kind, Loss, Mode, ObjectId, Reader, RefName, Store};
 pub type Lengths = HashMap<ObjectId, (Kind, u64)>;
 
 /// Snapshots that are here already, and so need no judging.
-pub type Known = HashSet<ObjectId>;
+pub type KnownSnapshots = HashSet<ObjectId>;
 
 /// What is known of the objects before they are looked at.
 pub enum Given<'l> {
@@ -105,7 +105,7 @@ pub fn judge(
     store: &Store,
     refs: &BTreeMap<RefName, ObjectId>,
     given: &Given<'_>,
-    known: &Known,
+    known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Judged> {
     let mut walk = Walk { reader: store.reader(), given, known, seen: HashSet::new() };
@@ -116,7 +116,7 @@ pub fn judge(
         if let What::Snapshot(snapshot, _) = &found.what
             && !trees.contains_key(&snapshot.tree)
         {
-            let mut look = |id, kind| Ok(walk.look(id, kind).err());
+            let mut look = |id, kind| Ok(walk.look(id, kind)?.err());
             let problem = wholes.look(&reader, snapshot.tree, &mut look).map_err(unreadable)?;
             trees.insert(snapshot.tree, problem);
         }
@@ -187,7 +187,7 @@ pub fn objects_of(
 struct Walk<'l> {
     reader: Reader,
     given: &'l Given<'l>,
-    known: &'l Known,
+    known: &'l KnownSnapshots,
     /// The objects that something leads to and that are as they should be.
     seen: HashSet<ObjectId>,
 }
@@ -214,7 +214,7 @@ impl Walk<'_> {
 
     fn commit(&mut self, id: ObjectId) -> Result<Found> {
         let nothing = |why: String| Found { id, parents: Vec::new(), what: What::Nothing(why) };
-        match self.look(id, Kind::Commit) {
+        match self.look(id, Kind::Commit).map_err(unreadable)? {
             Ok(()) => {}
             Err(Problem::Lacks { why }) => return Ok(nothing(why)),
             Err(problem) => return Ok(nothing(problem.to_string())),
@@ -232,13 +232,17 @@ impl Walk<'_> {
     }
 
     /// Look at an object before any of it is read.
-    fn look(&mut self, id: ObjectId, kind: Kind) -> std::result::Result<(), Problem> {
+    fn look(
+        &mut self,
+        id: ObjectId,
+        kind: Kind,
+    ) -> archive::Result<std::result::Result<(), Problem>> {
         let header = match self.given {
             Given::All(lengths) => lengths.get(&id).copied(),
-            Given::Beyond => self.reader.header(id),
+            Given::Beyond => self.reader.look(id)?,
         };
         let lacks = |why: String| Err(Problem::Lacks { why });
-        match header {
+        Ok(match header {
             None => lacks(format!("object {id}, which others refer to, is not there")),
             Some((_, length)) if length > LONGEST_OBJECT => {
                 Err(Problem::TooLong { what: format!("object {id}") })
@@ -248,7 +252,7 @@ impl Walk<'_> {
                 self.seen.insert(id);
                 Ok(())
             }
-        }
+        })
     }
 }
 

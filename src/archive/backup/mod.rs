@@ -10,11 +10,11 @@ mod header;
 mod judge;
 mod seal;
 
-pub use decode::{Decoder, Peek, is_backup, peek};
+pub use decode::{Decoder, Peek, peek};
 pub use encode::{Totals, encode};
 pub use error::{BackupError, Result};
 pub use header::Header;
-pub use judge::{Found, Given, Judged, Known, Lengths, What, judge, objects_of};
+pub use judge::{Found, Given, Judged, KnownSnapshots, Lengths, What, judge, objects_of};
 pub use seal::{Passphrase, Sealable, unseal};
 
 /// The first line of every backup, without the version and the line feed.

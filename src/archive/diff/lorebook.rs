@@ -6,7 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::value::{Field, Rules, fields, members, same, side_by_side};
-use super::{Change, ChangeKind, Location, Part, Place, Root, rewritten, value_change, whole};
+use super::{
+    Change, ChangeKind, Location, MessagePlace, Part, Root, rewritten, value_change, whole,
+};
 use crate::archive::same_entry::{Entries, pairs};
 use crate::st::{Key, Raw};
 
@@ -69,8 +71,8 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     let plain = |kind, key: &Key, before: Option<Raw<'a>>, after: Option<Raw<'a>>| Change {
         part: Part::Lorebook,
         kinds: vec![kind],
-        place: Place::Entry(key.clone()),
-        from: before.map(|_| Place::Entry(key.clone())),
+        place: MessagePlace::Entry(key.clone()),
+        from: before.map(|_| MessagePlace::Entry(key.clone())),
         before: before.map(|entry| entry.as_bytes()),
         after: after.map(|entry| entry.as_bytes()),
         fields: Vec::new(),
@@ -84,7 +86,7 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     let new = come.iter().filter(|(key, _)| !went.contains(key));
     changes.extend(new.map(|(key, entry)| plain(ChangeKind::Added, key, None, Some(*entry))));
     changes.sort_by_cached_key(|change| match &change.place {
-        Place::Entry(key) => {
+        MessagePlace::Entry(key) => {
             let text = key.to_string_lossy();
             (text.parse::<u64>().unwrap_or(u64::MAX), text)
         }
@@ -121,8 +123,8 @@ fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'
     Change {
         part: Part::Lorebook,
         kinds,
-        place: Place::Entry(to.clone()),
-        from: Some(Place::Entry(from.clone())),
+        place: MessagePlace::Entry(to.clone()),
+        from: Some(MessagePlace::Entry(from.clone())),
         before: Some(before.as_bytes()),
         after: Some(after.as_bytes()),
         fields: found,
@@ -136,8 +138,8 @@ mod tests {
     fn told(before: &str, after: &str) -> Vec<String> {
         let book = |entries: &str| format!(r#"{{"entries":{{{entries}}}}}"#).into_bytes();
         let (before, after) = (book(before), book(after));
-        let key = |place: &Place| match place {
-            Place::Entry(key) => key.to_string_lossy(),
+        let key = |place: &MessagePlace| match place {
+            MessagePlace::Entry(key) => key.to_string_lossy(),
             other => format!("{other:?}"),
         };
         lorebook(Some(&before), Some(&after))

@@ -1,7 +1,7 @@
 //! What happened to one message: its text was edited, another swipe is shown, it was hidden, its recap got a version.
 
 use super::ChangeKind::{self, Edited, Hidden, Link, Recap, Rewritten, Shown, Swipe};
-use super::value::{Field, Rules, Step, fields};
+use super::value::{Field, PathStep, Rules, fields};
 use crate::st::Message;
 
 const RULES: Rules = Rules { lists: &["swipes", "swipe_info"], opened: &["extra"] };
@@ -50,7 +50,7 @@ impl Context {
         };
         let switched = changed("swipe_id") && text_is_shown();
         let mirror = shown.filter(|_| changed("mes") && !switched);
-        let is_mirror = |field: &&Field<'_>| matches!(field.path.get(1), Some(Step::Item(item)) if Some(*item) == mirror);
+        let is_mirror = |field: &&Field<'_>| matches!(field.path.get(1), Some(PathStep::Item(item)) if Some(*item) == mirror);
         let others = fields.iter().filter(|field| field.is_in(&["swipes"]) && !is_mirror(field));
         let swiped = changed("swipe_id") || others.count() > 0;
         let flip = match (old.is_system(), new.is_system()) {
@@ -61,10 +61,10 @@ impl Context {
         Self { switched, swiped, mirror, flip }
     }
 
-    fn kind(&self, path: &[Step]) -> ChangeKind {
+    fn kind(&self, path: &[PathStep]) -> ChangeKind {
         let extra = match path {
             [first, key, ..] if first.is("extra") => Some(key),
-            [first, Step::Item(_), extra, key, ..]
+            [first, PathStep::Item(_), extra, key, ..]
                 if first.is("swipe_info") && extra.is("extra") =>
             {
                 Some(key)
@@ -87,7 +87,7 @@ impl Context {
             Swipe
         } else if first.is("swipes") || first.is("swipe_info") {
             let mirrors =
-                matches!(path.get(1), Some(Step::Item(item)) if Some(*item) == self.mirror);
+                matches!(path.get(1), Some(PathStep::Item(item)) if Some(*item) == self.mirror);
             if self.swiped && !mirrors { Swipe } else { Edited }
         } else if self.switched && of_shown.iter().any(|name| first.is(name)) {
             Swipe

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use super::{Change, ChangeKind, Part, Place, message, pairing};
+use super::{Change, ChangeKind, MessagePlace, Part, message, pairing};
 use crate::archive::lineage::Identity;
 
 /// After this long the alignment settles for what it has.
@@ -128,8 +128,8 @@ fn tell<'a>(
     let removed = |old: usize| Change {
         part: Part::Message,
         kinds: vec![ChangeKind::Removed],
-        place: Place::Message(old),
-        from: Some(Place::Message(old)),
+        place: MessagePlace::Message(old),
+        from: Some(MessagePlace::Message(old)),
         before: Some(before[old]),
         after: None,
         fields: Vec::new(),
@@ -151,7 +151,7 @@ fn tell<'a>(
             None => Change {
                 part: Part::Message,
                 kinds: vec![ChangeKind::Added],
-                place: Place::Message(new),
+                place: MessagePlace::Message(new),
                 from: None,
                 before: None,
                 after: Some(after[new]),
@@ -182,8 +182,8 @@ fn pair<'a>(
     Change {
         part: Part::Message,
         kinds,
-        place: Place::Message(new),
-        from: Some(Place::Message(old)),
+        place: MessagePlace::Message(new),
+        from: Some(MessagePlace::Message(old)),
         before: Some(was),
         after: Some(is),
         fields,
@@ -207,8 +207,8 @@ mod tests {
             lines.iter().map(Vec::as_slice).collect()
         };
         let changes = messages(&slices(before.leak()), &slices(after.leak()));
-        let number = |place: &Place| match place {
-            Place::Message(number) => *number,
+        let number = |place: &MessagePlace| match place {
+            MessagePlace::Message(number) => *number,
             _ => unreachable!(),
         };
         changes

@@ -1,8 +1,8 @@
 //! Metadata by path: the chat's, its header's other values, its group's; the running recap by version.
 
-use super::value::{Field, Rules, Step, fields, members};
+use super::value::{Field, PathStep, Rules, fields, members};
 use super::{
-    Change, ChangeKind, Location, Part, Place, Root, Side, rewritten, value_change, whole,
+    Change, ChangeKind, Location, MessagePlace, Part, Root, Side, rewritten, value_change, whole,
 };
 use crate::st::{Key, Raw};
 
@@ -69,9 +69,9 @@ fn by_path<'a>(root: Root, before: Raw<'a>, after: Raw<'a>, without: &[&str]) ->
 }
 
 fn keys(field: &Field<'_>) -> Vec<Key> {
-    let key = |step: &Step| match step {
-        Step::Key(key) => Some(key.clone()),
-        Step::Item(_) => None,
+    let key = |step: &PathStep| match step {
+        PathStep::Key(key) => Some(key.clone()),
+        PathStep::Item(_) => None,
     };
     field.path.iter().filter_map(key).collect()
 }
@@ -101,7 +101,7 @@ fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
         changes.push(Change {
             part: Part::Metadata,
             kinds: vec![ChangeKind::of(before, after)],
-            place: Place::Value(Location {
+            place: MessagePlace::Value(Location {
                 root: Root::Metadata,
                 keys: keys(field),
                 version: Some(number),

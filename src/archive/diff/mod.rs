@@ -19,7 +19,7 @@ use crate::st::{self, Captured, Chat, Key, Raw, TimelineName};
 
 pub(super) use pairing::Bag;
 pub(super) use value::same;
-pub use value::{Field, Step, joined, set_change};
+pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 
 /// What part of a state a change is in.
@@ -123,7 +123,7 @@ pub struct Location {
 
 /// Where a change is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MessagePlace {
     /// A message: its number after the change, or before it where it was removed.
     Message(usize),
     /// A lorebook entry, by its key.
@@ -139,10 +139,10 @@ pub struct Change<'a> {
     pub part: Part,
     /// What happened; first what matters most. Never empty.
     pub kinds: Vec<ChangeKind>,
-    /// Where.
-    pub place: Place,
+    /// Where it stands in the chat.
+    pub place: MessagePlace,
     /// Where it was before, for messages and entries that were there before.
-    pub from: Option<Place>,
+    pub from: Option<MessagePlace>,
     /// The raw value before.
     pub before: Option<&'a [u8]>,
     /// The raw value after.
@@ -242,7 +242,7 @@ fn value_change<'a>(
     Change {
         part,
         kinds,
-        place: Place::Value(location),
+        place: MessagePlace::Value(location),
         from: None,
         before,
         after,

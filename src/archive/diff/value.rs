@@ -10,17 +10,17 @@ const DEPTH: usize = 32;
 
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// The member of an object.
     Key(Key),
     /// The item of a list.
     Item(usize),
 }
 
-impl Step {
+impl PathStep {
     /// Whether it is the member of that name.
     pub fn is(&self, name: &str) -> bool {
-        matches!(self, Step::Key(key) if key.as_bytes() == name.as_bytes())
+        matches!(self, PathStep::Key(key) if key.as_bytes() == name.as_bytes())
     }
 }
 
@@ -28,7 +28,7 @@ impl Step {
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
     /// Where in the value.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// To which of the change's kinds it belongs.
     pub kind: ChangeKind,
     /// What was there.
@@ -51,17 +51,17 @@ impl Field<'_> {
 }
 
 /// A path as it is written in code: `extra.branches`, `swipes[2]`.
-pub fn joined(path: &[Step]) -> String {
+pub fn joined(path: &[PathStep]) -> String {
     let mut out = String::new();
     for step in path {
         match step {
-            Step::Key(key) => {
+            PathStep::Key(key) => {
                 if !out.is_empty() {
                     out.push('.');
                 }
                 out.push_str(&key.to_string_lossy());
             }
-            Step::Item(index) => out.push_str(&format!("[{index}]")),
+            PathStep::Item(index) => out.push_str(&format!("[{index}]")),
         }
     }
     out
@@ -91,7 +91,7 @@ pub(super) fn fields<'a>(before: Raw<'a>, after: Raw<'a>, rules: Rules) -> Vec<F
 fn walk<'a>(
     before: Option<Raw<'a>>,
     after: Option<Raw<'a>>,
-    path: &mut Vec<Step>,
+    path: &mut Vec<PathStep>,
     rules: Rules,
     found: &mut Vec<Field<'a>>,
 ) {
@@ -113,7 +113,7 @@ fn walk<'a>(
         if both {
             let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
             for (key, before, after) in side_by_side(&old, &new) {
-                path.push(Step::Key(key.clone()));
+                path.push(PathStep::Key(key.clone()));
                 walk(before, after, path, rules, found);
                 path.pop();
             }
@@ -124,7 +124,7 @@ fn walk<'a>(
                 (before.and_then(|list| list.items()), after.and_then(|list| list.items()))
         {
             for index in 0..old.len().max(new.len()) {
-                path.push(Step::Item(index));
+                path.push(PathStep::Item(index));
                 walk(old.get(index).copied(), new.get(index).copied(), path, rules, found);
                 path.pop();
             }

@@ -22,7 +22,7 @@ pub enum Side {
 /// A book that cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmergeable {
-    /// Which.
+    /// The side that cannot be merged.
     pub side: Side,
     /// Why not.
     pub why: &'static str,

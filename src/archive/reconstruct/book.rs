@@ -82,13 +82,13 @@ pub struct EntryOrigin {
 }
 
 /// An entry of a book, and what it is recognised by.
-struct Known<'a> {
+struct KnownEntry<'a> {
     entry: Raw<'a>,
     uid: Option<i64>,
     marks: Marks<'a>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownEntry<'a> {
     fn of((_, entry): (Key, Raw<'a>)) -> Self {
         Self { entry, uid: entry_uid(entry), marks: Marks::of(entry) }
     }
@@ -98,7 +98,7 @@ impl<'a> Known<'a> {
 /// stay; the queue is left out and a fresh empty one is added under the key `queue`, or the next free one.
 pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
     let known: Vec<Vec<_>> =
-        books.iter().map(|book| entries(book).into_iter().map(Known::of).collect()).collect();
+        books.iter().map(|book| entries(book).into_iter().map(KnownEntry::of).collect()).collect();
     let mut seen = HashSet::new();
     let mut left_out = 0;
     let mut noted = Vec::new();
@@ -142,7 +142,7 @@ fn push_member(text: &mut String, key: &str, value: &str) {
 }
 
 /// The same entry in a book.
-fn counterpart<'b>(note: Raw<'_>, book: &[Known<'b>]) -> Option<Raw<'b>> {
+fn counterpart<'b>(note: Raw<'_>, book: &[KnownEntry<'b>]) -> Option<Raw<'b>> {
     let (uid, marks) = (entry_uid(note), Marks::of(note));
     let by_uid = book.iter().find(|known| known.uid == uid && marks.agree(&known.marks));
     let found = by_uid.or_else(|| book.iter().find(|known| marks.agree_wholly(&known.marks)));

@@ -18,17 +18,17 @@ pub(in crate::archive) type Look<'l> = dyn FnMut(ObjectId, Kind) -> Result<Optio
 /// What was found of the trees that it saw.
 #[derive(Default)]
 pub(in crate::archive) struct Wholes {
-    known: HashMap<ObjectId, Known>,
+    known: HashMap<ObjectId, JudgedTree>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct JudgedTree {
     /// How many levels it has.
     height: usize,
     problem: Option<Rc<Problem>>,
 }
 
-impl Known {
+impl JudgedTree {
     /// What hinders one more than anything else counts: nothing below may be read then.
     fn note(&mut self, problem: Rc<Problem>) {
         if self.problem.is_none() || hinders(&problem) {
@@ -47,7 +47,7 @@ struct Open {
     id: ObjectId,
     entries: Vec<RawEntry>,
     at: usize,
-    known: Known,
+    known: JudgedTree,
 }
 
 impl Wholes {
@@ -129,7 +129,7 @@ impl Wholes {
         if self.known.contains_key(&id) {
             return Ok(());
         }
-        let mut known = Known { height: 1, problem: None };
+        let mut known = JudgedTree { height: 1, problem: None };
         if let Some(problem) = look(id, Kind::Tree)? {
             known.note(Rc::new(problem));
             self.known.insert(id, known);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::archive::Snapshot;
 use crate::archive::diff::{
-    Change, ChangeKind, Field, Location, Part, Place, Root, joined, set_change,
+    Change, ChangeKind, Field, Location, MessagePlace, Part, Root, joined, set_change,
 };
 use crate::st::Raw;
 use crate::verbs::diff::Comparison;
@@ -116,21 +116,21 @@ impl From<&Change<'_>> for ChangeLine {
 impl From<&Change<'_>> for PlaceFields {
     fn from(change: &Change<'_>) -> Self {
         match &change.place {
-            Place::Message(index) => PlaceFields::Message {
+            MessagePlace::Message(index) => PlaceFields::Message {
                 index: *index,
                 from: match change.from {
-                    Some(Place::Message(from)) => Some(from),
+                    Some(MessagePlace::Message(from)) => Some(from),
                     _ => None,
                 },
             },
-            Place::Entry(key) => PlaceFields::Entry {
+            MessagePlace::Entry(key) => PlaceFields::Entry {
                 uid: key.to_string_lossy(),
                 from: match &change.from {
-                    Some(Place::Entry(from)) => Some(from.to_string_lossy()),
+                    Some(MessagePlace::Entry(from)) => Some(from.to_string_lossy()),
                     _ => None,
                 },
             },
-            Place::Value(location) => PlaceFields::Value {
+            MessagePlace::Value(location) => PlaceFields::Value {
                 path: path(location),
                 of: match location.root {
                     Root::Metadata => "metadata",

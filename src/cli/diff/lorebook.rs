@@ -2,7 +2,7 @@
 
 use super::text::Page;
 use super::{Line, value_line};
-use crate::archive::diff::{Change, ChangeKind, Field, Place, joined};
+use crate::archive::diff::{Change, ChangeKind, Field, MessagePlace, joined};
 use crate::cli::output::{LOOK, paint};
 use crate::cli::words::{clean, count, cut};
 use crate::st::{self, Raw};
@@ -35,12 +35,12 @@ pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
 }
 
 fn is_entry(change: &Change<'_>) -> bool {
-    matches!(change.place, Place::Entry(_))
+    matches!(change.place, MessagePlace::Entry(_))
 }
 
-fn uid(place: &Place) -> String {
+fn uid(place: &MessagePlace) -> String {
     match place {
-        Place::Entry(key) => format!("UID {}", cut(&clean(&key.to_string_lossy()), 24)),
+        MessagePlace::Entry(key) => format!("UID {}", cut(&clean(&key.to_string_lossy()), 24)),
         _ => String::new(),
     }
 }
@@ -114,7 +114,7 @@ fn field_note(field: &Field<'_>, page: Page) -> String {
 
 /// The book itself, or a value beside its entries.
 fn book_line(change: &Change<'_>, old: Option<Raw<'_>>, new: Option<Raw<'_>>, page: Page) -> Line {
-    let Place::Value(location) = &change.place else {
+    let MessagePlace::Value(location) = &change.place else {
         return Line::new("~", LOOK.tag, String::new());
     };
     if !location.keys.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::Line;
 use super::text::Page;
-use crate::archive::diff::{Change, ChangeKind, Field, Place};
+use crate::archive::diff::{Change, ChangeKind, Field, MessagePlace};
 use crate::cli::output::{LOOK, paint};
 use crate::cli::words::{clean, count, cut};
 use crate::st::{self, Message, Raw};
@@ -14,9 +14,9 @@ pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
     let mut folds: Vec<(usize, String, Vec<usize>)> = Vec::new();
     let mut last_move: Option<(usize, usize)> = None;
     for change in changes {
-        let Place::Message(number) = change.place else { continue };
+        let MessagePlace::Message(number) = change.place else { continue };
         let from = match change.from {
-            Some(Place::Message(from)) => from,
+            Some(MessagePlace::Message(from)) => from,
             _ => number,
         };
         if change.is_only(ChangeKind::Moved) {

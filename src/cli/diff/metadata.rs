@@ -2,7 +2,7 @@
 
 use super::text::Page;
 use super::{Line, value_line};
-use crate::archive::diff::{Change, ChangeKind, Location, Place, joined};
+use crate::archive::diff::{Change, ChangeKind, Location, MessagePlace, joined};
 use crate::cli::output::LOOK;
 use crate::cli::words::clean;
 use crate::st::Raw;
@@ -10,7 +10,7 @@ use crate::st::Raw;
 /// The lines for metadata.
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
     let line = |change: &&Change<'_>| match &change.place {
-        Place::Value(location) => {
+        MessagePlace::Value(location) => {
             recap(change, location, page).unwrap_or_else(|| value_line(change, location, page))
         }
         _ => Line::new("~", LOOK.tag, String::new()),

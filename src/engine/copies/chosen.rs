@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::archive::{SnapshotId, branch};
+use crate::archive::{SnapshotId, branch, is_branch};
 use crate::engine::{Result, Workspace};
 use crate::history::owners::Owners;
 use crate::history::{History, lookup};
 use crate::st::TimelineName;
-use crate::store::{ObjectId, RefName, Store};
+use crate::store::{ObjectId, RefName, RemoteError, Store, Url};
 
 /// Branches and tags with what they name.
 pub type Refs = BTreeMap<RefName, ObjectId>;
@@ -89,4 +89,27 @@ pub fn ours(store: &Store) -> Result<Refs> {
 /// As a note or a header has them.
 pub fn in_words(refs: &Refs) -> BTreeMap<String, String> {
     refs.iter().map(|(name, id)| (name.to_string(), id.to_string())).collect()
+}
+
+/// Branches and tags of a server's list, each with a name that is ours; anything else there makes it somebody's repository.
+pub fn ours_of(
+    list: &BTreeMap<String, ObjectId>,
+    url: &Url,
+) -> std::result::Result<Refs, RemoteError> {
+    let mut refs = BTreeMap::new();
+    for (name, id) in list {
+        let ours = is_branch(name);
+        let foreign = name.starts_with(HEADS) && !ours;
+        let tag = name.starts_with(TAGS) || name.starts_with("refs/stvc/kept/");
+        if foreign {
+            return Err(RemoteError::Foreign { url: url.to_string(), what: name.clone() });
+        }
+        // Servers have refs of their own beside branches and tags; they are nobody's business.
+        if ours || tag {
+            let name = RefName::try_from(name.clone())
+                .map_err(|_| RemoteError::Foreign { url: url.to_string(), what: name.clone() })?;
+            refs.insert(name, *id);
+        }
+    }
+    Ok(refs)
 }

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use tempfile::TempDir;
 
-use super::chosen::{HEADS, Refs, TAGS, in_words, ours};
+use super::chosen::{HEADS, Refs, TAGS, in_words, ours, ours_of};
 use super::join::{Anew, Joined, join};
-use super::{Place, about};
+use super::{CopyPlace, about};
 use crate::archive::backup::{
-    self, BackupError, Decoder, Given, Header, Judged, Known, Lengths, Passphrase, What, unseal,
+    self, BackupError, Decoder, Given, Header, Judged, KnownSnapshots, Lengths, Passphrase, What,
+    unseal,
 };
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::{Error, Result, Workspace, verdict};
@@ -21,7 +22,7 @@ use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{
-    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, names, ours_of,
+    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, names,
 };
 
 /// A backup that was read and judged, with all that is in it.
@@ -68,7 +69,7 @@ pub struct Incoming {
 /// Where a backup is read from, and what is known of it before.
 pub struct Source<'s> {
     /// Where it is.
-    pub place: &'s Place,
+    pub place: &'s CopyPlace,
     /// What opens it, if it is encrypted.
     pub passphrase: Option<&'s Passphrase>,
     /// Whether git may ask on the terminal.
@@ -121,17 +122,17 @@ fn read_beyond(
 pub fn read(
     workspace: &Workspace,
     source: &Source<'_>,
-    known: &Known,
+    known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
     let Source { place, passphrase, asks, beside, store } = *source;
     match place {
-        Place::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
-        Place::Folder(path) => {
+        CopyPlace::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
+        CopyPlace::Folder(path) => {
             let store = Store::open(path)?;
             look_through(store, None, path, known, monitor)
         }
-        Place::Remote(url) => {
+        CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
             let transit = Transit::new(beside, store, url, asks)?;
             ours_of(&transit.list()?, url)?;
@@ -144,7 +145,7 @@ pub fn read(
             let (store, folder) = transit.into_store()?;
             look_through(store, Some(folder), Path::new(&url.to_string()), known, monitor)
         }
-        Place::Output => Err(Error::UnknownDestination {
+        CopyPlace::Output => Err(Error::UnknownDestination {
             destination: "-".into(),
             why: "a backup is not read from standard input",
         }),
@@ -156,7 +157,7 @@ fn look_through(
     store: Store,
     folder: Option<TempDir>,
     path: &Path,
-    known: &Known,
+    known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
     monitor.begin("looking for objects", None);
@@ -201,7 +202,7 @@ fn unpack(
     source: &Path,
     passphrase: Option<&Passphrase>,
     beside: &Path,
-    known: &Known,
+    known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
     let file = regular::open(source).map_err(BackupError::Io).map_err(about(source))?;

@@ -20,7 +20,7 @@ const OLD_DAYS: i64 = 14;
 
 /// One backup that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct LastBackup {
     /// What it is: `file`, `folder` or `git`.
     pub kind: String,
     /// Where it went; `-` is standard output.
@@ -40,13 +40,13 @@ pub struct Taken {
 /// The file.
 #[derive(Default, Serialize, Deserialize)]
 struct Backups {
-    backups: Vec<Taken>,
+    backups: Vec<LastBackup>,
 }
 
 /// One backup, and what came after it.
 pub struct Since {
     /// The backup.
-    pub taken: Taken,
+    pub taken: LastBackup,
     /// Snapshots that it does not have.
     pub snapshots: usize,
     /// Timelines that are new or have moved on since.
@@ -54,7 +54,7 @@ pub struct Since {
 }
 
 /// Remember that a backup was taken. The last one to the same destination counts.
-pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()> {
+pub fn remember(workspace: &Workspace, store: &Store, taken: LastBackup) -> Result<()> {
     let (store, _held) = workspace.hold(store.reopened()?)?;
     let mut known = Backups { backups: load(&store)? };
     known.backups.retain(|other| other.destination != taken.destination);
@@ -68,7 +68,7 @@ pub fn remember(workspace: &Workspace, store: &Store, taken: Taken) -> Result<()
 }
 
 /// The same for a backup that is there already: that it could not be noted does not undo it.
-pub(crate) fn note(workspace: &Workspace, store: &Store, taken: Taken) -> Option<Finding> {
+pub(crate) fn note(workspace: &Workspace, store: &Store, taken: LastBackup) -> Option<Finding> {
     let destination = taken.destination.clone();
     let error = remember(workspace, store, taken).err()?;
     let what = format!("it could not be noted in the store: {error}");
@@ -83,7 +83,7 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Sinc
     // A file is remembered by its whole path.
     let absolute = destination
         .and_then(|text| std::path::absolute(text).ok().map(|path| path.display().to_string()));
-    let wanted = |taken: &Taken| {
+    let wanted = |taken: &LastBackup| {
         let is = |text: &str| taken.destination == text;
         destination.is_none_or(|text| is(text) || absolute.as_deref().is_some_and(is))
     };
@@ -111,7 +111,7 @@ pub(crate) fn overdue(workspace: &Workspace, store: &Store, history: &History) -
     Some(finding.remedy("`stvc backup FILE.stvc`"))
 }
 
-fn since(taken: Taken, history: &History) -> Since {
+fn since(taken: LastBackup, history: &History) -> Since {
     let ids = taken.refs.values().filter_map(|id| ObjectId::from_hex(id.as_bytes()).ok());
     let had = history.past(ids.map(SnapshotId));
     let snapshots = history.iter().filter(|snapshot| !had.contains(&snapshot.id)).count();
@@ -119,12 +119,12 @@ fn since(taken: Taken, history: &History) -> Since {
     Since { taken, snapshots, timelines }
 }
 
-fn moment(taken: &Taken) -> i64 {
+fn moment(taken: &LastBackup) -> i64 {
     DateTime::parse_from_rfc3339(&taken.taken).map_or(0, |time| time.timestamp())
 }
 
 /// A file that is damaged says nothing: it is a note, and the next backup writes it anew.
-fn load(store: &Store) -> Result<Vec<Taken>> {
+fn load(store: &Store) -> Result<Vec<LastBackup>> {
     let path = path(store);
     match regular::read(&path) {
         Ok(text) => Ok(serde_json::from_slice::<Backups>(&text).unwrap_or_default().backups),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::chosen::{self, Chosen, Refs, in_words};
 use super::judged::{self, Judged};
-use super::last::{self, Taken};
+use super::last::{self, LastBackup};
 use super::update::{self, May};
 use crate::archive::{SnapshotId, readable_beyond};
 use crate::engine::{Error, InTheWay, Result, Workspace};
@@ -32,9 +32,9 @@ pub struct Options {
 pub struct Report {
     /// `folder` or `git`.
     pub kind: &'static str,
-    /// Where.
+    /// The file, folder or server it went to.
     pub destination: String,
-    /// When.
+    /// When it was taken, as RFC 3339.
     pub taken: String,
     /// Whether it was made now.
     pub created: bool,
@@ -121,8 +121,8 @@ pub fn to_folder(
 }
 
 /// The note that `--last` reads.
-pub(crate) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) -> Taken {
-    Taken {
+pub(crate) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) -> LastBackup {
+    LastBackup {
         kind: kind.to_owned(),
         destination: destination.to_owned(),
         taken: taken.to_owned(),

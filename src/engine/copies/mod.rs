@@ -12,20 +12,24 @@ pub(crate) mod place;
 pub mod server;
 pub(crate) mod update;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use incoming::{Incoming, Received, Source, receive_as_it_is, receive_what_is_fit};
 pub use join::Anew;
-pub use place::Place;
+pub use place::CopyPlace;
 pub use update::May;
 
 use super::{Error, Result, Workspace};
-use crate::archive::backup::{BackupError, Known, Passphrase, Peek, is_backup};
+use crate::archive::backup::{BackupError, KnownSnapshots, Passphrase, Peek, peek};
 use crate::progress::Monitor;
+use crate::regular;
 
 /// Whether a file is a backup, and encrypted. `None`: it is something else.
 pub fn is_encrypted(path: &Path) -> Option<bool> {
-    match is_backup(path) {
+    let mut begin = Vec::new();
+    regular::open(path).and_then(|file| file.take(32).read_to_end(&mut begin)).ok()?;
+    match peek(&begin) {
         Peek::Plain => Some(false),
         Peek::Encrypted => Some(true),
         Peek::Other => None,
@@ -40,14 +44,14 @@ pub fn is_repository(folder: &Path) -> bool {
 /// Read a backup to its end, hash every object and judge every snapshot. What is not a folder is unpacked into a temporary one for that. What was found is there to be looked at until it is dropped.
 pub fn look_at(
     workspace: &Workspace,
-    place: &Place,
+    place: &CopyPlace,
     passphrase: Option<&Passphrase>,
     asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
     let beside = std::env::temp_dir();
     let source = Source { place, passphrase, asks, beside: &beside, store: None };
-    incoming::read(workspace, &source, &Known::new(), monitor)
+    incoming::read(workspace, &source, &KnownSnapshots::new(), monitor)
 }
 
 /// For `map_err`: what is wrong with a backup, and which one it is.

@@ -7,7 +7,7 @@ use crate::store::Url;
 
 /// Where a backup is or goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CopyPlace {
     /// Standard output.
     Output,
     /// One file.
@@ -18,30 +18,34 @@ pub enum Place {
     Remote(Url),
 }
 
-impl Place {
+impl CopyPlace {
     /// Understand what was typed. What is there counts first; then its form.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |why| Error::UnknownDestination { destination: text.to_owned(), why };
         let path = Path::new(text);
         if text == "-" {
-            return Ok(Place::Output);
+            return Ok(CopyPlace::Output);
         }
         if path.is_dir() {
-            return Ok(Place::Folder(path.to_owned()));
+            return Ok(CopyPlace::Folder(path.to_owned()));
         }
         if path.is_file() {
-            return Ok(Place::File(path.to_owned()));
+            return Ok(CopyPlace::File(path.to_owned()));
         }
         if text.is_empty() {
             return Err(refused("it is empty"));
         }
         if let Some(path) = text.strip_prefix("file://") {
-            return Ok(Place::Folder(path.into()));
+            return Ok(CopyPlace::Folder(path.into()));
         }
         if let Some(url) = Url::parse(text).map_err(refused)? {
-            return Ok(Place::Remote(url));
+            return Ok(CopyPlace::Remote(url));
         }
         let is_file = path.extension().is_some_and(|ending| ending == "stvc");
-        Ok(if is_file { Place::File(path.to_owned()) } else { Place::Folder(path.to_owned()) })
+        Ok(if is_file {
+            CopyPlace::File(path.to_owned())
+        } else {
+            CopyPlace::Folder(path.to_owned())
+        })
     }
 }

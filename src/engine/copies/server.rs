@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::chosen::Chosen;
+use super::chosen::{Chosen, ours_of};
 use super::judged::{self, Judged};
 use super::last;
 use super::mirror::{Options, Report, note};
@@ -13,7 +13,7 @@ use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{RemoteError, Store, Transit, Url, ours_of};
+use crate::store::{RemoteError, Store, Transit, Url};
 
 /// Bring a server up to date. `asks`: git may ask for a password on the terminal.
 pub fn to_server(

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use crate::archive::{Role, Snapshot, Tree, read_manifest};
 use crate::engine::{Error, Result, Workspace};
-use crate::history;
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::{
     Effect, FileChange, Kept, Lock, LoggedOperation, Loss, ObjectId, Reader, RefChange, RefName,
@@ -180,11 +179,6 @@ fn led_back(
     Ok(refs)
 }
 
-fn parse(id: &str) -> Result<ObjectId> {
-    ObjectId::from_hex(id.as_bytes())
-        .map_err(|_| history::Error::NoSuchSnapshot { name: id.to_owned() }.into())
-}
-
 /// What a file held, or will hold.
 pub(crate) fn fingerprint_of(
     reader: &Reader,
@@ -192,12 +186,12 @@ pub(crate) fn fingerprint_of(
     path: &LibraryPath,
 ) -> Result<Fingerprint> {
     match kept {
-        Kept::Blob(id) => Ok(Fingerprint::of(&reader.blob(parse(id)?)?)),
-        Kept::Snapshot(id) => {
-            let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
+        Kept::Blob(id) => Ok(Fingerprint::of(&reader.blob(*id)?)),
+        Kept::Commit(id) => {
+            let snapshot = Snapshot::read(&reader.commit(*id)?)?;
             let manifest = read_manifest(reader, snapshot.tree)?;
             let record = manifest.files.iter().find(|record| record.path == path.as_str());
-            let record = record.ok_or_else(|| no_such_file(id))?;
+            let record = record.ok_or_else(|| no_such_file(*id))?;
             Ok(Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() })
         }
     }
@@ -206,19 +200,19 @@ pub(crate) fn fingerprint_of(
 /// The same with its bytes.
 pub(crate) fn bytes_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Vec<u8>> {
     match kept {
-        Kept::Blob(id) => Ok(reader.blob(parse(id)?)?),
-        Kept::Snapshot(id) => {
-            let snapshot = Snapshot::read(&reader.commit(parse(id)?)?)?;
+        Kept::Blob(id) => Ok(reader.blob(*id)?),
+        Kept::Commit(id) => {
+            let snapshot = Snapshot::read(&reader.commit(*id)?)?;
             let tree = Tree::open(reader, snapshot.tree)?;
             let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
-            let record = record.ok_or_else(|| no_such_file(id))?;
+            let record = record.ok_or_else(|| no_such_file(*id))?;
             Ok(tree.rebuild(reader, record)?.bytes)
         }
     }
 }
 
-fn no_such_file(snapshot: &str) -> Error {
-    Error::NoSuchPart { snapshot: snapshot.to_owned(), part: "file of that name" }
+fn no_such_file(snapshot: ObjectId) -> Error {
+    Error::NoSuchPart { snapshot: snapshot.to_string(), part: "file of that name" }
 }
 
 /// Whether the store has lost what the error is about: trying again would not help.

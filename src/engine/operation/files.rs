@@ -44,7 +44,7 @@ pub struct FileAction {
 
 /// One file: what is there now, and what shall be.
 pub struct FilePlan<'c> {
-    /// Which.
+    /// The path of the file or part.
     pub path: LibraryPath,
     /// What is there; `None`: nothing.
     pub now: Option<Vec<u8>>,
@@ -176,14 +176,14 @@ impl<'a> Operation<'a> {
             let mut keep = |name: String, bytes: &[u8]| -> Result<Kept> {
                 let blob = self.pack.add(ObjectKind::Blob, bytes)?;
                 kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
-                Ok(Kept::Blob(blob.to_string()))
+                Ok(Kept::Blob(blob))
             };
             let path = file.path.to_string();
             let before = match &file.now {
                 None => None,
                 Some(now) => {
                     match had.iter().find(|(_, manifest)| holds(manifest, &file.path, now)) {
-                        Some((snapshot, _)) => Some(Kept::Snapshot(snapshot.to_string())),
+                        Some((snapshot, _)) => Some(Kept::Commit(snapshot.0)),
                         None => {
                             planned.kept = true;
                             Some(keep(path.clone(), now)?)
@@ -193,7 +193,7 @@ impl<'a> Operation<'a> {
             };
             let after = match (&file.new, file.stored_in) {
                 (None, _) => None,
-                (Some(_), Some(snapshot)) => Some(Kept::Snapshot(snapshot.to_string())),
+                (Some(_), Some(snapshot)) => Some(Kept::Commit(snapshot.0)),
                 (Some(new), None) => Some(keep(format!("{path} after"), new)?),
             };
             self.steps.push(FileStep {

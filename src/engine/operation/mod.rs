@@ -219,36 +219,6 @@ impl<'a> Operation<'a> {
         Ok((Snapshot::read(&commit::decode(id, &bytes)?)?, written))
     }
 
-    /// What a checkpoint of a timeline follows: the longest of its snapshots that is a beginning of `state`, else the newest that
-    /// shares the most.
-    pub(crate) fn closest(&self, state: &State<'_>, head: &Snapshot) -> Result<Follows> {
-        let reader = self.store.reader();
-        let wanted: Vec<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
-        let mut identities = Identities::new(self.store.reader());
-        let mut best: Option<((bool, usize), Snapshot)> = None;
-        let mut next = Some(head.clone());
-        while let Some(snapshot) = next {
-            if let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? {
-                let mut shared = 0;
-                for (id, wanted) in tree.messages().iter().zip(&wanted) {
-                    if identities.find(*id)? != Some(*wanted) {
-                        break;
-                    }
-                    shared += 1;
-                }
-                let rank = (shared == tree.messages().len(), shared);
-                if best.as_ref().is_none_or(|(best, _)| rank > *best) {
-                    best = Some((rank, snapshot.clone()));
-                }
-            }
-            next = match snapshot.parents.first() {
-                Some(parent) => lookup::find(self.store, *parent)?,
-                None => None,
-            };
-        }
-        Ok(best.map(|(_, snapshot)| Follows::previous(snapshot)).unwrap_or_default())
-    }
-
     /// The alarm, if this state lost what the newest snapshot has.
     pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
         let passage = Passage {

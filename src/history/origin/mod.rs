@@ -5,6 +5,7 @@
 //! the hash of its beginning at every twentieth message, so that a thousand timelines are held against a new chat without
 //! reading their messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any time.
 
+mod beginning;
 mod identities;
 mod index;
 mod newcomer;
@@ -20,6 +21,7 @@ use crate::st::TimelineName;
 use crate::store::{ObjectId, Store, unless_lost};
 use index::{Index, Record, SAMPLE, samples_shared};
 
+pub(crate) use beginning::closest;
 pub(crate) use identities::Identities;
 pub(crate) use newcomer::{Newcomer, order, without_blank_end};
 
@@ -48,12 +50,12 @@ pub(crate) struct Lineage {
     /// Folders of characters that are still there.
     folders: HashSet<String>,
     /// Chats taken by this very command; their objects are not readable yet.
-    taken: Vec<Taken>,
+    taken: Vec<TakenChat>,
     identities: Identities,
     path: PathBuf,
 }
 
-struct Taken {
+struct TakenChat {
     id: SnapshotId,
     tree: ObjectId,
     timeline: TimelineName,
@@ -196,7 +198,7 @@ impl Lineage {
     /// Let later ones come from this one, too.
     pub(crate) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
         self.index.insert(snapshot.id, Record::of(&newcomer.chain));
-        self.taken.push(Taken {
+        self.taken.push(TakenChat {
             id: snapshot.id,
             tree: snapshot.tree,
             timeline: newcomer.name,

@@ -11,31 +11,31 @@ use std::collections::hash_map::Entry;
 pub fn stringify(value: Raw<'_>) -> String {
     let mut nodes = take_apart(value.as_str());
     let mut out = String::with_capacity(value.as_str().len());
-    let mut steps = vec![Step::Value(0)];
+    let mut steps = vec![PrintStep::Value(0)];
     while let Some(step) = steps.pop() {
         match step {
-            Step::Text(text) => out.push_str(text),
-            Step::Key(key) => {
+            PrintStep::Text(text) => out.push_str(text),
+            PrintStep::Key(key) => {
                 push_quoted(&mut out, key.as_bytes());
                 out.push(':');
             }
-            Step::Value(at) => match nodes.get_mut(at).map(std::mem::take) {
+            PrintStep::Value(at) => match nodes.get_mut(at).map(std::mem::take) {
                 Some(Node::Scalar(text)) => push_scalar(&mut out, text),
                 Some(Node::Array(items)) => {
                     out.push('[');
-                    steps.push(Step::Text("]"));
+                    steps.push(PrintStep::Text("]"));
                     for (place, item) in items.into_iter().enumerate().rev() {
-                        steps.push(Step::Value(item));
-                        steps.push(Step::Text(if place == 0 { "" } else { "," }));
+                        steps.push(PrintStep::Value(item));
+                        steps.push(PrintStep::Text(if place == 0 { "" } else { "," }));
                     }
                 }
                 Some(Node::Object(members)) => {
                     out.push('{');
-                    steps.push(Step::Text("}"));
+                    steps.push(PrintStep::Text("}"));
                     for (place, (key, value)) in in_order(members).into_iter().enumerate().rev() {
-                        steps.push(Step::Value(value));
-                        steps.push(Step::Key(key));
-                        steps.push(Step::Text(if place == 0 { "" } else { "," }));
+                        steps.push(PrintStep::Value(value));
+                        steps.push(PrintStep::Key(key));
+                        steps.push(PrintStep::Text(if place == 0 { "" } else { "," }));
                     }
                 }
                 None => {}
@@ -80,7 +80,7 @@ impl Default for Node<'_> {
 }
 
 /// What is still to be written.
-enum Step {
+enum PrintStep {
     Text(&'static str),
     Key(Key),
     Value(usize),

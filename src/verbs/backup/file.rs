@@ -14,7 +14,7 @@ use crate::archive::readable_beyond;
 use crate::durable::{self, Existing, Temp};
 use crate::engine::copies::chosen::{Chosen, in_words};
 use crate::engine::copies::judged::Judged;
-use crate::engine::copies::last::{self, Taken};
+use crate::engine::copies::last::{self, LastBackup};
 use crate::engine::copies::{about, is_encrypted};
 use crate::engine::{Error, InTheWay, Result, Workspace};
 use crate::progress::Monitor;
@@ -213,7 +213,7 @@ fn finish(
     let encrypted = options.passphrase.is_some();
     let destination =
         path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let taken = Taken {
+    let taken = LastBackup {
         kind: "file".into(),
         destination,
         taken: plan.header.taken.clone(),

@@ -137,10 +137,7 @@ impl Look<'_> {
 
     /// Why the bytes of a file cannot be had; none: they can.
     fn why_lost(&mut self, kept: &Kept, path: &str) -> Result<Option<String>> {
-        let (Kept::Blob(hex) | Kept::Snapshot(hex)) = kept;
-        let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else {
-            return Ok(Some(format!("{hex:?} names no object")));
-        };
+        let (Kept::Blob(id) | Kept::Commit(id)) = *kept;
         let is_blob = matches!(kept, Kept::Blob(_));
         let kind = if is_blob { Kind::Blob } else { Kind::Commit };
         if is_lost(&self.reader, self.health, id, kind)? {

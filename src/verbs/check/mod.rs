@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{Snapshot, Validator};
-use crate::engine::copies::{self, Place};
+use crate::engine::copies::{self, CopyPlace};
 use crate::engine::undisturbed::undisturbed;
 use crate::engine::verdict::{self, Tally};
 use crate::engine::{Result, Workspace, lost};
@@ -218,7 +218,7 @@ pub struct Checked {
 /// Read a backup to its end, hash every object and judge every snapshot. What is not a folder is unpacked into a temporary one for that.
 pub fn check_copy(
     workspace: &Workspace,
-    place: &Place,
+    place: &CopyPlace,
     passphrase: Option<&Passphrase>,
     asks: bool,
     monitor: &mut dyn Monitor,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::examine::stored_book;
-use super::repairs::{Repair, Source, Step};
+use super::repairs::{Repair, RepairStep, Source};
 use crate::archive::{self, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::open_page::{Written, reload};
@@ -91,14 +91,16 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
     let mut edits: BTreeMap<_, Edit<'_>> = BTreeMap::new();
     for repair in repairs {
         match &repair.step {
-            Step::OwnBook { timeline, old, new, path } => {
+            RepairStep::OwnBook { timeline, old, new, path } => {
                 edits.entry(timeline).or_default().own_book = Some((old, new, path));
             }
-            Step::Detach { timeline, book } => {
+            RepairStep::Detach { timeline, book } => {
                 edits.entry(timeline).or_default().detach = Some(book);
             }
-            Step::OwnRecap { timeline } => edits.entry(timeline).or_default().own_recap = true,
-            Step::WriteBook { .. } | Step::Remove { .. } => {}
+            RepairStep::OwnRecap { timeline } => {
+                edits.entry(timeline).or_default().own_recap = true
+            }
+            RepairStep::WriteBook { .. } | RepairStep::Remove { .. } => {}
         }
     }
     edits
@@ -136,13 +138,13 @@ impl Work<'_> {
     /// Plan the lorebooks that are written or removed for themselves.
     fn plan_books(&mut self, repairs: &[&Repair], scan: &Scan) -> Result<()> {
         let root = self.library.root();
-        let removes = repairs.iter().any(|repair| matches!(repair.step, Step::Remove { .. }));
+        let removes = repairs.iter().any(|repair| matches!(repair.step, RepairStep::Remove { .. }));
         // Somebody may have begun to use one since.
         let unused = if removes { unused_now(self.library, scan)? } else { BTreeSet::new() };
         for repair in repairs {
             let mut done = true;
             match &repair.step {
-                Step::WriteBook { path, source } => {
+                RepairStep::WriteBook { path, source } => {
                     if files::read(root, path)?.is_some() {
                         return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
                     }
@@ -151,7 +153,7 @@ impl Work<'_> {
                     let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), None, new) };
                     self.whole.push((Turn::Books, plan));
                 }
-                Step::Remove { path } => {
+                RepairStep::Remove { path } => {
                     let now = files::read(root, path)?;
                     done = unused.contains(path.as_str()) && now.is_some();
                     if done {

@@ -23,12 +23,12 @@ pub struct Repair {
     pub files: Vec<LibraryPath>,
     /// The subjects of the findings that are done with then.
     mends: Vec<String>,
-    pub(super) step: Step,
+    pub(super) step: RepairStep,
 }
 
 /// What will be done.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum RepairStep {
     /// Give a timeline a copy of its lorebook under a name of its own.
     OwnBook { timeline: TimelineName, old: String, new: String, path: LibraryPath },
     /// Let a timeline go without its lorebook.
@@ -64,13 +64,13 @@ impl Repair {
             what: what.to_owned(),
             files: Vec::new(),
             mends: Vec::new(),
-            step: Step::OwnRecap { timeline },
+            step: RepairStep::OwnRecap { timeline },
         }
     }
 
     /// Say how the repair is made, where the rule that found it knows of none.
     pub(super) fn advise(&self, finding: &mut Finding) {
-        if let Step::OwnRecap { .. } = self.step {
+        if let RepairStep::OwnRecap { .. } = self.step {
             finding.remedy = Some("`stvc doctor --fix` tells it this chat's name".into());
         }
     }
@@ -100,7 +100,7 @@ pub(super) fn plan(
             what: format!("remove {}, which nothing uses", book.path),
             files: vec![book.path.clone()],
             mends: vec![book.path.to_string()],
-            step: Step::Remove { path: book.path.clone() },
+            step: RepairStep::Remove { path: book.path.clone() },
         }));
     }
     Ok(repairs)
@@ -126,7 +126,7 @@ fn own_book(
         what: format!("give {} a lorebook of its own, {new:?}, a copy of {old:?}", fork.name),
         files: vec![path.clone(), metadata_in.clone()],
         mends: Vec::new(),
-        step: Step::OwnBook { timeline: fork.name.clone(), old, new, path },
+        step: RepairStep::OwnBook { timeline: fork.name.clone(), old, new, path },
     })
 }
 
@@ -162,7 +162,7 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
         ),
         files: vec![metadata_in],
         mends: vec![name.file().to_string()],
-        step: Step::OwnRecap { timeline: name.clone() },
+        step: RepairStep::OwnRecap { timeline: name.clone() },
     })
 }
 
@@ -197,7 +197,7 @@ fn missing_books(examined: &Examined, how: Option<Missing>) -> Vec<Repair> {
             what,
             files: vec![path.clone()],
             mends: users.iter().map(|user| user.name.to_string()).collect(),
-            step: Step::WriteBook { path: path.clone(), source },
+            step: RepairStep::WriteBook { path: path.clone(), source },
         }));
     }
     repairs
@@ -220,6 +220,6 @@ fn detach(timeline: &TimelineFacts, book: &str) -> Option<Repair> {
         what: format!("let {} go without its lorebook {book:?}", timeline.name),
         files: vec![timeline.metadata_in.clone()?],
         mends: vec![timeline.name.to_string()],
-        step: Step::Detach { timeline: timeline.name.clone(), book: book.to_owned() },
+        step: RepairStep::Detach { timeline: timeline.name.clone(), book: book.to_owned() },
     })
 }

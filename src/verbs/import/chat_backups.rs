@@ -32,7 +32,7 @@ pub struct Options {
 
 /// What became of one backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChatBackupOutcome {
     /// It is a snapshot of this timeline now.
     Imported(TimelineName),
     /// The timeline has that state already.
@@ -44,7 +44,7 @@ pub enum Outcome {
 }
 
 /// One backup.
-pub struct Entry {
+pub struct ChatBackup {
     /// Its file.
     pub file: String,
     /// Its length.
@@ -54,7 +54,7 @@ pub struct Entry {
     /// How many messages it has.
     pub messages: u64,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: ChatBackupOutcome,
 }
 
 /// What was taken in.
@@ -62,7 +62,7 @@ pub struct Report {
     /// The folder.
     pub source: PathBuf,
     /// The backups, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ChatBackup>,
     /// Timelines that did not exist before.
     pub new_timelines: Vec<TimelineName>,
     /// Snapshots taken of the chats as they are now.
@@ -205,18 +205,18 @@ impl<'a> Sorting<'a> {
         backup: &Backup,
         lineage: &mut Lineage,
         operation: &mut Operation<'_>,
-    ) -> Result<Entry> {
-        let mut entry = Entry {
+    ) -> Result<ChatBackup> {
+        let mut entry = ChatBackup {
             file: backup.file.clone(),
             bytes: backup.bytes,
             time: local(backup.taken),
             messages: 0,
-            outcome: Outcome::Empty,
+            outcome: ChatBackupOutcome::Empty,
         };
         let bytes = match regular::read(&backup.path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                entry.outcome = Outcome::Failed(error.to_string());
+                entry.outcome = ChatBackupOutcome::Failed(error.to_string());
                 return Ok(entry);
             }
         };
@@ -244,7 +244,7 @@ impl<'a> Sorting<'a> {
         let state = State::chat_only(&name, &path, &bytes);
         if !candidate.chats.insert(archive::write_chat(&state, &mut operation.pack, &self.reader)?)
         {
-            entry.outcome = Outcome::Known(name);
+            entry.outcome = ChatBackupOutcome::Known(name);
             return Ok(entry);
         }
         let written =
@@ -267,7 +267,7 @@ impl<'a> Sorting<'a> {
             commit: new.commit(),
             newcomer: Newcomer::new(&name, &content.chat, None),
         });
-        entry.outcome = Outcome::Imported(name);
+        entry.outcome = ChatBackupOutcome::Imported(name);
         Ok(entry)
     }
 

@@ -12,7 +12,7 @@ use crate::archive::{
     read_manifest,
 };
 use crate::durable;
-use crate::engine::copies::Place;
+use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::free_name::free_name;
@@ -30,7 +30,7 @@ use crate::store::{self, Loss, ObjectId, RefName, Store};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The backup.
-    pub source: Place,
+    pub source: CopyPlace,
     /// What opens it, if it is encrypted.
     pub passphrase: Option<Passphrase>,
     /// Whether git may ask on the terminal.
@@ -43,7 +43,7 @@ pub struct Options {
 
 /// What became of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ImportOutcome {
     /// It was not here.
     New,
     /// It went on from where it was here.
@@ -57,19 +57,19 @@ pub enum Outcome {
 }
 
 /// One timeline of the backup.
-pub struct Entry {
+pub struct ImportedTimeline {
     /// Its name there.
     pub timeline: TimelineName,
     /// Its newest snapshot there.
     pub head: Snapshot,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: ImportOutcome,
     /// How many snapshots the store did not have.
     pub snapshots: usize,
 }
 
 /// One tag of the backup.
-pub struct TagEntry {
+pub struct ImportedTag {
     /// What it is called there.
     pub name: String,
     /// What it names.
@@ -85,9 +85,9 @@ pub struct Report {
     /// What it says of itself.
     pub header: Header,
     /// Its timelines.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ImportedTimeline>,
     /// Its tags.
-    pub tags: Vec<TagEntry>,
+    pub tags: Vec<ImportedTag>,
     /// Whether the store was made now.
     pub created_store: bool,
     /// Files of timelines that go on, and that followed.
@@ -159,7 +159,7 @@ pub fn take_in(
         let mut pack = store.pack_writer();
         match &options.source {
             // What was unpacked here stands in one pack, and can be copied as it is.
-            Place::File(_) if incoming.left_out == 0 => pack.adopt(&incoming.store)?,
+            CopyPlace::File(_) if incoming.left_out == 0 => pack.adopt(&incoming.store)?,
             _ => pack.adopt_some(&incoming.store, &incoming.objects)?,
         }
         for commit in &incoming.anew {
@@ -175,12 +175,14 @@ pub fn take_in(
         operation.rename(&anew);
         for entry in &report.entries {
             match &entry.outcome {
-                Outcome::Known => {}
-                Outcome::New | Outcome::Forward => {
+                ImportOutcome::Known => {}
+                ImportOutcome::New | ImportOutcome::Forward => {
                     operation.move_ref(branch(&entry.timeline), entry.head.id)?
                 }
-                Outcome::Beside(name) => set_beside(&store, &entry.head, name, &mut operation)?,
-                Outcome::Tagged(tag) => {
+                ImportOutcome::Beside(name) => {
+                    set_beside(&store, &entry.head, name, &mut operation)?
+                }
+                ImportOutcome::Tagged(tag) => {
                     if let Some(tag) = RefName::tag(tag) {
                         operation.move_ref(tag, entry.head.id)?;
                     }
@@ -236,7 +238,7 @@ fn plan(
     incoming: &Incoming,
     store: Option<&Store>,
     library: Option<&Library>,
-) -> Result<(Vec<Entry>, Vec<TagEntry>)> {
+) -> Result<(Vec<ImportedTimeline>, Vec<ImportedTag>)> {
     let theirs = &incoming.history;
     let ours = match store {
         Some(store) => History::load(store)?,
@@ -268,31 +270,35 @@ fn plan(
         };
         let outcome = match (ours.get(head.id), current) {
             // Also one that goes on here under another name.
-            (Some(known), _) if ours.head(owners.of_snapshot(known)).is_some() => Outcome::Known,
-            (_, Some(current)) if current == head.id.0 => Outcome::Known,
+            (Some(known), _) if ours.head(owners.of_snapshot(known)).is_some() => {
+                ImportOutcome::Known
+            }
+            (_, Some(current)) if current == head.id.0 => ImportOutcome::Known,
             // Written anew here: snapshots were forgotten, or put into its past.
-            (_, Some(_)) if is_former(head.id)? => Outcome::Known,
-            (_, None) if on_disk(&head, incoming, store, library)? == OnDisk::Free => Outcome::New,
+            (_, Some(_)) if is_former(head.id)? => ImportOutcome::Known,
+            (_, None) if on_disk(&head, incoming, store, library)? == OnDisk::Free => {
+                ImportOutcome::New
+            }
             (_, Some(current))
                 if past.contains(&SnapshotId(current))
                     && on_disk(&head, incoming, store, library)? != OnDisk::Other =>
             {
-                Outcome::Forward
+                ImportOutcome::Forward
             }
             _ if is_newer(incoming, &head)? => {
                 let name = tag_beside(&timeline, incoming.header.day());
                 match free_tag(&name, head.id, &taken) {
                     Some(tag) if ours.tags().any(|known| known == (tag.as_str(), head.id)) => {
-                        Outcome::Known
+                        ImportOutcome::Known
                     }
                     Some(tag) => {
                         taken.insert(tag.clone(), head.id);
-                        Outcome::Tagged(tag)
+                        ImportOutcome::Tagged(tag)
                     }
-                    None => Outcome::Known,
+                    None => ImportOutcome::Known,
                 }
             }
-            _ => Outcome::Beside(free_name(
+            _ => ImportOutcome::Beside(free_name(
                 &timeline,
                 "from backup",
                 incoming.header.day(),
@@ -300,11 +306,11 @@ fn plan(
                 &mut names,
             )?),
         };
-        if matches!(outcome, Outcome::New | Outcome::Forward) {
+        if matches!(outcome, ImportOutcome::New | ImportOutcome::Forward) {
             moved.insert(timeline.clone(), head.id.0);
         }
         let snapshots = past.iter().filter(|id| ours.get(**id).is_none()).count();
-        entries.push(Entry { timeline, head, outcome, snapshots });
+        entries.push(ImportedTimeline { timeline, head, outcome, snapshots });
     }
     entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok((entries, plan_tags(theirs, &ours)))
@@ -357,11 +363,11 @@ fn following_files(
     incoming: &Incoming,
     store: Option<&Store>,
     library: &Library,
-    entries: &[Entry],
+    entries: &[ImportedTimeline],
 ) -> Result<Vec<FilePlan<'static>>> {
     let reader = incoming.store.reader();
     let mut forward = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.outcome == Outcome::Forward) {
+    for entry in entries.iter().filter(|entry| entry.outcome == ImportOutcome::Forward) {
         if on_disk(&entry.head, incoming, store, Some(library))? == OnDisk::Stored {
             forward.push(entry);
         }
@@ -392,14 +398,14 @@ fn following_files(
     Ok(books.into_values().chain(chats).collect())
 }
 
-fn plan_tags(theirs: &History, ours: &History) -> Vec<TagEntry> {
+fn plan_tags(theirs: &History, ours: &History) -> Vec<ImportedTag> {
     let mut taken: BTreeMap<String, SnapshotId> =
         ours.tags().map(|(name, id)| (name.to_owned(), id)).collect();
     let mut tags = Vec::new();
     for (name, snapshot) in theirs.tags() {
         let Some(here) = free_tag(name, snapshot, &taken) else { continue };
         let known = taken.insert(here.clone(), snapshot).is_some();
-        tags.push(TagEntry { name: name.to_owned(), snapshot, here, known });
+        tags.push(ImportedTag { name: name.to_owned(), snapshot, here, known });
     }
     tags
 }

@@ -16,8 +16,8 @@ use crate::st::TimelineName;
 use crate::store::{Store, unless_lost};
 
 /// What became of one timeline.
-pub struct Outcome {
-    /// Which.
+pub struct RestoredTimeline {
+    /// The timeline's name.
     pub timeline: TimelineName,
     /// What was done, or why it was not.
     pub result: Result<Report>,
@@ -28,7 +28,7 @@ pub fn restore_all(
     workspace: &Workspace,
     wanted: &Options,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<RestoredTimeline>> {
     let store = workspace.open_store()?;
     workspace.library()?;
     let history = History::load(&store)?;
@@ -64,7 +64,7 @@ pub fn restore_all(
         if let (Ok(_), Some(book)) = (&result, book) {
             books.entry(book.path).or_insert((book.blake3, timeline.clone()));
         }
-        outcomes.push(Outcome { timeline, result });
+        outcomes.push(RestoredTimeline { timeline, result });
         monitor.advance(1);
     }
     outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));

@@ -12,6 +12,7 @@ use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace};
 use crate::engine::{Result, Workspace, survey};
 use crate::history::owners::Owners;
 use crate::history::{self, History, lookup};
+use crate::parallel::{cores, each};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
 use crate::store::{self, Loss, Reader};
@@ -54,14 +55,14 @@ pub struct Match {
     /// Whether the timeline is there and its newest snapshot has the text.
     pub live: bool,
     /// Where in the snapshot.
-    pub place: Place,
+    pub place: MatchPlace,
     /// The text around the words.
     pub excerpt: Excerpt,
 }
 
 /// Where a text stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MatchPlace {
     /// In a message.
     Message {
         /// Its number.
@@ -178,7 +179,7 @@ pub fn search(
 
 /// A text with the words in it.
 struct Hit {
-    place: Place,
+    place: MatchPlace,
     /// Tells it from others.
     text: Blake3,
     excerpt: Excerpt,
@@ -205,23 +206,9 @@ fn read_all(
         }
         Ok((hits, broken))
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let stretch = texts.len().div_ceil(threads).max(WORTH_A_THREAD);
-    let parts: Vec<_> = if texts.len() <= stretch {
-        vec![read(reader, texts)]
-    } else {
-        std::thread::scope(|scope| {
-            let start = |part| {
-                let reader = reader.clone();
-                scope.spawn(move || read(&reader, part))
-            };
-            let workers: Vec<_> = texts.chunks(stretch).map(start).collect();
-            let end = |worker: std::thread::ScopedJoinHandle<'_, _>| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            workers.into_iter().map(end).collect()
-        })
-    };
+    let stretch = texts.len().div_ceil(cores()).max(WORTH_A_THREAD);
+    let readers = reader.shared();
+    let parts = each(texts.chunks(stretch).collect(), |part| read(&readers.reader(), part));
     let mut hits = Vec::new();
     for part in parts {
         let (found, failed) = part?;
@@ -256,10 +243,10 @@ fn look(place: &TextPlace, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
 /// The text that is shown and those of the other swipes, each once. A line that is no message is searched as it is.
 fn look_at_message(index: usize, line: &str, terms: &Terms, hits: &mut Vec<Hit>) {
     let Some(message) = Message::read(line.as_bytes()) else {
-        let place = Place::Message { index, name: String::new(), hidden: false, swipe: None };
+        let place = MatchPlace::Message { index, name: String::new(), hidden: false, swipe: None };
         return find(place, line, terms, hits);
     };
-    let place = |swipe| Place::Message {
+    let place = |swipe| MatchPlace::Message {
         index,
         name: message.name().unwrap_or_default(),
         hidden: message.is_system(),
@@ -290,7 +277,7 @@ fn look_at_entry(
     hits: &mut Vec<Hit>,
 ) {
     let title = entry.and_then(st::entry_comment).unwrap_or_default();
-    let place = Place::Entry { uid: key.map(str::to_owned), title: title.clone() };
+    let place = MatchPlace::Entry { uid: key.map(str::to_owned), title: title.clone() };
     let Some(entry) = entry.filter(Raw::is_object) else {
         return find(place, raw, terms, hits);
     };
@@ -305,7 +292,7 @@ fn look_at_entry(
     find(place, &parts.join(" · "), terms, hits);
 }
 
-fn find(place: Place, text: &str, terms: &Terms, hits: &mut Vec<Hit>) {
+fn find(place: MatchPlace, text: &str, terms: &Terms, hits: &mut Vec<Hit>) {
     if terms.is_in(text) {
         let excerpt = terms.excerpt(text);
         hits.push(Hit { place, text: Blake3::of(text.as_bytes()), excerpt });

@@ -7,7 +7,7 @@ use crate::engine::operation::Follows;
 use crate::engine::taking::{Taken, Taking};
 use crate::engine::{Result, survey};
 use crate::history::lookup;
-use crate::history::origin::{Lineage, Newcomer, Origin};
+use crate::history::origin::{Lineage, Newcomer, Origin, closest};
 use crate::rules::Level;
 use crate::st::{Captured, TimelineName};
 use crate::store::RefName;
@@ -52,7 +52,9 @@ impl Checkpoints<'_> {
             noted.warnings = warned.map(|finding| finding.code.to_string()).collect();
         }
         let follows = match head {
-            Some(head) => self.taking.operation.closest(&state, head)?,
+            Some(head) => closest(self.taking.store, head, &state.chat.messages)?
+                .map(Follows::previous)
+                .unwrap_or_default(),
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.

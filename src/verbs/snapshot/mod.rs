@@ -23,7 +23,7 @@ use crate::store::Store;
 use checkpoint::Checkpoints;
 use options::cut;
 
-pub use crate::engine::taking::{Outcome, Taken};
+pub use crate::engine::taking::{Taken, TakenTimeline};
 pub use options::{Options, Report};
 pub use scenes::TEMPLATE;
 
@@ -60,7 +60,7 @@ pub fn snapshot(
     let mut report = Report { findings, ..Report::default() };
     for finding in &report.findings {
         let failed = Taken::Failed(finding.message.clone());
-        report.timelines.push(Outcome { timeline: finding.subject.clone(), result: failed });
+        report.timelines.push(TakenTimeline { timeline: finding.subject.clone(), result: failed });
     }
     if options.dry_run && options.scenes {
         return plan::plan_scenes(workspace, existing, &library, &scan, &names, options, report);
@@ -125,7 +125,7 @@ pub fn snapshot(
 }
 
 /// Where nothing new was taken, nothing holds the user's words.
-fn words_not_kept(options: &Options, outcomes: &[Outcome]) -> Option<Finding> {
+fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Finding> {
     if options.message.is_none() || count_new(outcomes) > 0 {
         return None;
     }
@@ -184,7 +184,7 @@ fn changed(
 fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<Report> {
     let named = !options.timelines.is_empty() && names.len() == 1;
     match report.timelines.as_slice() {
-        [Outcome { result: Taken::Refused(findings), .. }] if named => {
+        [TakenTimeline { result: Taken::Refused(findings), .. }] if named => {
             Err(Error::Refused { findings: findings.clone() })
         }
         _ => Ok(report),
@@ -197,7 +197,7 @@ fn all_refused(
     library: &Library,
     scan: &Scan,
     names: &[TimelineName],
-) -> Result<Option<Vec<Outcome>>> {
+) -> Result<Option<Vec<TakenTimeline>>> {
     let mut refused = Vec::new();
     for name in names {
         let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) else { return Ok(None) };
@@ -209,7 +209,7 @@ fn all_refused(
             return Ok(None);
         }
         let result = Taken::Refused(judgement.refused);
-        refused.push(Outcome { timeline: name.to_string(), result });
+        refused.push(TakenTimeline { timeline: name.to_string(), result });
     }
     Ok(Some(refused).filter(|refused| !refused.is_empty()))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::archive::{CheckpointState, SnapshotId};
-use crate::engine::taking::{Outcome, Taken};
+use crate::engine::taking::{Taken, TakenTimeline};
 use crate::engine::{Error, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
@@ -49,7 +49,7 @@ impl Options {
 #[derive(Default)]
 pub struct Report {
     /// The timelines that were looked at, in order.
-    pub timelines: Vec<Outcome>,
+    pub timelines: Vec<TakenTimeline>,
     /// What the new snapshots say of the state of ST-Auto-Recap.
     pub states: HashMap<SnapshotId, CheckpointState>,
     /// What was noticed about them.

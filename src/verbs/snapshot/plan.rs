@@ -5,7 +5,7 @@ use super::gate;
 use super::options::{Options, Report, cut};
 use crate::engine::cache::Cache;
 use crate::engine::survey::{self, Look};
-use crate::engine::taking::{How, Outcome, Taken, Taking};
+use crate::engine::taking::{How, Taken, TakenTimeline, Taking};
 use crate::engine::{Result, Workspace};
 use crate::progress::{Monitor, Silent};
 use crate::rules;
@@ -54,7 +54,7 @@ pub(super) fn plan(
                 (_, _, None) => Taken::Failed("its files were not read".into()),
             },
         };
-        report.timelines.push(Outcome { timeline: name.to_string(), result });
+        report.timelines.push(TakenTimeline { timeline: name.to_string(), result });
         monitor.advance(1);
     }
     Ok(report)

@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoints;
 use crate::archive::lineage::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
-use crate::engine::taking::{Outcome, Taken};
+use crate::engine::taking::{Taken, TakenTimeline};
 use crate::engine::{Error, Result, survey, tags};
 use crate::history::History;
 use crate::history::origin::Identities;
@@ -66,7 +66,7 @@ impl Checkpoints<'_> {
             let upto = &chat.messages[..=end.message];
             if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
                 let result = Taken::Unchanged(Box::new(snapshot), tags);
-                self.taking.outcomes.push(Outcome { timeline: name.to_string(), result });
+                self.taking.outcomes.push(TakenTimeline { timeline: name.to_string(), result });
                 continue;
             }
             let head = survey::head(self.taking.store, name)?.0;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::archive::{Kind, Manifest, SnapshotId, branch, read_manifest};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
-use crate::engine::copies::{May, Place, mirror, server};
+use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::files::{self, Closed, FileAction};
 use crate::engine::open_page::{Written, reload};
 use crate::engine::operation::{Follows, Held, Operation};
@@ -25,14 +25,14 @@ use crate::rules::{Code, Finding, Level};
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::{durable, st};
 use future_library::FutureLibrary;
-use plan::{BranchMove, Planner, Step};
-pub use timeline::{Conflict, Entry, Outcome};
+use plan::{BranchMove, Planner, TimelinePlan};
+pub use timeline::{Conflict, SyncOutcome, SyncedTimeline};
 
 /// With whom.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The folder or server that both devices use.
-    pub place: Place,
+    pub place: CopyPlace,
     /// Whether git may ask on the terminal.
     pub asks: bool,
     /// Whether SillyTavern has the chats closed.
@@ -53,7 +53,7 @@ pub struct Report {
     /// Branches and tags of the other side that something is wrong with.
     pub left_there: usize,
     /// The other side's timelines.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SyncedTimeline>,
     /// Tags that came.
     pub tags: Vec<Tag>,
     /// Files that were written or removed.
@@ -73,7 +73,7 @@ const ATTEMPTS: usize = 5;
 pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (workspace, begun) = workspace.for_recovery();
     let workspace = &workspace;
-    if let Place::File(_) | Place::Output = options.place {
+    if let CopyPlace::File(_) | CopyPlace::Output = options.place {
         return Err(not_shared(&options.place));
     }
     if let Some(root) = begun.filter(|_| !options.dry_run) {
@@ -93,7 +93,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         findings: Vec::new(),
         dry_run: options.dry_run,
     };
-    if let Place::Folder(folder) = &options.place {
+    if let CopyPlace::Folder(folder) = &options.place {
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
     if !options.dry_run && workspace.library().is_ok() {
@@ -108,7 +108,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         }
     }
     if let Err(error) = exchange(workspace, options, &mut report, monitor) {
-        let came = report.entries.iter().any(|entry| entry.outcome != Outcome::Known);
+        let came = report.entries.iter().any(|entry| entry.outcome != SyncOutcome::Known);
         return Err(error).map_err(Error::after(report.taken_first > 0 || came));
     }
     let written = report.files.iter().any(|file| file.action != files::Action::Keep);
@@ -167,17 +167,17 @@ fn send(
 ) -> Result<mirror::Report> {
     let to = mirror::Options { timelines: Vec::new(), may: May::default(), except };
     match &options.place {
-        Place::Remote(url) => server::to_server(workspace, url, &to, options.asks, monitor),
-        Place::Folder(folder) => mirror::to_folder(workspace, folder, &to, monitor),
+        CopyPlace::Remote(url) => server::to_server(workspace, url, &to, options.asks, monitor),
+        CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &to, monitor),
         place => Err(not_shared(place)),
     }
 }
 
-fn not_shared(place: &Place) -> Error {
+fn not_shared(place: &CopyPlace) -> Error {
     let destination = match place {
-        Place::File(path) | Place::Folder(path) => path.display().to_string(),
-        Place::Remote(url) => url.to_string(),
-        Place::Output => "-".into(),
+        CopyPlace::File(path) | CopyPlace::Folder(path) => path.display().to_string(),
+        CopyPlace::Remote(url) => url.to_string(),
+        CopyPlace::Output => "-".into(),
     };
     Error::UnknownDestination {
         destination,
@@ -268,14 +268,14 @@ fn take_in(
     }
     match &held {
         Some(held) => {
-            let change = Change { incoming: &incoming, steps: &steps, tags: &tags, files: &files };
+            let change = Planned { incoming: &incoming, steps: &steps, tags: &tags, files: &files };
             report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
         }
         None => report.files.extend(files.plan(&[]).iter().map(files::FilePlan::action)),
     }
     let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
     report.tags.extend(moved.cloned());
-    let left = steps.iter().filter(|step| matches!(step.entry.outcome, Outcome::Left(_)));
+    let left = steps.iter().filter(|step| matches!(step.entry.outcome, SyncOutcome::Left(_)));
     let left = left.map(|step| branch(&step.entry.timeline));
     let left = left.chain(incoming.odd.iter().cloned()).collect();
     report.left_there = incoming.odd.len();
@@ -284,7 +284,7 @@ fn take_in(
     for entry in entries {
         let known = report.entries.iter_mut().find(|known| known.timeline == entry.timeline);
         match known {
-            Some(known) if entry.outcome != Outcome::Known => *known = entry,
+            Some(known) if entry.outcome != SyncOutcome::Known => *known = entry,
             Some(_) => {}
             None => report.entries.push(entry),
         }
@@ -300,7 +300,7 @@ fn fetch(
     store: &Store,
     monitor: &mut dyn Monitor,
 ) -> Result<Option<Incoming>> {
-    if let Place::Folder(folder) = &options.place {
+    if let CopyPlace::Folder(folder) = &options.place {
         match mirror::look(folder, Some(store))? {
             Some(mirror) if !mirror.refs("refs/heads/")?.refs.is_empty() => {}
             _ => return Ok(None),
@@ -318,9 +318,9 @@ fn fetch(
 }
 
 /// What was planned.
-struct Change<'p> {
+struct Planned<'p> {
     incoming: &'p Incoming,
-    steps: &'p [Step],
+    steps: &'p [TimelinePlan],
     tags: &'p [Tag],
     files: &'p FutureLibrary,
 }
@@ -330,10 +330,10 @@ fn apply(
     workspace: &Workspace,
     store: &Store,
     held: &Held,
-    change: &Change<'_>,
+    change: &Planned<'_>,
     closed: Closed,
 ) -> Result<Vec<FileAction>> {
-    let Change { incoming, steps, tags, files } = *change;
+    let Planned { incoming, steps, tags, files } = *change;
     let mut pack = store.pack_writer();
     pack.adopt_some(&incoming.store, &incoming.objects)?;
     pack.finish()?;

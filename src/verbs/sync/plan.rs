@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::future_library::FutureLibrary;
-use super::timeline::{Conflict, Entry, Outcome};
+use super::timeline::{Conflict, SyncOutcome, SyncedTimeline};
 use super::whole::Whole;
 use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Blake3, Snapshot, SnapshotId};
@@ -30,8 +30,8 @@ pub(super) enum BranchMove {
 }
 
 /// What is done for one timeline.
-pub(super) struct Step {
-    pub entry: Entry,
+pub(super) struct TimelinePlan {
+    pub entry: SyncedTimeline,
     pub branch: BranchMove,
     /// What is here goes on under another name, after this snapshot.
     pub aside: Option<(Snapshot, Whole)>,
@@ -84,17 +84,17 @@ pub(super) struct Planner<'a> {
 
 impl Planner<'_> {
     /// Decide for one timeline whose newest snapshot there is `head`.
-    pub(super) fn step(&mut self, head: &Snapshot, owners: &Owners) -> Result<Step> {
+    pub(super) fn step(&mut self, head: &Snapshot, owners: &Owners) -> Result<TimelinePlan> {
         let all = self.theirs.past([head.id]);
         let snapshots = all.iter().filter(|id| self.ours.get(**id).is_none()).count();
-        let entry = Entry {
+        let entry = SyncedTimeline {
             timeline: head.timeline.clone(),
             head: head.clone(),
-            outcome: Outcome::Known,
+            outcome: SyncOutcome::Known,
             snapshots,
             conflict: None,
         };
-        let mut step = Step { entry, branch: BranchMove::Stay, aside: None, drops: None };
+        let mut step = TimelinePlan { entry, branch: BranchMove::Stay, aside: None, drops: None };
         if let Some(known) = self.ours.get(head.id)
             && self.ours.head(owners.of_snapshot(known)).is_some()
         {
@@ -109,25 +109,26 @@ impl Planner<'_> {
         Ok(step)
     }
 
-    fn new_one(&mut self, step: &mut Step, all: &HashSet<SnapshotId>) -> Result<()> {
+    fn new_one(&mut self, step: &mut TimelinePlan, all: &HashSet<SnapshotId>) -> Result<()> {
         let head = step.entry.head.clone();
         if self.look(&head.timeline)? != Here::Absent {
-            step.entry.outcome = Outcome::Left("a chat of that name is here and has no snapshot");
+            step.entry.outcome =
+                SyncOutcome::Left("a chat of that name is here and has no snapshot");
             return Ok(());
         }
-        step.entry.outcome = Outcome::New;
+        step.entry.outcome = SyncOutcome::New;
         if let Some(former) = self.former(&head, all) {
             match self.look(&former)? {
                 Here::Changed => {}
                 Here::Unreadable => {
-                    step.entry.outcome = Outcome::Left(UNREADABLE);
+                    step.entry.outcome = SyncOutcome::Left(UNREADABLE);
                     return Ok(());
                 }
                 here => {
                     if here == Here::Same {
                         self.files.put(&former.file(), None)?;
                     }
-                    step.entry.outcome = Outcome::Renamed(former.clone());
+                    step.entry.outcome = SyncOutcome::Renamed(former.clone());
                     step.drops = Some(former);
                 }
             }
@@ -136,13 +137,13 @@ impl Planner<'_> {
         self.lay(step, theirs, None, self.library.is_some())
     }
 
-    fn forward(&mut self, step: &mut Step, local: &Snapshot) -> Result<()> {
+    fn forward(&mut self, step: &mut TimelinePlan, local: &Snapshot) -> Result<()> {
         let here = self.look(&local.timeline)?;
         if let Some(why) = here.hinders() {
-            step.entry.outcome = Outcome::Left(why);
+            step.entry.outcome = SyncOutcome::Left(why);
             return Ok(());
         }
-        step.entry.outcome = Outcome::Forward;
+        step.entry.outcome = SyncOutcome::Forward;
         let theirs = Whole::read(&self.there, &step.entry.head)?;
         let base = Whole::read(&self.here, local)?;
         self.lay(step, theirs, Some(&base), here == Here::Same)
@@ -151,7 +152,7 @@ impl Planner<'_> {
     /// The other side's state comes here. Where its lorebook is not what is here, they become one, or its gets a name of its own.
     fn lay(
         &mut self,
-        step: &mut Step,
+        step: &mut TimelinePlan,
         mut theirs: Whole,
         base: Option<&Whole>,
         files: bool,
@@ -199,7 +200,7 @@ impl Planner<'_> {
 
     fn diverged(
         &mut self,
-        step: &mut Step,
+        step: &mut TimelinePlan,
         local: &Snapshot,
         all: &HashSet<SnapshotId>,
     ) -> Result<()> {
@@ -209,7 +210,7 @@ impl Planner<'_> {
         }
         let here = self.look(&local.timeline)?;
         if let Some(why) = here.hinders() {
-            step.entry.outcome = Outcome::Left(why);
+            step.entry.outcome = SyncOutcome::Left(why);
             return Ok(());
         }
         let ours = Whole::read(&self.here, local)?;
@@ -228,7 +229,7 @@ impl Planner<'_> {
             () => None,
         };
         if chat.is_none() && self.lives_on(local) {
-            step.entry.outcome = Outcome::New;
+            step.entry.outcome = SyncOutcome::New;
             return self.lay(step, theirs, Some(&ours), here == Here::Same);
         }
         let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
@@ -259,7 +260,7 @@ impl Planner<'_> {
             }
             self.list_in_group(&whole)?;
         }
-        step.entry.outcome = Outcome::Merged;
+        step.entry.outcome = SyncOutcome::Merged;
         step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
         Ok(())
     }
@@ -324,7 +325,7 @@ impl Planner<'_> {
     /// Both stay: the other side's under the name, what is here under another.
     fn apart(
         &mut self,
-        step: &mut Step,
+        step: &mut TimelinePlan,
         local: &Snapshot,
         ours: Whole,
         theirs: Whole,
@@ -348,7 +349,7 @@ impl Planner<'_> {
         if let Some(conflict) = &mut step.entry.conflict {
             conflict.into = Some(name.clone());
         }
-        step.entry.outcome = Outcome::Apart(name);
+        step.entry.outcome = SyncOutcome::Apart(name);
         step.aside = Some((local.clone(), aside));
         Ok(())
     }
@@ -444,7 +445,7 @@ impl Planner<'_> {
     }
 
     /// Several timelines may share a lorebook. All of them get its new state in the same operation: were one left for its next snapshot, two devices could hand two states to and fro.
-    pub(super) fn keep_in_step(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+    pub(super) fn keep_in_step(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
         if self.library.is_none() {
             return Ok(());
         }
@@ -478,15 +479,15 @@ impl Planner<'_> {
             }
             let mut whole = Whole::read(&self.here, head)?;
             if self.match_book(&mut whole)? {
-                let entry = Entry {
+                let entry = SyncedTimeline {
                     timeline: name.clone(),
                     head: head.clone(),
-                    outcome: Outcome::Known,
+                    outcome: SyncOutcome::Known,
                     snapshots: 0,
                     conflict: None,
                 };
                 let branch = BranchMove::Made(Box::new(whole), None);
-                steps.push(Step { entry, branch, aside: None, drops: None });
+                steps.push(TimelinePlan { entry, branch, aside: None, drops: None });
             }
         }
         Ok(())

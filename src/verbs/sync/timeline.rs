@@ -5,7 +5,7 @@ use crate::st::{LibraryPath, TimelineName};
 
 /// What became of a timeline of the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SyncOutcome {
     /// It is here, as far or further.
     Known,
     /// It was not here.
@@ -33,13 +33,13 @@ pub struct Conflict {
 }
 
 /// One timeline of the other side.
-pub struct Entry {
+pub struct SyncedTimeline {
     /// Its name.
     pub timeline: TimelineName,
     /// Its newest snapshot there.
     pub head: Snapshot,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: SyncOutcome,
     /// How many snapshots were not here.
     pub snapshots: usize,
     /// What a person has to settle.

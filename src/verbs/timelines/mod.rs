@@ -16,7 +16,7 @@ use crate::store::Store;
 
 /// What became of a timeline since its newest snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TimelineChange {
     /// It has no snapshot.
     New,
     /// Its files hold something else now.
@@ -29,15 +29,15 @@ pub enum Change {
     Unreadable,
 }
 
-impl Change {
+impl TimelineChange {
     /// The word in output.
     pub fn as_str(self) -> &'static str {
         match self {
-            Change::New => "new",
-            Change::Changed => "changed",
-            Change::Unchanged => "unchanged",
-            Change::Deleted => "deleted",
-            Change::Unreadable => "unreadable",
+            TimelineChange::New => "new",
+            TimelineChange::Changed => "changed",
+            TimelineChange::Unchanged => "unchanged",
+            TimelineChange::Deleted => "deleted",
+            TimelineChange::Unreadable => "unreadable",
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct Timeline {
     /// Its newest snapshot.
     pub head: Option<Snapshot>,
     /// What became of it since.
-    pub change: Change,
+    pub change: TimelineChange,
     /// How many messages it has now; of a deleted one, had.
     pub messages: u64,
     /// How many snapshots it has.
@@ -104,9 +104,9 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
             match survey::look(store.as_ref(), &library, &scan.groups, &name, &mut cache) {
                 Ok(look) => {
                     timeline.change = match (&look.head, look.unchanged) {
-                        (None, _) => Change::New,
-                        (Some(_), true) => Change::Unchanged,
-                        (Some(_), false) => Change::Changed,
+                        (None, _) => TimelineChange::New,
+                        (Some(_), true) => TimelineChange::Unchanged,
+                        (Some(_), false) => TimelineChange::Changed,
                     };
                     if let Some(captured) = &look.captured {
                         let chat = Chat::split(&captured.chat.bytes, name.is_group());
@@ -117,7 +117,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                     }
                 }
                 Err(error) => {
-                    timeline.change = Change::Unreadable;
+                    timeline.change = TimelineChange::Unreadable;
                     findings.push(Finding::new(
                         Code::Unreadable,
                         Level::Error,
@@ -159,7 +159,7 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
     let tags = history.tags().filter(|(_, id)| is_own(*id));
     Timeline {
         name: name.clone(),
-        change: Change::Deleted,
+        change: TimelineChange::Deleted,
         messages: head.map_or(0, |head| head.messages),
         snapshots: own.len(),
         fork_at: own.last().and_then(|first| first.fork_at),
