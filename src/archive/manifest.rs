@@ -30,6 +30,11 @@ pub struct FileRecord {
 }
 
 impl FileRecord {
+    /// Whether these are its bytes.
+    pub fn is_of(&self, bytes: &[u8]) -> bool {
+        bytes.len() as u64 == self.bytes && Blake3::of(bytes) == self.blake3
+    }
+
     /// The path, checked: a manifest may come from a store that somebody else wrote, and a snapshot holds a chat, its lorebook and its
     /// group's file and may name nothing else.
     pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {

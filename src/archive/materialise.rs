@@ -7,9 +7,9 @@ use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::{entry_file, former_entry_file};
 use super::problem::Problem;
-use super::{Blake3, Error, Result, Role};
+use super::{Error, Result, Role};
 use crate::parallel::in_parts;
-use crate::st::{self, Chat, LibraryPath};
+use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Kind, Mode, ObjectId, Reader, TreeEntry};
 
 /// A snapshot's tree with its manifest: what is where, before any message is read.
@@ -110,40 +110,33 @@ enum Trust {
     Whole,
 }
 
-/// One rebuilt file.
-pub struct MaterialFile {
-    /// What it is.
-    pub role: Role,
-    /// Where it belongs.
-    pub path: LibraryPath,
-    /// Its bytes, equal to what was stored.
-    pub bytes: Vec<u8>,
-    /// Their hash.
-    pub blake3: Blake3,
-}
-
-/// All files of a snapshot.
+/// A snapshot's files, rebuilt.
+#[derive(Clone)]
 pub struct Contents {
     /// The manifest they were checked against.
     pub manifest: Manifest,
-    /// The files, the chat first.
-    pub files: Vec<MaterialFile>,
+    /// The files, equal to what was stored.
+    pub files: TimelineFiles,
 }
 
 impl Contents {
     /// The bytes of the file of that role.
     pub fn bytes(&self, role: Role) -> Option<&[u8]> {
-        self.files.iter().find(|file| file.role == role).map(|file| file.bytes.as_slice())
+        match role {
+            Role::Chat => Some(&self.files.chat.bytes),
+            Role::Lorebook => self.files.book_bytes(),
+            Role::Group => self.files.group_bytes(),
+        }
     }
 
-    /// Whether this is a group chat.
-    pub fn is_group(&self) -> bool {
-        self.manifest.is_group()
-    }
-
-    /// The chat, split.
-    pub fn chat(&self) -> Chat<'_> {
-        Chat::split(self.bytes(Role::Chat).unwrap_or_default(), self.is_group())
+    /// Every file that is there, the chat first: what it is, its place and its bytes.
+    pub fn parts(&self) -> impl Iterator<Item = (Role, &LibraryPath, &[u8])> {
+        let files = &self.files;
+        let book = files.book().map(|book| (Role::Lorebook, book.path, book.bytes));
+        let group = files.group.as_ref();
+        let group = group.map(|group| (Role::Group, &group.path, group.bytes.as_slice()));
+        let chat = (Role::Chat, &files.chat.path, files.chat.bytes.as_slice());
+        [Some(chat), book, group].into_iter().flatten()
     }
 }
 
@@ -226,18 +219,40 @@ impl Tree {
 
     /// Rebuild every file and hold it against the manifest.
     pub fn materialise(&self, reader: &Reader) -> Result<Contents> {
-        let files: Result<_> =
-            self.manifest.files.iter().map(|record| self.rebuild(reader, record)).collect();
-        Ok(Contents { manifest: self.manifest.clone(), files: files? })
+        let timeline = TimelineName::parse(&self.manifest.timeline);
+        let timeline = timeline.map_err(|error| self.incomplete(&error.to_string()))?;
+        let mut files = TimelineFiles::chat_only(&timeline, Vec::new());
+        for record in &self.manifest.files {
+            let bytes = self.rebuild(reader, record)?;
+            let path = record.library_path(&self.manifest.timeline);
+            let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
+            match record.role {
+                Role::Chat => files.chat = FileAt { path, bytes: bytes.into() },
+                Role::Lorebook => {
+                    let name = record.name.clone().unwrap_or_default();
+                    files.lorebook = Some(BoundBook::new(name, path, bytes));
+                }
+                Role::Group => files.group = Some(FileAt { path, bytes: bytes.into() }),
+            }
+        }
+        if files.lorebook.is_none() {
+            // Stored without the book that it names.
+            let bound = st::bound_lorebook(&files.split(), &timeline, files.group_bytes());
+            files.lorebook = bound.map(|name| {
+                let path = st::lorebook_path(&name);
+                BoundBook { name, path, bytes: None }
+            });
+        }
+        Ok(Contents { manifest: self.manifest.clone(), files })
     }
 
     /// Rebuild one file and hold it against the manifest.
-    pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<MaterialFile> {
+    pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
         if record.role == Role::Chat {
             // The hash of the whole covers every message. Only if it is wrong is each one hashed, to name the damaged one.
             let quick = self.rebuild_chat(reader, record, Trust::Whole);
-            if let Some(file) = quick.ok().and_then(|bytes| self.checked(record, bytes).ok()) {
-                return Ok(file);
+            if let Some(bytes) = quick.ok().filter(|bytes| record.is_of(bytes)) {
+                return Ok(bytes);
             }
         }
         let bytes = match record.role {
@@ -247,17 +262,7 @@ impl Tree {
                 reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
             }
         };
-        self.checked(record, bytes)
-    }
-
-    fn checked(&self, record: &FileRecord, bytes: Vec<u8>) -> Result<MaterialFile> {
-        let blake3 = Blake3::of(&bytes);
-        if bytes.len() as u64 != record.bytes || blake3 != record.blake3 {
-            return Err(self.differs(record));
-        }
-        let path = record.library_path(&self.manifest.timeline);
-        let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
-        Ok(MaterialFile { role: record.role, path, bytes, blake3 })
+        if record.is_of(&bytes) { Ok(bytes) } else { Err(self.differs(record)) }
     }
 
     fn rebuild_chat(&self, reader: &Reader, record: &FileRecord, trust: Trust) -> Result<Vec<u8>> {

@@ -29,7 +29,7 @@ pub use error::{Error, Result};
 pub use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
-pub use materialise::{Contents, MaterialFile, StoredBook, Tree, first_message, read_manifest};
+pub use materialise::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use new_texts::{NewText, NewTexts, TextPlace};
 pub use pack_order::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
 pub use problem::{Problem, Problems, Weight};
@@ -37,6 +37,6 @@ pub use role::Role;
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,
 };
-pub use state::{BookState, FileState, Parts, State};
+pub use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
 pub use write::{Written, write, write_chat};

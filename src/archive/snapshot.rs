@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId};
+use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, names, trailer};
@@ -219,7 +219,25 @@ pub struct NewSnapshot<'a> {
     pub message: Option<&'a str>,
 }
 
-impl NewSnapshot<'_> {
+impl<'a> NewSnapshot<'a> {
+    /// One of this state, stored as `tree`, that follows nothing yet.
+    pub fn of(state: &'a State<'_>, tree: ObjectId, kind: Kind, time: Time) -> Self {
+        Self {
+            manifest: &state.manifest,
+            chat: &state.chat,
+            tree,
+            parent: None,
+            joined: None,
+            fork_at: None,
+            main_chat: state.files.metadata(&state.chat).and_then(st::main_chat),
+            renamed_from: None,
+            source: None,
+            kind,
+            time,
+            message: None,
+        }
+    }
+
     /// The commit to write.
     pub fn commit(&self) -> NewCommit {
         let manifest = self.manifest;

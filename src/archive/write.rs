@@ -31,8 +31,8 @@ pub fn write(
     let previous = previous.map(|tree| Previous::read(reader, tree)).unwrap_or_default();
     let chat = add_chat(state, pack, reader, &previous, folders)?;
     let mut root = vec![TreeEntry::tree("chat", chat.tree)];
-    if let Some(book) = state.book {
-        let cut = cut(book.file.bytes);
+    if let Some(book) = state.files.book() {
+        let cut = cut(book.bytes);
         let mut folder = vec![TreeEntry::blob("book.json", pack.add(Kind::Blob, &cut.book)?)];
         if !cut.entries.is_empty() {
             let values: Vec<_> = cut.entries.iter().map(|(_, value)| *value).collect();
@@ -45,8 +45,8 @@ pub fn write(
         let books = add_tree(pack, &[TreeEntry::tree(book_folder(book.name), folder)])?;
         root.push(TreeEntry::tree("lorebooks", books));
     }
-    if let Some(group) = state.group {
-        root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group.bytes)?));
+    if let Some(group) = state.files.group_bytes() {
+        root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group)?));
     }
     root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &state.manifest.encode())?));
     Ok(Written { tree: add_tree(pack, &root)?, ..chat })

@@ -10,7 +10,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Blake3, Folders, SnapshotId};
-use crate::st::{Captured, CapturedFile, Groups, Stamp, TimelineName};
+use crate::st::{Captured, Groups, LibraryPath, Stamp, TimelineName};
 use crate::store::Store;
 use crate::{durable, regular};
 
@@ -92,19 +92,21 @@ impl Cache {
 
     /// Remember that these files are the snapshot `head`.
     pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId) {
-        let stamped = |file: &CapturedFile| (file.path.as_str().to_owned(), file.stamp);
-        let lorebook = captured.lorebook.as_ref().and_then(|book| {
-            let path = book.path.as_ref()?.as_str().to_owned();
-            Some((path, book.file.as_ref().map(|file| file.stamp)))
-        });
+        let Captured { files, stamps, seen_ns } = captured;
+        let path = |path: &LibraryPath| path.as_str().to_owned();
+        let book = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
         let known = CachedTimeline {
             head: head.to_string(),
-            seen_ns: captured.seen_ns,
-            chat: captured.chat.stamp,
-            lorebook,
-            group: captured.group.as_ref().map(stamped),
+            seen_ns: *seen_ns,
+            chat: stamps.chat,
+            lorebook: book.map(|book| (path(book), stamps.lorebook)),
+            group: files
+                .group
+                .as_ref()
+                .zip(stamps.group)
+                .map(|(group, stamp)| (path(&group.path), stamp)),
         };
-        self.document.timelines.insert(captured.name.as_str().to_owned(), known);
+        self.document.timelines.insert(captured.files.timeline.as_str().to_owned(), known);
         self.changed = true;
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn take(
             Ok(Some((head, manifest)))
         }
         (head, _) => {
-            let state = State::of(&captured);
+            let state = State::of(&captured.files);
             let follows = head.map(Follows::previous).unwrap_or_default();
             let (taken, _) = operation.take(&state, Kind::SAFETY, follows)?;
             Ok(Some((taken, state.manifest)))

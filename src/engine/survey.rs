@@ -2,11 +2,9 @@
 
 use super::Result;
 use super::cache::Cache;
-use crate::archive::{
-    self, Blake3, FileRecord, Role, Snapshot, SnapshotId, Tree, branch, former_branch,
-};
+use crate::archive::{self, FileRecord, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
 use crate::history::{History, lookup};
-use crate::st::{self, Captured, CapturedFile, Chat, Disk, Groups, Library, TimelineName};
+use crate::st::{self, Captured, Chat, Disk, Groups, Library, TimelineFiles, TimelineName};
 use crate::store::{Reader, Store, unless_lost};
 use std::collections::HashSet;
 
@@ -105,39 +103,41 @@ fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bo
     let Some(manifest) = unless_lost(archive::read_manifest(reader, head.tree))? else {
         return Ok(false);
     };
-    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
-    let headed = Chat::header_of(&captured.chat.bytes, captured.name.is_group()).header.is_some();
+    let files = &captured.files;
+    let headed = Chat::header_of(&files.chat.bytes, files.timeline.is_group()).header.is_some();
     // Lengths first: most saves change them, and then nothing need be hashed.
-    let pairs = [(Role::Chat, Some(&captured.chat)), (Role::Lorebook, book)];
-    let same = |compare: &dyn Fn(&FileRecord, &CapturedFile) -> bool| {
+    let chat = Some((&files.chat.path, files.chat.bytes.as_slice()));
+    let book = files.book().map(|book| (book.path, book.bytes));
+    let pairs = [(Role::Chat, chat), (Role::Lorebook, book)];
+    let same = |compare: &dyn Fn(&FileRecord, &[u8]) -> bool| {
         pairs.iter().all(|(role, now)| match (manifest.file(*role), now) {
             (None, None) => true,
-            (Some(then), Some(now)) => then.path == now.path.as_str() && compare(then, now),
+            (Some(then), Some((path, now))) => then.path == path.as_str() && compare(then, now),
             _ => false,
         })
     };
-    Ok(same(&|then, now| then.bytes == now.bytes.len() as u64)
-        && same(&|then, now| then.blake3 == Blake3::of(&now.bytes))
-        && (headed || same_group_metadata(captured, reader, head)?))
+    Ok(same(&|then, now| then.bytes == now.len() as u64)
+        && same(&|then, now| then.is_of(now))
+        && (headed || same_group_metadata(files, reader, head)?))
 }
 
-fn same_group_metadata(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
+fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) -> Result<bool> {
     let headless = Chat { header: None, messages: Vec::new() };
     let Some(tree) = unless_lost(Tree::open(reader, head.tree))? else { return Ok(false) };
     let before = match tree.group() {
         Some(id) => unless_lost(reader.blob(id))?,
         None => None,
     };
-    let (before, after) = match (before, &captured.group) {
+    let (before, after) = match (before, files.group_bytes()) {
         (Some(before), Some(after)) => (before, after),
         (None, after) => return Ok(after.is_none()),
         (Some(_), None) => return Ok(false),
     };
-    let before =
-        st::metadata(&headless, &captured.name, Some(&before)).map(|raw| raw.as_bytes().to_vec());
-    let after = st::metadata(&headless, &captured.name, Some(&after.bytes))
-        .map(|raw| raw.as_bytes().to_vec());
-    Ok(before == after)
+    let own = |group: &[u8]| {
+        let metadata = st::metadata(&headless, &files.timeline, Some(group));
+        metadata.map(|raw| raw.as_bytes().to_vec())
+    };
+    Ok(own(&before) == own(after))
 }
 
 /// The newest snapshots of timelines whose files are gone. Looks for nothing but their names: what cannot be looked at, an

@@ -201,7 +201,7 @@ impl<'a> Taking<'a> {
                 if look.astray {
                     self.operation.lead(name, head.id, &[])?;
                 }
-                let state = State::of(&captured);
+                let state = State::of(&captured.files);
                 if self.mend && !self.mends(&state, &head)? {
                     return self.store_state(&captured, &state, Follows::previous(head));
                 }
@@ -211,7 +211,7 @@ impl<'a> Taking<'a> {
                 if let Some(refused) = self.refused(&captured) {
                     return Ok(refused);
                 }
-                let state = State::of(&captured);
+                let state = State::of(&captured.files);
                 if let Some(head) = &head {
                     self.findings.extend(self.operation.alarm(&state, head)?);
                 }
@@ -266,9 +266,9 @@ impl<'a> Taking<'a> {
         for name in &names {
             match self.capture(name) {
                 Ok(captured) => {
-                    newcomers.push(Newcomer::of(&captured));
-                    stamps.push(captured.chat.stamp);
-                    let bytes = captured.chat.bytes.len();
+                    newcomers.push(Newcomer::of(&captured.files));
+                    stamps.push(captured.stamps.chat);
+                    let bytes = captured.files.chat.bytes.len();
                     let fits = names.len() == 1 || bytes <= room;
                     room = room.saturating_sub(bytes);
                     kept.push(fits.then_some(captured));
@@ -286,8 +286,8 @@ impl<'a> Taking<'a> {
                 None => match self.capture(&name) {
                     Ok(captured) => {
                         // It may have changed since it was read first.
-                        let same = captured.chat.stamp == stamps[position];
-                        let newcomer = if same { newcomer } else { Newcomer::of(&captured) };
+                        let same = captured.stamps.chat == stamps[position];
+                        let newcomer = if same { newcomer } else { Newcomer::of(&captured.files) };
                         self.take_newcomer(newcomer, &captured, &mut lineage)
                     }
                     Err(error) => Err(error),
@@ -310,7 +310,7 @@ impl<'a> Taking<'a> {
             return Ok(refused);
         }
         let follows = Follows::origin(lineage.origin(&newcomer)?);
-        let taken = self.store_state(captured, &State::of(captured), follows)?;
+        let taken = self.store_state(captured, &State::of(&captured.files), follows)?;
         if let Taken::New(snapshot, _) = &taken {
             lineage.add(newcomer, snapshot);
         }
@@ -326,7 +326,7 @@ impl<'a> Taking<'a> {
     ) -> Result<Taken> {
         let (snapshot, new) = self.operation.take(state, self.how.kind.clone(), follows)?;
         self.tell_state(state, &snapshot);
-        self.findings.extend(rules::captured(captured, &state.chat, &new));
+        self.findings.extend(rules::of_files(&captured.files, &state.chat, &new));
         if let Some(cache) = &mut self.cache {
             cache.remember(captured, snapshot.id);
         }

@@ -13,17 +13,10 @@ use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metad
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::rules::{Code, Finding, Level};
 use crate::st::auto_recap::{Scene, scene, scene_breaks};
-use crate::st::{self, Chat, LibraryPath, Raw, TimelineName, entries, entry_uid};
+use crate::st::{
+    self, BoundBook, Chat, FileAt, Raw, TimelineFiles, TimelineName, entries, entry_uid,
+};
 use crate::store::{ObjectId, Store, unless_lost};
-
-/// The state that is cut.
-#[derive(Clone, Copy)]
-pub(crate) struct Base<'a> {
-    pub timeline: &'a TimelineName,
-    pub chat: &'a [u8],
-    pub book: Option<&'a [u8]>,
-    pub group: Option<&'a [u8]>,
-}
 
 /// What a timeline was.
 pub(crate) enum Then {
@@ -35,21 +28,11 @@ pub(crate) enum Then {
 
 /// A state that was put together.
 pub(crate) struct Made {
-    pub chat: Vec<u8>,
-    pub book: Option<MadeBook>,
-    /// The group's file, for a chat without a header: its metadata is there.
-    pub group: Option<Vec<u8>>,
+    pub files: TimelineFiles,
     pub origin: Origin,
     pub findings: Vec<Finding>,
     /// When that was, in seconds since 1970, if anything tells.
     pub seconds: Option<i64>,
-}
-
-/// The lorebook of a state that was put together.
-pub(crate) struct MadeBook {
-    pub name: String,
-    pub path: LibraryPath,
-    pub bytes: Vec<u8>,
 }
 
 /// Where the parts of such a state come from.
@@ -109,14 +92,14 @@ impl<'a> Past<'a> {
     }
 
     /// The state of `base` at message `at`. `with_book`: whether its lorebook is wanted.
-    pub(crate) fn at(&self, base: Base<'_>, at: usize, with_book: bool) -> Result<Then> {
-        let chat = Chat::split(base.chat, base.timeline.is_group());
+    pub(crate) fn at(&self, base: &TimelineFiles, at: usize, with_book: bool) -> Result<Then> {
+        let chat = base.split();
         let messages = without_blank_end(&chat.messages);
         if at >= messages.len() {
-            return Err(Error::unknowable(message_not_found(base.timeline, messages.len(), at)));
+            return Err(Error::unknowable(message_not_found(&base.timeline, messages.len(), at)));
         }
         let cut = chat.upto(at);
-        let bound = st::metadata(&cut, base.timeline, base.group).and_then(st::lorebook_name);
+        let bound = base.metadata(&cut).and_then(st::lorebook_name);
         // One that lacks the lorebook does not tell what it was.
         let taken = |found: &Snapshot| {
             found.kind != Kind::IMPORT
@@ -125,7 +108,7 @@ impl<'a> Past<'a> {
         };
         let found = self.taken_at(&cut, taken)?;
         match found {
-            Some(snapshot) if snapshot.timeline == *base.timeline => {
+            Some(snapshot) if snapshot.timeline == base.timeline => {
                 Ok(Then::Snapshot(Box::new(snapshot)))
             }
             // Another timeline's, or of before a rename: its lorebook is that of then, its names are not this one's.
@@ -176,13 +159,13 @@ impl<'a> Past<'a> {
 
     fn make(
         &self,
-        base: Base<'_>,
+        base: &TimelineFiles,
         cut: &Chat<'_>,
         at: usize,
         with_book: bool,
         taken: Option<&Snapshot>,
     ) -> Result<Made> {
-        let metadata = st::metadata(cut, base.timeline, base.group);
+        let metadata = base.metadata(cut);
         let bound = metadata.and_then(st::lorebook_name);
         let breaks = scene_breaks(cut);
         let has_book =
@@ -212,13 +195,13 @@ impl<'a> Past<'a> {
                     && let Some(path) = st::lorebook_path(&name)
                 {
                     origin.book_of = Some(id);
-                    book = Some(MadeBook { name, path, bytes });
+                    book = Some(BoundBook::new(name, path, bytes));
                 }
             }
-            None => return Err(Error::unknowable(not_known(base.timeline, at, &breaks))),
+            None => return Err(Error::unknowable(not_known(&base.timeline, at, &breaks))),
             Some((message, scene)) => {
                 if let Some((later, _)) = breaks.last().filter(|(later, _)| later > message) {
-                    findings.push(stale(base.timeline, *later, *message));
+                    findings.push(stale(&base.timeline, *later, *message));
                 }
                 seconds = scene.timestamp().map(|ms| ms.div_euclid(1000));
                 origin.scene = Some((*message, scene.name()));
@@ -226,8 +209,8 @@ impl<'a> Past<'a> {
                 book = self.book(base, cut, scene, bound, &mut origin, &mut findings)?;
             }
         }
-        let uids = book.as_ref().map(|book: &MadeBook| {
-            let uids = entries(&book.bytes).into_iter().filter_map(|(_, entry)| entry_uid(entry));
+        let uids = book.as_ref().and_then(|book: &BoundBook| book.bytes.as_ref()).map(|bytes| {
+            let uids = entries(bytes).into_iter().filter_map(|(_, entry)| entry_uid(entry));
             uids.map(|uid| uid.to_string()).collect::<HashSet<_>>()
         });
         let (header, group) = match (metadata, cut.header) {
@@ -238,7 +221,7 @@ impl<'a> Past<'a> {
                 (Some(bind(header, bound.is_none(), book.as_ref())), None)
             }
             (Some(metadata), None) => {
-                let group = base.group.unwrap_or_default();
+                let group = base.group_bytes().unwrap_or_default();
                 let (group, trimmed) = trim_metadata(group, metadata, at, uids.as_ref());
                 origin.trimmed = trimmed;
                 (None, Some(group))
@@ -249,19 +232,31 @@ impl<'a> Past<'a> {
             let last = st::Message::read(cut.messages.last()?)?;
             st::send_time(last.send_date()?)
         };
-        Ok(Made { chat, book, group, origin, findings, seconds: seconds.or_else(sent) })
+        let group = match (group, &base.group) {
+            (Some(bytes), Some(group)) => {
+                Some(FileAt { path: group.path.clone(), bytes: bytes.into() })
+            }
+            (_, group) => group.clone(),
+        };
+        let files = TimelineFiles {
+            timeline: base.timeline.clone(),
+            chat: FileAt { path: base.chat.path.clone(), bytes: chat.into() },
+            lorebook: book,
+            group,
+        };
+        Ok(Made { files, origin, findings, seconds: seconds.or_else(sent) })
     }
 
     /// The lorebook from a scene's notes, completed from the nearest snapshot's book and the one beside the chat.
     fn book(
         &self,
-        base: Base<'_>,
+        base: &TimelineFiles,
         cut: &Chat<'_>,
         scene: &Scene<'_>,
         bound: Option<&str>,
         origin: &mut Origin,
         findings: &mut Vec<Finding>,
-    ) -> Result<Option<MadeBook>> {
+    ) -> Result<Option<BoundBook>> {
         let name = bound.map(str::to_owned).or_else(|| scene.lorebook());
         let named = name.and_then(|name| st::lorebook_path(&name).map(|path| (name, path)));
         let Some((name, path)) = named else { return Ok(None) };
@@ -271,7 +266,7 @@ impl<'a> Past<'a> {
             books.push(bytes);
             origin.books.push(BookSource::Snapshot(*id));
         }
-        if let Some(here) = base.book.filter(|here| !books.contains(here)) {
+        if let Some(here) = base.book_bytes().filter(|here| !books.contains(here)) {
             books.push(here);
             origin.books.push(BookSource::Here);
         }
@@ -290,11 +285,11 @@ impl<'a> Past<'a> {
                 message,
             ));
         }
-        if let Some(finding) = gaps(base.timeline, &rebuilt.entries) {
+        if let Some(finding) = gaps(&base.timeline, &rebuilt.entries) {
             findings.push(finding);
         }
         origin.entries = rebuilt.entries;
-        Ok(Some(MadeBook { name, path, bytes: rebuilt.bytes }))
+        Ok(Some(BoundBook::new(name, path, rebuilt.bytes)))
     }
 
     /// The lorebook of the snapshot whose length is nearest.
@@ -319,7 +314,7 @@ impl<'a> Past<'a> {
         let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { return Ok(None) };
         let Some(record) = tree.manifest.file(Role::Lorebook) else { return Ok(None) };
         let book = unless_lost(tree.rebuild(&reader, record))?;
-        Ok(book.map(|book| (snapshot.id, book.bytes)))
+        Ok(book.map(|book| (snapshot.id, book)))
     }
 }
 
@@ -332,7 +327,7 @@ fn has_note(line: &[u8]) -> bool {
 const SOME_MOMENT: i64 = 1_700_000_000_000;
 
 /// The header bound to the book, if it was bound to none.
-fn bind(header: Vec<u8>, unbound: bool, book: Option<&MadeBook>) -> Vec<u8> {
+fn bind(header: Vec<u8>, unbound: bool, book: Option<&BoundBook>) -> Vec<u8> {
     let (Some(book), true) = (book, unbound) else { return header };
     let Some(metadata) = Raw::parse(&header).and_then(|header| header.get("chat_metadata")) else {
         return header;

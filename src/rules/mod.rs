@@ -1,7 +1,6 @@
 //! Findings about values: what is odd or wrong in the user's data, and what to do about it. Pure: bytes in, findings out.
 
 mod alarms;
-mod captured;
 mod catalogue;
 mod chat;
 mod checkpoint;
@@ -9,6 +8,7 @@ mod finding;
 mod level;
 mod library;
 mod lorebook;
+mod of_files;
 mod queue;
 mod recap;
 mod registry;
@@ -17,7 +17,6 @@ mod scenes;
 mod subject;
 
 pub use alarms::{Passage, alarm};
-pub use captured::{ALL, captured, stored};
 pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
 pub use checkpoint::{
     Point, lorebook_of_now, queue_active, readiness, recap_from_future, strictly,
@@ -25,4 +24,5 @@ pub use checkpoint::{
 pub use finding::Finding;
 pub use level::Level;
 pub use library::{BoundBook, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
+pub use of_files::{ALL, of_files};
 pub use restored::restored;

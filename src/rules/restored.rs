@@ -1,7 +1,7 @@
 //! Is what was rebuilt the state that was recorded? Held against the snapshot's own record, and against what the extension noted in the chat, where it did.
 
 use super::{Code, Finding, Level};
-use crate::archive::{Contents, Role};
+use crate::archive::Contents;
 use crate::st::auto_recap::{
     CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
 };
@@ -19,11 +19,9 @@ struct Record {
 
 /// All findings about a rebuilt snapshot held against what was recorded of it.
 pub fn restored(contents: &Contents) -> Vec<Finding> {
-    let Ok(timeline) = TimelineName::parse(&contents.manifest.timeline) else { return Vec::new() };
-    let chat = contents.chat();
-    let Some(metadata) = st::metadata(&chat, &timeline, contents.bytes(Role::Group)) else {
-        return Vec::new();
-    };
+    let timeline = contents.files.timeline.clone();
+    let chat = contents.files.split();
+    let Some(metadata) = contents.files.metadata(&chat) else { return Vec::new() };
     let recap = running_recap(metadata);
     let combined = combined_recap(metadata);
     let lorebook = st::lorebook_name(metadata);

@@ -5,7 +5,10 @@
 //! (the one between the last read and the first second look).
 
 use super::read_file::{FileBytes, read_file};
-use super::{Chat, Error, Groups, Library, LibraryPath, Result, TimelineName};
+use super::{
+    BoundBook, Chat, Error, FileAt, Groups, Library, LibraryPath, Result, TimelineFiles,
+    TimelineName,
+};
 use super::{bound_lorebook, lorebook_path};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
@@ -76,38 +79,29 @@ impl Files for Disk {
 /// One timeline's files as they stood side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// The timeline.
-    pub name: TimelineName,
-    /// The chat file.
-    pub chat: CapturedFile,
-    /// The lorebook bound to the chat.
-    pub lorebook: Option<CapturedBook>,
-    /// The file of the group that the chat belongs to.
-    pub group: Option<CapturedFile>,
-    /// When its files were about to be stamped, in nanoseconds since 1970.
+    /// The files.
+    pub files: TimelineFiles,
+    /// What they looked like from outside.
+    pub stamps: Stamps,
+    /// When they were about to be stamped, in nanoseconds since 1970.
     pub seen_ns: i64,
 }
 
-/// One file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CapturedFile {
-    /// Its place in the library.
-    pub path: LibraryPath,
-    /// Its bytes.
-    pub bytes: FileBytes,
-    /// Its stamp.
-    pub stamp: Stamp,
+/// The stamps of a timeline's files; none for a file that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// Of the chat.
+    pub chat: Stamp,
+    /// Of the lorebook.
+    pub lorebook: Option<Stamp>,
+    /// Of the group's file.
+    pub group: Option<Stamp>,
 }
 
-/// A lorebook that a chat is bound to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CapturedBook {
-    /// Its name, as the chat has it.
-    pub name: String,
-    /// Its file's place; none if the name gives no file name.
-    pub path: Option<LibraryPath>,
-    /// Its file; none if it is missing.
-    pub file: Option<CapturedFile>,
+/// A file that was read.
+struct ReadFile {
+    file: FileAt,
+    stamp: Stamp,
 }
 
 /// Read a timeline's files. What exists but cannot be read is an error: a snapshot without it would claim that it was
@@ -173,48 +167,53 @@ impl Attempt<'_> {
             None => None,
         };
         let bound = bound_lorebook(
-            &Chat::header_of(&chat.bytes, name.is_group()),
+            &Chat::header_of(&chat.file.bytes, name.is_group()),
             name,
-            group.as_ref().map(|group| group.bytes.as_slice()),
+            group.as_ref().map(|group| group.file.bytes.as_slice()),
         );
-        let lorebook = match bound {
+        let path = bound.as_deref().and_then(lorebook_path);
+        let book = match path.as_ref().map(|path| self.read(path)).transpose()? {
+            Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
+            Some(Read::Steady(file)) => file,
             None => None,
-            Some(name) => {
-                let path = lorebook_path(&name);
-                let file = match path.as_ref().map(|path| self.read(path)).transpose()? {
-                    Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
-                    Some(Read::Steady(file)) => file,
-                    None => None,
-                };
-                Some(CapturedBook { name, path, file })
-            }
         };
-
-        let book = lorebook.as_ref();
+        let stamps = Stamps {
+            chat: chat.stamp,
+            lorebook: book.as_ref().map(|book| book.stamp),
+            group: group.as_ref().map(|group| group.stamp),
+        };
         let seen = [
-            (Some(&chat.path), Some(&chat)),
-            (group_path, group.as_ref()),
-            (book.and_then(|book| book.path.as_ref()), book.and_then(|book| book.file.as_ref())),
+            (Some(&chat.file.path), Some(stamps.chat)),
+            (group_path, stamps.group),
+            (path.as_ref(), stamps.lorebook),
         ];
-        for (path, file) in seen {
+        for (path, stamp) in seen {
             if let Some(path) = path
-                && self.stamp(path)? != file.map(|file| file.stamp)
+                && self.stamp(path)? != stamp
             {
                 return Ok(Read::Moved(path.clone()));
             }
         }
-        Ok(Read::Steady(Captured { name: name.clone(), chat, lorebook, group, seen_ns }))
+        let bytes = book.map(|book| book.file.bytes);
+        let files = TimelineFiles {
+            timeline: name.clone(),
+            chat: chat.file,
+            lorebook: bound.map(|name| BoundBook { name, path, bytes }),
+            group: group.map(|group| group.file),
+        };
+        Ok(Read::Steady(Captured { files, stamps, seen_ns }))
     }
 
     /// A file with the stamp it had before it was read; none if it is missing.
-    fn read(&self, path: &LibraryPath) -> Result<Read<Option<CapturedFile>>> {
+    fn read(&self, path: &LibraryPath) -> Result<Read<Option<ReadFile>>> {
         let Some(stamp) = self.stamp(path)? else {
             return Ok(Read::Steady(None));
         };
         let full = path.under(self.root);
         match self.files.read(&full) {
             Ok(bytes) if bytes.len() as u64 == stamp.len => {
-                Ok(Read::Steady(Some(CapturedFile { path: path.clone(), bytes, stamp })))
+                let file = FileAt { path: path.clone(), bytes };
+                Ok(Read::Steady(Some(ReadFile { file, stamp })))
             }
             Ok(_) => Ok(Read::Moved(path.clone())),
             // Gone, or cut shorter, since it was stamped.

@@ -26,11 +26,12 @@ mod send_date;
 #[cfg(test)]
 mod tests;
 mod timed_effects;
+mod timeline_files;
 mod users;
 mod write;
 
 pub use backups::{Backup, list_backups};
-pub use capture::{Captured, CapturedBook, CapturedFile, Disk, Files, Stamp, capture};
+pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
 pub use error::{Error, Result};
 pub use group_edit::{list_in_group, set_group_metadata};
@@ -49,5 +50,6 @@ pub use running::running_on;
 pub use sanitize::sanitize;
 pub use send_date::send_time;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
+pub use timeline_files::{Book, BoundBook, FileAt, TimelineFiles};
 pub use users::{lorebook_of, users_of_lorebook};
 pub use write::{Fingerprint, remove, write};

@@ -2,10 +2,10 @@
 //! snapshot of one timeline.
 
 use crate::archive::diff::{Change, Part, Side, diff as compare};
-use crate::archive::{Contents, Snapshot, Tree};
+use crate::archive::{Snapshot, Tree};
 use crate::engine::{Result, Workspace};
 use crate::history::{Error as NoSuch, lookup};
-use crate::st::{self, Captured, Disk, Library};
+use crate::st::{self, Disk, Library, TimelineFiles};
 use crate::store::Store;
 
 /// What to compare.
@@ -25,31 +25,19 @@ pub struct Comparison {
     pub after: Option<Snapshot>,
     /// For two timelines: how many first messages they share.
     pub shared: Option<usize>,
-    old: Loaded,
-    new: Loaded,
-}
-
-enum Loaded {
-    Nothing,
-    Stored(Contents),
-    Now(Captured),
-}
-
-impl Loaded {
-    fn side(&self) -> Side<'_> {
-        match self {
-            Loaded::Nothing => Side::nothing(),
-            Loaded::Stored(contents) => Side::stored(contents),
-            Loaded::Now(captured) => Side::captured(captured),
-        }
-    }
+    old: Option<TimelineFiles>,
+    new: Option<TimelineFiles>,
 }
 
 impl Comparison {
     /// Every change, or only those of one part.
     pub fn changes(&self, only: Option<Part>) -> Vec<Change<'_>> {
-        compare(&self.old.side(), &self.new.side(), only)
+        compare(&side(&self.old), &side(&self.new), only)
     }
+}
+
+fn side(files: &Option<TimelineFiles>) -> Side<'_> {
+    files.as_ref().map_or_else(Side::nothing, Side::of)
 }
 
 /// Read what is to be compared.
@@ -63,10 +51,10 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
         None => {
             let library = workspace.library()?;
             let groups = library.scan()?.groups;
-            Loaded::Now(st::capture(&library, &groups, &before.timeline, &Disk)?)
+            Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files)
         }
     };
-    let shared = is_fork.then(|| old.side().shared_with(&new.side()));
+    let shared = is_fork.then(|| side(&old).shared_with(&side(&new)));
     Ok(Comparison { before: Some(before), after, shared, old, new })
 }
 
@@ -118,7 +106,7 @@ pub fn history(
     let store = workspace.open_store()?;
     let mut snapshot =
         lookup::snapshot(&options.timeline, &store, workspace.library().ok().as_ref())?;
-    let mut new = Loaded::Nothing;
+    let mut new = None;
     for taken in 0..options.limit.unwrap_or(usize::MAX) {
         if taken == 0 {
             new = load(&store, &snapshot)?;
@@ -129,7 +117,7 @@ pub fn history(
         };
         let old = match &parent {
             Some(parent) => load(&store, parent)?,
-            None => Loaded::Nothing,
+            None => None,
         };
         let ends = snapshot.fork_at.is_some();
         let comparison =
@@ -142,7 +130,7 @@ pub fn history(
     Ok(())
 }
 
-fn load(store: &Store, snapshot: &Snapshot) -> Result<Loaded> {
+fn load(store: &Store, snapshot: &Snapshot) -> Result<Option<TimelineFiles>> {
     let reader = store.reader();
-    Ok(Loaded::Stored(Tree::open(&reader, snapshot.tree)?.materialise(&reader)?))
+    Ok(Some(Tree::open(&reader, snapshot.tree)?.materialise(&reader)?.files))
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
-use crate::archive::{Blake3, Kind, Role, Snapshot, SnapshotId, State, Tree};
+use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
 use crate::engine::files::{Closed, FileAction, FilePlan};
 use crate::engine::open_page::{Written, reload};
 use crate::engine::operation::{Follows, Operation};
@@ -72,6 +72,13 @@ struct Book {
     bytes: Vec<u8>,
     /// The snapshot that has it; none: it is the file.
     stored: Option<SnapshotId>,
+}
+
+impl Book {
+    fn of(timeline: &TimelineName, book: st::Book<'_>, stored: Option<SnapshotId>) -> Self {
+        let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
+        Self { timeline: timeline.clone(), path, bytes, stored }
+    }
 }
 
 /// Merge two lorebooks.
@@ -185,12 +192,12 @@ fn leave_trace(
     operation: &mut Operation<'_>,
 ) -> Result<Option<SnapshotId>> {
     let mut captured = st::capture(library, groups, &ours.timeline, &Disk)?;
-    let Some(file) = captured.lorebook.as_mut().and_then(|book| book.file.as_mut()) else {
-        return Ok(None);
-    };
-    file.bytes = merged.bytes.clone().into();
+    match &mut captured.files.lorebook {
+        Some(book) if book.bytes.is_some() => book.bytes = Some(merged.bytes.clone().into()),
+        _ => return Ok(None),
+    }
     let follows = Follows::joined(before.clone(), Some(joined));
-    let (taken, _) = operation.take(&State::of(&captured), Kind::SNAPSHOT, follows)?;
+    let (taken, _) = operation.take(&State::of(&captured.files), Kind::SNAPSHOT, follows)?;
     Ok(Some(taken.id))
 }
 
@@ -240,25 +247,14 @@ fn theirs(
 
 fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Result<Option<Book>> {
     let captured = st::capture(library, groups, timeline, &Disk)?;
-    let file = captured.lorebook.and_then(|book| book.file);
-    Ok(file.map(|file| Book {
-        timeline: timeline.clone(),
-        path: file.path,
-        bytes: file.bytes.into_vec(),
-        stored: None,
-    }))
+    Ok(captured.files.book().map(|book| Book::of(timeline, book, None)))
 }
 
 fn stored_book(store: &Store, snapshot: &Snapshot) -> Result<Option<Book>> {
     let reader = store.reader();
     let contents = Tree::open(&reader, snapshot.tree)?.materialise(&reader)?;
-    let file = contents.files.into_iter().find(|file| file.role == Role::Lorebook);
-    Ok(file.map(|file| Book {
-        timeline: snapshot.timeline.clone(),
-        path: file.path,
-        bytes: file.bytes,
-        stored: Some(snapshot.id),
-    }))
+    let book = contents.files.book();
+    Ok(book.map(|book| Book::of(&snapshot.timeline, book, Some(snapshot.id))))
 }
 
 /// What a person should know of the merge.

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{
-    self, BookState, ContentId, FileState, Folders, Kind, NewSnapshot, Parts, Snapshot, State,
-};
+use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::engine::operation::Operation;
 use crate::engine::taking::{count_new, take_as_it_is};
 use crate::engine::{Error, Result, Workspace};
-use crate::history::at_message::{Base, Made, Origin, Past, Then, message_not_found};
+use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
 use crate::history::rewrite::{Insertion, insert};
 use crate::history::{self, History, lookup};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::auto_recap::scene_breaks;
-use crate::st::{self, Captured, Chat, Disk, TimelineName};
+use crate::st::{self, Captured, Disk, TimelineName};
 use crate::store::{Store, Time};
 
 /// What to reconstruct.
@@ -143,12 +141,12 @@ pub fn reconstruct(
 
 /// The messages to reconstruct, with the names of the scenes that end there.
 fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<String>)>> {
-    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
+    let chat = captured.files.split();
     let breaks = scene_breaks(&chat);
     match options.at {
         Some(at) if at >= without_blank_end(&chat.messages).len() => {
             let messages = without_blank_end(&chat.messages).len();
-            Err(Error::refused(message_not_found(&captured.name, messages, at)))
+            Err(Error::refused(message_not_found(&captured.files.timeline, messages, at)))
         }
         Some(at) => {
             let scene = breaks.iter().find(|(message, _)| *message == at);
@@ -171,25 +169,17 @@ fn find(
     made: &mut Vec<(usize, Made)>,
     findings: &mut Vec<Finding>,
 ) -> Result<Found> {
-    let bytes = |file: &st::CapturedFile| file.bytes.clone();
-    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref()).map(bytes);
-    let base = Base {
-        timeline: &captured.name,
-        chat: &captured.chat.bytes,
-        book: book.as_deref(),
-        group: captured.group.as_ref().map(|group| group.bytes.as_slice()),
-    };
-    let chat = Chat::split(base.chat, captured.name.is_group()).upto(message);
-    let bound = captured.lorebook.is_some();
+    let chat = captured.files.split().upto(message);
+    let bound = captured.files.lorebook.is_some();
     let tells = |found: &Snapshot| {
         found.kind != Kind::IMPORT
-            && found.timeline == captured.name
+            && found.timeline == captured.files.timeline
             && (!bound || found.lorebook.is_some())
     };
     if let Some(known) = past.taken_at(&chat, tells)? {
         return Ok(Found::Known(Box::new(known)));
     }
-    match past.at(base, message, true) {
+    match past.at(&captured.files, message, true) {
         Ok(Then::Snapshot(known)) => Ok(Found::Known(known)),
         Ok(Then::Made(state)) => {
             findings.extend(state.findings.clone());
@@ -210,33 +200,19 @@ fn insertions(
     made: Vec<(usize, Made)>,
     operation: &mut Operation<'_>,
 ) -> Result<Vec<(usize, ContentId, Insertion)>> {
-    let own = lineage.own(&captured.name).map(|(own, _)| own).unwrap_or_default();
+    let own = lineage.own(&captured.files.timeline).map(|(own, _)| own).unwrap_or_default();
     let offset = own.last().map_or(0, |newest| newest.time.offset);
     let mut list = Vec::new();
     // From the end: a state cannot be newer than a longer one. (A scene's note may have been written anew long after.)
     let mut latest = i64::MAX;
     for (message, state) in made.into_iter().rev() {
-        let chat = Chat::split(&state.chat, captured.name.is_group());
-        let longer = own.iter().filter(|taken| taken.messages > chat.message_count() as u64);
+        let whole = State::made(&state.files, Some(message as u64));
+        let messages = whole.manifest.messages;
+        let longer = own.iter().filter(|taken| taken.messages > messages);
         let before = longer.map(|taken| taken.time.seconds).min().unwrap_or(i64::MAX);
         latest = latest.min(before);
         let seconds = state.seconds.unwrap_or(latest).min(latest);
         latest = seconds;
-        let path = captured.name.file();
-        let group = captured.group.as_ref().map(|group| FileState {
-            path: &group.path,
-            bytes: state.group.as_deref().unwrap_or(&group.bytes),
-        });
-        let parts = Parts {
-            timeline: &captured.name,
-            chat: FileState { path: &path, bytes: &state.chat },
-            book: state.book.as_ref().map(|book| BookState {
-                name: &book.name,
-                file: FileState { path: &book.path, bytes: &book.bytes },
-            }),
-            group,
-        };
-        let whole = State::made(parts, Some(message as u64));
         let written = archive::write(
             &whole,
             &mut operation.pack,
@@ -244,7 +220,6 @@ fn insertions(
             None,
             &Folders::default(),
         )?;
-        let metadata = st::metadata(&whole.chat, &captured.name, group.map(|group| group.bytes));
         let source = match &state.origin.scene {
             Some((noted, _)) => format!("the lorebook noted at message {noted}"),
             None => match &state.origin.book_of {
@@ -252,21 +227,12 @@ fn insertions(
                 None => "the chat's own messages".into(),
             },
         };
+        let time = Time { seconds, offset };
         let new = NewSnapshot {
-            manifest: &whole.manifest,
-            chat: &whole.chat,
-            tree: written.tree,
-            parent: None,
-            joined: None,
-            fork_at: None,
-            main_chat: metadata.and_then(st::main_chat),
-            renamed_from: None,
             source: Some(source),
-            kind: Kind::RECONSTRUCTED,
-            time: Time { seconds, offset },
-            message: None,
+            ..NewSnapshot::of(&whole, written.tree, Kind::RECONSTRUCTED, time)
         };
-        let newcomer = Newcomer::new(&captured.name, &whole.chat, group.map(|group| group.bytes));
+        let newcomer = Newcomer::of_state(&whole);
         list.push((message, whole.manifest.content, Insertion { commit: new.commit(), newcomer }));
     }
     list.reverse();

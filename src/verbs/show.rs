@@ -1,6 +1,6 @@
 //! One snapshot, with its files and its last messages.
 
-use crate::archive::{self, Manifest, Rebuilt, Role, Snapshot};
+use crate::archive::{self, Manifest, Rebuilt, Snapshot};
 use crate::engine::{Result, Workspace, verdict};
 use crate::history::{History, lookup};
 use crate::rules::{self, Finding};
@@ -30,7 +30,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
     let snapshot = lookup::snapshot(name, &store, workspace.library().ok().as_ref())?;
     let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
-    let chat = contents.chat();
+    let chat = contents.files.split();
     let texts = chat
         .messages
         .iter()
@@ -40,10 +40,10 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let mut last_messages: Vec<_> = texts.take(LAST).collect();
     last_messages.reverse();
     let tags = History::load(&store)?.tags_of(snapshot.id);
-    let entries = contents.bytes(Role::Lorebook).map(titles).unwrap_or_default();
+    let entries = contents.files.book_bytes().map(titles).unwrap_or_default();
     let mut findings: Vec<_> = verdict::unsound(&snapshot, &problems).into_iter().collect();
     findings.extend(rules::restored(&contents));
-    findings.extend(rules::stored(&snapshot.timeline, &contents, rules::ALL));
+    findings.extend(rules::of_files(&contents.files, &chat, rules::ALL));
     let manifest = contents.manifest.clone();
     Ok(Report { snapshot, tags, manifest, last_messages, entries, findings })
 }

@@ -37,8 +37,8 @@ fn of_files(sandbox: &Sandbox) -> Vec<Told> {
     let library = Library::open(&sandbox.library(), None).unwrap();
     let scan = library.scan().unwrap();
     let captured = capture(&library, &scan.groups, &scan.timelines[0], &Disk).unwrap();
-    let chat = Chat::split(&captured.chat.bytes, false);
-    let found = rules::captured(&captured, &chat, rules::ALL);
+    let chat = Chat::split(&captured.files.chat.bytes, false);
+    let found = rules::of_files(&captured.files, &chat, rules::ALL);
     let told = |finding: Finding| {
         (finding.code.to_string(), finding.level.as_str().to_owned(), finding.message)
     };

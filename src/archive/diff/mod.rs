@@ -14,8 +14,7 @@ mod value;
 mod words;
 
 use super::lineage::Identity;
-use super::{Contents, Role};
-use crate::st::{self, Captured, Chat, Key, Raw, TimelineName};
+use crate::st::{Chat, Key, Raw, TimelineFiles};
 
 pub(super) use pairing::Bag;
 pub(super) use value::same;
@@ -178,37 +177,11 @@ impl<'a> Side<'a> {
         Self { chat, metadata: None, book: None, group: None }
     }
 
-    /// A snapshot's contents.
-    pub fn stored(contents: &'a Contents) -> Self {
-        let name = TimelineName::parse(&contents.manifest.timeline).ok();
-        Self::new(
-            contents.chat(),
-            name.as_ref(),
-            contents.bytes(Role::Lorebook),
-            contents.bytes(Role::Group),
-        )
-    }
-
-    /// The files as they are now.
-    pub fn captured(captured: &'a Captured) -> Self {
-        let book = captured
-            .lorebook
-            .as_ref()
-            .and_then(|book| book.file.as_ref())
-            .map(|file| file.bytes.as_slice());
-        let group = captured.group.as_ref().map(|file| file.bytes.as_slice());
-        let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-        Self::new(chat, Some(&captured.name), book, group)
-    }
-
-    fn new(
-        chat: Chat<'a>,
-        name: Option<&TimelineName>,
-        book: Option<&'a [u8]>,
-        group: Option<&'a [u8]>,
-    ) -> Self {
-        let metadata = name.and_then(|name| st::metadata(&chat, name, group));
-        Self { chat, metadata, book, group }
+    /// These files.
+    pub fn of(files: &'a TimelineFiles) -> Self {
+        let chat = files.split();
+        let metadata = files.metadata(&chat);
+        Self { chat, metadata, book: files.book_bytes(), group: files.group_bytes() }
     }
 
     /// How many first messages both have.

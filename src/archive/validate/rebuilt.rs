@@ -21,7 +21,7 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     let mut noticed = tree.noticed(reader)?;
     Wholes::default().look_at_extra(reader, &mut noticed)?;
     let mut problems = noticed.problems;
-    let chat = contents.chat();
+    let chat = contents.files.split();
     let split = chat.header.is_some() == tree.header().is_some()
         && chat.messages.len() == tree.messages().len();
     if !split {

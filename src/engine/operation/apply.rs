@@ -206,7 +206,7 @@ pub(crate) fn bytes_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Resu
             let tree = Tree::open(reader, snapshot.tree)?;
             let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
             let record = record.ok_or_else(|| no_such_file(*id))?;
-            Ok(tree.rebuild(reader, record)?.bytes)
+            Ok(tree.rebuild(reader, record)?)
         }
     }
 }

@@ -147,7 +147,7 @@ impl<'a> Operation<'a> {
         kind: Kind,
         follows: Follows,
     ) -> Result<(Snapshot, Vec<Range<usize>>)> {
-        let timeline = state.timeline;
+        let timeline = state.timeline();
         let old = follows.renamed_from.clone();
         let parents = [follows.parent, follows.joined];
         let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
@@ -199,20 +199,13 @@ impl<'a> Operation<'a> {
     ) -> Result<(Snapshot, Written)> {
         let written =
             archive::write(state, &mut self.pack, &self.store.reader(), follows.tree, known)?;
-        let group = state.group.map(|group| group.bytes);
         let new = NewSnapshot {
-            manifest: &state.manifest,
-            chat: &state.chat,
-            tree: written.tree,
             parent: follows.parent,
             joined: follows.joined,
             fork_at: follows.fork_at,
-            main_chat: st::metadata(&state.chat, state.timeline, group).and_then(st::main_chat),
             renamed_from: follows.renamed_from,
-            source: None,
-            kind,
-            time: self.workspace.time(),
             message: self.message,
+            ..NewSnapshot::of(state, written.tree, kind, self.workspace.time())
         };
         let bytes = commit::encode(&new.commit());
         let id = self.pack.add(ObjectKind::Commit, &bytes)?;
@@ -222,7 +215,7 @@ impl<'a> Operation<'a> {
     /// The alarm, if this state lost what the newest snapshot has.
     pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
         let passage = Passage {
-            timeline: state.timeline.as_str(),
+            timeline: state.timeline().as_str(),
             before: head.messages,
             after: state.manifest.messages,
             foreign: self.is_foreign(state, head)?,

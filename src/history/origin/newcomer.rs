@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::archive::State;
 use crate::archive::lineage::Chain;
-use crate::st::{self, Captured, Chat, TimelineName};
+use crate::st::{self, Chat, TimelineFiles, TimelineName};
 
 /// A chat that has no branch yet.
 pub(crate) struct Newcomer {
@@ -18,17 +18,12 @@ pub(crate) struct Newcomer {
 }
 
 impl Newcomer {
-    pub(crate) fn of(captured: &Captured) -> Self {
-        let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-        Self::new(
-            &captured.name,
-            &chat,
-            captured.group.as_ref().map(|group| group.bytes.as_slice()),
-        )
+    pub(crate) fn of(files: &TimelineFiles) -> Self {
+        Self::new(&files.timeline, &files.split(), files.group_bytes())
     }
 
     pub(crate) fn of_state(state: &State<'_>) -> Self {
-        Self::new(state.timeline, &state.chat, state.group.map(|group| group.bytes))
+        Self::new(state.timeline(), &state.chat, state.files.group_bytes())
     }
 
     pub(crate) fn new(name: &TimelineName, chat: &Chat<'_>, group: Option<&[u8]>) -> Self {

@@ -51,13 +51,13 @@ fn busy<F: Fn(usize)>(after: &'static str, event: F) -> Busy<F> {
 fn chat_and_lorebook_come_together() {
     let (_dir, library) = library();
     let captured = take(&library, "chats/A/c", &Disk).unwrap();
-    assert_eq!(*captured.chat.bytes, *CHAT);
-    assert_eq!(captured.chat.stamp.len, CHAT.len() as u64);
-    assert!(captured.chat.stamp.mtime_ns > 0);
-    assert_eq!(captured.group, None);
-    let book = captured.lorebook.unwrap();
+    assert_eq!(*captured.files.chat.bytes, *CHAT);
+    assert_eq!(captured.stamps.chat.len, CHAT.len() as u64);
+    assert!(captured.stamps.chat.mtime_ns > 0);
+    assert_eq!(captured.files.group, None);
+    let book = captured.files.lorebook.unwrap();
     assert_eq!((book.name.as_str(), book.path.unwrap().as_str()), ("Lore", "worlds/Lore.json"));
-    assert_eq!(*book.file.unwrap().bytes, *b"{\"entries\":{}}");
+    assert_eq!(*book.bytes.unwrap(), *b"{\"entries\":{}}");
 }
 
 #[test]
@@ -70,19 +70,19 @@ fn a_group_chat_brings_its_group() {
         br#"{"chats":["g"],"past_metadata":{"g":{"world_info":"Lore"}}}"#,
     );
     let captured = take(&library, "group chats/g", &Disk).unwrap();
-    assert_eq!(captured.group.unwrap().path.as_str(), "groups/1.json");
-    assert!(captured.lorebook.unwrap().file.is_some());
+    assert_eq!(captured.files.group.unwrap().path.as_str(), "groups/1.json");
+    assert!(captured.files.lorebook.unwrap().bytes.is_some());
 }
 
 #[test]
 fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
     let (dir, library) = library();
     fs::remove_file(dir.path().join("worlds/Lore.json")).unwrap();
-    let book = take(&library, "chats/A/c", &Disk).unwrap().lorebook.unwrap();
-    assert!(book.path.is_some() && book.file.is_none());
+    let book = take(&library, "chats/A/c", &Disk).unwrap().files.lorebook.unwrap();
+    assert!(book.path.is_some() && book.bytes.is_none());
     put(dir.path(), "chats/A/con.jsonl", b"{\"chat_metadata\":{\"world_info\":\"con\"}}");
-    let book = take(&library, "chats/A/con", &Disk).unwrap().lorebook.unwrap();
-    assert!(book.path.is_none() && book.file.is_none());
+    let book = take(&library, "chats/A/con", &Disk).unwrap().files.lorebook.unwrap();
+    assert!(book.path.is_none() && book.bytes.is_none());
     fs::create_dir(dir.path().join("worlds/Lore.json")).unwrap();
     let error = take(&library, "chats/A/c", &Disk).unwrap_err();
     assert!(error.to_string().contains("Lore.json"), "{error}");
@@ -109,8 +109,8 @@ fn a_save_in_between_is_read_again() {
             }
         });
         let captured = take(&library, "chats/A/c", &files).unwrap();
-        assert_eq!(*captured.chat.bytes, *new, "{after}");
-        assert_eq!(*captured.lorebook.unwrap().file.unwrap().bytes, *b"{\"entries\":{\"0\":1}}");
+        assert_eq!(*captured.files.chat.bytes, *new, "{after}");
+        assert_eq!(*captured.files.lorebook.unwrap().bytes.unwrap(), *b"{\"entries\":{\"0\":1}}");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
             fs::remove_file(&book).unwrap();
         }
     });
-    assert!(take(&library, "chats/A/c", &files).unwrap().lorebook.unwrap().file.is_none());
+    assert!(take(&library, "chats/A/c", &files).unwrap().files.lorebook.unwrap().bytes.is_none());
 
     /// A lorebook that appears after it was first looked for.
     struct Appears<'a>(&'a Path, Cell<usize>);
@@ -140,7 +140,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
         }
     }
     let captured = take(&library, "chats/A/c", &Appears(&book, Cell::new(0))).unwrap();
-    assert_eq!(*captured.lorebook.unwrap().file.unwrap().bytes, *b"{}");
+    assert_eq!(*captured.files.lorebook.unwrap().bytes.unwrap(), *b"{}");
 }
 
 #[test]

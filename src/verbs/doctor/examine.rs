@@ -54,9 +54,9 @@ pub(super) fn examine(
         let is_asked = only.is_empty() || only.contains(name);
         match st::capture(library, &scan.groups, name, &Disk) {
             Ok(captured) => {
-                let chat = Chat::split(&captured.chat.bytes, name.is_group());
+                let chat = captured.files.split();
                 if is_asked {
-                    let found = rules::captured(&captured, &chat, rules::ALL);
+                    let found = rules::of_files(&captured.files, &chat, rules::ALL);
                     // Said of the library as a whole, with what can be done about it.
                     findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
                 }
@@ -95,9 +95,8 @@ pub(super) fn examine(
 }
 
 fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> TimelineFacts {
-    let name = &captured.name;
-    let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
-    let metadata = st::metadata(chat, name, group);
+    let name = &captured.files.timeline;
+    let metadata = st::metadata(chat, name, captured.files.group_bytes());
     let recap = metadata.and_then(running_recap).filter(|recap| recap.exists());
     for (chat, book) in metadata.map(lorebook_map).unwrap_or_default() {
         if let Some(path) = lorebook_path(&book) {
@@ -107,11 +106,11 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> Time
     let settings = metadata.and_then(|metadata| metadata.path(&["auto_recap", "settings_hash"]));
     TimelineFacts {
         name: name.clone(),
-        group: captured.group.as_ref().map(|group| group.path.clone()),
-        book: captured.lorebook.as_ref().map(|book| BoundBook {
+        group: captured.files.group.as_ref().map(|group| group.path.clone()),
+        book: captured.files.lorebook.as_ref().map(|book| BoundBook {
             name: book.name.clone(),
             path: book.path.clone(),
-            exists: book.file.is_some(),
+            exists: book.bytes.is_some(),
             stored: None,
         }),
         main_chat: metadata.and_then(st::main_chat),
@@ -122,8 +121,8 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> Time
         metadata_in: metadata.and_then(|metadata| {
             let header = chat.header.unwrap_or_default();
             match metadata.span_in(header).is_empty() {
-                false => Some(captured.chat.path.clone()),
-                true => captured.group.as_ref().map(|group| group.path.clone()),
+                false => Some(captured.files.chat.path.clone()),
+                true => captured.files.group.as_ref().map(|group| group.path.clone()),
             }
         }),
     }
@@ -203,7 +202,7 @@ pub(super) fn stored_book(
     let reader = store.reader();
     let tree = Tree::open(&reader, Snapshot::read(&reader.commit(snapshot.0)?)?.tree)?;
     match tree.manifest.file(Role::Lorebook).filter(|record| record.path == path.as_str()) {
-        Some(record) => Ok(Some(tree.rebuild(&reader, record)?.bytes)),
+        Some(record) => Ok(Some(tree.rebuild(&reader, record)?)),
         None => Ok(None),
     }
 }

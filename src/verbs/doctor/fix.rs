@@ -18,8 +18,8 @@ use crate::engine::{Error, Result, Workspace, cache, survey};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{
-    self, BookRename, Captured, CapturedBook, CapturedFile, Chat, Library, LibraryPath, Raw,
-    Rename, Scan, TimelineName,
+    self, BookRename, BoundBook, Chat, Library, LibraryPath, Raw, Rename, Scan, TimelineFiles,
+    TimelineName,
 };
 use crate::store::{RefName, Store};
 
@@ -191,21 +191,21 @@ impl Work<'_> {
         let root = self.library.root();
         let look = survey::look(Some(self.store), self.library, &scan.groups, name, &mut None)?;
         let captured = look.captured.ok_or_else(|| changed(root, &name.file()))?;
-        check(root, &captured, edit)?;
-        let chat = Chat::header_of(&captured.chat.bytes, name.is_group());
-        let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
-        let metadata = st::metadata(&chat, name, group);
+        let files = captured.files;
+        check(root, &files, edit)?;
+        let chat = Chat::header_of(&files.chat.bytes, name.is_group());
+        let metadata = files.metadata(&chat);
         let stands_in = |header: &&[u8]| metadata.is_some_and(|m| !m.span_in(header).is_empty());
         match (chat.header.filter(stands_in), metadata) {
             (Some(header), Some(metadata)) => {
                 let change = Header {
                     old_length: header.len(),
-                    new: edited(header, metadata, edit, &captured),
+                    new: edited(header, metadata, edit, &files),
                 };
                 let head = look.head.map(|head| (head, look.unchanged));
-                self.change_header(captured, change, edit, head)
+                self.change_header(files, change, edit, head)
             }
-            (None, Some(_)) => self.change_group(&captured, edit),
+            (None, Some(_)) => self.change_group(&files, edit),
             _ => Err(changed(root, &name.file())),
         }
     }
@@ -214,42 +214,41 @@ impl Work<'_> {
     /// begins with a snapshot of the user's.
     fn change_header(
         &mut self,
-        captured: Captured,
+        files: TimelineFiles,
         header: Header,
         edit: &Edit<'_>,
         head: Option<(Snapshot, bool)>,
     ) -> Result<()> {
-        let safety = self.keep_state(&captured, head)?;
-        let after = with_changes(&captured, &header, edit);
+        let safety = self.keep_state(&files, head)?;
+        let after = with_changes(&files, &header, edit);
         let follows = Follows::previous(safety.0.clone());
         let state = State::of(&after);
         let (kept, _) =
             self.operation.commit(&state, Kind::SAFETY, follows, &Folders::default())?;
         self.operation.move_ref(RefName::kept(kept.id.0), kept.id)?;
         let stored_in = Some(kept.id);
-        let former = captured.chat;
+        let former = files.chat;
         self.turns.insert(former.path.clone(), Turn::Metadata);
-        let new = Some(Cow::Owned(after.chat.bytes.into_vec()));
+        let new = Some(Cow::Owned(after.chat.bytes.to_vec()));
         let mut plans = vec![FilePlan {
             stored_in,
             in_memory: false,
             ..FilePlan::new(former.path, Some(former.bytes.into_vec()), new)
         }];
-        let new_book = edit.own_book.and(after.lorebook).and_then(|book| book.file);
-        if let Some(new) = new_book {
+        if let Some(new) = after.book().filter(|_| edit.own_book.is_some()) {
             self.turns.insert(new.path.clone(), Turn::Books);
-            let bytes = Some(Cow::Owned(new.bytes.into_vec()));
-            let plan = FilePlan::new(new.path, None, bytes);
+            let bytes = Some(Cow::Owned(new.bytes.to_vec()));
+            let plan = FilePlan::new(new.path.clone(), None, bytes);
             plans.push(FilePlan { stored_in, in_memory: false, ..plan });
         }
-        let why = format!("Files as they were before {} was repaired", captured.name);
+        let why = format!("Files as they were before {} was repaired", files.timeline);
         self.plan(plans, &[(safety.0.id, &safety.1)], &why)
     }
 
     /// A snapshot that has what is there, and its manifest: the newest one, or one that is made for it.
     fn keep_state(
         &mut self,
-        captured: &Captured,
+        files: &TimelineFiles,
         head: Option<(Snapshot, bool)>,
     ) -> Result<(Snapshot, Manifest)> {
         let (follows, known) = match head {
@@ -258,20 +257,20 @@ impl Work<'_> {
                 return Ok((head, manifest));
             }
             Some((head, false)) => {
-                (Follows::previous(head), cache::load_folders(self.store, &captured.name))
+                (Follows::previous(head), cache::load_folders(self.store, &files.timeline))
             }
             None => (Follows::default(), Folders::default()),
         };
-        let state = State::of(captured);
+        let state = State::of(files);
         let (kept, _) = self.operation.commit(&state, Kind::SAFETY, follows, &known)?;
         Ok((kept, state.manifest))
     }
 
     /// Several chats may have their metadata in one group's file: it is changed for one after the other.
-    fn change_group(&mut self, captured: &Captured, edit: &Edit<'_>) -> Result<()> {
+    fn change_group(&mut self, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
         let root = self.library.root();
-        let group = captured.group.as_ref();
-        let group = group.ok_or_else(|| changed(root, &captured.chat.path))?;
+        let group = files.group.as_ref();
+        let group = group.ok_or_else(|| changed(root, &files.chat.path))?;
         let states = self
             .groups
             .entry(group.path.clone())
@@ -280,10 +279,10 @@ impl Work<'_> {
             return Err(changed(root, &group.path));
         }
         let headless = Chat { header: None, messages: Vec::new() };
-        let metadata = st::metadata(&headless, &captured.name, Some(&states.1));
+        let metadata = st::metadata(&headless, &files.timeline, Some(&states.1));
         let metadata = metadata.ok_or_else(|| changed(root, &group.path))?;
-        states.1 = edited(&states.1, metadata, edit, captured);
-        if let (Some((_, _, path)), Some(source)) = (edit.own_book, book_file(captured)) {
+        states.1 = edited(&states.1, metadata, edit, files);
+        if let (Some((_, _, path)), Some(source)) = (edit.own_book, files.book()) {
             let new = Some(Cow::Owned(source.bytes.to_vec()));
             self.whole.push((Turn::Books, FilePlan::new(path.clone(), None, new)));
         }
@@ -328,9 +327,9 @@ fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
 }
 
 /// Whether the timeline is still what the plan was made for.
-fn check(root: &Path, captured: &Captured, edit: &Edit<'_>) -> Result<()> {
-    let book = captured.lorebook.as_ref();
-    let bound = book.map(|book| (book.name.as_str(), book.file.is_some()));
+fn check(root: &Path, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
+    let book = files.lorebook.as_ref();
+    let bound = book.map(|book| (book.name.as_str(), book.bytes.is_some()));
     if let Some((_, _, path)) = edit.own_book
         && path.under(root).exists()
     {
@@ -341,23 +340,19 @@ fn check(root: &Path, captured: &Captured, edit: &Edit<'_>) -> Result<()> {
         (None, Some(missing)) => bound == Some((missing, false)),
         (None, None) => true,
     };
-    if fits { Ok(()) } else { Err(changed(root, &captured.chat.path)) }
+    if fits { Ok(()) } else { Err(changed(root, &files.chat.path)) }
 }
 
 fn changed(root: &Path, path: &LibraryPath) -> Error {
     st::Error::SavedMeanwhile { path: path.under(root) }.into()
 }
 
-fn book_file(captured: &Captured) -> Option<&CapturedFile> {
-    captured.lorebook.as_ref()?.file.as_ref()
-}
-
 /// `text`, in which `metadata` stands, changed.
-fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, captured: &Captured) -> Vec<u8> {
-    let book = edit.own_book.zip(book_file(captured));
+fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, files: &TimelineFiles) -> Vec<u8> {
+    let book = edit.own_book.zip(files.book());
     let rename = Rename {
-        chat: edit.own_recap.then_some(captured.name.chat()),
-        book: book.map(|((old, new, _), file)| BookRename { old, new, bytes: &file.bytes }),
+        chat: edit.own_recap.then_some(files.timeline.chat()),
+        book: book.map(|((old, new, _), file)| BookRename { old, new, bytes: file.bytes }),
         ..Rename::default()
     };
     let renamed = st::rename_in_metadata(text, metadata, &rename);
@@ -375,27 +370,15 @@ fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, captured: &Captured) 
 }
 
 /// The timeline with its new header and lorebook.
-fn with_changes(captured: &Captured, header: &Header, edit: &Edit<'_>) -> Captured {
-    let chat = [&header.new, &captured.chat.bytes[header.old_length..]].concat();
-    let own_book = edit.own_book.zip(book_file(captured));
-    let lorebook = match own_book {
-        Some(((_, new, path), source)) => Some(CapturedBook {
-            name: new.to_owned(),
-            path: Some(path.clone()),
-            file: Some(CapturedFile { path: path.clone(), ..source.clone() }),
-        }),
-        None if edit.detach.is_some() => None,
-        None => captured.lorebook.clone(),
-    };
-    Captured {
-        name: captured.name.clone(),
-        chat: CapturedFile {
-            path: captured.chat.path.clone(),
-            bytes: chat.into(),
-            stamp: captured.chat.stamp,
-        },
-        lorebook,
-        group: captured.group.clone(),
-        seen_ns: captured.seen_ns,
+fn with_changes(files: &TimelineFiles, header: &Header, edit: &Edit<'_>) -> TimelineFiles {
+    let mut after = files.clone();
+    after.chat.bytes = [&header.new, &files.chat.bytes[header.old_length..]].concat().into();
+    match edit.own_book.zip(files.book()) {
+        Some(((_, new, path), source)) => {
+            after.lorebook = Some(BoundBook::new(new, path.clone(), source.bytes.to_vec()));
+        }
+        None if edit.detach.is_some() => after.lorebook = None,
+        None => {}
     }
+    after
 }

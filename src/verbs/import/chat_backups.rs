@@ -18,7 +18,7 @@ use crate::history::origin::{Lineage, Newcomer, without_blank_end};
 use crate::history::rewrite::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
-use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineName};
+use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineFiles, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 
 /// What to take in.
@@ -192,7 +192,7 @@ impl<'a> Sorting<'a> {
             for name in scan.timelines.iter().filter(|name| lineage.history().head(name).is_none())
             {
                 if let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) {
-                    let content = Content::read(&captured.chat.bytes, name.is_group());
+                    let content = Content::read(&captured.files.chat.bytes, name.is_group());
                     candidates.push(Candidate::new(name.clone(), &content));
                 }
             }
@@ -240,8 +240,8 @@ impl<'a> Sorting<'a> {
         let candidate = &mut self.candidates[index];
         candidate.load_chats(lineage, &self.reader);
         let name = candidate.name.clone();
-        let path = name.file();
-        let state = State::chat_only(&name, &path, &bytes);
+        let files = TimelineFiles::chat_only(&name, bytes.clone());
+        let state = State::chat_only(&files);
         if !candidate.chats.insert(archive::write_chat(&state, &mut operation.pack, &self.reader)?)
         {
             entry.outcome = ChatBackupOutcome::Known(name);
@@ -250,18 +250,8 @@ impl<'a> Sorting<'a> {
         let written =
             archive::write(&state, &mut operation.pack, &self.reader, None, &Folders::default())?;
         let new = NewSnapshot {
-            manifest: &state.manifest,
-            chat: &state.chat,
-            tree: written.tree,
-            parent: None,
-            joined: None,
-            fork_at: None,
-            main_chat: content.main_chat.clone(),
-            renamed_from: None,
             source: Some(format!("backups/{}", backup.file)),
-            kind: Kind::IMPORT,
-            time: entry.time,
-            message: None,
+            ..NewSnapshot::of(&state, written.tree, Kind::IMPORT, entry.time)
         };
         candidate.insertions.push(Insertion {
             commit: new.commit(),

@@ -7,10 +7,7 @@ use std::path::Path;
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::lineage::Chain;
-use crate::archive::{
-    self, BookState, FileState, Kind, Parts, Role, Snapshot, SnapshotId, State, Tree, branch,
-    read_manifest,
-};
+use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Tree, branch, read_manifest};
 use crate::durable;
 use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
@@ -23,7 +20,7 @@ use crate::history::owners::Owners;
 use crate::history::{History, lookup};
 use crate::progress::Monitor;
 use crate::rules::Finding;
-use crate::st::{self, Chat, Disk, Library, LibraryPath, TimelineName};
+use crate::st::{self, Disk, Library, LibraryPath, TimelineName};
 use crate::store::{self, Loss, ObjectId, RefName, Store};
 
 /// What to take in.
@@ -339,7 +336,7 @@ fn on_disk(
     };
     let groups = library.scan()?.groups;
     let captured = st::capture(library, &groups, name, &Disk)?;
-    let here = Chat::split(&captured.chat.bytes, name.is_group());
+    let here = captured.files.split();
     // Without a header a chat's metadata stands in the group's file, which does not follow.
     if let (Some(store), Some(_)) = (store, here.header)
         && survey::look(Some(store), library, &groups, name, &mut None)?.unchanged
@@ -348,10 +345,9 @@ fn on_disk(
     }
     let reader = incoming.store.reader();
     let contents = Tree::open(&reader, head.tree)?.materialise(&reader)?;
-    let comes = Chain::of(without_blank_end(&contents.chat().messages));
+    let comes = Chain::of(without_blank_end(&contents.files.split().messages));
     let here = Chain::of(without_blank_end(&here.messages));
-    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
-    let same_book = book.map(|file| &*file.bytes) == contents.bytes(Role::Lorebook);
+    let same_book = captured.files.book_bytes() == contents.files.book_bytes();
     let goes_on = comes.shared_with(&here) == comes.len();
     // With as many messages, only the lorebook can tell which is newer, and it does not.
     let is_newer = here.len() > comes.len() || same_book;
@@ -376,22 +372,16 @@ fn following_files(
     let mut books: BTreeMap<LibraryPath, FilePlan<'_>> = BTreeMap::new();
     let mut chats = Vec::new();
     for entry in forward {
-        for file in Tree::open(&reader, entry.head.tree)?.materialise(&reader)?.files {
-            let plan = |now| {
-                let new = Some(Cow::Owned(file.bytes.clone()));
-                FilePlan {
-                    stored_in: Some(entry.head.id),
-                    ..FilePlan::new(file.path.clone(), now, new)
-                }
-            };
-            match file.role {
-                Role::Chat => chats.push(plan(files::read(library.root(), &file.path)?)),
-                Role::Lorebook if !books.contains_key(&file.path) => {
-                    let now = files::read(library.root(), &file.path)?;
-                    books.insert(file.path.clone(), plan(now));
-                }
-                Role::Lorebook | Role::Group => {}
-            }
+        let files = Tree::open(&reader, entry.head.tree)?.materialise(&reader)?.files;
+        let plan = |path: &LibraryPath, bytes: &[u8]| -> Result<FilePlan<'_>> {
+            let now = files::read(library.root(), path)?;
+            let new = Some(Cow::Owned(bytes.to_vec()));
+            let stored_in = Some(entry.head.id);
+            Ok(FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) })
+        };
+        chats.push(plan(&files.chat.path, &files.chat.bytes)?);
+        if let Some(book) = files.book().filter(|book| !books.contains_key(book.path)) {
+            books.insert(book.path.clone(), plan(book.path, book.bytes)?);
         }
     }
     // The books first: a chat that is there names a book that is there.
@@ -449,19 +439,11 @@ fn set_beside(
     operation: &mut Operation<'_>,
 ) -> Result<()> {
     let reader = store.reader();
-    let contents = Tree::open(&reader, head.tree)?.materialise(&reader)?;
-    let file = |role| contents.files.iter().find(|file| file.role == role);
-    let path = name.file();
-    let book_name = contents.manifest.file(Role::Lorebook).and_then(|book| book.name.as_deref());
-    let part = |role| file(role).map(|file| FileState { path: &file.path, bytes: &file.bytes });
-    let parts = Parts {
-        timeline: name,
-        chat: FileState { path: &path, bytes: contents.bytes(Role::Chat).unwrap_or_default() },
-        book: part(Role::Lorebook)
-            .map(|file| BookState { name: book_name.unwrap_or_default(), file }),
-        group: part(Role::Group),
-    };
-    let state = State::made(parts, None);
+    let mut files = Tree::open(&reader, head.tree)?.materialise(&reader)?.files;
+    // Its bytes stay as they are: nobody but this program reads the name that it has here.
+    files.chat.path = name.file();
+    files.timeline = name.clone();
+    let state = State::made(&files, None);
     let follows = Follows::copy(head, &state);
     operation.take(&state, Kind::SNAPSHOT, follows)?;
     Ok(())

@@ -5,9 +5,10 @@ use std::{fs, io};
 
 use super::material::Material;
 use super::options::{Options, Report, wanted};
-use crate::archive::MaterialFile;
+use crate::archive::Blake3;
 use crate::engine::files::{Action, FileAction};
 use crate::engine::{Error, Result};
+use crate::st::LibraryPath;
 use crate::{durable, st};
 
 pub(super) fn restore(
@@ -30,17 +31,17 @@ pub(super) fn restore(
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => {}
         Err(problem) => return Err(error(&root)(problem)),
     }
-    let files: Vec<_> =
-        material.contents.files.iter().filter(|file| wanted(options, file.role)).collect();
+    let files = material.contents.parts().filter(|(role, ..)| wanted(options, *role));
+    let files: Vec<_> = files.map(|(_, path, bytes)| (path, bytes)).collect();
     if !options.dry_run {
         write_folder(&root, &files)?;
     }
-    for file in files {
+    for (path, bytes) in files {
         report.files.push(FileAction {
-            path: file.path.clone(),
+            path: path.clone(),
             action: Action::Write,
-            bytes: file.bytes.len() as u64,
-            blake3: file.blake3,
+            bytes: bytes.len() as u64,
+            blake3: Blake3::of(bytes),
             replaces: false,
         });
     }
@@ -49,7 +50,7 @@ pub(super) fn restore(
 }
 
 /// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.
-fn write_folder(root: &Path, files: &[&MaterialFile]) -> Result<()> {
+fn write_folder(root: &Path, files: &[(&LibraryPath, &[u8])]) -> Result<()> {
     let error = |path: &Path| {
         let path = path.to_owned();
         move |source: io::Error| Error::St(st::Error::Io { path, source })
@@ -58,8 +59,8 @@ fn write_folder(root: &Path, files: &[&MaterialFile]) -> Result<()> {
     durable::create_dir_all(parent).map_err(error(parent))?;
     let temp = durable::create_temp_dir(parent).map_err(error(parent))?;
     let write = || -> Result<()> {
-        for file in files {
-            st::write(&temp, &file.path, &file.bytes, None)?;
+        for (path, bytes) in files {
+            st::write(&temp, path, bytes, None)?;
         }
         durable::sync_dir(&temp).map_err(error(&temp))?;
         // An empty folder may stand in the way on systems whose rename does not replace one.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::material::Material;
 use super::options::{Report, reload};
-use crate::archive::{Blake3, BookState, FileState, Kind, Parts, Role, Snapshot, State, Tree};
+use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree};
 use crate::engine::book_name::clone_name;
 use crate::engine::files::{self, Closed, FilePlan};
 use crate::engine::operation::{self, Follows, Held, Operation};
@@ -14,7 +14,10 @@ use crate::engine::{Error, Result, Workspace, group_list};
 use crate::history::History;
 use crate::history::owners::Owners;
 use crate::rules::{self, Code, Finding, Level};
-use crate::st::{self, BookRename, Chat, Groups, Library, LibraryPath, Rename, TimelineName};
+use crate::st::{
+    self, BookRename, BoundBook, Chat, FileAt, Groups, Library, LibraryPath, Rename, TimelineFiles,
+    TimelineName,
+};
 use crate::store::{Store, unless_lost};
 
 /// The lorebook that the new timeline gets.
@@ -60,9 +63,8 @@ pub(super) fn restore(
     if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
         return Err(Error::NameStored { timeline: other.to_string() });
     }
-    let chat = material.contents.chat();
-    let group = material.contents.bytes(Role::Group);
-    let metadata = st::metadata(&chat, &material.timeline, group);
+    let chat = material.files().split();
+    let metadata = material.files().metadata(&chat);
     let parent_chat = parent.chat().to_owned();
     let parent = parent.file().under(&root).exists().then_some(parent);
     let bound = metadata.and_then(st::lorebook_name);
@@ -92,7 +94,12 @@ pub(super) fn restore(
     let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
     // A backup is the chat alone; the group that has its chat has this one, too.
     let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
-    let group = material.path(Role::Group).or_else(|| groups.group_of(&parent_chat));
+    let group = material
+        .files()
+        .group
+        .as_ref()
+        .map(|group| &group.path)
+        .or_else(|| groups.group_of(&parent_chat));
     let new_group = match group {
         Some(path) => plan_group(&root, path, material, &name, &chat, &rename, report)?,
         None => {
@@ -103,29 +110,26 @@ pub(super) fn restore(
         }
     };
     let chat_path = name.file();
-    let new_chat = new_chat.as_slice();
-    let parts = Parts {
-        timeline: &name,
-        chat: FileState { path: &chat_path, bytes: new_chat },
-        book: clone.as_ref().map(|clone| BookState {
-            name: &clone.new,
-            file: FileState { path: &clone.path, bytes: &clone.bytes },
-        }),
-        group: new_group.as_ref().map(|group| FileState {
-            path: &group.path,
-            bytes: group.new.as_deref().unwrap_or_default(),
+    let files = TimelineFiles {
+        timeline: name.clone(),
+        chat: FileAt { path: chat_path.clone(), bytes: new_chat.into() },
+        lorebook: clone
+            .as_ref()
+            .map(|clone| BoundBook::new(&*clone.new, clone.path.clone(), clone.bytes.to_vec())),
+        group: new_group.as_ref().map(|group| FileAt {
+            path: group.path.clone(),
+            bytes: group.new.as_deref().unwrap_or_default().to_vec().into(),
         }),
     };
-    let state = State::made(parts, None);
-    let contents = state.contents();
-    report.findings.extend(rules::stored(&name, &contents, rules::ALL));
+    let state = State::made(&files, None);
+    report.findings.extend(rules::of_files(&files, &state.chat, rules::ALL));
     let file = |path: &LibraryPath, bytes: &[u8]| {
         FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
     };
     // The book first: a chat that is there names a book that is there.
     let mut plan: Vec<FilePlan<'_>> =
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
-    plan.push(file(&chat_path, new_chat));
+    plan.push(file(&chat_path, &files.chat.bytes));
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
@@ -146,6 +150,11 @@ pub(super) fn restore(
     report.root = root;
     reload(report);
     Ok(())
+}
+
+/// The lorebook that the snapshot has, whatever its chat names.
+fn bound_name(material: &Material) -> Option<String> {
+    material.files().book().map(|book| book.name.to_owned())
 }
 
 /// The snapshot as the history has it now: one that was put into the past gave those after it other ids.
@@ -193,8 +202,8 @@ fn clone_book<'m>(
     name: &TimelineName,
     report: &mut Report,
 ) -> Result<Option<Clone<'m>>> {
-    let Some(old) = bound.or_else(|| material.book_name.clone()) else { return Ok(None) };
-    let bytes = match material.contents.bytes(Role::Lorebook) {
+    let Some(old) = bound.or_else(|| bound_name(material)) else { return Ok(None) };
+    let bytes = match material.files().book_bytes() {
         Some(bytes) => Cow::Borrowed(bytes),
         None => match nearest_book(store, library, material, &old, report)? {
             Some(bytes) => Cow::Owned(bytes),
@@ -202,7 +211,7 @@ fn clone_book<'m>(
         },
     };
     let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
-    let mut known = vec![material.timeline.chat()];
+    let mut known = vec![material.files().timeline.chat()];
     known.extend(forked_from.as_deref());
     let new = clone_name(library, &old, &known, name.chat(), &BTreeSet::new())?;
     let path = st::lorebook_path(&new)
@@ -223,7 +232,7 @@ fn nearest_book(
     let mut snapshots: Vec<_> = history
         .iter()
         .filter(|found| {
-            found.timeline == material.timeline && found.lorebook.as_deref() == Some(name)
+            found.timeline == material.files().timeline && found.lorebook.as_deref() == Some(name)
         })
         .collect();
     let then = report.snapshot.time.seconds;
@@ -233,7 +242,7 @@ fn nearest_book(
         let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
         let Some(record) = tree.manifest.file(Role::Lorebook) else { continue };
         if let Some(file) = unless_lost(tree.rebuild(&reader, record))? {
-            stored = Some((found.id, file.bytes));
+            stored = Some((found.id, file));
             break;
         }
     }
@@ -241,7 +250,7 @@ fn nearest_book(
         Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
         None => (files::read(library.root(), &path)?, "the one of today".to_owned()),
     };
-    let subject = material.timeline.as_str();
+    let subject = material.files().timeline.as_str();
     report.findings.push(match &bytes {
         Some(_) => Finding::new(
             Code::LorebookFromElsewhere,
@@ -271,12 +280,12 @@ fn plan_group(
     rename: &Rename<'_>,
     report: &mut Report,
 ) -> Result<Option<FilePlan<'static>>> {
-    let stored = material.contents.bytes(Role::Group).unwrap_or_default();
+    let stored = material.files().group_bytes().unwrap_or_default();
     let now = files::read(root, path)?;
     let live = now.as_deref().unwrap_or(stored);
     let mut new = st::list_in_group(live, name);
     if chat.header.is_none()
-        && let Some(metadata) = st::metadata(chat, &material.timeline, Some(stored))
+        && let Some(metadata) = st::metadata(chat, &material.files().timeline, Some(stored))
     {
         // Edited as a text of its own: it stands alone in `past_metadata`.
         let own = metadata.as_bytes();

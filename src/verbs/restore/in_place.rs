@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::material::Material;
 use super::options::{Options, Report, reload, wanted};
-use crate::archive::Role;
+use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan};
 use crate::engine::operation::{Held, Operation};
 use crate::engine::{Error, Result, Workspace, group_list, safety};
@@ -23,30 +23,34 @@ pub(super) fn restore(
     let library = workspace.library()?;
     let root = library.root().to_owned();
     let mut plan = Vec::new();
-    for file in material.contents.files.iter().filter(|file| wanted(options, file.role)) {
-        let now = files::read(&root, &file.path)?;
-        plan.push(match (file.role, now) {
-            (Role::Group, Some(now)) => plan_group(material, &file.path, now, &mut report.findings),
+    for (role, path, bytes) in material.contents.parts() {
+        if !wanted(options, role) {
+            continue;
+        }
+        let now = files::read(&root, path)?;
+        plan.push(match (role, now) {
+            (Role::Group, Some(now)) => plan_group(material, path, now, &mut report.findings),
             (_, now) => FilePlan {
-                stored_in: material.stored_in(file),
-                ..FilePlan::new(file.path.clone(), now, Some(Cow::Borrowed(&file.bytes)))
+                stored_in: material.stored_in(role, path, Blake3::of(bytes)),
+                ..FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)))
             },
         });
     }
-    if material.path(Role::Group).is_none()
-        && material.timeline.is_group()
+    let timeline = &material.files().timeline;
+    if material.files().group.is_none()
+        && timeline.is_group()
         && options.only != Some(Role::Lorebook)
     {
         // A backup is the chat alone. If its group is there, it lists it.
         let groups = library.scan()?.groups;
-        let listed = groups.group_of(material.timeline.chat()).is_some();
+        let listed = groups.group_of(timeline.chat()).is_some();
         if !listed {
-            report.findings.push(group_list::not_listed(&material.timeline));
+            report.findings.push(group_list::not_listed(timeline));
         }
     }
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
-        let chat = material.timeline.file();
+        let chat = timeline.file();
         return Err(Error::InTheWay {
             paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
             snapshot: material.id.to_string(),
@@ -55,7 +59,7 @@ pub(super) fn restore(
             chat_is_free: in_the_way.iter().all(|file| file.path != chat),
         });
     }
-    let book = material.path(Role::Lorebook);
+    let book = material.files().book().map(|book| book.path);
     if let Some(book) = in_the_way.iter().find(|file| Some(&file.path) == book) {
         report.findings.extend(shared_book(&library, material, &book.path)?);
     }
@@ -66,7 +70,7 @@ pub(super) fn restore(
             let mut operation = Operation::new(workspace, store, Some("before a restore"));
             let mut taken = None;
             if anything_in_the_way {
-                taken = safety::take(store, &library, &material.timeline, &mut operation)?;
+                taken = safety::take(store, &library, timeline, &mut operation)?;
             }
             let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
             let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
@@ -91,12 +95,12 @@ fn plan_group<'c>(
     now: Vec<u8>,
     findings: &mut Vec<Finding>,
 ) -> FilePlan<'c> {
-    let name = &material.timeline;
-    let chat = material.contents.chat();
+    let name = &material.files().timeline;
+    let chat = material.files().split();
     let mut new = st::list_in_group(&now, name);
     let mut harmless = true;
     if chat.header.is_none()
-        && let Some(stored) = st::metadata(&chat, name, material.contents.bytes(Role::Group))
+        && let Some(stored) = material.files().metadata(&chat)
     {
         let current = st::metadata(&chat, name, Some(&now)).map(|raw| raw.as_bytes().to_vec());
         if current.as_deref() != Some(stored.as_bytes()) {
@@ -118,7 +122,7 @@ fn shared_book(
     book: &LibraryPath,
 ) -> Result<Option<Finding>> {
     let mut users = st::users_of_lorebook(library, book)?;
-    users.retain(|user| *user != material.timeline);
+    users.retain(|user| *user != material.files().timeline);
     if users.is_empty() {
         return Ok(None);
     }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use crate::archive::{self, Rebuilt, Role, Snapshot};
 use crate::engine::operation::Held;
 use crate::engine::{Error, Result, Workspace, tags, verdict};
-use crate::history::at_message::{Base, Past, Then};
+use crate::history::at_message::{Past, Then};
 use crate::history::{History, lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Code};
@@ -59,13 +59,7 @@ fn bring_back(
     let mut made = None;
     if let Some(at) = options.at {
         let past = Past::of(store, history, &snapshot.timeline, Some(&snapshot));
-        let base = Base {
-            timeline: &snapshot.timeline,
-            chat: contents.bytes(Role::Chat).unwrap_or_default(),
-            book: contents.bytes(Role::Lorebook),
-            group: contents.bytes(Role::Group),
-        };
-        match past.at(base, at, options.only != Some(Role::Chat))? {
+        match past.at(&contents.files, at, options.only != Some(Role::Chat))? {
             Then::Snapshot(found) => {
                 Rebuilt { contents, problems } = rebuild(&found)?;
                 snapshot = *found;
@@ -75,7 +69,7 @@ fn bring_back(
     }
     findings.extend(verdict::unsound(&snapshot, &problems));
     let state = contents.manifest.checkpoint.clone();
-    let mut material = Material::of(&snapshot, contents)?;
+    let mut material = Material::of(&snapshot, contents);
     match made {
         Some(made) => {
             origin = Some(made.origin.clone());
@@ -92,7 +86,8 @@ fn bring_back(
     let dropped_operations = material.change_queue(options.queue);
     // A timeline of its own is looked at under its new name.
     if options.name.is_none() || options.to.is_some() {
-        let mut found = rules::stored(&snapshot.timeline, &material.contents, rules::ALL);
+        let chat = material.files().split();
+        let mut found = rules::of_files(material.files(), &chat, rules::ALL);
         // Without its lorebook the chat is not looked at as if it had none.
         found.retain(|finding| {
             options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing

@@ -38,14 +38,14 @@ impl Checkpoints<'_> {
         at: usize,
         head: Option<&Snapshot>,
     ) -> Result<Taken> {
-        let (joined, _) = cut(captured, at)?;
+        let files = cut(&captured.files, at)?;
         let said = self.taking.findings.len();
         let judgement = gate::judge(self.options, captured, Some(at));
         if !judgement.refused.is_empty() {
             return Ok(Taken::Refused(judgement.refused));
         }
         self.taking.findings.extend(judgement.warnings);
-        let mut state = State::cut(captured, at, &joined);
+        let mut state = State::cut(&files, at, &captured.files.chat.bytes);
         if let Some(noted) = &mut state.manifest.checkpoint {
             let warned = self.taking.findings[said..].iter();
             let warned = warned.filter(|finding| finding.level > Level::Info);
@@ -79,7 +79,7 @@ impl Checkpoints<'_> {
     fn same_checkpoint(&self, state: &State<'_>, follows: &Follows) -> Result<Option<Snapshot>> {
         let tagged = self.taking.store.refs("refs/tags/")?.refs;
         let same = |known: &Snapshot| {
-            known.timeline == *state.timeline && known.content == state.manifest.content
+            known.timeline == *state.timeline() && known.content == state.manifest.content
         };
         for (_, id) in tagged {
             if let Some(known) = lookup::find(self.taking.store, SnapshotId(id))?.filter(same) {

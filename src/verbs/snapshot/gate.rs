@@ -9,16 +9,15 @@ use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{self, Point};
 use crate::st::auto_recap::{queue_activity, scene_breaks};
-use crate::st::{self, Captured, Chat, Library, Scan, TimelineName};
+use crate::st::{self, Captured, Library, Scan, TimelineName};
 
 /// How often the queue is looked at while waiting for it.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Judge a state; `at` is the message of a checkpoint.
 pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -> Judgement {
-    let name = &captured.name;
-    let book = captured.lorebook.as_ref().and_then(|book| book.file.as_ref());
-    let book = book.map(|file| file.bytes.as_slice());
+    let name = &captured.files.timeline;
+    let book = captured.files.book_bytes();
     let mut judgement = Judgement::default();
     let active = rules::queue_active(name, book, options.allow_active_queue);
     match options.allow_active_queue {
@@ -28,9 +27,8 @@ pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -
     if at.is_none() && !options.strict {
         return judgement;
     }
-    let chat = Chat::split(&captured.chat.bytes, name.is_group());
-    let group = captured.group.as_ref().map(|group| group.bytes.as_slice());
-    let metadata = st::metadata(&chat, name, group);
+    let chat = captured.files.split();
+    let metadata = captured.files.metadata(&chat);
     let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
     let Some(message) = at.or(last) else { return judgement };
     let point = Point { timeline: name, chat: &chat, metadata, book, message };

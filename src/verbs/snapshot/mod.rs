@@ -202,7 +202,7 @@ fn all_refused(
     for name in names {
         let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) else { return Ok(None) };
         if let Some(at) = options.at {
-            cut(&captured, at)?;
+            cut(&captured.files, at)?;
         }
         let judgement = gate::judge(options, &captured, options.at);
         if judgement.refused.is_empty() || (options.scenes && options.strict) {

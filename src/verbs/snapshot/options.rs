@@ -9,7 +9,7 @@ use crate::engine::{Error, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
 use crate::rules::Finding;
-use crate::st::{Captured, Chat};
+use crate::st::TimelineFiles;
 
 /// What to take.
 #[derive(Clone, Debug, Default)]
@@ -76,13 +76,11 @@ impl Report {
     }
 }
 
-/// The chat cut after message `at`, joined, and how many messages that is.
-pub(super) fn cut(captured: &Captured, at: usize) -> Result<(Vec<u8>, u64)> {
-    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-    let messages = without_blank_end(&chat.messages).len();
+/// The files with the chat cut after message `at`.
+pub(super) fn cut(files: &TimelineFiles, at: usize) -> Result<TimelineFiles> {
+    let messages = without_blank_end(&files.split().messages).len();
     if at >= messages {
-        return Err(Error::refused(message_not_found(&captured.name, messages, at)));
+        return Err(Error::refused(message_not_found(&files.timeline, messages, at)));
     }
-    let cut = chat.upto(at);
-    Ok((cut.join(), cut.message_count() as u64))
+    Ok(files.cut_after(at))
 }

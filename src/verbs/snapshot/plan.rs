@@ -9,7 +9,7 @@ use crate::engine::taking::{How, Taken, TakenTimeline, Taking};
 use crate::engine::{Result, Workspace};
 use crate::progress::{Monitor, Silent};
 use crate::rules;
-use crate::st::{Chat, Library, Scan, TimelineName};
+use crate::st::{Library, Scan, TimelineName};
 use crate::store::Store;
 
 pub(super) fn plan(
@@ -40,10 +40,10 @@ pub(super) fn plan(
                 (_, head, Some(captured)) => {
                     let judgement = gate::judge(options, &captured, options.at);
                     report.findings.extend(judgement.warnings);
-                    let chat = Chat::split(&captured.chat.bytes, captured.name.is_group());
-                    report.findings.extend(rules::captured(&captured, &chat, rules::ALL));
+                    let chat = captured.files.split();
+                    report.findings.extend(rules::of_files(&captured.files, &chat, rules::ALL));
                     let messages = match options.at {
-                        Some(at) => cut(&captured, at)?.1,
+                        Some(at) => cut(&captured.files, at)?.split().message_count() as u64,
                         None => chat.message_count() as u64,
                     };
                     match judgement.refused.is_empty() {

@@ -10,8 +10,8 @@ use crate::history::origin::Identities;
 use crate::history::owners::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
+use crate::st::TimelineName;
 use crate::st::auto_recap::scene_breaks;
-use crate::st::{Chat, TimelineName};
 use crate::store::unless_lost;
 
 /// What checkpoints of scenes are called unless the user says otherwise.
@@ -46,7 +46,7 @@ impl Checkpoints<'_> {
 
     fn scenes_of(&mut self, name: &TimelineName) -> Result<()> {
         let captured = self.taking.capture(name)?;
-        let chat = Chat::split(&captured.chat.bytes, name.is_group());
+        let chat = captured.files.split();
         let ends: Vec<_> = scene_breaks(&chat)
             .into_iter()
             .enumerate()

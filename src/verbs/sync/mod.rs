@@ -6,11 +6,10 @@
 mod future_library;
 mod plan;
 mod timeline;
-mod whole;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::archive::{Kind, Manifest, SnapshotId, branch, read_manifest};
+use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::files::{self, Closed, FileAction};
@@ -360,14 +359,14 @@ fn apply(
                 will_have.push((head.id, read_manifest(&reader, head.tree)?));
             }
             BranchMove::Made(whole, joined) => {
-                let state = whole.state();
+                let state = State::made(whole, None);
                 let follows = Follows::joined(head.clone(), *joined);
                 let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
                 will_have.push((taken.id, state.manifest));
             }
         }
         if let Some((from, whole)) = &step.aside {
-            let state = whole.state();
+            let state = State::made(whole, None);
             let follows = Follows::copy(from, &state);
             let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
             will_have.push((taken.id, state.manifest));

@@ -7,16 +7,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::future_library::FutureLibrary;
 use super::timeline::{Conflict, SyncOutcome, SyncedTimeline};
-use super::whole::Whole;
 use crate::archive::merge::{Prefer, merge_preferring};
-use crate::archive::{Blake3, Snapshot, SnapshotId};
+use crate::archive::{Blake3, Snapshot, SnapshotId, Tree};
 use crate::engine::book_name::clone_name;
 use crate::engine::free_name::free_name;
 use crate::engine::{Error, Result, group_list, survey};
 use crate::history::History;
 use crate::history::owners::Owners;
 use crate::rules::Finding;
-use crate::st::{self, Chat, Groups, Library, LibraryPath, Reference, TimelineName, User};
+use crate::st::{
+    self, Chat, FileAt, Groups, Library, LibraryPath, Reference, TimelineFiles, TimelineName, User,
+};
 use crate::store::{Reader, Store};
 
 /// Where a branch goes.
@@ -26,7 +27,7 @@ pub(super) enum BranchMove {
     /// Where the other side has it.
     There,
     /// To a new snapshot after that; with this one of ours joined to it.
-    Made(Box<Whole>, Option<SnapshotId>),
+    Made(Box<TimelineFiles>, Option<SnapshotId>),
 }
 
 /// What is done for one timeline.
@@ -34,7 +35,7 @@ pub(super) struct TimelinePlan {
     pub entry: SyncedTimeline,
     pub branch: BranchMove,
     /// What is here goes on under another name, after this snapshot.
-    pub aside: Option<(Snapshot, Whole)>,
+    pub aside: Option<(Snapshot, TimelineFiles)>,
     /// The branch that it continues, which goes.
     pub drops: Option<TimelineName>,
 }
@@ -133,7 +134,7 @@ impl Planner<'_> {
                 }
             }
         }
-        let theirs = Whole::read(&self.there, &head)?;
+        let theirs = read(&self.there, &head)?;
         self.lay(step, theirs, None, self.library.is_some())
     }
 
@@ -144,8 +145,8 @@ impl Planner<'_> {
             return Ok(());
         }
         step.entry.outcome = SyncOutcome::Forward;
-        let theirs = Whole::read(&self.there, &step.entry.head)?;
-        let base = Whole::read(&self.here, local)?;
+        let theirs = read(&self.there, &step.entry.head)?;
+        let base = read(&self.here, local)?;
         self.lay(step, theirs, Some(&base), here == Here::Same)
     }
 
@@ -153,8 +154,8 @@ impl Planner<'_> {
     fn lay(
         &mut self,
         step: &mut TimelinePlan,
-        mut theirs: Whole,
-        base: Option<&Whole>,
+        mut theirs: TimelineFiles,
+        base: Option<&TimelineFiles>,
         files: bool,
     ) -> Result<()> {
         step.branch = BranchMove::There;
@@ -162,35 +163,34 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut made = false;
-        if let Some(mut book) = theirs.book.clone() {
-            let before = base.and_then(|base| base.book_at(&book.path));
-            let settled = join_states(self.files.get(&book.path)?, before, &book.bytes);
-            match settled {
-                JoinedBook::Theirs => self.files.put(&book.path, Some(book.bytes))?,
+        if let Some(book) = theirs.book() {
+            let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
+            let before = base.and_then(|base| base.book_at(&path));
+            match join_states(self.files.get(&path)?, before, &bytes) {
+                JoinedBook::Theirs => self.files.put(&path, Some(bytes))?,
                 JoinedBook::Ours => {}
-                JoinedBook::Both(bytes) => {
-                    self.files.put(&book.path, Some(bytes.clone()))?;
-                    book.bytes = bytes;
-                    theirs.book = Some(book);
+                JoinedBook::Both(both) => {
+                    self.files.put(&path, Some(both.clone()))?;
+                    theirs.set_book(both);
                     made = true;
                 }
                 // What is here stands in another file now, and nobody uses it under this name any more.
-                JoinedBook::Conflicts(_) if self.is_free(&book.path, &theirs.timeline)? => {
-                    self.files.put(&book.path, Some(book.bytes))?;
+                JoinedBook::Conflicts(_) if self.is_free(&path, &theirs.timeline)? => {
+                    self.files.put(&path, Some(bytes))?;
                 }
                 JoinedBook::Conflicts(count) => {
-                    let into = self.user_of(&book.path, &theirs.timeline);
+                    let into = self.user_of(&path, &theirs.timeline);
                     theirs = self.apart_book(theirs)?;
                     // A chat whose metadata cannot be changed keeps the name, and the book here stays.
-                    if let Some(own) = theirs.book.as_ref().filter(|own| own.path != book.path) {
-                        self.files.put(&own.path, Some(own.bytes.clone()))?;
+                    if let Some(own) = theirs.book().filter(|own| *own.path != path) {
+                        self.files.put(own.path, Some(own.bytes.to_vec()))?;
                         made = true;
                     }
-                    step.entry.conflict = Some(Conflict { book: book.path, count, into });
+                    step.entry.conflict = Some(Conflict { book: path, count, into });
                 }
             }
         }
-        self.files.put(&theirs.path, Some(theirs.chat.clone()))?;
+        self.files.put(&theirs.chat.path, Some(theirs.chat.bytes.to_vec()))?;
         self.list_in_group(&theirs)?;
         if made {
             step.branch = BranchMove::Made(Box::new(theirs), None);
@@ -213,19 +213,20 @@ impl Planner<'_> {
             step.entry.outcome = SyncOutcome::Left(why);
             return Ok(());
         }
-        let ours = Whole::read(&self.here, local)?;
-        let theirs = Whole::read(&self.there, &step.entry.head)?;
+        let ours = read(&self.here, local)?;
+        let theirs = read(&self.there, &step.entry.head)?;
         let base = match self.ours.merge_base(local.id, all) {
-            Some(base) => Some(Whole::read(&self.here, base)?),
+            Some(base) => Some(read(&self.here, base)?),
             None => None,
         };
-        let of_base = base.as_ref().map(|base| &base.chat);
+        let of_base = base.as_ref().map(|base| &base.chat.bytes);
         let chat = match () {
-            () if ours.chat == theirs.chat || of_base == Some(&ours.chat) => Some(&theirs),
-            () if of_base == Some(&theirs.chat) => Some(&ours),
+            () if ours.chat.bytes == theirs.chat.bytes => Some(&theirs),
+            () if of_base == Some(&ours.chat.bytes) => Some(&theirs),
+            () if of_base == Some(&theirs.chat.bytes) => Some(&ours),
             // What only goes on has all that the other has.
-            () if goes_on(&ours.chat, &theirs.chat) => Some(&theirs),
-            () if goes_on(&theirs.chat, &ours.chat) => Some(&ours),
+            () if goes_on(&ours.chat.bytes, &theirs.chat.bytes) => Some(&theirs),
+            () if goes_on(&theirs.chat.bytes, &ours.chat.bytes) => Some(&ours),
             () => None,
         };
         if chat.is_none() && self.lives_on(local) {
@@ -243,20 +244,20 @@ impl Planner<'_> {
             return self.apart(step, local, ours, theirs, base, here);
         };
         // Without a header the chat's metadata stands in the group's file, which goes with the chat.
-        let metadata = |whole: &Whole| whole.own_group_metadata();
+        let metadata = |whole: &TimelineFiles| whole.own_group_metadata();
         let was = base.as_ref().and_then(metadata);
         let mut whole = chat.clone();
         let changed = metadata(other) != metadata(chat) && metadata(other) != was;
         if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
             return self.apart(step, local, ours, theirs, base, here);
         }
-        if let (Some(own), Some(bytes)) = (&mut whole.book, book) {
-            own.bytes = bytes;
+        if let Some(bytes) = book {
+            whole.set_book(bytes);
         }
         if here == Here::Same {
-            self.files.put(&whole.path, Some(whole.chat.clone()))?;
-            if let Some(book) = &whole.book {
-                self.files.put(&book.path, Some(book.bytes.clone()))?;
+            self.files.put(&whole.chat.path, Some(whole.chat.bytes.to_vec()))?;
+            if let Some(book) = whole.book() {
+                self.files.put(book.path, Some(book.bytes.to_vec()))?;
             }
             self.list_in_group(&whole)?;
         }
@@ -268,19 +269,19 @@ impl Planner<'_> {
     /// One lorebook of both sides' states of it; `None`: only somebody who knows can tell.
     fn join_book(
         &mut self,
-        ours: &Whole,
-        theirs: &Whole,
-        base: Option<&Whole>,
+        ours: &TimelineFiles,
+        theirs: &TimelineFiles,
+        base: Option<&TimelineFiles>,
         here: Here,
     ) -> Result<Option<Option<Vec<u8>>>> {
-        let Some(book) = &theirs.book else { return Ok(Some(None)) };
-        let before = base.and_then(|base| base.book_at(&book.path));
+        let Some(book) = theirs.book() else { return Ok(Some(None)) };
+        let before = base.and_then(|base| base.book_at(book.path));
         let now = match here {
-            Here::Same => self.files.get(&book.path)?,
-            _ => ours.book_at(&book.path),
+            Here::Same => self.files.get(book.path)?,
+            _ => ours.book_at(book.path),
         };
-        Ok(match join_states(now, before, &book.bytes) {
-            JoinedBook::Theirs => Some(Some(book.bytes.clone())),
+        Ok(match join_states(now, before, book.bytes) {
+            JoinedBook::Theirs => Some(Some(book.bytes.to_vec())),
             JoinedBook::Ours => Some(now.map(<[u8]>::to_vec)),
             JoinedBook::Both(bytes) => Some(Some(bytes)),
             JoinedBook::Conflicts(_) => None,
@@ -290,21 +291,21 @@ impl Planner<'_> {
     /// One side bound the chat to a lorebook of another name: what the other side changed in the former one goes there, too.
     fn follow_book(
         &mut self,
-        chat: &Whole,
-        other: &Whole,
-        base: Option<&Whole>,
+        chat: &TimelineFiles,
+        other: &TimelineFiles,
+        base: Option<&TimelineFiles>,
         here: Here,
     ) -> Result<Option<Option<Vec<u8>>>> {
-        let before = base.and_then(|base| base.book.as_ref());
-        let mut bytes = chat.book.as_ref().map(|book| book.bytes.clone());
-        if let Some(former) = &other.book {
+        let before = base.and_then(TimelineFiles::book);
+        let mut bytes = chat.book_bytes().map(<[u8]>::to_vec);
+        if let Some(former) = other.book() {
             let same = before.is_some_and(|b| b.path == former.path && b.bytes == former.bytes);
-            let before = before.map(|book| book.bytes.as_slice());
+            let before = before.map(|book| book.bytes);
             match (same, &bytes) {
                 (true, _) => {}
                 (false, None) => return Ok(None),
-                (false, Some(now)) => match join_states(Some(now), before, &former.bytes) {
-                    JoinedBook::Theirs => bytes = Some(former.bytes.clone()),
+                (false, Some(now)) => match join_states(Some(now), before, former.bytes) {
+                    JoinedBook::Theirs => bytes = Some(former.bytes.to_vec()),
                     JoinedBook::Ours => {}
                     JoinedBook::Both(both) => bytes = Some(both),
                     JoinedBook::Conflicts(_) => return Ok(None),
@@ -312,8 +313,8 @@ impl Planner<'_> {
             }
         }
         // Under the name that stays there may be another book here.
-        if let (Here::Same, Some(own)) = (here, &chat.book)
-            && let Some(now) = self.files.get(&own.path)?
+        if let (Here::Same, Some(own)) = (here, chat.book())
+            && let Some(now) = self.files.get(own.path)?
             && now != own.bytes
             && Some(now) != bytes.as_deref()
         {
@@ -327,9 +328,9 @@ impl Planner<'_> {
         &mut self,
         step: &mut TimelinePlan,
         local: &Snapshot,
-        ours: Whole,
-        theirs: Whole,
-        base: Option<Whole>,
+        ours: TimelineFiles,
+        theirs: TimelineFiles,
+        base: Option<TimelineFiles>,
         here: Here,
     ) -> Result<()> {
         let files = here == Here::Same;
@@ -338,12 +339,12 @@ impl Planner<'_> {
         self.lay(step, theirs, base.as_ref(), files)?;
         let mut aside = ours.called(name.clone());
         if files {
-            if let Some(book) = &mut aside.book
-                && let Some(now) = self.files.get(&book.path)?
+            if let Some(path) = aside.book().map(|book| book.path.clone())
+                && let Some(now) = self.files.get(&path)?
             {
-                book.bytes = now.to_vec();
+                aside.set_book(now.to_vec());
             }
-            self.files.put(&aside.path, Some(aside.chat.clone()))?;
+            self.files.put(&aside.chat.path, Some(aside.chat.bytes.to_vec()))?;
             self.list_in_group(&aside)?;
         }
         if let Some(conflict) = &mut step.entry.conflict {
@@ -393,17 +394,17 @@ impl Planner<'_> {
     }
 
     /// The chat with its lorebook under a name of its own.
-    fn apart_book(&mut self, whole: Whole) -> Result<Whole> {
-        let (Some(library), Some(book)) = (self.library, &whole.book) else { return Ok(whole) };
+    fn apart_book(&mut self, whole: TimelineFiles) -> Result<TimelineFiles> {
+        let (Some(library), Some(book)) = (self.library, whole.book()) else { return Ok(whole) };
         let chat = whole.timeline.chat();
         // Chats that shared a book go on sharing it.
-        let key = (book.path.clone(), Blake3::of(&book.bytes));
+        let key = (book.path.clone(), Blake3::of(book.bytes));
         if let Some(name) = self.moved.get(&key).cloned()
             && let Some(path) = st::lorebook_path(&name).filter(|_| whole.can_be_bound())
         {
             return Ok(whole.bound_to(&name, path));
         }
-        let name = clone_name(library, &book.name, &[chat], chat, &self.books)?;
+        let name = clone_name(library, book.name, &[chat], chat, &self.books)?;
         self.books.insert(name.to_lowercase());
         let path = st::lorebook_path(&name).filter(|_| whole.can_be_bound());
         Ok(match path {
@@ -458,7 +459,7 @@ impl Planner<'_> {
             match &mut step.branch {
                 BranchMove::Stay => continue,
                 BranchMove::There => {
-                    let mut whole = Whole::read(&self.there, &step.entry.head)?;
+                    let mut whole = read(&self.there, &step.entry.head)?;
                     if self.match_book(&mut whole)? {
                         step.branch = BranchMove::Made(Box::new(whole), None);
                     }
@@ -477,7 +478,7 @@ impl Planner<'_> {
             if book.is_none_or(|book| !changed.contains(&book)) || self.look(name)? != Here::Same {
                 continue;
             }
-            let mut whole = Whole::read(&self.here, head)?;
+            let mut whole = read(&self.here, head)?;
             if self.match_book(&mut whole)? {
                 let entry = SyncedTimeline {
                     timeline: name.clone(),
@@ -494,14 +495,14 @@ impl Planner<'_> {
     }
 
     /// Give a state the lorebook that will be in its file; whether that is another. One whose chat will not be there stays as it is.
-    fn match_book(&mut self, whole: &mut Whole) -> Result<bool> {
-        if self.files.get(&whole.path)? != Some(&whole.chat) {
+    fn match_book(&mut self, whole: &mut TimelineFiles) -> Result<bool> {
+        if self.files.get(&whole.chat.path)? != Some(&whole.chat.bytes) {
             return Ok(false);
         }
-        let Some(book) = &mut whole.book else { return Ok(false) };
-        match self.files.get(&book.path)? {
+        let Some(book) = whole.book() else { return Ok(false) };
+        match self.files.get(book.path)? {
             Some(now) if now != book.bytes => {
-                book.bytes = now.to_vec();
+                whole.set_book(now.to_vec());
                 Ok(true)
             }
             _ => Ok(false),
@@ -509,10 +510,10 @@ impl Planner<'_> {
     }
 
     /// A chat of a group that does not list it would not be shown.
-    fn list_in_group(&mut self, whole: &Whole) -> Result<()> {
-        let Some((path, stored)) = &whole.group else { return Ok(()) };
+    fn list_in_group(&mut self, whole: &TimelineFiles) -> Result<()> {
+        let Some(FileAt { path, bytes: stored }) = &whole.group else { return Ok(()) };
         let Some(live) = self.files.get(path)? else {
-            return self.files.put(path, Some(stored.clone()));
+            return self.files.put(path, Some(stored.to_vec()));
         };
         let mut new = st::list_in_group(live, &whole.timeline);
         if let Some(own) = whole.own_group_metadata() {
@@ -529,8 +530,8 @@ impl Planner<'_> {
 }
 
 /// Where its lorebook is.
-fn bound(whole: &Whole) -> Option<&LibraryPath> {
-    whole.book.as_ref().map(|book| &book.path)
+fn bound(whole: &TimelineFiles) -> Option<&LibraryPath> {
+    whole.book().map(|book| book.path)
 }
 
 /// Whether `longer` is `chat` and more lines.
@@ -574,4 +575,13 @@ fn join_states(now: Option<&[u8]>, before: Option<&[u8]>, theirs: &[u8]) -> Join
         // What is no lorebook that can be read is not mixed.
         Err(_) => JoinedBook::Conflicts(1),
     }
+}
+
+/// The files of a snapshot.
+fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
+    let contents = Tree::open(reader, snapshot.tree)?.materialise(reader)?;
+    let mut files = contents.files;
+    files.chat.path = snapshot.timeline.file();
+    files.timeline = snapshot.timeline.clone();
+    Ok(files)
 }

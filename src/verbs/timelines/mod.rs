@@ -11,7 +11,7 @@ use crate::history::History;
 use crate::history::owners::Owners;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level};
-use crate::st::{Chat, TimelineName};
+use crate::st::TimelineName;
 use crate::store::Store;
 
 /// What became of a timeline since its newest snapshot.
@@ -109,11 +109,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         (Some(_), false) => TimelineChange::Changed,
                     };
                     if let Some(captured) = &look.captured {
-                        let chat = Chat::split(&captured.chat.bytes, name.is_group());
+                        let chat = captured.files.split();
                         timeline.messages = chat.message_count() as u64;
                         timeline.lorebook =
-                            captured.lorebook.as_ref().map(|book| book.name.clone());
-                        findings.extend(rules::captured(captured, &chat, rules::ALL));
+                            captured.files.lorebook.as_ref().map(|book| book.name.clone());
+                        findings.extend(rules::of_files(&captured.files, &chat, rules::ALL));
                     }
                 }
                 Err(error) => {

@@ -1,0 +1,51 @@
+//! What is odd about a timeline's own files, as they were read or as they were stored. None of it keeps them from being stored: bytes are bytes.
+
+use super::subject::{Bound, Subject};
+use std::ops::Range;
+
+use super::{Finding, chat, lorebook, queue, recap, registry, scenes};
+use crate::st::{self, Chat, TimelineFiles};
+
+/// All findings about a timeline's files, whose chat is `chat`. Of its messages only those in `looked_at` count: a save changes few, and what was found before was said
+/// before.
+pub fn of_files(
+    files: &TimelineFiles,
+    chat: &Chat<'_>,
+    looked_at: &[Range<usize>],
+) -> Vec<Finding> {
+    findings(&Subject {
+        timeline: &files.timeline,
+        chat,
+        messages: numbered(chat),
+        chat_path: files.chat.path.as_str(),
+        metadata: st::metadata(chat, &files.timeline, files.group_bytes()),
+        lorebook: files.lorebook.as_ref().map(|book| Bound {
+            name: &book.name,
+            file: files.book().map(|file| (file.path.as_str(), file.bytes)),
+        }),
+        looked_at,
+    })
+}
+
+/// Every message.
+pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
+
+fn numbered<'a>(chat: &Chat<'a>) -> Vec<(usize, &'a [u8])> {
+    let lines = chat.messages.iter().copied().enumerate();
+    lines.filter(|(_, line)| !line.trim_ascii().is_empty()).collect()
+}
+
+fn findings(parts: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = chat::findings(parts);
+    findings.extend(scenes::findings(parts));
+    findings.extend(recap::findings(parts));
+    findings.extend(lorebook::names(parts));
+    let (book, found) = lorebook::read(parts);
+    findings.extend(found);
+    if let Some(book) = &book {
+        findings.extend(lorebook::findings(book));
+        findings.extend(registry::findings(parts, book));
+        findings.extend(queue::findings(parts, book));
+    }
+    findings
+}
