@@ -7,7 +7,7 @@ use super::part_names::{
     PER_FOLDER, book_folder, former_book_folder, message_file, message_folder,
 };
 use super::problem::{Problem, Problems};
-use crate::store::names::is_tree_segment;
+use crate::store::name_encoding::is_tree_segment;
 use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
 
 /// What was noticed on the way.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::known_state;
+use super::file_role::Role;
 use super::problem::{Problem, Problems};
-use super::role::Role;
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
 use crate::st::{LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;

@@ -4,21 +4,21 @@
 pub mod backup;
 mod checkpoint;
 pub mod diff;
+mod entry_identity;
 mod error;
+mod file_role;
 mod folder_trees;
 mod ids;
 mod layout;
-pub mod lineage;
 mod manifest;
-mod materialise;
 pub mod merge;
+pub mod message_identity;
 mod new_texts;
 mod pack_order;
 mod part_names;
 mod problem;
+mod rebuild_files;
 pub mod reconstruct;
-mod role;
-mod same_entry;
 mod snapshot;
 mod state;
 mod validate;
@@ -26,14 +26,14 @@ mod write;
 
 pub use checkpoint::{CheckpointState, uses_auto_recap};
 pub use error::{Error, Result};
+pub use file_role::Role;
 pub use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
-pub use materialise::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use new_texts::{NewText, NewTexts, TextPlace};
 pub use pack_order::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
 pub use problem::{Problem, Problems, Weight};
-pub use role::Role;
+pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,
 };

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::store::{self, EntryKind, ObjectId, Reader, TreeEntry, names};
+use crate::store::{self, EntryKind, ObjectId, Reader, TreeEntry, name_encoding};
 
 /// A blob that no snapshot had so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl NewTexts {
                 Some(entries) => {
                     for entry in self.tree(entries.id) {
                         // A key may hold half of a character, and then it is no text.
-                        let file = names::decode_bytes(&entry.name);
+                        let file = name_encoding::decode_bytes(&entry.name);
                         let file = String::from_utf8_lossy(&file);
                         let key = file.strip_suffix(".json").unwrap_or(&file).to_owned();
                         self.take(entry.id, TextPlace::Entry(key), new);

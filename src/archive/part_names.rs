@@ -1,6 +1,6 @@
 //! What the parts of a snapshot's tree are called: whoever writes one and whoever reads it asks here.
 
-use crate::store::names::{former_tree_segment, tree_segment};
+use crate::store::name_encoding::{former_tree_segment, tree_segment};
 
 /// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
 pub(super) const PER_FOLDER: usize = 100;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Chat, TimelineName};
 use crate::store::commit::one_line;
-use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, names, trailer};
+use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, name_encoding, trailer};
 
 /// Why a snapshot was taken. Later versions may know more kinds; they are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,8 @@ pub fn is_branch(name: &str) -> bool {
 
 /// The branch that earlier versions gave a timeline, where that is another.
 pub fn former_branch(timeline: &TimelineName) -> Option<RefName> {
-    let parts: Vec<_> = timeline.as_str().split('/').map(names::former_ref_segment).collect();
+    let parts: Vec<_> =
+        timeline.as_str().split('/').map(name_encoding::former_ref_segment).collect();
     let former = RefName::try_from(format!("refs/heads/{}", parts.join("/"))).ok();
     former.filter(|former| *former != branch(timeline))
 }

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::json::CopyLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, shell, size};
+use super::wording::{clean, count, shell, size};
 use super::{args, exit, passphrase};
-use crate::engine::copies::last::{self, Since};
+use crate::engine::copies::last_backups::{self, Since};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::{self, Error, Workspace};
 use crate::verbs::backup::file::{self, Options, Report};
@@ -181,7 +181,7 @@ fn tell_last(
     workspace: &Workspace,
     out: &mut Out,
 ) -> engine::Result<u8> {
-    let backups = last::last(workspace, destination)?;
+    let backups = last_backups::last(workspace, destination)?;
     for since in &backups {
         out.object(&CopyLine::from(since));
         out.line(line(since, workspace));
@@ -200,7 +200,7 @@ fn line(since: &Since, workspace: &Workspace) -> String {
         || clean(&taken.taken),
         |when| {
             let seconds = when.timestamp();
-            super::words::age(crate::store::Time { seconds, offset: 0 }, workspace.now)
+            super::wording::age(crate::store::Time { seconds, offset: 0 }, workspace.now)
         },
     );
     let place = match taken.destination.as_str() {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::output::Out;
-use super::words::{clean, count};
+use super::wording::{clean, count};
 use super::{args, exit, passphrase};
 use crate::engine::copies::CopyPlace;
 use crate::engine::{self, Workspace};

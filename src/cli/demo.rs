@@ -6,14 +6,14 @@ use std::{fs, io};
 use serde_json::json;
 
 use super::output::{LOOK, Out, paint};
-use super::words::shell;
-use super::{exit, sample};
+use super::wording::shell;
+use super::{demo_library, exit};
 use crate::{engine, st};
 
 pub fn run(out: &mut Out) -> engine::Result<u8> {
     let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
     let library = folder.path().join("default-user");
-    sample::write(&library).map_err(at(&library))?;
+    demo_library::write(&library).map_err(at(&library))?;
     let mut demo = Demo { library: &library, out, steps: 0, failed: 0 };
 
     demo.tell(
@@ -21,7 +21,7 @@ pub fn run(out: &mut Out) -> engine::Result<u8> {
     );
     demo.step(&["snapshot"]);
     demo.tell("You write on: one more message, and the lorebook learns something.");
-    let chat = library.join(sample::CHAT);
+    let chat = library.join(demo_library::CHAT);
     let (before, after) = write_on(&library).map_err(at(&chat))?;
     demo.step(&["status"]);
     demo.step(&["snapshot", "-m", "The bell rings"]);
@@ -90,13 +90,13 @@ impl Demo<'_> {
 
 /// One more message and one more sentence in the lorebook; the chat before and after.
 fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let chat = library.join(sample::CHAT);
+    let chat = library.join(demo_library::CHAT);
     let before = fs::read(&chat)?;
     let message = r#"{"name":"Mira Voss","is_user":false,"is_system":false,"send_date":"2026-11-15T00:10:00.000Z","mes":"*Far out, the ferry's bell rings twice.* \"That is us, then.\"","extra":{}}"#;
     let after = [before.as_slice(), b"\n", message.as_bytes()].concat();
     fs::write(&chat, &after)?;
 
-    let book_path = library.join(sample::LOREBOOK);
+    let book_path = library.join(demo_library::LOREBOOK);
     let book = fs::read(&book_path)?;
     let first =
         st::Raw::parse(&book).and_then(|book| book.get("entries")?.members()?.into_iter().next());

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::json::{FileLine, FindingLine, RepairLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, closed, count, size};
+use super::wording::{clean, closed, count, size};
 use super::{args, exit};
 use crate::engine::files::Action;
 use crate::engine::{self, Workspace};

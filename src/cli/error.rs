@@ -5,7 +5,7 @@ use std::io::Write;
 use super::exit::{FAILED, LOCKED, NO_STORE, PARTLY, REFUSED, USAGE};
 use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, shell, short};
+use super::wording::{clean, shell, short};
 use crate::archive::backup::BackupError;
 use crate::archive::{self, Role};
 use crate::engine::Error;

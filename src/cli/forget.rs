@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, count, name, short, size};
+use super::wording::{age, count, name, short, size};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::history::retention::Policy;

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::output::Out;
-use super::words::{count, size};
+use super::wording::{count, size};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::verbs;

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 
 use super::output::{LOOK, paint};
-use super::words::own_words;
+use super::wording::own_words;
 use crate::archive::SnapshotId;
 use crate::verbs::log::LoggedSnapshot;
 

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::json::ImportLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, name, size};
-use super::{args, exit, take_in};
+use super::wording::{clean, count, name, size};
+use super::{args, exit, import_backup};
 use crate::engine::copies::{self, CopyPlace};
 use crate::engine::{self, Workspace};
 use crate::verbs;
@@ -21,7 +21,7 @@ pub fn run(
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {
             CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {}
-            place => return take_in::run(&place, args, secret, workspace, out),
+            place => return import_backup::run(&place, args, secret, workspace, out),
         }
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };

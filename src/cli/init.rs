@@ -3,7 +3,7 @@ use serde_json::json;
 use super::exit;
 use super::json::StoreLine;
 use super::output::Out;
-use super::words::clean;
+use super::wording::clean;
 use crate::engine::{self, Workspace};
 use crate::verbs;
 

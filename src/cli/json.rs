@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::words::rfc3339;
+use super::wording::rfc3339;
 use crate::archive::reconstruct::EntryOrigin;
 use crate::archive::{CheckpointState, FileRecord, Snapshot};
-use crate::engine::copies::last::Since;
+use crate::engine::copies::last_backups::Since;
 use crate::engine::copies::mirror;
 use crate::engine::files::{Action, FileAction};
 use crate::history::at_message::{BookSource, Origin};

@@ -3,7 +3,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{
+use super::wording::{
     age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short, was_called,
 };
 use super::{args, exit, graph};

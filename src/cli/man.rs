@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::output::Out;
-use super::words::count;
+use super::wording::count;
 use super::{args, exit};
 use crate::{engine, st};
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::diff::Page;
 use super::json::{FileLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, closed, count, cut, name, shell, short, size};
+use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use super::{args, exit};
 use crate::archive::merge::{Conflict, ConflictKind, FieldChange, Merged, Named, Prefer};
 use crate::engine::{self, Error, Workspace};

@@ -3,8 +3,10 @@
 mod args;
 mod backup;
 mod check;
+mod command_reference;
 mod completions;
 mod demo;
+mod demo_library;
 mod diff;
 mod doctor;
 mod error;
@@ -13,6 +15,7 @@ mod forget;
 mod gc;
 mod graph;
 mod import;
+mod import_backup;
 mod init;
 mod json;
 mod log;
@@ -21,25 +24,22 @@ mod merge;
 mod operations;
 mod output;
 mod passphrase;
-mod progress;
+mod progress_bar;
 mod reconstruct;
-mod reference;
 mod restore;
 mod restore_all;
 mod restored_files;
-mod sample;
 mod search;
 mod show;
 mod snapshot;
 mod stats;
 mod sync;
 mod tag;
-mod take_in;
 mod timelines;
 mod tree;
 mod undo;
 mod watch;
-mod words;
+mod wording;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ use crate::store;
 use args::{Args, Command};
 use output::Out;
 
-pub use reference::reference;
+pub use command_reference::reference;
 
 /// How long to wait for another stvc to finish.
 const PATIENCE: Duration = Duration::from_secs(10);

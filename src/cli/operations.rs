@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::json::OperationLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, shell};
+use super::wording::{clean, count, shell};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::store::LoggedOperation;

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::args::{Args, Color};
 use super::json::{FindingLine, Summary};
-use super::progress::Bar;
-use super::words::clean;
+use super::progress_bar::Bar;
+use super::wording::clean;
 use crate::rules::{Finding, Level};
 
 /// The styles that words can have.

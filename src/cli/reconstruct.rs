@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::json::{EntryLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, date, name, short};
+use super::wording::{clean, count, date, name, short};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::history::at_message::Origin;

@@ -4,7 +4,7 @@ use super::args::{self, Only};
 use super::json::{EntryLine, RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
-use super::words::{age, clean, count, date, name, recap, short};
+use super::wording::{age, clean, count, date, name, recap, short};
 use super::{exit, restore_all};
 use crate::archive::Role;
 use crate::engine::files::Action;

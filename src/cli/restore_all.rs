@@ -6,7 +6,7 @@ use super::error::exit_code;
 use super::json::{RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
-use super::words::{clean, count, name, short};
+use super::wording::{clean, count, name, short};
 use super::{args, exit};
 use crate::engine::files::Action;
 use crate::engine::{self, Workspace};

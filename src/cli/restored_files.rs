@@ -2,7 +2,7 @@
 
 use super::json::FileLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, size};
+use super::wording::{clean, size};
 use crate::engine::files::Action;
 use crate::verbs::restore::Report;
 

@@ -5,7 +5,7 @@ use super::args::{self, Only};
 use super::exit;
 use super::json::MatchLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut, cut_middle, name, short};
+use super::wording::{age, clean, count, cut, cut_middle, name, short};
 use crate::engine::{self, Workspace};
 use crate::verbs;
 use crate::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};

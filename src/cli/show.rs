@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut, date, fork_point, name, recap, size};
+use super::wording::{age, clean, count, cut, date, fork_point, name, recap, size};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::verbs;

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::json::{PlanLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{
+use super::wording::{
     clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
 };
 use super::{args, exit};

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::exit;
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, count, cut_middle, name, pad, size};
+use super::wording::{clean, count, cut_middle, name, pad, size};
 use crate::engine::{self, Workspace};
 use crate::verbs;
 

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::json::{CopyLine, FileLine, TagLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, closed, count, name, shell};
+use super::wording::{clean, closed, count, name, shell};
 use super::{args, exit};
 use crate::engine::copies::CopyPlace;
 use crate::engine::files::Action;

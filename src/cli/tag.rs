@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::json::TagLine;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, name, pad, short};
+use super::wording::{age, clean, name, pad, short};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::verbs;

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
 use super::tree::{self, notes};
-use super::words::{age, clean, count, cut_middle, fork_point, name, pad, short};
+use super::wording::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::rules::{Code, Finding};

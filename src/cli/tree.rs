@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::output::{LOOK, paint};
-use super::words::{clean, count, cut, cut_middle, name, was_called};
+use super::wording::{clean, count, cut, cut_middle, name, was_called};
 use crate::verbs::timelines::tree::Branch;
 use crate::verbs::timelines::{Timeline, TimelineChange};
 

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::json::{FileLine, OperationLine};
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, closed, size};
+use super::wording::{clean, closed, size};
 use super::{args, exit};
 use crate::engine::files::Action;
 use crate::engine::{self, Workspace};

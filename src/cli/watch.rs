@@ -3,7 +3,7 @@ use serde_json::json;
 use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{label, new_snapshot};
-use super::words::{clean, count, shell};
+use super::wording::{clean, count, shell};
 use super::{args, exit};
 use crate::engine::{self, Workspace};
 use crate::verbs::snapshot::{Report, Taken};

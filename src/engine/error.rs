@@ -333,7 +333,7 @@ impl InTheWay {
 fn in_short(refs: &[String]) -> String {
     let name = |name: &String| {
         let name = name.trim_start_matches("refs/heads/").trim_start_matches("refs/tags/");
-        crate::store::names::decode(name)
+        crate::store::name_encoding::decode(name)
     };
     match refs {
         [] => String::new(),

@@ -1,21 +1,21 @@
 //! What every verb is made of: the library and its store, has a timeline changed, taking snapshots, writing the library's files, copies of the store elsewhere.
 //! Everything that changes something goes through one `operation`.
 
-pub(crate) mod book_name;
 pub(crate) mod cache;
+pub(crate) mod changed_timelines;
 pub mod copies;
 mod error;
-pub(crate) mod free_name;
+pub(crate) mod free_book_name;
+pub(crate) mod free_chat_name;
 pub(crate) mod group_list;
-pub(crate) mod lost;
-pub(crate) mod open_page;
+pub(crate) mod lost_objects;
 pub(crate) mod operation;
-pub(crate) mod safety;
-pub(crate) mod survey;
+pub(crate) mod reload_page;
+pub(crate) mod safety_snapshot;
 pub(crate) mod tags;
-pub mod taking;
-pub(crate) mod undisturbed;
-pub(crate) mod verdict;
+pub mod take_snapshots;
+pub(crate) mod undisturbed_read;
+pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
 
 pub use error::{Error, InTheWay, Result};

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use super::origin::{Identities, without_blank_end};
-use super::owners::Owners;
+use super::owner_of_snapshot::Owners;
 use super::{Error, History, Result};
-use crate::archive::lineage::Identity;
+use crate::archive::message_identity::Identity;
 use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::rules::{Code, Finding, Level};

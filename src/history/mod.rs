@@ -4,11 +4,11 @@
 pub mod at_message;
 mod error;
 mod graph;
-pub(crate) mod lookup;
+pub(crate) mod name_lookup;
 pub(crate) mod origin;
-pub(crate) mod owners;
+pub(crate) mod owner_of_snapshot;
 pub mod retention;
-pub(crate) mod rewrite;
+pub(crate) mod rewrite_history;
 
 pub use error::{Error, Result};
 pub use graph::{Broken, History, heads};

@@ -1,5 +1,6 @@
 //! Findings about values: what is odd or wrong in the user's data, and what to do about it. Pure: bytes in, findings out.
 
+mod after_restore;
 mod alarms;
 mod catalogue;
 mod chat;
@@ -8,14 +9,14 @@ mod finding;
 mod level;
 mod library;
 mod lorebook;
-mod of_files;
 mod queue;
 mod recap;
-mod registry;
-mod restored;
+mod recap_registry;
 mod scenes;
 mod subject;
+mod timeline_files;
 
+pub use after_restore::restored;
 pub use alarms::{Passage, alarm};
 pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
 pub use checkpoint::{
@@ -24,5 +25,4 @@ pub use checkpoint::{
 pub use finding::Finding;
 pub use level::Level;
 pub use library::{BoundBook, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
-pub use of_files::{ALL, of_files};
-pub use restored::restored;
+pub use timeline_files::{ALL, of_files};

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::look::{files_ending, is_absent, is_there};
+use super::find_files::{files_ending, is_absent, is_there};
 use super::loose::{loose_objects, refuse_linked};
 use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::find_files::is_absent;
 use super::limits::longest;
-use super::links::refuse_link;
-use super::look::is_absent;
 use super::pack_file::{ZLIB_RATIO, again};
+use super::symlinks::refuse_link;
 use super::{Error, Kind, ObjectId, Result};
 
 /// A loose object.

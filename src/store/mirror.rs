@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::look::{files_ending, is_absent};
+use super::find_files::{files_ending, is_absent};
 use super::pack_file::{Opened, PackFile};
 use super::pack_folder::remove_pack;
 use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};

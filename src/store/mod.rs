@@ -5,21 +5,20 @@
 //! ([`pack`]); then the operation is written to the log and synced ([`operations`]); only then do refs move ([`refs`]).
 //! Whoever takes the lock next finishes the moves that the log promises ([`lock`]), and is told of files that it promises.
 
-mod adopt;
+mod adopt_objects;
 pub mod commit;
 mod delta;
 mod error;
-mod fold;
-mod former;
+mod find_files;
+mod fold_packs;
+mod former_ids;
 mod gc;
 mod limits;
-mod links;
 pub mod lock;
-mod logged;
-mod look;
+mod logged_operation;
 mod loose;
 mod mirror;
-pub mod names;
+pub mod name_encoding;
 mod object;
 mod object_files;
 pub mod open;
@@ -29,15 +28,16 @@ pub mod pack;
 mod pack_file;
 mod pack_folder;
 mod pack_index;
-mod percent;
+mod percent_encoding;
 mod reader;
+mod ref_collisions;
 mod ref_files;
 mod ref_name;
-mod ref_names;
 pub mod refs;
 mod remote;
 mod repack;
 mod sizes;
+mod symlinks;
 pub mod trailer;
 pub mod tree;
 mod url;
@@ -54,7 +54,7 @@ pub use gix::ObjectId;
 pub use gix::objs::Kind;
 pub use limits::longest;
 pub use lock::Lock;
-pub use logged::{Effect, FileChange, Kept, LoggedOperation};
+pub use logged_operation::{Effect, FileChange, Kept, LoggedOperation};
 pub use mirror::Copied;
 pub use object::hash;
 pub use open::{Format, MARK_TRAILER, is_repository};
@@ -73,7 +73,7 @@ pub struct Store {
     git_dir: PathBuf,
     objects: Arc<object_files::ObjectFiles>,
     packed: ref_files::PackedCache,
-    folding: ref_names::Folding,
+    folding: ref_collisions::Folding,
     /// Where the operation log last saw each ref, newest first; read when it is needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
 }

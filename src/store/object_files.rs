@@ -11,7 +11,7 @@ use std::{fs, io};
 
 use gix::hash::Prefix;
 
-use super::look::{files_ending, is_absent, is_file};
+use super::find_files::{files_ending, is_absent, is_file};
 use super::loose::{loose_header, read_loose};
 use super::pack_file::{Kept, Opened, PackFile, again};
 use super::{Error, Kind, Loss, ObjectId, Result};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::{fs, io};
 
-use super::look::is_absent;
+use super::find_files::is_absent;
 use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::look::is_there;
+use super::find_files::is_there;
 use super::{Error, Result};
 use crate::durable;
 

@@ -3,7 +3,7 @@
 use gix::refs::FullName;
 use serde::{Deserialize, Serialize};
 
-use super::names;
+use super::name_encoding;
 use super::{Error, ObjectId, Result};
 
 /// A ref's full name, `refs/heads/…` or `refs/tags/…`, as git accepts it.
@@ -14,13 +14,13 @@ pub struct RefName(String);
 impl RefName {
     /// The branch whose components are `parts`, each encoded.
     pub fn branch<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
-        let parts: Vec<_> = parts.into_iter().map(names::ref_segment).collect();
+        let parts: Vec<_> = parts.into_iter().map(name_encoding::ref_segment).collect();
         Self(format!("refs/heads/{}", parts.join("/")))
     }
 
     /// The tag `name`; `None` if the name is empty or too long for a tag.
     pub fn tag(name: &str) -> Option<Self> {
-        let segment = names::ref_segment_exact(name).filter(|_| !name.is_empty())?;
+        let segment = name_encoding::ref_segment_exact(name).filter(|_| !name.is_empty())?;
         Some(Self(format!("refs/tags/{segment}")))
     }
 
@@ -49,7 +49,7 @@ impl RefName {
 
     /// The tag's own name, decoded; `None` for what is no tag.
     pub fn tag_name(&self) -> Option<String> {
-        self.0.strip_prefix("refs/tags/").map(names::decode)
+        self.0.strip_prefix("refs/tags/").map(name_encoding::decode)
     }
 }
 

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::ref_collisions::folded;
 use super::ref_files::packed_text;
-use super::ref_names::folded;
 use super::{Error, ObjectId, RefChange, RefName, Result, Store};
 use crate::durable;
 
@@ -22,7 +22,7 @@ impl Store {
     /// operation; nothing here can lose an object.
     ///
     /// All are locked first, then compared, then written and synced, and only then is the first one renamed: a git that moves one of them
-    /// meanwhile is seen, and a full disk stops the whole set. Those that must not have a file of their own ([`ref_names`](super::ref_names)) go to
+    /// meanwhile is seen, and a full disk stops the whole set. Those that must not have a file of their own ([`ref_names`](super::ref_collisions)) go to
     /// `packed-refs`; what git has put into a file for one of them goes afterwards, so a crash between leaves the old value.
     pub(super) fn move_refs(&self, changes: &[RefChange]) -> Result<()> {
         let packed = |change: &RefChange| self.must_be_packed(&change.name);

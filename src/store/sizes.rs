@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use super::look::files_ending;
+use super::find_files::files_ending;
 use super::pack_file::{Opened, PackFile};
 use super::{ObjectId, Result, Store};
 

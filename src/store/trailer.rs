@@ -4,7 +4,7 @@
 //! trim, each its own kind of white space, and some end a line at more than a line feed. So a name is written in such a way that it has neither
 //! white space at its ends nor anything that could end a line.
 
-use super::percent;
+use super::percent_encoding;
 
 /// A text as the value of a trailer. Every text has one, and no two have the same.
 pub fn encode(value: &str) -> String {
@@ -16,7 +16,7 @@ pub fn encode(value: &str) -> String {
     for (at, c) in value.char_indices() {
         let outermost = at == 0 || at + c.len_utf8() == value.len();
         if c == '%' || ends_a_line(c) || (outermost && is_space(c)) {
-            percent::push_char(&mut out, c);
+            percent_encoding::push_char(&mut out, c);
         } else {
             out.push(c);
         }
@@ -28,7 +28,7 @@ pub fn encode(value: &str) -> String {
 pub fn decode(value: &str) -> String {
     match value {
         "%" => String::new(),
-        _ => String::from_utf8(percent::undo(value)).unwrap_or_else(|_| value.to_owned()),
+        _ => String::from_utf8(percent_encoding::undo(value)).unwrap_or_else(|_| value.to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data;
 
-use super::look::{files_ending, is_absent, is_there};
+use super::find_files::{files_ending, is_absent, is_there};
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
 use super::pack_file::{Kept, Opened, PackFile};

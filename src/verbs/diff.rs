@@ -4,7 +4,7 @@
 use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::archive::{Snapshot, Tree};
 use crate::engine::{Result, Workspace};
-use crate::history::{Error as NoSuch, lookup};
+use crate::history::{Error as NoSuch, name_lookup};
 use crate::st::{self, Disk, Library, TimelineFiles};
 use crate::store::Store;
 
@@ -64,7 +64,7 @@ fn sides(
     store: &Store,
     library: Option<&Library>,
 ) -> Result<(Snapshot, Option<Snapshot>, bool)> {
-    let find = |name: &str| lookup::snapshot(name, store, library);
+    let find = |name: &str| name_lookup::snapshot(name, store, library);
     if let Some(after) = &options.after {
         return Ok((find(&options.before)?, Some(find(after)?), false));
     }
@@ -105,14 +105,14 @@ pub fn history(
 ) -> Result<()> {
     let store = workspace.open_store()?;
     let mut snapshot =
-        lookup::snapshot(&options.timeline, &store, workspace.library().ok().as_ref())?;
+        name_lookup::snapshot(&options.timeline, &store, workspace.library().ok().as_ref())?;
     let mut new = None;
     for taken in 0..options.limit.unwrap_or(usize::MAX) {
         if taken == 0 {
             new = load(&store, &snapshot)?;
         }
         let parent = match snapshot.parents.first() {
-            Some(parent) => Some(lookup::read(&store, *parent)?),
+            Some(parent) => Some(name_lookup::read(&store, *parent)?),
             None => None,
         };
         let old = match &parent {

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
 use crate::engine::operation::Operation;
 use crate::engine::{Error, Result, Workspace};
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::history::retention::Policy;
-use crate::history::{History, lookup, rewrite};
+use crate::history::{History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Store};
@@ -106,7 +106,7 @@ pub fn forget(
     }
     monitor.begin("joining up the history", None);
     let mut operation = Operation::new(workspace, &store, None);
-    let rewritten = rewrite::without(&mut operation.pack, &store, &history, &gone)?;
+    let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;
     report.rewritten = rewritten.anew().len();
     if let Some(held) = &held {
         operation.follow(&rewritten)?;
@@ -126,7 +126,7 @@ fn wanted(
     let library = workspace.library().ok();
     let found = names
         .iter()
-        .map(|name| Ok(lookup::stored(name, history, library.as_ref())?.timeline.clone()));
+        .map(|name| Ok(name_lookup::stored(name, history, library.as_ref())?.timeline.clone()));
     found.collect::<Result<_>>().map(Some)
 }
 

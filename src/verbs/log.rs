@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::archive::Snapshot;
-use crate::engine::{Result, Workspace, survey};
-use crate::history::{self, History, lookup};
+use crate::engine::{Result, Workspace, changed_timelines};
+use crate::history::{self, History, name_lookup};
 
 /// What to list.
 #[derive(Clone, Debug, Default)]
@@ -44,12 +44,12 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
         let library = workspace.library().ok();
-        let (name, head) = match lookup::stored(text, &history, library.as_ref()) {
+        let (name, head) = match name_lookup::stored(text, &history, library.as_ref()) {
             Ok(head) => (head.timeline.clone(), Some(head)),
             // A checkpoint may be all there is of a timeline.
             Err(history::Error::NoSuchTimeline { .. }) => {
                 let names = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-                (lookup::timeline(text, library.as_ref(), &names)?, None)
+                (name_lookup::timeline(text, library.as_ref(), &names)?, None)
             }
             Err(error) => return Err(error.into()),
         };
@@ -69,7 +69,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     for (name, id) in history.tags() {
         tags.entry(id).or_default().push(name.to_owned());
     }
-    let deleted = survey::deleted(workspace.library().ok().as_ref(), &history);
+    let deleted = changed_timelines::deleted(workspace.library().ok().as_ref(), &history);
     let entry = |snapshot: &Snapshot| LoggedSnapshot {
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),

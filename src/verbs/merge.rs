@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
 use crate::engine::files::{Closed, FileAction, FilePlan};
-use crate::engine::open_page::{Written, reload};
 use crate::engine::operation::{Follows, Operation};
-use crate::engine::{Error, Result, Workspace, safety};
-use crate::history::{History, lookup};
+use crate::engine::reload_page::{Written, reload};
+use crate::engine::{Error, Result, Workspace, safety_snapshot};
+use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
@@ -139,11 +139,11 @@ pub fn merge(
         }
         let words = format!("with the lorebook of {} merged into it", theirs.timeline);
         let mut operation = Operation::new(workspace, &store, Some("before a merge"));
-        let mine = safety::take(&store, &library, &ours.timeline, &mut operation)?;
+        let mine = safety_snapshot::take(&store, &library, &ours.timeline, &mut operation)?;
         let mut joined = theirs.stored.filter(|_| theirs.timeline != ours.timeline);
         if theirs.stored.is_none() && theirs.timeline != ours.timeline {
             // What is not taken over must not be in that file alone.
-            let other = safety::take(&store, &library, &theirs.timeline, &mut operation)?;
+            let other = safety_snapshot::take(&store, &library, &theirs.timeline, &mut operation)?;
             joined = other.as_ref().map(|(taken, _)| taken.id);
             let is_new = |taken: &Snapshot| history.get(taken.id).is_none();
             safe.extend(other.map(|(taken, _)| taken).filter(is_new));
@@ -209,7 +209,7 @@ fn ours(
     groups: &Groups,
     history: &History,
 ) -> Result<(Snapshot, Book)> {
-    let head = lookup::snapshot(&options.into, store, Some(library))?;
+    let head = name_lookup::snapshot(&options.into, store, Some(library))?;
     if history.head(&head.timeline).is_none_or(|newest| newest.id != head.id) {
         return Err(Error::NotNewest {
             name: options.into.clone(),
@@ -229,10 +229,10 @@ fn theirs(
     groups: &Groups,
     history: &History,
 ) -> Result<(Snapshot, Book)> {
-    let snapshot = lookup::snapshot(&options.from, store, Some(library))?;
+    let snapshot = name_lookup::snapshot(&options.from, store, Some(library))?;
     let only = BTreeSet::from([snapshot.timeline.clone()]);
     let is_newest = history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id);
-    let by_name = lookup::timeline(&options.from, Some(library), &only).is_ok();
+    let by_name = name_lookup::timeline(&options.from, Some(library), &only).is_ok();
     let mut book = None;
     if is_newest && by_name && snapshot.timeline.file().under(library.root()).exists() {
         book = file_now(library, groups, &snapshot.timeline)?;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::engine::operation::Operation;
-use crate::engine::taking::{count_new, take_as_it_is};
+use crate::engine::take_snapshots::{count_new, take_as_it_is};
 use crate::engine::{Error, Result, Workspace};
 use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
-use crate::history::rewrite::{Insertion, insert};
-use crate::history::{self, History, lookup};
+use crate::history::rewrite_history::{Insertion, insert};
+use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::auto_recap::scene_breaks;
@@ -74,7 +74,7 @@ pub fn reconstruct(
     let library = workspace.library()?;
     let scan = library.scan()?;
     let here = scan.timelines.iter().cloned().collect();
-    let name = lookup::timeline(&options.timeline, Some(&library), &here)?;
+    let name = name_lookup::timeline(&options.timeline, Some(&library), &here)?;
     if options.dry_run && workspace.find_store()?.is_none() {
         return plan_without_store(workspace, options, monitor);
     }

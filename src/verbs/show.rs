@@ -1,8 +1,8 @@
 //! One snapshot, with its files and its last messages.
 
 use crate::archive::{self, Manifest, Rebuilt, Snapshot};
-use crate::engine::{Result, Workspace, verdict};
-use crate::history::{History, lookup};
+use crate::engine::{Result, Workspace, verdict_findings};
+use crate::history::{History, name_lookup};
 use crate::rules::{self, Finding};
 use crate::st::{self, MessageText, Raw};
 
@@ -28,7 +28,7 @@ const LAST: usize = 3;
 /// Show the snapshot that `name` names.
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
-    let snapshot = lookup::snapshot(name, &store, workspace.library().ok().as_ref())?;
+    let snapshot = name_lookup::snapshot(name, &store, workspace.library().ok().as_ref())?;
     let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
     let chat = contents.files.split();
     let texts = chat
@@ -41,7 +41,8 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     last_messages.reverse();
     let tags = History::load(&store)?.tags_of(snapshot.id);
     let entries = contents.files.book_bytes().map(titles).unwrap_or_default();
-    let mut findings: Vec<_> = verdict::unsound(&snapshot, &problems).into_iter().collect();
+    let mut findings: Vec<_> =
+        verdict_findings::unsound(&snapshot, &problems).into_iter().collect();
     findings.extend(rules::restored(&contents));
     findings.extend(rules::of_files(&contents.files, &chat, rules::ALL));
     let manifest = contents.manifest.clone();

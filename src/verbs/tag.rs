@@ -2,7 +2,7 @@
 
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::{Error, Result, Workspace, tags};
-use crate::history::{History, lookup};
+use crate::history::{History, name_lookup};
 use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName};
 
 /// What to do.
@@ -55,7 +55,8 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
         }
         Options::Add { name, snapshot } => {
             let (store, held) = workspace.hold(store)?;
-            let snapshot = lookup::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
+            let snapshot =
+                name_lookup::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
             let tag = tags::tag_ref(name)?;
             let before = store.ref_target(&tag)?;
             if before != Some(snapshot.id.0) {
@@ -73,7 +74,7 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
                 (None, Some(done)) => was_deleted(&done, &tag, name)?,
                 (None, None) => return Err(Error::NoSuchTag { name: name.clone() }),
             };
-            let snapshot = lookup::read(&store, SnapshotId(before))?;
+            let snapshot = name_lookup::read(&store, SnapshotId(before))?;
             // A checkpoint may hang by its tag alone; the operation log must still find it.
             let kept = RefName::kept(before);
             let kept_before = store.ref_target(&kept)?;

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use crate::archive::SnapshotId;
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
-use crate::engine::open_page::{Written, reload};
 use crate::engine::operation::log::{self, Logged};
 use crate::engine::operation::{self, Operation, bytes_of};
+use crate::engine::reload_page::{Written, reload};
 use crate::engine::{Error, Result, Workspace};
 use crate::history::History;
 use crate::rules::Finding;

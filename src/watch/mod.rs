@@ -4,7 +4,7 @@
 //! system that tells none, costs time and never a state: the library is also looked at every now and then.
 
 mod due;
-mod guard;
+mod single_watcher;
 mod wake;
 mod watcher;
 
@@ -24,7 +24,7 @@ use crate::store::Store;
 use crate::verbs::snapshot::{self, Report, Taken};
 use crate::verbs::{forget, gc};
 use due::Due;
-use guard::Guard;
+use single_watcher::Guard;
 use wake::Heard;
 use watcher::Watcher;
 

@@ -51,6 +51,25 @@ fn every_code_of_the_catalogue_is_found_by_something() {
     }
 }
 
+/// What docs/architecture.md names is there.
+#[test]
+fn the_rooms_and_files_of_the_architecture_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let rooms = ["st", "store", "archive", "rules", "history", "engine", "verbs", "watch", "cli"];
+    let mut named = 0;
+    for path in text.split('`').skip(1).step_by(2) {
+        let Some((room, _)) = path.split_once('/') else { continue };
+        if rooms.contains(&room) {
+            let file = root.join("src").join(path);
+            let is_there = file.exists() || file.with_extension("rs").exists();
+            assert!(is_there, "docs/architecture.md names {path}");
+            named += 1;
+        }
+    }
+    assert!(named > 50, "the test finds no names any more");
+}
+
 /// A translation has the commands and the output of the page it follows, as they stand there, and the same headings in number and level.
 #[test]
 fn translations_follow_their_pages() {
@@ -104,7 +123,7 @@ fn parts(page: &str) -> (Vec<String>, Vec<usize>) {
 /// The examples of encoded names are what the program makes of them.
 #[test]
 fn names_in_the_format_are_encoded_so() {
-    use stvc::store::{names, trailer};
+    use stvc::store::{name_encoding, trailer};
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/format.md");
     let page = fs::read_to_string(file).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `\""));
@@ -115,8 +134,8 @@ fn names_in_the_format_are_encoded_so() {
         let [name, tree, reference, value] = cells[..] else { panic!("{row}") };
         let name: String = serde_json::from_str(name).unwrap();
         let shown = |text: String| text.replace('\u{2028}', "\\u2028");
-        assert_eq!(shown(names::tree_segment(name.as_bytes())), tree, "{row}");
-        assert_eq!(shown(names::ref_segment(&name)), reference, "{row}");
+        assert_eq!(shown(name_encoding::tree_segment(name.as_bytes())), tree, "{row}");
+        assert_eq!(shown(name_encoding::ref_segment(&name)), reference, "{row}");
         assert_eq!(shown(trailer::encode(&name)), value, "{row}");
         seen += 1;
     }

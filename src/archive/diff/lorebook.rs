@@ -9,7 +9,7 @@ use super::value::{Field, Rules, fields, members, same, side_by_side};
 use super::{
     Change, ChangeKind, Location, MessagePlace, Part, Root, rewritten, value_change, whole,
 };
-use crate::archive::same_entry::{Entries, pairs};
+use crate::archive::entry_identity::{Entries, pairs};
 use crate::st::{Key, Raw};
 
 /// Everything that changed: entries by key, then the book's other values.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::{Change, ChangeKind, MessagePlace, Part, message, pairing};
-use crate::archive::lineage::Identity;
+use crate::archive::message_identity::Identity;
 
 /// After this long the alignment settles for what it has.
 const PATIENCE: Duration = Duration::from_secs(2);

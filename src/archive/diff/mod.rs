@@ -13,7 +13,7 @@ mod pairing;
 mod value;
 mod words;
 
-use super::lineage::Identity;
+use super::message_identity::Identity;
 use crate::st::{Chat, Key, Raw, TimelineFiles};
 
 pub(super) use pairing::Bag;

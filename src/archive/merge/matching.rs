@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::same_entry::{Entries, Marks, pairs};
+use super::super::entry_identity::{Entries, Marks, pairs};
 use super::book::Book;
 use crate::st::Key;
 

@@ -10,7 +10,7 @@ mod matching;
 mod numbering;
 mod object;
 mod outcome;
-mod registry;
+mod recap_registry;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +23,7 @@ use book::{Book, is_entries, is_queue, is_registry};
 use entry::{Choice, Mixed, Sides, mix, untouched};
 use matching::{Group, groups};
 use object::{Part, compose};
-use registry::{Directory, Lines, Uids};
+use recap_registry::{Directory, Lines, Uids};
 
 pub use outcome::{
     Conflict, ConflictKind, Edited, FieldChange, Merged, Named, Prefer, Renumbered, Side,
@@ -363,7 +363,7 @@ impl Registries {
         ours: Option<Raw<'_>>,
         theirs: Option<Raw<'_>>,
         prefer: Prefer,
-    ) -> Option<registry::Merged> {
+    ) -> Option<recap_registry::Merged> {
         let of = |entry: Option<Raw<'_>>| entry.is_some_and(is_registry);
         if !of(ours.or(theirs)) || (theirs.is_some() && !of(theirs)) {
             return None;
@@ -372,14 +372,14 @@ impl Registries {
             Lines::read(entry?.get("content"), uids)
         }
         let (here, there) = (read(ours, &self.ours), read(theirs, &self.theirs));
-        let only = |lines: &Lines<'_>| registry::Merged {
-            content: registry::renamed(lines, &self.directory),
+        let only = |lines: &Lines<'_>| recap_registry::Merged {
+            content: recap_registry::renamed(lines, &self.directory),
             conflicts: Vec::new(),
         };
         match (ours, here, theirs, there) {
             (Some(_), Some(here), Some(_), Some(there)) => {
                 let before = read(base, &self.base);
-                Some(registry::merge(before.as_ref(), &here, &there, &self.directory, prefer))
+                Some(recap_registry::merge(before.as_ref(), &here, &there, &self.directory, prefer))
             }
             (Some(_), Some(here), None, _) => Some(only(&here)),
             (None, _, Some(_), Some(there)) => Some(only(&there)),
@@ -394,7 +394,7 @@ fn told_lines(
     base: Option<Raw<'_>>,
     ours: Option<Raw<'_>>,
     theirs: Option<Raw<'_>>,
-    lines: &registry::Merged,
+    lines: &recap_registry::Merged,
     out: &mut Merged,
 ) {
     let of = |entry: Option<Raw<'_>>| {

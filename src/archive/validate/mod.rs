@@ -9,7 +9,7 @@ mod book;
 mod chat;
 mod needed;
 mod rebuilt;
-mod whole;
+mod whole_objects;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use book::Books;
 use chat::Chats;
 pub use rebuilt::{Rebuilt, rebuild};
-pub(super) use whole::{Wholes, hinders};
+pub(super) use whole_objects::{Wholes, hinders};
 
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;

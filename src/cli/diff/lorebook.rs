@@ -4,7 +4,7 @@ use super::text::Page;
 use super::{Line, value_line};
 use crate::archive::diff::{Change, ChangeKind, Field, MessagePlace, joined};
 use crate::cli::output::{LOOK, paint};
-use crate::cli::words::{clean, count, cut};
+use crate::cli::wording::{clean, count, cut};
 use crate::st::{self, Raw};
 
 /// The lines for the lorebook.

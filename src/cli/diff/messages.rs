@@ -4,7 +4,7 @@ use super::Line;
 use super::text::Page;
 use crate::archive::diff::{Change, ChangeKind, Field, MessagePlace};
 use crate::cli::output::{LOOK, paint};
-use crate::cli::words::{clean, count, cut};
+use crate::cli::wording::{clean, count, cut};
 use crate::st::{self, Message, Raw};
 
 /// The lines for messages; what is the same for several is said once.

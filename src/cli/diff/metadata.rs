@@ -4,7 +4,7 @@ use super::text::Page;
 use super::{Line, value_line};
 use crate::archive::diff::{Change, ChangeKind, Location, MessagePlace, joined};
 use crate::cli::output::LOOK;
-use crate::cli::words::clean;
+use crate::cli::wording::clean;
 use crate::st::Raw;
 
 /// The lines for metadata.

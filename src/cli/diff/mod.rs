@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::args::{self, DiffPart};
 use super::exit;
 use super::output::{LOOK, Out, paint};
-use super::words::{age, clean, count, cut_middle, name, own_words, pad, short};
+use super::wording::{age, clean, count, cut_middle, name, own_words, pad, short};
 use crate::archive::Snapshot;
 use crate::archive::diff::{Change, ChangeKind, Location, Part};
 use crate::engine::{self, Workspace};

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::archive::diff::{Piece, set_change, words};
 use crate::cli::output::{LOOK, paint};
-use crate::cli::words::{clean, count, cut, cut_front};
+use crate::cli::wording::{clean, count, cut, cut_front};
 use crate::st::Raw;
 
 /// How much of what did not change is shown beside what did, in columns.

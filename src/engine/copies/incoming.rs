@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use tempfile::TempDir;
 
-use super::chosen::{HEADS, Refs, TAGS, in_words, ours, ours_of};
-use super::join::{Anew, Joined, join};
+use super::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of};
+use super::join_history::{Anew, Joined, join};
 use super::{CopyPlace, about};
 use crate::archive::backup::{
     self, BackupError, Decoder, Given, Header, Judged, KnownSnapshots, Lengths, Passphrase, What,
     unseal,
 };
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::{Error, Result, Workspace, verdict};
+use crate::engine::{Error, Result, Workspace, verdict_findings};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{
-    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, names,
+    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, name_encoding,
 };
 
 /// A backup that was read and judged, with all that is in it.
@@ -246,7 +246,7 @@ impl Received {
     /// What is told of its snapshots.
     pub fn findings(&self) -> Vec<Finding> {
         let finding = |found: &backup::Found| match &found.what {
-            What::Snapshot(snapshot, verdict) => verdict::finding(snapshot, verdict),
+            What::Snapshot(snapshot, verdict) => verdict_findings::finding(snapshot, verdict),
             What::Nothing(why) => Some(Finding::new(
                 Code::HistoryBroken,
                 Level::Error,
@@ -365,7 +365,7 @@ fn left_there(name: &RefName) -> Finding {
 /// What a branch or tag is called among people.
 fn called(name: &RefName) -> String {
     let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
-    names::decode(short)
+    name_encoding::decode(short)
 }
 
 /// What became of branches and tags that lead to what was left out.

@@ -6,10 +6,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use super::chosen::{self, Chosen, Refs, in_words};
-use super::judged::{self, Judged};
-use super::last::{self, LastBackup};
-use super::update::{self, May};
+use super::chosen_refs::{self, Chosen, Refs, in_words};
+use super::judge_outgoing::{self, Judged};
+use super::last_backups::{self, LastBackup};
+use super::update_refs::{self, May};
 use crate::archive::{SnapshotId, readable_beyond};
 use crate::engine::{Error, InTheWay, Result, Workspace};
 use crate::history::History;
@@ -71,7 +71,7 @@ pub fn to_folder(
     monitor.begin("looking for what is new", None);
     let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
     if options.may.prune {
-        judged::must_be_whole(&chosen)?;
+        judge_outgoing::must_be_whole(&chosen)?;
     }
     let (mirror, created) = open(&folder, &store)?;
     let (mirror, held) = workspace.hold(mirror)?;
@@ -79,7 +79,7 @@ pub fn to_folder(
     let destination = folder.display().to_string();
     let there = refs_there(&mirror)?;
     let history = History::load(&mirror)?;
-    let update = update::plan(&chosen, &there, &store, &history, options.may, &destination)?;
+    let update = update_refs::plan(&chosen, &there, &store, &history, options.may, &destination)?;
     let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
     let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();
     let judged = Judged::of(&store, &chosen, is_there, monitor)?;
@@ -101,7 +101,11 @@ pub fn to_folder(
     }
     drop(held);
     let taken = workspace.timestamp();
-    findings.extend(last::note(workspace, &store, note("folder", &destination, &taken, &chosen)));
+    findings.extend(last_backups::note(
+        workspace,
+        &store,
+        note("folder", &destination, &taken, &chosen),
+    ));
     let all = chosen.snapshots();
     Ok(Report {
         kind: "folder",
@@ -174,7 +178,7 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
 
 /// Branches, tags, and what is kept out of sight.
 fn refs_there(mirror: &Store) -> Result<Refs> {
-    let mut refs = chosen::ours(mirror)?;
+    let mut refs = chosen_refs::ours(mirror)?;
     refs.extend(mirror.refs("refs/stvc/kept/")?.refs);
     Ok(refs)
 }

@@ -2,23 +2,23 @@
 //!
 //! A backup is called done when it was read back, every object in it hashed and every snapshot judged; one that is taken in moves no ref before the same was done with it.
 
-pub(crate) mod chosen;
+pub(crate) mod chosen_refs;
+pub(crate) mod copy_place;
 pub(crate) mod incoming;
-pub(crate) mod join;
-pub(crate) mod judged;
-pub mod last;
+pub(crate) mod join_history;
+pub(crate) mod judge_outgoing;
+pub mod last_backups;
 pub mod mirror;
-pub(crate) mod place;
 pub mod server;
-pub(crate) mod update;
+pub(crate) mod update_refs;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use copy_place::CopyPlace;
 pub use incoming::{Incoming, Received, Source, receive_as_it_is, receive_what_is_fit};
-pub use join::Anew;
-pub use place::CopyPlace;
-pub use update::May;
+pub use join_history::Anew;
+pub use update_refs::May;
 
 use super::{Error, Result, Workspace};
 use crate::archive::backup::{BackupError, KnownSnapshots, Passphrase, Peek, peek};

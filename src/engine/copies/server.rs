@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
-use super::chosen::{Chosen, ours_of};
-use super::judged::{self, Judged};
-use super::last;
+use super::chosen_refs::{Chosen, ours_of};
+use super::judge_outgoing::{self, Judged};
+use super::last_backups;
 use super::mirror::{Options, Report, note};
-use super::update::{self, Update};
+use super::update_refs::{self, Update};
 use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
@@ -27,7 +27,7 @@ pub fn to_server(
     monitor.begin("looking for what is new", None);
     let mut chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
     if options.may.prune {
-        judged::must_be_whole(&chosen)?;
+        judge_outgoing::must_be_whole(&chosen)?;
     }
     let transit = Transit::new(store.path(), Some(&store), url, asks)?;
     let list = transit.list()?;
@@ -38,7 +38,8 @@ pub fn to_server(
     // As far as the store knows: what is there may be on no branch here.
     let mut history = History::default();
     history.add(&store, there.values().copied().map(SnapshotId))?;
-    let update = update::plan(&chosen, &there, &store, &history, options.may, &url.to_string())?;
+    let update =
+        update_refs::plan(&chosen, &there, &store, &history, options.may, &url.to_string())?;
     let changes = update.changes();
     if !changes.is_empty() {
         monitor.begin("pushing", None);
@@ -53,7 +54,7 @@ pub fn to_server(
     }
     let taken = workspace.timestamp();
     let destination = url.to_string();
-    let finding = last::note(workspace, &store, note("git", &destination, &taken, &chosen));
+    let finding = last_backups::note(workspace, &store, note("git", &destination, &taken, &chosen));
     let all = chosen.snapshots();
     let Judged { mut findings, odd, .. } = judged;
     findings.extend(finding);
@@ -79,7 +80,7 @@ fn fetch_kept(
     transit: &Transit,
     update: &Update,
     store: &Store,
-    there: &crate::engine::copies::chosen::Refs,
+    there: &crate::engine::copies::chosen_refs::Refs,
 ) -> Result<()> {
     let reader = store.reader();
     let mut missing = HashSet::new();

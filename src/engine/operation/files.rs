@@ -11,7 +11,7 @@ use crate::archive::{Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
 use crate::regular;
 use crate::st::{self, Fingerprint, LibraryPath};
-use crate::store::names::tree_segment;
+use crate::store::name_encoding::tree_segment;
 use crate::store::{
     FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, RefName, Store, TreeEntry,
     commit, tree,

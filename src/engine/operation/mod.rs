@@ -14,14 +14,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result, Workspace, cache};
-use crate::archive::lineage::Identity;
+use crate::archive::message_identity::Identity;
 use crate::archive::{
     self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
     former_branch,
 };
-use crate::history::lookup;
+use crate::history::name_lookup;
 use crate::history::origin::{Identities, Origin, without_blank_end};
-use crate::history::rewrite::Rewritten;
+use crate::history::rewrite_history::Rewritten;
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
 use crate::store::{
@@ -90,7 +90,7 @@ impl Follows {
     /// The snapshot it follows, if that already is this state.
     pub(crate) fn same_as(&self, state: &State<'_>, store: &Store) -> Result<Option<Snapshot>> {
         let Some(parent) = self.parent else { return Ok(None) };
-        let parent = lookup::find(store, parent)?;
+        let parent = name_lookup::find(store, parent)?;
         Ok(parent.filter(|parent| parent.content == state.manifest.content))
     }
 }

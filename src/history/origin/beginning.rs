@@ -1,9 +1,9 @@
 //! Which snapshot of its own timeline an earlier state goes on from.
 
 use super::Identities;
-use crate::archive::lineage::Identity;
+use crate::archive::message_identity::Identity;
 use crate::archive::{Snapshot, Tree};
-use crate::history::{Result, lookup};
+use crate::history::{Result, name_lookup};
 use crate::store::{Store, unless_lost};
 
 /// What a checkpoint follows that has these lines: of `head` and those before it the longest that is a beginning of it, else the newest that shares the most.
@@ -11,7 +11,7 @@ pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result
     let messages = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count() as u64;
     let mut line = vec![head.clone()];
     while let Some(parent) = line.last().and_then(|last| last.parents.first())
-        && let Some(parent) = lookup::find(store, *parent)?
+        && let Some(parent) = name_lookup::find(store, *parent)?
     {
         line.push(parent);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::archive::lineage::Identity;
+use crate::archive::message_identity::Identity;
 use crate::history::Result;
 use crate::store::{ObjectId, Reader, unless_lost};
 

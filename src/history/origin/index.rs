@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::identities::Identities;
-use crate::archive::lineage::{Chain, Link};
+use crate::archive::message_identity::{Chain, Link};
 use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::history::{History, Result};
 use crate::store::{ObjectId, Reader, unless_lost};

@@ -1,7 +1,7 @@
 //! Finding where a chat that was never seen comes from: the stored snapshot, or the other new chat, with the longest common
 //! beginning; or the timeline that it is under a new name.
 //!
-//! Messages are compared by what they say (`archive::lineage`). What is known of stored snapshots lies in `stvc/lineage.json`: for each
+//! Messages are compared by what they say (`archive::message_identity`). What is known of stored snapshots lies in `stvc/lineage.json`: for each
 //! the hash of its beginning at every twentieth message, so that a thousand timelines are held against a new chat without
 //! reading their messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any time.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::History;
-use crate::archive::lineage::Chain;
+use crate::archive::message_identity::Chain;
 use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::history::Result;
 use crate::st::TimelineName;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::archive::State;
-use crate::archive::lineage::Chain;
+use crate::archive::message_identity::Chain;
 use crate::st::{self, Chat, TimelineFiles, TimelineName};
 
 /// A chat that has no branch yet.

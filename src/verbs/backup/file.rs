@@ -12,9 +12,9 @@ use crate::archive::backup::{
 };
 use crate::archive::readable_beyond;
 use crate::durable::{self, Existing, Temp};
-use crate::engine::copies::chosen::{Chosen, in_words};
-use crate::engine::copies::judged::Judged;
-use crate::engine::copies::last::{self, LastBackup};
+use crate::engine::copies::chosen_refs::{Chosen, in_words};
+use crate::engine::copies::judge_outgoing::Judged;
+use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::{about, is_encrypted};
 use crate::engine::{Error, InTheWay, Result, Workspace};
 use crate::progress::Monitor;
@@ -223,7 +223,7 @@ fn finish(
         refs: plan.header.refs.clone(),
     };
     let Judged { mut findings, odd, .. } = plan.judged;
-    findings.extend(last::note(workspace, store, taken));
+    findings.extend(last_backups::note(workspace, store, taken));
     Ok(Report { path, header: plan.header, totals, bytes, encrypted, odd, findings })
 }
 

@@ -1,16 +1,16 @@
 //! Is the store sound? Every object is read and hashed, every snapshot judged; so is what only `undo` needs, and where the branches lead.
 
-mod kept;
-mod set_back;
+mod branches_set_back;
+mod undo_data;
 
 use std::collections::BTreeMap;
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{Snapshot, Validator};
 use crate::engine::copies::{self, CopyPlace};
-use crate::engine::undisturbed::undisturbed;
-use crate::engine::verdict::{self, Tally};
-use crate::engine::{Result, Workspace, lost};
+use crate::engine::undisturbed_read::undisturbed;
+use crate::engine::verdict_findings::{self, Tally};
+use crate::engine::{Result, Workspace, lost_objects};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
@@ -57,7 +57,7 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
 
 fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     let mut findings = check_files(store)?;
-    let listed = kept::Listed::of(store)?;
+    let listed = undo_data::Listed::of(store)?;
     let health = store.verify_objects(monitor)?;
     for file in &health.files {
         let level = if file.harmful { Level::Error } else { Level::Warning };
@@ -88,7 +88,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     for snapshot in order {
         let verdict = validator.judge(snapshot)?;
         tally.count(&verdict);
-        let found = verdict::finding(snapshot, &verdict);
+        let found = verdict_findings::finding(snapshot, &verdict);
         findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
         if !verdict.may_be_taken_in() {
             for object in lost_objects(&store.reader(), &health, snapshot.tree)? {
@@ -103,8 +103,15 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
     let _ = store.mark_damaged(is_damaged);
-    findings.extend(kept::check(store, &listed, &history, &health, &mut validator, &mut hurt)?);
-    findings.extend(set_back::check(store, &listed.operations)?);
+    findings.extend(undo_data::check(
+        store,
+        &listed,
+        &history,
+        &health,
+        &mut validator,
+        &mut hurt,
+    )?);
+    findings.extend(branches_set_back::check(store, &listed.operations)?);
     for (id, why) in &health.damaged {
         hurt.entry(*id).or_default();
         findings.push(object_finding(*id, why, &hurt[id]));
@@ -112,7 +119,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     for (id, snapshots) in hurt.iter().filter(|(id, _)| !health.damaged.contains_key(*id)) {
         findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
-    Ok(Report::of(health.objects, tally, verdict::checked(findings)))
+    Ok(Report::of(health.objects, tally, verdict_findings::checked(findings)))
 }
 
 /// The repository's small files: git needs them, stvc can do without.
@@ -195,12 +202,12 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
 
 /// The objects of a tree of which no sound copy can be read, the tree included.
 fn lost_objects(reader: &Reader, health: &Health, tree: ObjectId) -> Result<Vec<ObjectId>> {
-    lost::below(reader, tree, |id| health.is_sound(id))
+    lost_objects::below(reader, tree, |id| health.is_sound(id))
 }
 
 /// Whether no sound copy of an object can be read. What came into the store since it was read through, or is in another that it borrows from, is not lost.
 fn is_lost(reader: &Reader, health: &Health, id: ObjectId, kind: Kind) -> Result<bool> {
-    Ok(!health.is_sound(id) && lost::is_lost(reader, id, kind)?)
+    Ok(!health.is_sound(id) && lost_objects::is_lost(reader, id, kind)?)
 }
 
 fn short(snapshot: &Snapshot) -> String {
@@ -226,7 +233,7 @@ pub fn check_copy(
     let found = copies::look_at(workspace, place, passphrase, asks, monitor)?;
     let mut tally = Tally::default();
     found.judged.snapshots().for_each(|(_, verdict)| tally.count(verdict));
-    let findings = verdict::checked(found.findings());
+    let findings = verdict_findings::checked(found.findings());
     let objects = found.judged.objects as u64;
     let report = Report::of(objects, tally, findings);
     Ok(Checked { header: found.header, report })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
 use crate::engine::Result;
 use crate::history::History;
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
     self, BoundBook, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,

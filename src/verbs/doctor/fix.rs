@@ -12,9 +12,9 @@ use super::examine::stored_book;
 use super::repairs::{Repair, RepairStep, Source};
 use crate::archive::{self, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
-use crate::engine::open_page::{Written, reload};
 use crate::engine::operation::{Follows, Operation};
-use crate::engine::{Error, Result, Workspace, cache, survey};
+use crate::engine::reload_page::{Written, reload};
+use crate::engine::{Error, Result, Workspace, cache, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{
@@ -189,7 +189,8 @@ impl Work<'_> {
     /// Change a timeline's metadata where it stands: in the chat's header or in its group's file.
     fn edit_timeline(&mut self, scan: &Scan, name: &TimelineName, edit: &Edit<'_>) -> Result<()> {
         let root = self.library.root();
-        let look = survey::look(Some(self.store), self.library, &scan.groups, name, &mut None)?;
+        let look =
+            changed_timelines::look(Some(self.store), self.library, &scan.groups, name, &mut None)?;
         let captured = look.captured.ok_or_else(|| changed(root, &name.file()))?;
         let files = captured.files;
         check(root, &files, edit)?;

@@ -10,7 +10,7 @@ mod repairs;
 use std::collections::BTreeSet;
 
 use crate::engine::{Result, Workspace};
-use crate::history::lookup;
+use crate::history::name_lookup;
 use crate::progress::Monitor;
 use crate::rules::{self, Finding};
 use crate::st::{LibraryPath, TimelineName};
@@ -72,7 +72,7 @@ pub fn doctor(
     let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
     let named = options.timelines.iter();
     let only: Result<BTreeSet<_>> =
-        named.map(|text| Ok(lookup::timeline(text, Some(&library), &here)?)).collect();
+        named.map(|text| Ok(name_lookup::timeline(text, Some(&library), &here)?)).collect();
     let only = only?;
     let store = workspace.find_store()?;
     let mut examined = examine::examine(&library, scan, store.as_ref(), &only, monitor)?;

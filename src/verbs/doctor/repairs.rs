@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::examine::{Examined, short};
 use super::{Missing, Options};
 use crate::archive::SnapshotId;
-use crate::engine::book_name::clone_name;
+use crate::engine::free_book_name::clone_name;
 use crate::engine::{Error, Result};
 use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts};
 use crate::st::{Library, LibraryPath, TimelineName, chat_name, lorebook_path};

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 use chrono::{Local, NaiveDateTime, TimeZone};
 
-use crate::archive::lineage::Chain;
+use crate::archive::message_identity::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::engine::operation::Operation;
-use crate::engine::taking::{count_new, take_as_it_is};
+use crate::engine::take_snapshots::{count_new, take_as_it_is};
 use crate::engine::{Result, Workspace};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
-use crate::history::rewrite::{Insertion, insert};
+use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
 use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineFiles, TimelineName};

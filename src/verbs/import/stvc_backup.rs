@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::archive::backup::{Header, Passphrase};
-use crate::archive::lineage::Chain;
+use crate::archive::message_identity::Chain;
 use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Tree, branch, read_manifest};
 use crate::durable;
 use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
-use crate::engine::free_name::free_name;
+use crate::engine::free_chat_name::free_name;
 use crate::engine::operation::{Follows, Operation};
-use crate::engine::{Result, Workspace, survey};
+use crate::engine::{Result, Workspace, changed_timelines};
 use crate::history::origin::without_blank_end;
-use crate::history::owners::Owners;
-use crate::history::{History, lookup};
+use crate::history::owner_of_snapshot::Owners;
+use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{self, Disk, Library, LibraryPath, TimelineName};
@@ -195,7 +195,7 @@ pub fn take_in(
             Some(library) if !files.is_empty() => {
                 let mut had = Vec::new();
                 for (_, id) in store.refs("refs/heads/")?.refs {
-                    let head = lookup::read(&store, SnapshotId(id))?;
+                    let head = name_lookup::read(&store, SnapshotId(id))?;
                     had.push((head.id, read_manifest(&store.reader(), head.tree)?));
                 }
                 let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
@@ -339,7 +339,7 @@ fn on_disk(
     let here = captured.files.split();
     // Without a header a chat's metadata stands in the group's file, which does not follow.
     if let (Some(store), Some(_)) = (store, here.header)
-        && survey::look(Some(store), library, &groups, name, &mut None)?.unchanged
+        && changed_timelines::look(Some(store), library, &groups, name, &mut None)?.unchanged
     {
         return Ok(OnDisk::Stored);
     }

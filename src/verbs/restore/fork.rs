@@ -7,12 +7,12 @@ use std::path::Path;
 use super::material::Material;
 use super::options::{Report, reload};
 use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree};
-use crate::engine::book_name::clone_name;
 use crate::engine::files::{self, Closed, FilePlan};
+use crate::engine::free_book_name::clone_name;
 use crate::engine::operation::{self, Follows, Held, Operation};
 use crate::engine::{Error, Result, Workspace, group_list};
 use crate::history::History;
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::rules::{self, Code, Finding, Level};
 use crate::st::{
     self, BookRename, BoundBook, Chat, FileAt, Groups, Library, LibraryPath, Rename, TimelineFiles,

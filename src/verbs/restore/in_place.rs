@@ -7,7 +7,7 @@ use super::options::{Options, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan};
 use crate::engine::operation::{Held, Operation};
-use crate::engine::{Error, Result, Workspace, group_list, safety};
+use crate::engine::{Error, Result, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
 use crate::store::Store;
@@ -70,7 +70,7 @@ pub(super) fn restore(
             let mut operation = Operation::new(workspace, store, Some("before a restore"));
             let mut taken = None;
             if anything_in_the_way {
-                taken = safety::take(store, &library, timeline, &mut operation)?;
+                taken = safety_snapshot::take(store, &library, timeline, &mut operation)?;
             }
             let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
             let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };

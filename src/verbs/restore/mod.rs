@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 use crate::archive::{self, Rebuilt, Role, Snapshot};
 use crate::engine::operation::Held;
-use crate::engine::{Error, Result, Workspace, tags, verdict};
+use crate::engine::{Error, Result, Workspace, tags, verdict_findings};
 use crate::history::at_message::{Past, Then};
-use crate::history::{History, lookup};
+use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Code};
 use crate::store::Store;
@@ -32,7 +32,7 @@ pub fn restore(
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
     let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
     let library = workspace.library().ok();
-    let snapshot = lookup::snapshot(&options.snapshot, &store, library.as_ref())?;
+    let snapshot = name_lookup::snapshot(&options.snapshot, &store, library.as_ref())?;
     monitor.begin("rebuilding files", None);
     // Only who asks for another time or another name needs to know of other snapshots.
     let history = match options.at.is_some() || options.name.is_some() {
@@ -67,7 +67,7 @@ fn bring_back(
             Then::Made(state) => made = Some(state),
         }
     }
-    findings.extend(verdict::unsound(&snapshot, &problems));
+    findings.extend(verdict_findings::unsound(&snapshot, &problems));
     let state = contents.manifest.checkpoint.clone();
     let mut material = Material::of(&snapshot, contents);
     match made {

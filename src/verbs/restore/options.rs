@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::archive::{CheckpointState, Role, Snapshot};
 use crate::engine::files::{Action, FileAction};
-use crate::engine::open_page::{self, Written};
+use crate::engine::reload_page::{self, Written};
 use crate::history::at_message::Origin;
 use crate::rules::Finding;
 use crate::st;
@@ -93,6 +93,6 @@ pub(super) fn reload(report: &mut Report) {
     let fork = report.fork.as_ref().map(|fork| &fork.timeline);
     let subject = fork.unwrap_or(&report.snapshot.timeline);
     let written = Written { new_chat: fork.is_some(), replaced };
-    let finding = open_page::reload(&report.root, subject.as_str(), written);
+    let finding = reload_page::reload(&report.root, subject.as_str(), written);
     report.findings.push(finding);
 }

@@ -9,9 +9,9 @@ mod terms;
 use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace};
-use crate::engine::{Result, Workspace, survey};
-use crate::history::owners::Owners;
-use crate::history::{self, History, lookup};
+use crate::engine::{Result, Workspace, changed_timelines};
+use crate::history::owner_of_snapshot::Owners;
+use crate::history::{self, History, name_lookup};
 use crate::parallel::{cores, each};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
@@ -107,14 +107,14 @@ pub fn search(
     let library = workspace.library().ok();
     let history = History::load_with_kept(&store)?;
     let owners = Owners::of(&history);
-    let deleted = survey::deleted(library.as_ref(), &history);
+    let deleted = changed_timelines::deleted(library.as_ref(), &history);
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
         let names: BTreeSet<_> =
             snapshots.iter().map(|snapshot| owners.of_snapshot(snapshot).clone()).collect();
-        let name = match lookup::timeline(text, library.as_ref(), &names) {
+        let name = match name_lookup::timeline(text, library.as_ref(), &names) {
             Err(history::Error::NoSuchTimeline { .. }) => {
-                lookup::stored(text, &history, library.as_ref())?.timeline.clone()
+                name_lookup::stored(text, &history, library.as_ref())?.timeline.clone()
             }
             other => other?,
         };

@@ -4,9 +4,9 @@ use super::gate;
 use super::options::{Options, cut};
 use crate::archive::{Folders, Kind, Snapshot, SnapshotId, State};
 use crate::engine::operation::Follows;
-use crate::engine::taking::{Taken, Taking};
-use crate::engine::{Result, survey};
-use crate::history::lookup;
+use crate::engine::take_snapshots::{Taken, Taking};
+use crate::engine::{Result, changed_timelines};
+use crate::history::name_lookup;
 use crate::history::origin::{Lineage, Newcomer, Origin, closest};
 use crate::rules::Level;
 use crate::st::{Captured, TimelineName};
@@ -26,7 +26,7 @@ impl Checkpoints<'_> {
     }
 
     fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<Taken> {
-        let (head, _) = survey::head(self.taking.store, name)?;
+        let (head, _) = changed_timelines::head(self.taking.store, name)?;
         let captured = self.taking.capture(name)?;
         self.checkpoint(&captured, at, head.as_ref())
     }
@@ -82,7 +82,8 @@ impl Checkpoints<'_> {
             known.timeline == *state.timeline() && known.content == state.manifest.content
         };
         for (_, id) in tagged {
-            if let Some(known) = lookup::find(self.taking.store, SnapshotId(id))?.filter(same) {
+            if let Some(known) = name_lookup::find(self.taking.store, SnapshotId(id))?.filter(same)
+            {
                 return Ok(Some(known));
             }
         }

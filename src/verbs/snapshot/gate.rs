@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::options::Options;
 use crate::archive::uses_auto_recap;
-use crate::engine::taking::Judgement;
+use crate::engine::take_snapshots::Judgement;
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{self, Point};

@@ -13,9 +13,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Kind, branch};
 use crate::engine::cache::Cache;
-use crate::engine::taking::{Finished, How, Taking, count_new};
-use crate::engine::{Error, Result, Workspace, finish_interrupted, survey, tags};
-use crate::history::{self, lookup};
+use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
+use crate::engine::{Error, Result, Workspace, changed_timelines, finish_interrupted, tags};
+use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
@@ -23,7 +23,7 @@ use crate::store::Store;
 use checkpoint::Checkpoints;
 use options::cut;
 
-pub use crate::engine::taking::{Taken, TakenTimeline};
+pub use crate::engine::take_snapshots::{Taken, TakenTimeline};
 pub use options::{Options, Report};
 pub use scenes::TEMPLATE;
 
@@ -144,7 +144,7 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
     }
     let mut cache = Some(Cache::load(&store));
     for name in &scan.timelines {
-        let look = survey::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
+        let look = changed_timelines::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
         if !look.unchanged || look.astray {
             return Ok(true);
         }
@@ -169,7 +169,7 @@ fn changed(
     let mut cache = store.map(Cache::load);
     let mut changed = Vec::new();
     for name in names {
-        match survey::look(store, library, &scan.groups, name, &mut cache) {
+        match changed_timelines::look(store, library, &scan.groups, name, &mut cache) {
             Ok(look) if look.unchanged => {}
             Ok(_) => changed.push(name.clone()),
             // A chat that cannot be read is said to be so when it is its turn.
@@ -226,13 +226,13 @@ fn select(
     let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
     let mut names = Vec::new();
     for text in &options.timelines {
-        let name = match lookup::timeline(text, Some(library), &here) {
+        let name = match name_lookup::timeline(text, Some(library), &here) {
             // Perhaps it is stored but its file is gone: then say that.
             Err(history::Error::NoSuchTimeline { name }) => match store {
                 Some(store) => {
                     let stored =
                         history::heads(store)?.into_iter().map(|head| head.timeline).collect();
-                    lookup::timeline(&name, Some(library), &stored)?
+                    name_lookup::timeline(&name, Some(library), &stored)?
                 }
                 None => return Err(history::Error::NoSuchTimeline { name }.into()),
             },

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::archive::{CheckpointState, SnapshotId};
-use crate::engine::taking::{Taken, TakenTimeline};
+use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{Error, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;

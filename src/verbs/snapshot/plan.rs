@@ -4,8 +4,8 @@ use super::checkpoint::Checkpoints;
 use super::gate;
 use super::options::{Options, Report, cut};
 use crate::engine::cache::Cache;
-use crate::engine::survey::{self, Look};
-use crate::engine::taking::{How, Taken, TakenTimeline, Taking};
+use crate::engine::changed_timelines::{self, Look};
+use crate::engine::take_snapshots::{How, Taken, TakenTimeline, Taking};
 use crate::engine::{Result, Workspace};
 use crate::progress::{Monitor, Silent};
 use crate::rules;
@@ -25,7 +25,7 @@ pub(super) fn plan(
     let mut cache = store.filter(|_| !options.is_on_purpose()).map(Cache::load);
     monitor.begin("looking at timelines", Some(names.len() as u64));
     for name in names {
-        let result = match survey::look(store, library, &scan.groups, name, &mut cache) {
+        let result = match changed_timelines::look(store, library, &scan.groups, name, &mut cache) {
             Err(error) => Taken::Failed(error.to_string()),
             Ok(Look { unchanged: true, head: Some(head), captured: Some(captured), .. })
                 if options.at.is_none() && options.is_on_purpose() =>

@@ -1,13 +1,13 @@
 //! `--scenes`: a checkpoint at the end of every scene.
 
 use super::checkpoint::Checkpoints;
-use crate::archive::lineage::Identity;
+use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
-use crate::engine::taking::{Taken, TakenTimeline};
-use crate::engine::{Error, Result, survey, tags};
+use crate::engine::take_snapshots::{Taken, TakenTimeline};
+use crate::engine::{Error, Result, changed_timelines, tags};
 use crate::history::History;
 use crate::history::origin::Identities;
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
@@ -69,7 +69,7 @@ impl Checkpoints<'_> {
                 self.taking.outcomes.push(TakenTimeline { timeline: name.to_string(), result });
                 continue;
             }
-            let head = survey::head(self.taking.store, name)?.0;
+            let head = changed_timelines::head(self.taking.store, name)?.0;
             let mut result = self.checkpoint(&captured, end.message, head.as_ref());
             if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
                 let wanted = self.called(name, &end);

@@ -4,8 +4,8 @@
 //! `import` do it: objects, log, refs, files. Only then is the remote brought up to date. If somebody else was quicker there, it begins anew with what they wrote.
 
 mod future_library;
+mod outcome;
 mod plan;
-mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,19 +13,19 @@ use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::files::{self, Closed, FileAction};
-use crate::engine::open_page::{Written, reload};
 use crate::engine::operation::{Follows, Held, Operation};
-use crate::engine::taking::{Taken, count_new, take_as_it_is};
+use crate::engine::reload_page::{Written, reload};
+use crate::engine::take_snapshots::{Taken, count_new, take_as_it_is};
 use crate::engine::{Error, Result, Workspace};
 use crate::history::History;
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::{durable, st};
 use future_library::FutureLibrary;
+pub use outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use plan::{BranchMove, Planner, TimelinePlan};
-pub use timeline::{Conflict, SyncOutcome, SyncedTimeline};
 
 /// With whom.
 #[derive(Clone, Debug)]
@@ -347,7 +347,7 @@ fn apply(
         let (timeline, head) = (&step.entry.timeline, &step.entry.head);
         for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
             if let Some(id) = store.ref_target(&branch(name))?
-                && let Ok(before) = crate::history::lookup::read(store, SnapshotId(id))
+                && let Ok(before) = crate::history::name_lookup::read(store, SnapshotId(id))
             {
                 had.push((before.id, read_manifest(&reader, before.tree)?));
             }

@@ -6,14 +6,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::future_library::FutureLibrary;
-use super::timeline::{Conflict, SyncOutcome, SyncedTimeline};
+use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree};
-use crate::engine::book_name::clone_name;
-use crate::engine::free_name::free_name;
-use crate::engine::{Error, Result, group_list, survey};
+use crate::engine::free_book_name::clone_name;
+use crate::engine::free_chat_name::free_name;
+use crate::engine::{Error, Result, changed_timelines, group_list};
 use crate::history::History;
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::rules::Finding;
 use crate::st::{
     self, Chat, FileAt, Groups, Library, LibraryPath, Reference, TimelineFiles, TimelineName, User,
@@ -385,7 +385,8 @@ impl Planner<'_> {
             Ok(false) => return Ok(Here::Absent),
             Err(_) => return Ok(Here::Unreadable),
         }
-        match survey::look(Some(self.store), library, &self.groups, timeline, &mut None) {
+        match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)
+        {
             Ok(look) if look.head.is_some() && look.unchanged => Ok(Here::Same),
             Ok(_) => Ok(Here::Changed),
             Err(Error::St(_)) => Ok(Here::Unreadable),

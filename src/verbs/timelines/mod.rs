@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use crate::archive::Snapshot;
 use crate::engine::cache::Cache;
-use crate::engine::{Result, Workspace, copies, survey};
+use crate::engine::{Result, Workspace, changed_timelines, copies};
 use crate::history::History;
-use crate::history::owners::Owners;
+use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level};
 use crate::st::TimelineName;
@@ -101,7 +101,8 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     for name in all {
         let mut timeline = of_store(&name, &history, &owners);
         if here.contains(&name) {
-            match survey::look(store.as_ref(), &library, &scan.groups, &name, &mut cache) {
+            match changed_timelines::look(store.as_ref(), &library, &scan.groups, &name, &mut cache)
+            {
                 Ok(look) => {
                     timeline.change = match (&look.head, look.unchanged) {
                         (None, _) => TimelineChange::New,
@@ -132,7 +133,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     }
     save_cache(store.as_ref(), cache);
     let overdue =
-        store.as_ref().and_then(|store| copies::last::overdue(workspace, store, &history));
+        store.as_ref().and_then(|store| copies::last_backups::overdue(workspace, store, &history));
     findings.extend(overdue);
     if let Some(store) = &store {
         findings.extend(interrupted(store)?);

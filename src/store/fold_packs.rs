@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::look::files_ending;
+use super::find_files::files_ending;
 use super::loose::{loose_objects, refuse_linked};
 use super::pack_file::{Opened, PackFile};
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove, remove_pack};

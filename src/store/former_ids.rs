@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::look::is_absent;
+use super::find_files::is_absent;
 use super::{Error, Lock, ObjectId, Result, Store};
 use crate::regular;
 

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use super::cache::Cache;
+use super::changed_timelines::{self, Head};
 use super::operation::{Follows, Held, Operation};
-use super::survey::{self, Head};
 use super::{Error, Result, Workspace, finish_interrupted};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
@@ -165,7 +165,7 @@ impl<'a> Taking<'a> {
         let mut new = Vec::new();
         let mut known = Vec::new();
         for name in names {
-            let head = survey::head(self.store, name)?;
+            let head = changed_timelines::head(self.store, name)?;
             if head.0.is_none() { new.push(name) } else { known.push((name, head)) }
         }
         // A new chat may come from what a known one is only now.
@@ -186,7 +186,14 @@ impl<'a> Taking<'a> {
         let on_purpose = self.how.on_purpose;
         let cache = if on_purpose || self.mend { &mut None } else { &mut self.cache };
         let groups = &self.scan.groups;
-        let look = survey::look_from(Some(self.store), self.library, groups, name, head, cache)?;
+        let look = changed_timelines::look_from(
+            Some(self.store),
+            self.library,
+            groups,
+            name,
+            head,
+            cache,
+        )?;
         let Some(captured) = look.captured else {
             let head = look
                 .head

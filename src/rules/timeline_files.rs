@@ -3,7 +3,7 @@
 use super::subject::{Bound, Subject};
 use std::ops::Range;
 
-use super::{Finding, chat, lorebook, queue, recap, registry, scenes};
+use super::{Finding, chat, lorebook, queue, recap, recap_registry, scenes};
 use crate::st::{self, Chat, TimelineFiles};
 
 /// All findings about a timeline's files, whose chat is `chat`. Of its messages only those in `looked_at` count: a save changes few, and what was found before was said
@@ -44,7 +44,7 @@ fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     findings.extend(found);
     if let Some(book) = &book {
         findings.extend(lorebook::findings(book));
-        findings.extend(registry::findings(parts, book));
+        findings.extend(recap_registry::findings(parts, book));
         findings.extend(queue::findings(parts, book));
     }
     findings

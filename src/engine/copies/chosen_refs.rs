@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::archive::{SnapshotId, branch, is_branch};
 use crate::engine::{Result, Workspace};
-use crate::history::owners::Owners;
-use crate::history::{History, lookup};
+use crate::history::owner_of_snapshot::Owners;
+use crate::history::{History, name_lookup};
 use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName, RemoteError, Store, Url};
 
@@ -32,7 +32,7 @@ impl Chosen {
         let library = workspace.library().ok();
         let mut chosen = BTreeSet::new();
         for text in named {
-            chosen.insert(lookup::stored(text, &history, library.as_ref())?.timeline.clone());
+            chosen.insert(name_lookup::stored(text, &history, library.as_ref())?.timeline.clone());
         }
         let mut refs = Refs::new();
         let mut timelines = BTreeSet::new();

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::chosen::{Chosen, HEADS, TAGS};
+use super::chosen_refs::{Chosen, HEADS, TAGS};
 use crate::archive::{Snapshot, SnapshotId, Validator};
-use crate::engine::{Error, Result, lost, verdict};
+use crate::engine::{Error, Result, lost_objects, verdict_findings};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
-use crate::store::{ObjectId, RefName, Store, names};
+use crate::store::{ObjectId, RefName, Store, name_encoding};
 
 /// What was found.
 #[derive(Default)]
@@ -43,10 +43,10 @@ impl Judged {
         let reader = store.reader();
         for snapshot in order {
             let verdict = validator.judge(snapshot)?;
-            judged.findings.extend(verdict::finding(snapshot, &verdict));
+            judged.findings.extend(verdict_findings::finding(snapshot, &verdict));
             if !verdict.may_be_taken_in() {
                 judged.odd += 1;
-                let unreadable = lost::below(&reader, snapshot.tree, |_| false)?;
+                let unreadable = lost_objects::below(&reader, snapshot.tree, |_| false)?;
                 if !unreadable.is_empty() {
                     judged.incomplete.insert(snapshot.id);
                 }
@@ -104,7 +104,7 @@ fn left_out(name: &RefName) -> Finding {
     let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
     let message =
         "a server takes nothing that is not whole, and something that it leads to is lost";
-    Finding::new(Code::RefLeftOut, Level::Error, names::decode(short), message).remedy(
+    Finding::new(Code::RefLeftOut, Level::Error, name_encoding::decode(short), message).remedy(
         "back up to a file or a folder, which take the rest; `stvc check` says what is lost",
     )
 }

@@ -1,7 +1,7 @@
 //! A snapshot of what is on disk, before something else is written there.
 
 use super::operation::{Follows, Operation};
-use super::{Result, survey};
+use super::{Result, changed_timelines};
 use crate::archive::{self, Kind, Manifest, Snapshot, State};
 use crate::st::{Library, TimelineName};
 use crate::store::Store;
@@ -17,7 +17,7 @@ pub(crate) fn take(
         return Ok(None);
     }
     let groups = library.scan()?.groups;
-    let look = survey::look(Some(store), library, &groups, timeline, &mut None)?;
+    let look = changed_timelines::look(Some(store), library, &groups, timeline, &mut None)?;
     let Some(captured) = look.captured else { return Ok(None) };
     match (look.head, look.unchanged) {
         (Some(head), true) => {

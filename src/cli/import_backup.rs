@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::json::{FileLine, TagLine, TakenInLine};
 use super::output::{LOOK, Out, paint};
-use super::words::{clean, closed, count, name, size};
+use super::wording::{clean, closed, count, name, size};
 use super::{args, exit, passphrase};
 use crate::engine::copies::CopyPlace;
 use crate::engine::{self, Workspace};

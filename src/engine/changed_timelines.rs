@@ -3,7 +3,7 @@
 use super::Result;
 use super::cache::Cache;
 use crate::archive::{self, FileRecord, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
-use crate::history::{History, lookup};
+use crate::history::{History, name_lookup};
 use crate::st::{self, Captured, Chat, Disk, Groups, Library, TimelineFiles, TimelineName};
 use crate::store::{Reader, Store, unless_lost};
 use std::collections::HashSet;
@@ -31,21 +31,21 @@ pub(crate) type Head = (Option<Snapshot>, bool);
 pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
     let branch = branch(name);
     if let Some(id) = store.ref_target(&branch)?
-        && let Some(head) = lookup::find(store, SnapshotId(id))?
+        && let Some(head) = name_lookup::find(store, SnapshotId(id))?
         && head.is_of(name)
     {
         return Ok((Some(head), false));
     }
     if let Some(former) = former_branch(name)
         && let Some(id) = store.ref_target(&former)?
-        && let Some(head) = lookup::find(store, SnapshotId(id))?
+        && let Some(head) = name_lookup::find(store, SnapshotId(id))?
         && head.is_of(name)
     {
         return Ok((Some(head), true));
     }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
     for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
-        if let Some(known) = lookup::find(store, SnapshotId(id))?
+        if let Some(known) = name_lookup::find(store, SnapshotId(id))?
             && known.is_of(name)
         {
             return Ok((Some(known), true));

@@ -1,6 +1,6 @@
 //! Taking over the objects of another repository.
 
-use super::look::files_ending;
+use super::find_files::files_ending;
 use super::pack_file::PackFile;
 use super::{Error, Kind, ObjectId, PackWriter, Result, Store};
 

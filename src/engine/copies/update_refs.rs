@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::chosen::{Chosen, HEADS, Refs};
+use super::chosen_refs::{Chosen, HEADS, Refs};
 use crate::archive::SnapshotId;
 use crate::engine::{Error, Result};
 use crate::history::History;

@@ -4,7 +4,7 @@
 use std::fs::{self, FileType};
 use std::path::Path;
 
-use super::look::is_absent;
+use super::find_files::is_absent;
 use super::{Error, Result, Store};
 use crate::regular;
 

@@ -7,7 +7,7 @@
 //! No two names have the same segment. `%` is followed by two hex digits in every segment but two kinds: the empty name is a lone `%`,
 //! and one that had to be cut has `%-` and a hash. So neither can be any other name's.
 
-use super::percent;
+use super::percent_encoding;
 
 /// Names longer than this (encoded) are cut and end in a hash: file systems stop at 255 bytes, and `.lock` must fit.
 const LONGEST: usize = 200;
@@ -62,7 +62,7 @@ pub fn decode(segment: &str) -> String {
 
 /// Undo [`tree_segment`] of a name that was not cut.
 pub fn decode_bytes(segment: &str) -> Vec<u8> {
-    if segment == EMPTY { Vec::new() } else { percent::undo(segment) }
+    if segment == EMPTY { Vec::new() } else { percent_encoding::undo(segment) }
 }
 
 /// The segment of the empty name.
@@ -128,7 +128,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool, rules: Rules) -> String
                 || (last && matches!(c, '.' | ' '))
                 || (at == 0 && reserved);
             if unsafe_here {
-                percent::push_char(&mut out, c);
+                percent_encoding::push_char(&mut out, c);
             } else {
                 out.push(c);
             }
@@ -136,7 +136,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool, rules: Rules) -> String
             at += c.len_utf8();
         }
         for byte in chunk.invalid() {
-            percent::push_byte(&mut out, *byte);
+            percent_encoding::push_byte(&mut out, *byte);
             leading = false;
             at += 1;
         }

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::chosen::{HEADS, Refs};
+use super::chosen_refs::{HEADS, Refs};
 use crate::archive::backup::{Found, What};
 use crate::archive::{Snapshot, SnapshotId, branch, moved};
 use crate::engine::Result;
 use crate::history::History;
-use crate::history::rewrite::shared_messages;
+use crate::history::rewrite_history::shared_messages;
 use crate::store::{Kind, ObjectId, RefName, Store, commit, hash};
 
 /// What may be taken in, as a history of its own.
