@@ -94,6 +94,8 @@ fn a_group_that_is_open_forgets_a_new_chat_unless_the_page_is_reloaded() {
         let main = stage.writer.group("The Office", &["Mira Voss", "Wren"]);
         stage.writer.say("Hello.");
         let old = stage.snapshot()[&main].clone();
+        // SillyTavern rolls dice who answers in a group: one of them, or both.
+        let said = stage.json(&["show", &old]).of_type("snapshot")[0]["messages"].as_u64();
 
         let listed = |stage: &Stage| {
             let groups = stage.files().into_iter().filter(|(path, _)| path.starts_with("groups/"));
@@ -114,6 +116,6 @@ fn a_group_that_is_open_forgets_a_new_chat_unless_the_page_is_reloaded() {
         stage.come_in();
         stage.writer.go("The Office");
         let seen = stage.opens_unchanged("Another storm");
-        assert_eq!(seen["messages"].as_array().unwrap().len(), 4);
+        assert_eq!(Some(seen["messages"].as_array().unwrap().len() as u64), said);
     });
 }
