@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::diff::{Bag, same};
+use super::diff::pairing::Bag;
+use super::diff::value::same;
 use crate::st::{self, Key, Raw};
 
 /// Contents that have at least this share of their words in common are one content, edited.

@@ -10,7 +10,8 @@ use super::{History, Result};
 use crate::archive::{Snapshot, SnapshotId, Tree, branch, moved};
 use crate::st::TimelineName;
 use crate::store::{
-    Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefName, Store, commit, unless_lost,
+    Kind as ObjectKind, NewCommit, ObjectId, PackWriter, Reader, RefName, Store, commit,
+    unless_lost,
 };
 
 /// A snapshot to be put into a timeline. Its tree is in the operation's pack.
@@ -123,17 +124,26 @@ fn rewrite(
                 parents = vec![pack.add(ObjectKind::Commit, &commit::encode(&new))?];
             }
         }
-        let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0))
-            && fork_at == snapshot.fork_at;
-        let id = if same {
-            snapshot.id.0
-        } else {
-            let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
-            pack.add(ObjectKind::Commit, &commit::encode(&new))?
-        };
+        let id = follow(pack, &reader, snapshot, parents, fork_at)?;
         map.insert(snapshot.id, id);
     }
     Ok(map)
+}
+
+/// A snapshot after these parents: itself if they are its own, else written anew. Its id.
+fn follow(
+    pack: &mut PackWriter,
+    reader: &Reader,
+    snapshot: &Snapshot,
+    parents: Vec<ObjectId>,
+    fork_at: Option<u64>,
+) -> Result<ObjectId> {
+    let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0));
+    if same && fork_at == snapshot.fork_at {
+        return Ok(snapshot.id.0);
+    }
+    let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
+    Ok(pack.add(ObjectKind::Commit, &commit::encode(&new))?)
 }
 
 /// A timeline that had no snapshot before; its newest one.
@@ -201,14 +211,7 @@ pub(crate) fn without(
         let joined: Vec<_> =
             joined.filter_map(|parent| map.get(parent).copied().flatten()).collect();
         let parents: Vec<_> = new_parent.into_iter().chain(joined).collect();
-        let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0))
-            && fork_at == snapshot.fork_at;
-        let id = if same {
-            snapshot.id.0
-        } else {
-            let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
-            pack.add(ObjectKind::Commit, &commit::encode(&new))?
-        };
+        let id = follow(pack, &reader, snapshot, parents, fork_at)?;
         map.insert(snapshot.id, Some(id));
     }
     let ids = map.iter().filter_map(|(old, new)| Some((*old, (*new)?))).collect();

@@ -28,7 +28,7 @@ pub struct TimelineFacts {
     /// The file of its group, for a group chat that belongs to one.
     pub group: Option<LibraryPath>,
     /// Its lorebook.
-    pub book: Option<BoundBook>,
+    pub book: Option<BookFacts>,
     /// The chat that it says it was forked from, as typed.
     pub main_chat: Option<String>,
     /// The timeline that it was forked from by what was said in it, under its present name, as the store knows.
@@ -45,7 +45,7 @@ pub struct TimelineFacts {
 
 /// The lorebook that a chat is bound to.
 #[derive(Clone, Debug)]
-pub struct BoundBook {
+pub struct BookFacts {
     /// Its name, as the chat has it.
     pub name: String,
     /// Its file; none if the name gives no file name.
@@ -309,7 +309,7 @@ mod tests {
         TimelineFacts {
             name: name(chat),
             group: None,
-            book: Some(BoundBook { name: "Lore".into(), path, exists: true, stored: None }),
+            book: Some(BookFacts { name: "Lore".into(), path, exists: true, stored: None }),
             main_chat: main_chat.map(str::to_owned),
             origin: None,
             links: Vec::new(),

@@ -24,5 +24,5 @@ pub use checkpoint::{
 };
 pub use finding::Finding;
 pub use level::Level;
-pub use library::{BoundBook, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
+pub use library::{BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
 pub use timeline_files::{ALL, of_files};

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Instant;
 
-/// Rings.
+/// Wakes the watch.
 #[derive(Clone)]
 pub struct Waker {
     sender: SyncSender<()>,
     stop: Arc<AtomicBool>,
 }
 
-/// Hears it.
+/// Is woken.
 pub struct Listener {
     receiver: Receiver<()>,
     stop: Arc<AtomicBool>,
@@ -26,7 +26,7 @@ pub(super) enum Heard {
     Nothing,
 }
 
-/// A waker and who hears it.
+/// A waker, and who is woken by it.
 pub fn waker() -> (Waker, Listener) {
     let (sender, receiver) = sync_channel(1);
     let stop = Arc::new(AtomicBool::new(false));

@@ -9,15 +9,13 @@ mod lorebook;
 mod message;
 mod messages;
 mod metadata;
-mod pairing;
-mod value;
+pub(super) mod pairing;
+pub(super) mod value;
 mod words;
 
 use super::message_identity::Identity;
 use crate::st::{Chat, Key, Raw, TimelineFiles};
 
-pub(super) use pairing::Bag;
-pub(super) use value::same;
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 

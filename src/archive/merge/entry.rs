@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::super::diff::same;
+use super::super::diff::value::same;
 use super::object::{Part, compose};
 use super::{FieldChange, Prefer};
 use crate::st::{Edits, Key, Member, Raw, item_spans};

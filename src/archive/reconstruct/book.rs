@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::diff::same;
+use super::super::diff::value::same;
 use super::super::entry_identity::{Marks, is_blank};
 use crate::st::auto_recap::QUEUE;
 use crate::st::{Edits, Key, Raw, entries, entry_comment, entry_uid, replace};

@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
-    self, BoundBook, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,
+    self, BookFacts, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,
 };
 use crate::st::auto_recap::{is_fork_book, lorebook_map, running_recap};
 use crate::st::{
@@ -107,7 +107,7 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> Time
     TimelineFacts {
         name: name.clone(),
         group: captured.files.group.as_ref().map(|group| group.path.clone()),
-        book: captured.files.lorebook.as_ref().map(|book| BoundBook {
+        book: captured.files.lorebook.as_ref().map(|book| BookFacts {
             name: book.name.clone(),
             path: book.path.clone(),
             exists: book.bytes.is_some(),

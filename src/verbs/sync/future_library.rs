@@ -9,7 +9,7 @@ use crate::engine::Result;
 use crate::engine::files::{self, FilePlan};
 use crate::st::LibraryPath;
 
-/// What is on the table.
+/// The library as it will be.
 pub(super) struct FutureLibrary {
     root: PathBuf,
     files: BTreeMap<LibraryPath, File>,
