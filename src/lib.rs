@@ -1,15 +1,21 @@
-//! Snapshots of SillyTavern timelines in a git repository.
+//! Snapshots of SillyTavern timelines in a git repository, for programs that have their own front end.
 //!
-//! Layers, lowest first: [`durable`], `regular`, [`parallel`] and [`progress`] serve all; [`st`] knows SillyTavern's files and [`store`] knows git;
-//! [`archive`] says what a snapshot is; [`rules`] find fault with values; [`history`] says what follows what; [`engine`] is what verbs are made of, [`verbs`] is what
-//! can be asked for; [`watch`] asks by itself, and [`cli`] is the front end for a person. Imports go downward only, and `st` and `store` are strangers to each other.
+//! Begin with [`engine::Workspace`]: which library, which store, what time it is. [`verbs`] is what can be asked for: each takes a
+//! workspace, options and a [`progress::Monitor`], and gives a report or an [`engine::Error`]. [`watch`] asks by itself whenever
+//! something was saved. [`lines`] are the documented objects that reports become for other programs.
+//!
+//! What reports are made of is public for that reason, lowest first: [`st`] knows SillyTavern's files and [`store`] knows git;
+//! [`archive`] says what a snapshot is; [`rules`] find fault with values; [`history`] says what follows what; [`engine`] is what verbs
+//! are made of. Imports go downward only, and `st` and `store` are strangers to each other.
+//!
+//! Nothing here prints, asks, or reads a command line: that is the program's, and this library does not have it.
 
 pub mod archive;
-pub mod cli;
-pub mod durable;
+mod durable;
 pub mod engine;
 pub mod history;
-pub mod parallel;
+pub mod lines;
+mod parallel;
 pub mod progress;
 mod regular;
 pub mod rules;

@@ -1,5 +1,7 @@
-//! The `stvc` program; all of it is in the library.
+//! The `stvc` program: the front end for a person. What it does is done by the library of the same name.
+
+mod cli;
 
 fn main() -> std::process::ExitCode {
-    stvc::cli::main()
+    cli::main()
 }

@@ -7,7 +7,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The repository failed.
     #[error(transparent)]

@@ -127,18 +127,6 @@ impl Snapshot {
     pub fn is_of(&self, timeline: &TimelineName) -> bool {
         [timeline.as_str(), timeline.as_str().trim()].contains(&self.timeline.as_str())
     }
-
-    /// Whether a manifest may be that of this snapshot: what stands in both is the same.
-    pub fn agrees_with(&self, manifest: &Manifest) -> bool {
-        let timeline = TimelineName::parse(&manifest.timeline);
-        let book = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
-        // As with the timeline's name.
-        let same_book = [book, book.map(str::trim)].contains(&self.lorebook.as_deref());
-        timeline.is_ok_and(|timeline| self.is_of(&timeline))
-            && manifest.content == self.content
-            && manifest.messages == self.messages
-            && same_book
-    }
 }
 
 /// The trailers of a commit that should be a snapshot.

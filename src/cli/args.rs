@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::verbs;
+use stvc::verbs;
 
 /// The heading over the options that every command has.
 const FOR_ALL: &str = "Options for all commands";
@@ -708,5 +708,5 @@ const SYNC_HELP: &str = "First a snapshot of every chat that changed is taken. A
 
 /// A stretch of time as it is typed.
 fn span(text: &str) -> Result<Span, String> {
-    crate::history::retention::parse_span(text).map(Span)
+    stvc::history::retention::parse_span(text).map(Span)
 }

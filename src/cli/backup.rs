@@ -1,15 +1,13 @@
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::json;
-
-use super::json::CopyLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell, size};
 use super::{args, exit, passphrase};
-use crate::engine::copies::last_backups::{self, Since};
-use crate::engine::copies::{CopyPlace, May, mirror, server};
-use crate::engine::{self, Error, Workspace};
-use crate::verbs::backup::file::{self, Options, Report};
+use stvc::engine::copies::last_backups::{self, Since};
+use stvc::engine::copies::{CopyPlace, May, mirror, server};
+use stvc::engine::{self, Error, Workspace};
+use stvc::lines::{CopyLine, Counts};
+use stvc::verbs::backup::file::{self, Options, Report};
 
 pub fn run(
     args: &args::Backup,
@@ -108,11 +106,17 @@ fn to_copy(
         }
     };
     tell_copy(&report, out);
-    let counts = json!({
-        "snapshots": report.snapshots, "new_snapshots": report.new_snapshots, "timelines": report.timelines,
-        "objects": report.copied.map(|copied| copied.objects), "bytes": report.copied.map(|copied| copied.bytes),
-        "moved": report.moved, "ahead": report.ahead, "created": report.created, "odd": report.odd,
-    });
+    let counts = Counts::BackupPlace {
+        snapshots: report.snapshots,
+        new_snapshots: report.new_snapshots,
+        timelines: report.timelines,
+        objects: report.copied.map(|copied| copied.objects),
+        bytes: report.copied.map(|copied| copied.bytes),
+        moved: report.moved,
+        ahead: report.ahead,
+        created: report.created,
+        odd: report.odd,
+    };
     out.summary("backup", report.odd == 0, counts);
     Ok(code(report.odd))
 }
@@ -140,7 +144,7 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
         let import = format!("stvc import {} && stvc restore --all", shell(&report.destination));
         out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
     }
-    out.object(&CopyLine::from(report));
+    out.object(CopyLine::from(report));
     out.findings(&report.findings);
     tell_odd(report.odd, out);
 }
@@ -166,13 +170,17 @@ fn tell(report: &Report, out: &mut Out) {
             "Backed up: {what}, each object hashed as it was written. Nothing could be read back: `stvc check FILE` does that where it went."
         )),
     }
-    out.object(&CopyLine::from(report));
+    out.object(CopyLine::from(report));
     out.findings(&report.findings);
     tell_odd(report.odd, out);
-    let counts = json!({
-        "snapshots": header.snapshots, "timelines": header.timelines.len(), "objects": header.objects,
-        "bytes": report.bytes, "encrypted": report.encrypted, "odd": report.odd,
-    });
+    let counts = Counts::BackupFile {
+        snapshots: header.snapshots,
+        timelines: header.timelines.len(),
+        objects: header.objects,
+        bytes: report.bytes,
+        encrypted: report.encrypted,
+        odd: report.odd,
+    };
     out.summary("backup", report.odd == 0, counts);
 }
 
@@ -183,13 +191,13 @@ fn tell_last(
 ) -> engine::Result<u8> {
     let backups = last_backups::last(workspace, destination)?;
     for since in &backups {
-        out.object(&CopyLine::from(since));
+        out.object(CopyLine::from(since));
         out.line(line(since, workspace));
     }
     if backups.is_empty() {
         out.say("No backup was taken yet. `stvc backup FILE.stvc` takes one.");
     }
-    out.summary("backup", true, json!({ "backups": backups.len() }));
+    out.summary("backup", true, Counts::Backups { backups: backups.len() });
     Ok(exit::DONE)
 }
 
@@ -200,7 +208,7 @@ fn line(since: &Since, workspace: &Workspace) -> String {
         || clean(&taken.taken),
         |when| {
             let seconds = when.timestamp();
-            super::wording::age(crate::store::Time { seconds, offset: 0 }, workspace.now)
+            super::wording::age(stvc::store::Time { seconds, offset: 0 }, workspace.now)
         },
     );
     let place = match taken.destination.as_str() {

@@ -1,13 +1,12 @@
-use serde_json::json;
-
 use super::output::Out;
 use super::wording::{clean, count};
 use super::{args, exit, passphrase};
-use crate::engine::copies::CopyPlace;
-use crate::engine::{self, Workspace};
-use crate::rules::Level;
-use crate::verbs;
-use crate::verbs::check::Report;
+use stvc::engine::copies::CopyPlace;
+use stvc::engine::{self, Workspace};
+use stvc::lines::Counts;
+use stvc::rules::Level;
+use stvc::verbs;
+use stvc::verbs::check::Report;
 
 pub fn run(
     args: &args::Check,
@@ -78,9 +77,12 @@ fn tell(what: &str, report: &Report, all: String, out: &mut Out) -> u8 {
             report.newer
         ));
     }
-    let counts = json!({
-        "objects": report.objects, "snapshots": report.snapshots, "damaged": report.damaged, "newer": report.newer,
-    });
+    let counts = Counts::Check {
+        objects: report.objects,
+        snapshots: report.snapshots,
+        damaged: report.damaged,
+        newer: report.newer,
+    };
     out.summary("check", sound, counts);
     if sound { exit::DONE } else { exit::FAILED }
 }

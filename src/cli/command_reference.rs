@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use super::args::Args;
 
 /// The whole reference as Markdown.
-pub fn reference() -> String {
+fn reference() -> String {
     let mut root = Args::command().term_width(100);
     root.build();
     let mut text = String::from(
@@ -29,4 +29,16 @@ fn section(title: &str, command: &mut clap::Command) -> String {
     let help = command.render_long_help().to_string();
     let help: Vec<_> = help.lines().map(str::trim_end).collect();
     format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim())
+}
+
+/// `UPDATE_DOCS=1 cargo test reference` writes it anew.
+#[test]
+fn the_command_reference_is_what_the_program_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
+    let made = reference();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &made).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == made, "docs/cli.md is out of date; run UPDATE_DOCS=1 cargo test reference");
 }

@@ -3,7 +3,7 @@ use clap::CommandFactory;
 use super::args::{Args, Completions};
 use super::exit;
 use super::output::Out;
-use crate::engine;
+use stvc::engine;
 
 pub fn run(args: &Completions, out: &mut Out) -> engine::Result<u8> {
     let mut script = Vec::new();

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::{fs, io};
 
-use serde_json::json;
-
 use super::output::{LOOK, Out, paint};
 use super::wording::shell;
 use super::{demo_library, exit};
-use crate::{engine, st};
+use stvc::lines::Counts;
+use stvc::{engine, st};
 
 pub fn run(out: &mut Out) -> engine::Result<u8> {
     let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
@@ -44,7 +43,7 @@ pub fn run(out: &mut Out) -> engine::Result<u8> {
         out.say("Every step worked, and the restored files are the same to the byte.");
         out.say("Now with your own chats: `stvc --data /path/to/SillyTavern snapshot`");
     }
-    out.summary("demo", failed == 0, json!({ "steps": steps, "failed": failed }));
+    out.summary("demo", failed == 0, Counts::Demo { steps, failed });
     Ok(if failed == 0 { exit::DONE } else { exit::FAILED })
 }
 
@@ -104,8 +103,8 @@ fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
         let path = ["entries", key.as_str(), "content"];
         let content =
             st::Raw::parse(&book).and_then(|book| book.path(&path)?.string()).unwrap_or_default();
-        let longer =
-            json!(format!("{content} Two strokes of the bell mean: come aboard.")).to_string();
+        let longer = format!("{content} Two strokes of the bell mean: come aboard.");
+        let longer = serde_json::to_string(&longer)?;
         if let Some(edited) = st::replace(&book, &path, longer.as_bytes()) {
             fs::write(&book_path, edited)?;
         }

@@ -33,7 +33,7 @@ const FILES: &[(&str, &[u8])] = sample![
 pub fn write(root: &Path) -> io::Result<()> {
     for (path, bytes) in FILES {
         let path = root.join(path);
-        fs::create_dir_all(crate::durable::parent(&path))?;
+        fs::create_dir_all(path.parent().unwrap_or(root))?;
         fs::write(path, bytes)?;
     }
     Ok(())

@@ -1,15 +1,13 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use serde_json::json;
-
-use super::json::{FileLine, FindingLine, RepairLine};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, size};
 use super::{args, exit};
-use crate::engine::files::Action;
-use crate::engine::{self, Workspace};
-use crate::rules::{Finding, Level};
-use crate::verbs::doctor::{self, Fixed, Missing, Options, Repair};
+use stvc::engine::files::Action;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, FileLine, FindingLine, RepairLine};
+use stvc::rules::{Finding, Level};
+use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair};
 
 pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
@@ -46,7 +44,8 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine:
     let chosen: Vec<&Repair> = match (args.fix, args.yes) {
         (true, true) => report.repairs.iter().collect(),
         (true, false) if asks => {
-            choose(&report.repairs, &mut io::stdin().lock(), &mut io::stderr())
+            let asked = report.repairs.iter().map(|repair| (repair, words(repair)));
+            choose(asked, &mut io::stdin().lock(), &mut io::stderr())
         }
         _ => Vec::new(),
     };
@@ -60,7 +59,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine:
     let is_done = |repair: &Repair| done.iter().any(|done| std::ptr::eq(*done, repair));
     for repair in &report.repairs {
         let done = is_done(repair);
-        out.object(&RepairLine::new(repair, done));
+        out.object(RepairLine::new(repair, done));
         let line = match done {
             true => format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what)),
             false => format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what)),
@@ -75,15 +74,15 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine:
     out.findings(&fixed.findings);
 
     let ok = report.left(&done).iter().all(|finding| finding.level < Level::Error);
-    let counts = json!({
-        "timelines": report.timelines,
-        "lorebooks": report.lorebooks,
-        "errors": errors,
-        "warnings": warnings,
-        "infos": infos,
-        "repairs": report.repairs.len(),
-        "fixed": done.len(),
-    });
+    let counts = Counts::Doctor {
+        timelines: report.timelines,
+        lorebooks: report.lorebooks,
+        errors,
+        warnings,
+        infos,
+        repairs: report.repairs.len(),
+        fixed: done.len(),
+    };
     out.summary("doctor", ok, counts);
     Ok(if ok { exit::DONE } else { exit::FAILED })
 }
@@ -91,7 +90,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine:
 /// The findings, which are what was asked for. What to do is said once for those that follow each other.
 fn list(findings: &[Finding], out: &mut Out) {
     for (n, finding) in findings.iter().enumerate() {
-        out.object(&FindingLine::from(finding));
+        out.object(FindingLine::from(finding));
         let (style, word) = match finding.level {
             Level::Error => (LOOK.bad, "error"),
             Level::Warning => (LOOK.warn, "warning"),
@@ -110,7 +109,7 @@ fn list(findings: &[Finding], out: &mut Out) {
 
 fn show_files(fixed: &Fixed, out: &mut Out) {
     for file in &fixed.files {
-        out.object(&FileLine::from(file));
+        out.object(FileLine::from(file));
         let word = match file.action {
             Action::Keep => "already there",
             Action::Write if file.replaces => "changed",
@@ -137,24 +136,23 @@ fn advise(args: &args::Doctor, asks: bool, repairs: usize, done: usize, out: &mu
     }
 }
 
-/// Ask for each repair. `a` is yes to it and to all that follow; the end of the input is no.
-fn choose<'r>(
-    repairs: &'r [Repair],
+fn words(repair: &Repair) -> String {
+    let files: Vec<_> = repair.files.iter().map(|path| clean(path.as_str())).collect();
+    format!("would {}\n  files: {}", clean(&repair.what), files.join(", "))
+}
+
+/// Ask for each thing in words. `a` is yes to it and to all that follow; the end of the input is no.
+fn choose<T>(
+    things: impl ExactSizeIterator<Item = (T, String)>,
     input: &mut dyn BufRead,
     output: &mut dyn Write,
-) -> Vec<&'r Repair> {
+) -> Vec<T> {
     let mut chosen = Vec::new();
     let mut all = false;
-    for (n, repair) in repairs.iter().enumerate() {
+    let count = things.len();
+    for (n, (thing, words)) in things.enumerate() {
         if !all {
-            let files: Vec<_> = repair.files.iter().map(|path| clean(path.as_str())).collect();
-            let what = clean(&repair.what);
-            let question = format!(
-                "({} of {}) would {what}\n  files: {}\n  do it? [y/N, a: all] ",
-                n + 1,
-                repairs.len(),
-                files.join(", ")
-            );
+            let question = format!("({} of {count}) {words}\n  do it? [y/N, a: all] ", n + 1);
             let mut answer = String::new();
             let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());
             if asked.and_then(|()| input.read_line(&mut answer)).is_err() {
@@ -166,7 +164,7 @@ fn choose<'r>(
                 _ => continue,
             }
         }
-        chosen.push(repair);
+        chosen.push(thing);
     }
     chosen
 }
@@ -177,12 +175,12 @@ mod tests {
 
     #[test]
     fn each_repair_is_asked_for() {
-        let repairs = ["a", "b", "c", "d"].map(Repair::example);
         let chosen = |answers: &str| -> String {
             let mut asked = Vec::new();
-            let chosen = choose(&repairs, &mut answers.as_bytes(), &mut asked);
+            let things = ["a", "b", "c", "d"].into_iter().map(|it| (it, format!("would {it}")));
+            let chosen = choose(things, &mut answers.as_bytes(), &mut asked);
             assert!(String::from_utf8(asked).unwrap().starts_with("(1 of 4) would a\n"));
-            chosen.iter().map(|repair| repair.what.as_str()).collect()
+            chosen.concat()
         };
         assert_eq!(chosen("y\nn\nYES\n\n"), "ac");
         assert_eq!(chosen("\na\n"), "bcd");

@@ -3,14 +3,14 @@
 use std::io::Write;
 
 use super::exit::{FAILED, LOCKED, NO_STORE, PARTLY, REFUSED, USAGE};
-use super::json::{ErrorLine, Summary};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, shell, short};
-use crate::archive::backup::BackupError;
-use crate::archive::{self, Role};
-use crate::engine::Error;
-use crate::store::{self, RemoteError};
-use crate::{history, st};
+use stvc::archive::backup::BackupError;
+use stvc::archive::{self, Role};
+use stvc::engine::Error;
+use stvc::lines::{Counts, ErrorLine, Line, Summary};
+use stvc::store::{self, RemoteError};
+use stvc::{history, st};
 
 /// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
@@ -25,8 +25,8 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
             out.findings(findings);
         }
         let message = error.to_string();
-        out.object(&ErrorLine { kind_of_line: "error", message, hint, candidates, exit });
-        out.summary(command, false, serde_json::json!({}));
+        out.object(ErrorLine { message, hint, candidates, exit });
+        out.summary(command, false, Counts::None {});
         return exit;
     }
     out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
@@ -46,12 +46,10 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let line =
-            ErrorLine { kind_of_line: "error", message, hint: None, candidates: Vec::new(), exit };
-        let summary =
-            Summary { kind: "summary", command: "", ok: false, counts: serde_json::json!({}) };
-        let lines = [serde_json::to_string(&line), serde_json::to_string(&summary)];
-        for line in lines.into_iter().flatten() {
+        let error = ErrorLine { message, hint: None, candidates: Vec::new(), exit };
+        let summary = Summary { command: "", ok: false, counts: Counts::None {} };
+        for line in [Line::Error(error), Line::Summary(summary)] {
+            let line = serde_json::to_string(&line).unwrap_or_default();
             let _ = writeln!(std::io::stdout(), "{line}");
         }
     } else {

@@ -1,13 +1,11 @@
-use serde_json::json;
-
-use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, count, name, short, size};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::history::retention::Policy;
-use crate::verbs;
-use crate::verbs::forget::Options;
+use stvc::engine::{self, Workspace};
+use stvc::history::retention::Policy;
+use stvc::lines::{Counts, SnapshotLine};
+use stvc::verbs;
+use stvc::verbs::forget::Options;
 
 /// How many of a timeline are listed.
 const LISTED: usize = 5;
@@ -35,7 +33,7 @@ pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> engine:
             timeline.kept
         ));
         for (n, snapshot) in timeline.forgotten.iter().enumerate() {
-            out.object(&SnapshotLine::new(snapshot, &[]));
+            out.object(SnapshotLine::new(snapshot, &[]));
             if n < LISTED {
                 out.say(format!(
                     "  {}  {}, {}",
@@ -70,9 +68,13 @@ pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> engine:
             ));
         }
     }
-    let counts = json!({
-        "forgotten": gone, "kept": report.kept, "rewritten": report.rewritten, "bytes": report.bytes, "dry_run": report.dry_run,
-    });
+    let counts = Counts::Forget {
+        forgotten: gone,
+        kept: report.kept,
+        rewritten: report.rewritten,
+        bytes: report.bytes,
+        dry_run: report.dry_run,
+    };
     out.summary("forget", true, counts);
     Ok(exit::DONE)
 }

@@ -1,11 +1,10 @@
-use serde_json::json;
-
 use super::output::Out;
 use super::wording::{count, size};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::gc::Options;
+use stvc::engine::{self, Workspace};
+use stvc::lines::Counts;
+use stvc::verbs;
+use stvc::verbs::gc::Options;
 
 pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { undo: args.keep_undo.0, grace: args.grace.0, dry_run: args.dry_run };
@@ -42,11 +41,19 @@ pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> engine::Res
         let verb = if report.dry_run { "would no longer" } else { "can no longer" };
         out.say(format!("{} {verb} be undone.", count(report.expired as u64, "old operation")));
     }
-    let counts = json!({
-        "objects": collected.packed.objects, "deltas": collected.packed.deltas, "packs_before": collected.packs_before,
-        "loose_before": collected.loose_before, "bytes_before": before, "bytes_after": after, "dropped": collected.dropped,
-        "spared": collected.spared, "expired": report.expired, "changed": collected.changed, "dry_run": report.dry_run,
-    });
+    let counts = Counts::Gc {
+        objects: collected.packed.objects,
+        deltas: collected.packed.deltas,
+        packs_before: collected.packs_before,
+        loose_before: collected.loose_before,
+        bytes_before: before,
+        bytes_after: after,
+        dropped: collected.dropped,
+        spared: collected.spared,
+        expired: report.expired,
+        changed: collected.changed,
+        dry_run: report.dry_run,
+    };
     out.summary("gc", true, counts);
     Ok(exit::DONE)
 }

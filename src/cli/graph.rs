@@ -10,8 +10,8 @@ use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 
 use super::output::{LOOK, paint};
 use super::wording::own_words;
-use crate::archive::SnapshotId;
-use crate::verbs::log::LoggedSnapshot;
+use stvc::archive::SnapshotId;
+use stvc::verbs::log::LoggedSnapshot;
 
 /// One row: a snapshot, or a run of them, the newest first.
 pub type Row<'e> = Vec<&'e LoggedSnapshot>;

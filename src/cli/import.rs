@@ -1,15 +1,13 @@
 use std::collections::BTreeMap;
 
-use serde_json::json;
-
-use super::json::ImportLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, size};
 use super::{args, exit, import_backup};
-use crate::engine::copies::{self, CopyPlace};
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
+use stvc::engine::copies::{self, CopyPlace};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, ImportLine};
+use stvc::verbs;
+use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
 
 pub fn run(
     args: &args::Import,
@@ -60,11 +58,18 @@ pub fn run(
             count(report.rewritten as u64, "snapshot")
         ));
     }
-    let counts = json!({
-        "imported": imported, "known": known, "empty": of(|outcome| *outcome == ChatBackupOutcome::Empty), "failed": failed,
-        "new_timelines": report.new_timelines.len(), "taken_first": report.taken_first, "rewritten": report.rewritten,
-        "bytes_there": report.bytes_there, "bytes_written": report.bytes_written, "dry_run": report.dry_run,
-    });
+    let counts = Counts::ImportChats {
+        imported,
+        known,
+        empty: of(|outcome| *outcome == ChatBackupOutcome::Empty),
+        failed,
+        new_timelines: report.new_timelines.len(),
+        taken_first: report.taken_first,
+        rewritten: report.rewritten,
+        bytes_there: report.bytes_there,
+        bytes_written: report.bytes_written,
+        dry_run: report.dry_run,
+    };
     out.summary("import", failed == 0, counts);
     Ok(match (failed, report.entries.len()) {
         (0, _) => exit::DONE,
@@ -76,7 +81,7 @@ pub fn run(
 fn tell(report: &Report, out: &mut Out) {
     let mut timelines: BTreeMap<_, (u64, u64)> = BTreeMap::new();
     for entry in &report.entries {
-        out.object(&ImportLine::from(entry));
+        out.object(ImportLine::from(entry));
         match &entry.outcome {
             ChatBackupOutcome::Imported(timeline) => timelines.entry(timeline).or_default().0 += 1,
             ChatBackupOutcome::Known(timeline) => timelines.entry(timeline).or_default().1 += 1,

@@ -1,16 +1,12 @@
 //! `import` of a backup.
 
-use serde_json::json;
-
-use super::json::{FileLine, TagLine, TakenInLine};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, size};
 use super::{args, exit, passphrase};
-use crate::engine::copies::CopyPlace;
-use crate::engine::{self, Workspace};
-use crate::verbs::import::stvc_backup::{
-    ImportOutcome, ImportedTimeline, Options, Report, take_in,
-};
+use stvc::engine::copies::CopyPlace;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, FileLine, TagLine, TakenInLine};
+use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options, Report, take_in};
 
 pub fn run(
     source: &CopyPlace,
@@ -29,14 +25,14 @@ pub fn run(
     };
     let report = take_in(workspace, &options, &mut out.progress())?;
     for entry in &report.entries {
-        out.object(&TakenInLine::from(entry));
+        out.object(TakenInLine::from(entry));
         if entry.outcome != ImportOutcome::Known {
             out.say(line(entry));
         }
     }
     tags(&report, out);
     for file in &report.files {
-        out.object(&FileLine::from(file));
+        out.object(FileLine::from(file));
     }
     out.findings(&report.findings);
     let of = |wanted: fn(&ImportOutcome) -> bool| {
@@ -78,10 +74,18 @@ pub fn run(
             "{left_out} of the backup cannot be taken in, and the others were joined up."
         ));
     }
-    let counts = json!({
-        "new": new, "forward": forward, "known": known, "beside": beside, "tags": new_tags, "left_out": report.left_out,
-        "objects": report.objects, "bytes_written": report.bytes, "created_store": report.created_store, "dry_run": dry_run,
-    });
+    let counts = Counts::ImportStore {
+        new,
+        forward,
+        known,
+        beside,
+        tags: new_tags,
+        left_out: report.left_out,
+        objects: report.objects,
+        bytes_written: report.bytes,
+        created_store: report.created_store,
+        dry_run,
+    };
     out.summary("import", report.left_out == 0, counts);
     Ok(if report.left_out == 0 { exit::DONE } else { exit::PARTLY })
 }
@@ -106,10 +110,9 @@ fn line(entry: &ImportedTimeline) -> String {
 fn tags(report: &Report, out: &mut Out) {
     for tag in report.tags.iter().filter(|tag| !tag.known) {
         let entry = report.entries.iter().find(|entry| entry.head.id == tag.snapshot);
-        out.object(&TagLine {
-            kind_of_line: "tag",
+        out.object(TagLine {
             name: &tag.here,
-            snapshot: tag.snapshot.to_string(),
+            snapshot: tag.snapshot,
             timeline: entry.map_or("", |entry| entry.timeline.as_str()),
         });
         if tag.here != tag.name {

@@ -1,22 +1,21 @@
-use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{
     age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short, was_called,
 };
 use super::{args, exit, graph};
-use crate::archive::Snapshot;
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::log::{LoggedSnapshot, Options};
+use stvc::archive::Snapshot;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, SnapshotLine};
+use stvc::verbs;
+use stvc::verbs::log::{LoggedSnapshot, Options};
 
 pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { timeline: args.timeline.clone(), limit: args.limit };
     let report = verbs::log::log(workspace, &options)?;
     for entry in &report.entries {
-        out.object(&SnapshotLine::new(&entry.snapshot, &entry.tags));
+        out.object(SnapshotLine::new(&entry.snapshot, &entry.tags));
     }
     if !out.is_json() {
         let text = if args.graph {
@@ -39,7 +38,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> engine::Re
     out.summary(
         "log",
         report.broken.is_empty(),
-        json!({ "snapshots": report.entries.len(), "total": report.total }),
+        Counts::Log { snapshots: report.entries.len(), total: report.total },
     );
     Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
 }

@@ -7,7 +7,8 @@ use clap_mangen::Man;
 use super::output::Out;
 use super::wording::count;
 use super::{args, exit};
-use crate::{engine, st};
+use stvc::lines::Counts;
+use stvc::{engine, st};
 
 pub fn run(args: &args::Man, out: &mut Out) -> engine::Result<u8> {
     // Built, so that options for all commands stand in every page.
@@ -22,7 +23,7 @@ pub fn run(args: &args::Man, out: &mut Out) -> engine::Result<u8> {
     let written = write(&command, dir);
     let written = written.map_err(|source| st::Error::Io { path: dir.clone(), source })?;
     out.say(format!("{} written to {}.", count(written, "page"), dir.display()));
-    out.summary("man", true, serde_json::json!({ "pages": written }));
+    out.summary("man", true, Counts::Man { pages: written });
     Ok(exit::DONE)
 }
 

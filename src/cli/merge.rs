@@ -1,19 +1,15 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use serde::Serialize;
-use serde_json::json;
-use serde_json::value::RawValue;
-
 use super::diff::Page;
-use super::json::{FileLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use super::{args, exit};
-use crate::archive::merge::{Conflict, ConflictKind, FieldChange, Merged, Named, Prefer};
-use crate::engine::{self, Error, Workspace};
-use crate::st::Raw;
-use crate::verbs;
-use crate::verbs::merge::{Options, Report};
+use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Prefer};
+use stvc::engine::{self, Error, Workspace};
+use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine};
+use stvc::st::Raw;
+use stvc::verbs;
+use stvc::verbs::merge::{Options, Report};
 
 pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     // What an interrupted merge left to be written is part of what is merged now.
@@ -31,7 +27,9 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> engine::
         closed: closed(args.chat_closed),
     };
     let mut report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
-    lines(&report, out);
+    for line in MergeLine::all(&report.merged) {
+        out.object(line);
+    }
     preview(&report, &options, out);
     let changes = report.file.replaces;
     let open = options.prefer.is_none() && !report.merged.conflicts.is_empty();
@@ -60,18 +58,18 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> engine::
             _ => "Nothing has been changed.".into(),
         });
     }
-    out.object(&FileLine::from(&report.file));
+    out.object(FileLine::from(&report.file));
     out.findings(&report.findings);
     let merged = &report.merged;
-    let counts = json!({
-        "added": merged.added.len(),
-        "removed": merged.removed.len(),
-        "edited": merged.edited.len(),
-        "renumbered": merged.renumbered.len(),
-        "conflicts": merged.conflicts.len(),
-        "written": !report.planned && changes,
-        "base": report.base.as_ref().map(|base| base.id.to_string()),
-    });
+    let counts = Counts::Merge {
+        added: merged.added.len(),
+        removed: merged.removed.len(),
+        edited: merged.edited.len(),
+        renumbered: merged.renumbered.len(),
+        conflicts: merged.conflicts.len(),
+        written: !report.planned && changes,
+        base: report.base.as_ref().map(|base| base.id),
+    };
     out.summary("merge", true, counts);
     Ok(exit::DONE)
 }
@@ -241,7 +239,7 @@ fn conflict_lines(conflict: &Conflict, options: &Options, page: Page, out: &mut 
 
 fn done(report: &Report, out: &mut Out) {
     for snapshot in &report.safety {
-        out.object(&SnapshotLine::new(snapshot, &[]));
+        out.object(SnapshotLine::new(snapshot, &[]));
         out.say(format!(
             "What was there is kept as snapshot {} ({}).",
             paint(LOOK.id, short(snapshot.id)),
@@ -256,92 +254,6 @@ fn done(report: &Report, out: &mut Out) {
         clean(report.file.path.as_str()),
         size(report.file.bytes)
     ));
-}
-
-/// One thing that a merge does, or a conflict.
-#[derive(Serialize)]
-struct MergeLine<'a> {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
-    /// Null for the book itself.
-    uid: Option<&'a str>,
-    title: &'a str,
-    kind: &'static str,
-    /// The UID before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<&'a str>,
-    /// Of a conflict: who removed the entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    removed: Option<&'static str>,
-    field: Option<&'a str>,
-    base: Option<Box<RawValue>>,
-    ours: Option<Box<RawValue>>,
-    theirs: Option<Box<RawValue>>,
-    merged: Option<Box<RawValue>>,
-}
-
-impl<'a> MergeLine<'a> {
-    fn new(kind: &'static str, entry: Option<&'a Named>) -> Self {
-        Self {
-            kind_of_line: "merge",
-            uid: entry.map(|entry| entry.uid.as_str()),
-            title: entry.map_or("", |entry| entry.title.as_str()),
-            kind,
-            from: None,
-            removed: None,
-            field: None,
-            base: None,
-            ours: None,
-            theirs: None,
-            merged: None,
-        }
-    }
-
-    fn value(mut self, value: &'a FieldChange) -> Self {
-        let raw = |bytes: &Option<Vec<u8>>| {
-            let text = String::from_utf8(bytes.clone()?).ok()?;
-            RawValue::from_string(text).ok()
-        };
-        self.field = Some(value.field.as_str()).filter(|field| !field.is_empty());
-        self.base = raw(&value.base);
-        self.ours = raw(&value.ours);
-        self.theirs = raw(&value.theirs);
-        self.merged = raw(&value.merged);
-        self
-    }
-}
-
-fn lines(report: &Report, out: &mut Out) {
-    let merged: &Merged = &report.merged;
-    for entry in &merged.added {
-        out.object(&MergeLine::new("added", Some(entry)));
-    }
-    for entry in &merged.removed {
-        out.object(&MergeLine::new("removed", Some(entry)));
-    }
-    for edited in &merged.edited {
-        for field in &edited.fields {
-            out.object(&MergeLine::new("edited", Some(&edited.entry)).value(field));
-        }
-    }
-    for field in &merged.book {
-        out.object(&MergeLine::new("edited", None).value(field));
-    }
-    for entry in &merged.renumbered {
-        let named = Named { uid: entry.new.clone(), title: entry.title.clone() };
-        let mut line = MergeLine::new("renumbered", Some(&named));
-        line.from = Some(&entry.old);
-        out.object(&line);
-    }
-    for conflict in &merged.conflicts {
-        let mut line = MergeLine::new("conflict", conflict.entry.as_ref()).value(&conflict.value);
-        line.removed = match conflict.kind {
-            ConflictKind::Values => None,
-            ConflictKind::RemovedHere => Some("ours"),
-            ConflictKind::RemovedThere => Some("theirs"),
-        };
-        out.object(&line);
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod args;
 mod backup;
 mod check;
+#[cfg(test)]
 mod command_reference;
 mod completions;
 mod demo;
@@ -17,7 +18,6 @@ mod graph;
 mod import;
 mod import_backup;
 mod init;
-mod json;
 mod log;
 mod man;
 mod merge;
@@ -49,13 +49,11 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, Local};
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::engine::copies::CopyPlace;
-use crate::engine::{self, Workspace};
-use crate::store;
 use args::{Args, Command};
 use output::Out;
-
-pub use command_reference::reference;
+use stvc::engine::copies::CopyPlace;
+use stvc::engine::{self, Workspace};
+use stvc::store;
 
 /// How long to wait for another stvc to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,35 +84,28 @@ fn run(arguments: &[OsString]) -> u8 {
 }
 
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
-fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::engine::Result<u8> {
+fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> stvc::engine::Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.store.as_deref().and_then(Path::to_str);
-    let place = match typed.map(crate::engine::copies::CopyPlace::parse).transpose()? {
+    let place = match typed.map(stvc::engine::copies::CopyPlace::parse).transpose()? {
         Some(place @ CopyPlace::Remote(_)) => place,
-        _ if crate::engine::copies::is_encrypted(path).is_some() => {
-            CopyPlace::File(path.to_owned())
-        }
+        _ if stvc::engine::copies::is_encrypted(path).is_some() => CopyPlace::File(path.to_owned()),
         _ => return dispatch(args, workspace, out),
     };
     if !args.command.only_looks() {
         let path = PathBuf::from(store::Url::without_password(typed.unwrap_or_default()));
-        return Err(crate::engine::Error::BackupIsNoStore { path });
+        return Err(stvc::engine::Error::BackupIsNoStore { path });
     }
     let passphrase = passphrase::of_place(&args.secret, &place)?;
     let (asks, mut progress) = (out.may_ask(), out.progress());
-    let unpacked = crate::engine::copies::look_at(
-        workspace,
-        &place,
-        passphrase.as_ref(),
-        asks,
-        &mut progress,
-    )?;
+    let unpacked =
+        stvc::engine::copies::look_at(workspace, &place, passphrase.as_ref(), asks, &mut progress)?;
     drop(progress);
     let store = Some(unpacked.store.path().to_owned());
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
 
-fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> crate::engine::Result<u8> {
+fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> stvc::engine::Result<u8> {
     let secret = &args.secret;
     match &args.command {
         Command::Init => init::run(workspace, out),

@@ -1,18 +1,16 @@
-use serde_json::json;
-
-use super::json::OperationLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::store::LoggedOperation;
-use crate::verbs;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, OperationLine};
+use stvc::store::LoggedOperation;
+use stvc::verbs;
 
 pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
     for entry in &report.entries {
         let operation = &entry.operation;
-        out.object(&OperationLine::new(operation, entry.undone_by));
+        out.object(OperationLine::new(operation, entry.undone_by));
         let number = paint(LOOK.id, format!("{:>4}", operation.number));
         let undone = match (entry.undone_by, operation.undoes, operation.finishes) {
             (Some(by), ..) => paint(LOOK.warn, format!("  (undone by {by})")),
@@ -41,7 +39,7 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> eng
     out.summary(
         "operations",
         true,
-        json!({ "operations": report.entries.len(), "unreadable": report.unreadable }),
+        Counts::Operations { operations: report.entries.len(), unreadable: report.unreadable },
     );
     Ok(exit::DONE)
 }

@@ -4,13 +4,12 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use serde::Serialize;
 
 use super::args::{Args, Color};
-use super::json::{FindingLine, Summary};
 use super::progress_bar::Bar;
 use super::wording::clean;
-use crate::rules::{Finding, Level};
+use stvc::lines::{Counts, FindingLine, Line, Summary};
+use stvc::rules::{Finding, Level};
 
 /// The styles that words can have.
 pub struct Look {
@@ -48,7 +47,7 @@ pub struct Out {
     json: bool,
     quiet: bool,
     color: ColorChoice,
-    summary: Option<String>,
+    summary: Option<Summary>,
     pipe_broken: bool,
 }
 
@@ -104,9 +103,9 @@ impl Out {
     }
 
     /// One JSON object.
-    pub fn object(&mut self, object: &impl Serialize) {
+    pub fn object<'a>(&mut self, line: impl Into<Line<'a>>) {
         if self.json {
-            let text = serde_json::to_string(object).unwrap_or_default();
+            let text = serde_json::to_string(&line.into()).unwrap_or_default();
             self.write_json(&text);
         }
     }
@@ -135,7 +134,7 @@ impl Out {
     /// What was noticed. Warnings and errors go to standard error, as errors do.
     pub fn findings(&mut self, findings: &[Finding]) {
         for finding in findings {
-            self.object(&FindingLine::from(finding));
+            self.object(FindingLine::from(finding));
             if self.json {
                 continue;
             }
@@ -184,11 +183,8 @@ impl Out {
     }
 
     /// The last line of the JSON answer.
-    pub fn summary(&mut self, command: &'static str, ok: bool, counts: impl Serialize) {
-        if self.json {
-            self.summary =
-                serde_json::to_string(&Summary { kind: "summary", command, ok, counts }).ok();
-        }
+    pub fn summary(&mut self, command: &'static str, ok: bool, counts: Counts) {
+        self.summary = Some(Summary { command, ok, counts });
     }
 
     /// How wide the terminal is; a fixed width where there is none.
@@ -206,7 +202,7 @@ impl Out {
     /// Print what is left. The exit code, unless nobody could read the answer.
     pub fn finish(mut self, code: u8) -> u8 {
         if let Some(summary) = self.summary.take() {
-            self.write_json(&summary);
+            self.object(summary);
         }
         code
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::progress::Monitor;
+use stvc::progress::Monitor;
 
 const PATIENCE: Duration = Duration::from_millis(500);
 

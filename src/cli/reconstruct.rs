@@ -1,13 +1,11 @@
-use serde_json::json;
-
-use super::json::{EntryLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, date, name, short};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::history::at_message::Origin;
-use crate::verbs;
-use crate::verbs::reconstruct::{Found, Options, Reconstruction};
+use stvc::engine::{self, Workspace};
+use stvc::history::at_message::Origin;
+use stvc::lines::{Counts, EntryLine, SnapshotLine};
+use stvc::verbs;
+use stvc::verbs::reconstruct::{Found, Options, Reconstruction};
 
 pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
@@ -25,7 +23,7 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> en
             }
             Found::Known(snapshot) => {
                 known += 1;
-                out.object(&SnapshotLine::new(snapshot, &[]).unchanged(true));
+                out.object(SnapshotLine::new(snapshot, &[]).unchanged(true));
                 out.say(format!(
                     "{}  {}  is there already",
                     paint(LOOK.id, short(snapshot.id)),
@@ -65,10 +63,15 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> en
         let rewritten = count(report.rewritten as u64, "snapshot");
         out.say(format!("{rewritten} after them got new ids; the old ids still work."));
     }
-    let counts = json!({
-        "reconstructed": made, "known": known, "lost": lost, "of_parent": of_parent, "taken_first": report.taken_first,
-        "rewritten": report.rewritten, "dry_run": report.dry_run,
-    });
+    let counts = Counts::Reconstruct {
+        reconstructed: made,
+        known,
+        lost,
+        of_parent,
+        taken_first: report.taken_first,
+        rewritten: report.rewritten,
+        dry_run: report.dry_run,
+    };
     out.summary("reconstruct", lost == 0, counts);
     Ok(match (lost, made + known) {
         (0, _) => exit::DONE,
@@ -79,7 +82,7 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> en
 
 fn tell(
     outcome: &Reconstruction,
-    snapshot: Option<&crate::archive::Snapshot>,
+    snapshot: Option<&stvc::archive::Snapshot>,
     origin: &Origin,
     out: &mut Out,
 ) {
@@ -89,7 +92,7 @@ fn tell(
     };
     match snapshot {
         Some(snapshot) => {
-            out.object(&SnapshotLine::new(snapshot, &[]).unchanged(false));
+            out.object(SnapshotLine::new(snapshot, &[]).unchanged(false));
             out.say(format!(
                 "{}  {}  {}, {entries}, {}",
                 paint(LOOK.id, short(snapshot.id)),
@@ -101,7 +104,7 @@ fn tell(
         None => out.say(format!("would make  {}  {entries}", place(outcome))),
     }
     for entry in &origin.entries {
-        out.object(&EntryLine::new(entry, origin));
+        out.object(EntryLine::new(entry, origin));
     }
 }
 

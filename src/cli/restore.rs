@@ -1,17 +1,15 @@
-use serde_json::json;
-
 use super::args::{self, Only};
-use super::json::{EntryLine, RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
 use super::wording::{age, clean, count, date, name, recap, short};
 use super::{exit, restore_all};
-use crate::archive::Role;
-use crate::engine::files::Action;
-use crate::engine::{self, Workspace};
-use crate::history::at_message::{BookSource, Origin};
-use crate::verbs;
-use crate::verbs::restore::{Options, QueueChange, Report};
+use stvc::archive::Role;
+use stvc::engine::files::Action;
+use stvc::engine::{self, Workspace};
+use stvc::history::at_message::{BookSource, Origin};
+use stvc::lines::{Counts, EntryLine, RestoredLine, SnapshotLine};
+use stvc::verbs;
+use stvc::verbs::restore::{Options, QueueChange, Report};
 
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let Some(snapshot) = args.snapshot.clone() else {
@@ -37,7 +35,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine
     };
     let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
     if let Some(safety) = &report.safety {
-        out.object(&SnapshotLine::new(safety, &[]));
+        out.object(SnapshotLine::new(safety, &[]));
         out.say(format!(
             "What was there is kept as snapshot {}.",
             paint(LOOK.id, short(safety.id))
@@ -54,14 +52,16 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine
     }
     state(&report, workspace, out);
     if let Some(fork) = &report.fork {
-        out.object(&SnapshotLine::new(fork, &[]));
+        out.object(SnapshotLine::new(fork, &[]));
     }
-    out.object(&RestoredLine::from(&report));
+    out.object(RestoredLine::from(&report));
     out.findings(&report.findings);
-    let counts = json!({
-        "written": written, "kept": report.files.len() - written, "dropped_operations": report.dropped_operations,
-        "dry_run": report.dry_run,
-    });
+    let counts = Counts::Restore {
+        written,
+        kept: report.files.len() - written,
+        dropped_operations: report.dropped_operations,
+        dry_run: report.dry_run,
+    };
     out.summary("restore", true, counts);
     Ok(exit::DONE)
 }
@@ -171,6 +171,6 @@ pub fn made(origin: &Origin, out: &mut Out) {
         ));
     }
     for entry in &origin.entries {
-        out.object(&EntryLine::new(entry, origin));
+        out.object(EntryLine::new(entry, origin));
     }
 }

@@ -1,18 +1,16 @@
 //! `restore --all`.
 
-use serde_json::json;
-
 use super::error::exit_code;
-use super::json::{RestoredLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
 use super::wording::{clean, count, name, short};
 use super::{args, exit};
-use crate::engine::files::Action;
-use crate::engine::{self, Workspace};
-use crate::rules::Code;
-use crate::verbs::restore::Options;
-use crate::verbs::restore::all::restore_all;
+use stvc::engine::files::Action;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, FailedLine, RestoredLine, SnapshotLine};
+use stvc::rules::Code;
+use stvc::verbs::restore::Options;
+use stvc::verbs::restore::all::restore_all;
 
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
@@ -33,14 +31,14 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine
                 written += new;
                 kept += report.files.len() - new;
                 if let Some(safety) = &report.safety {
-                    out.object(&SnapshotLine::new(safety, &[]));
+                    out.object(SnapshotLine::new(safety, &[]));
                     let id = paint(LOOK.id, short(safety.id));
                     out.say(format!("What was there is kept as snapshot {id}."));
                 }
                 if new > 0 || out.is_json() {
                     files(report, out);
                 }
-                out.object(&RestoredLine::from(report));
+                out.object(RestoredLine::from(report));
                 let (last, findings): (Vec<_>, Vec<_>) = report
                     .findings
                     .iter()
@@ -56,10 +54,13 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine
                 let why = clean(&error.to_string());
                 let line = format!("{}: {why}", name(&outcome.timeline));
                 match out.is_json() {
-                    true => out.object(&json!({
-                        "type": "failed", "timeline": outcome.timeline.as_str(), "message": error.to_string(),
-                    })),
-                    false => out.error_line(&format!("{}: {line}", paint(LOOK.bad, "not restored"))),
+                    true => out.object(FailedLine {
+                        timeline: outcome.timeline.as_str(),
+                        message: &error.to_string(),
+                    }),
+                    false => {
+                        out.error_line(&format!("{}: {line}", paint(LOOK.bad, "not restored")))
+                    }
                 }
             }
         }
@@ -80,10 +81,14 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine
         let hint = "`stvc restore --all --overwrite` stores what is in the way and then replaces it; `stvc restore NAME --as OTHER` makes a chat of its own of it";
         out.say(format!("{} not restored. {hint}.", count(failed, "timeline")));
     }
-    let counts = json!({
-        "restored": restored, "failed": failed, "written": written, "kept": kept, "dropped_operations": 0,
-        "dry_run": args.dry_run,
-    });
+    let counts = Counts::RestoreAll {
+        restored,
+        failed,
+        written,
+        kept,
+        dropped_operations: 0,
+        dry_run: args.dry_run,
+    };
     out.summary("restore", failed == 0, counts);
     let refused = codes.iter().all(|code| *code == exit::REFUSED);
     Ok(match (restored, failed) {

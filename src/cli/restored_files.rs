@@ -1,15 +1,15 @@
 //! The files of a restore, in words.
 
-use super::json::FileLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, size};
-use crate::engine::files::Action;
-use crate::verbs::restore::Report;
+use stvc::engine::files::Action;
+use stvc::lines::FileLine;
+use stvc::verbs::restore::Report;
 
 /// Say what became of each file.
 pub fn files(report: &Report, out: &mut Out) {
     for file in &report.files {
-        out.object(&FileLine::from(file));
+        out.object(FileLine::from(file));
         let (style, verb) = match (file.action, report.dry_run) {
             (Action::Keep, _) => (LOOK.dim, "already there"),
             (Action::Delete, _) => (LOOK.warn, "removed"),

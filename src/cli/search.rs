@@ -1,14 +1,13 @@
-use serde_json::json;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::args::{self, Only};
 use super::exit;
-use super::json::MatchLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut, cut_middle, name, short};
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, MatchLine};
+use stvc::verbs;
+use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
 
 pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
@@ -24,7 +23,7 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine:
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;
     let columns = out.columns();
     for found in &report.matches {
-        out.object(&MatchLine::from(found));
+        out.object(MatchLine::from(found));
         out.line(head_line(found, workspace, columns));
         out.line(format!("    {}", marked(&found.excerpt, columns - 4)));
     }
@@ -39,9 +38,12 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine:
     for broken in &report.broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
     }
-    let counts = json!({
-        "matches": report.matches.len(), "more": report.more, "snapshots": report.snapshots, "texts": report.texts,
-    });
+    let counts = Counts::Search {
+        matches: report.matches.len(),
+        more: report.more,
+        snapshots: report.snapshots,
+        texts: report.texts,
+    };
     out.summary("search", report.broken.is_empty(), counts);
     Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
 }

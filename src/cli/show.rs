@@ -1,17 +1,15 @@
-use serde_json::json;
-
-use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut, date, fork_point, name, recap, size};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::verbs;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, SnapshotLine};
+use stvc::verbs;
 
 pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
     let snapshot = &report.snapshot;
     out.object(
-        &SnapshotLine::new(snapshot, &report.tags)
+        SnapshotLine::new(snapshot, &report.tags)
             .files(&report.manifest.files)
             .state(report.manifest.checkpoint.as_ref()),
     );
@@ -75,6 +73,6 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> engine::R
         }
     }
     out.findings(&report.findings);
-    out.summary("show", true, json!({ "findings": report.findings.len() }));
+    out.summary("show", true, Counts::Show { findings: report.findings.len() });
     Ok(exit::DONE)
 }

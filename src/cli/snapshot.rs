@@ -1,15 +1,13 @@
-use serde_json::json;
-
-use super::json::{PlanLine, SnapshotLine};
 use super::output::{LOOK, Out, paint};
 use super::wording::{
     clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
 };
 use super::{args, exit};
-use crate::archive::{CheckpointState, Kind, Snapshot};
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::snapshot::{Options, Report, Taken};
+use stvc::archive::{CheckpointState, Kind, Snapshot};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, FailedLine, PlanLine, SnapshotLine};
+use stvc::verbs;
+use stvc::verbs::snapshot::{Options, Report, Taken};
 use unicode_width::UnicodeWidthStr;
 
 pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
@@ -38,10 +36,17 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> engin
     let taken = taken.count();
     let (failed, refused) = (report.failed(), report.refused());
     let unchanged = report.timelines.len() - taken - failed - refused;
-    let counts = json!({
-        "taken": taken, "unchanged": unchanged, "failed": failed, "refused": refused, "dry_run": args.dry_run,
-        "objects": report.objects, "bytes": report.bytes, "created_store": report.created_store, "deleted": report.deleted,
-    });
+    let counts = Counts::Snapshot {
+        taken,
+        unchanged,
+        failed,
+        refused,
+        dry_run: args.dry_run,
+        objects: report.objects,
+        bytes: report.bytes,
+        created_store: report.created_store,
+        deleted: report.deleted,
+    };
     out.summary("snapshot", failed + refused == 0, counts);
     Ok(match (failed, refused, taken + unchanged) {
         (0, 0, _) => exit::DONE,
@@ -67,14 +72,13 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                 out.say(new_snapshot(report, snapshot, tags, &label));
                 let state = report.states.get(&snapshot.id);
                 let line = SnapshotLine::new(snapshot, tags_of(&outcome.result));
-                out.object(&line.unchanged(false).state(state));
+                out.object(line.unchanged(false).state(state));
             }
             Taken::WouldBeNew(messages, before) => {
                 taken += 1;
                 let was = before.map_or("new".to_owned(), |before| format!("was {before}"));
                 out.say(format!("would take  {label}  {} ({was})", count(*messages, "message")));
-                out.object(&PlanLine {
-                    kind_of_line: "plan",
+                out.object(PlanLine {
                     timeline: &outcome.timeline,
                     messages: *messages,
                     messages_before: *before,
@@ -92,11 +96,14 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                         paint(LOOK.id, short(snapshot.id))
                     ));
                 }
-                out.object(&SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(true));
+                out.object(SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(true));
             }
             Taken::Refused(why) => {
                 for finding in why {
-                    out.object(&json!({ "type": "failed", "timeline": outcome.timeline, "message": finding.message }));
+                    out.object(FailedLine {
+                        timeline: &outcome.timeline,
+                        message: &finding.message,
+                    });
                 }
                 out.findings(why);
             }
@@ -108,9 +115,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                         clean(why)
                     ));
                 } else {
-                    out.object(
-                        &json!({ "type": "failed", "timeline": outcome.timeline, "message": why }),
-                    );
+                    out.object(FailedLine { timeline: &outcome.timeline, message: why });
                 }
             }
         }
@@ -172,6 +177,6 @@ fn tags_of(result: &Taken) -> &[String] {
 
 /// The timeline's name for people; what is no timeline stays as it is.
 pub(super) fn label(timeline: &str) -> String {
-    crate::st::TimelineName::parse(timeline)
+    stvc::st::TimelineName::parse(timeline)
         .map_or_else(|_| clean(timeline), |timeline| name(&timeline))
 }

@@ -1,10 +1,9 @@
-use serde_json::json;
-
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut_middle, name, pad, size};
-use crate::engine::{self, Workspace};
-use crate::verbs;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, LargeLine, ShareLine};
+use stvc::verbs;
 
 /// How many timelines are listed.
 const LISTED: usize = 10;
@@ -36,10 +35,7 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
         out.line(paint(LOOK.dim, "stored for it alone   as copies  snapshots  timeline"));
     }
     for (n, share) in report.timelines.iter().enumerate() {
-        out.object(&json!({
-            "type": "share", "timeline": share.name.as_str(), "snapshots": share.snapshots, "bytes": share.bytes,
-            "bytes_as_copies": share.bytes_as_copies,
-        }));
+        out.object(ShareLine::from(share));
         if n < LISTED {
             out.line(format!(
                 "{:>19}  {:>10}  {:>9}  {}",
@@ -61,10 +57,7 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
         out.line("The largest messages now:");
     }
     for large in &report.largest {
-        out.object(&json!({
-            "type": "large", "timeline": large.timeline.as_str(), "index": large.index, "name": large.name, "bytes": large.bytes,
-            "text": large.text, "swipes": large.swipes, "lorebook": large.lorebook, "rest": large.rest,
-        }));
+        out.object(LargeLine::from(large));
         let parts = [
             (large.text, "text"),
             (large.swipes, "swipes"),
@@ -85,10 +78,15 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
             parts.join(", ")
         ));
     }
-    let counts = json!({
-        "snapshots": report.snapshots, "timelines": timelines, "tags": report.tags, "bytes_as_copies": report.bytes_as_copies,
-        "bytes_stored": report.bytes_stored, "bytes_shared": report.bytes_shared, "damaged": report.damaged,
-    });
+    let counts = Counts::Stats {
+        snapshots: report.snapshots,
+        timelines,
+        tags: report.tags,
+        bytes_as_copies: report.bytes_as_copies,
+        bytes_stored: report.bytes_stored,
+        bytes_shared: report.bytes_shared,
+        damaged: report.damaged,
+    };
     out.summary("stats", report.damaged == 0, counts);
     Ok(exit::DONE)
 }

@@ -1,16 +1,12 @@
-use serde::Serialize;
-use serde_json::json;
-
-use super::json::{CopyLine, FileLine, TagLine};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, shell};
 use super::{args, exit};
-use crate::engine::copies::CopyPlace;
-use crate::engine::files::Action;
-use crate::engine::{self, Workspace};
-use crate::st::TimelineName;
-use crate::verbs;
-use crate::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
+use stvc::engine::copies::CopyPlace;
+use stvc::engine::files::Action;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{CopyLine, Counts, FileLine, SyncLine, TagLine};
+use stvc::verbs;
+use stvc::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
 
 pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let place = CopyPlace::parse(&args.remote)?;
@@ -22,7 +18,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::R
         out.say(format!("First, {first} of the chats as they are now."));
     }
     for entry in &report.entries {
-        out.object(&SyncLine::from(entry));
+        out.object(SyncLine::new(entry, command(entry)));
         if entry.outcome != SyncOutcome::Known {
             out.say(line(entry));
         }
@@ -38,37 +34,36 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::R
         }
     }
     for (tag, id) in &report.tags {
-        let line =
-            TagLine { kind_of_line: "tag", name: tag, snapshot: id.to_string(), timeline: "" };
-        out.object(&line);
+        let line = TagLine { name: tag, snapshot: *id, timeline: "" };
+        out.object(line);
     }
     for file in &report.files {
-        out.object(&FileLine::from(file));
+        out.object(FileLine::from(file));
     }
     if let Some(sent) = &report.sent {
-        out.object(&CopyLine::from(sent));
+        out.object(CopyLine::from(sent));
     }
     out.findings(&report.findings);
     tell(&report, out);
     let left = of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_)));
     let sent = report.sent.as_ref();
-    let counts = json!({
-        "taken_first": report.taken_first,
-        "known": of(&report, |outcome| *outcome == SyncOutcome::Known),
-        "new": of(&report, |outcome| *outcome == SyncOutcome::New),
-        "renamed": of(&report, |outcome| matches!(outcome, SyncOutcome::Renamed(_))),
-        "forward": of(&report, |outcome| *outcome == SyncOutcome::Forward),
-        "merged": of(&report, |outcome| *outcome == SyncOutcome::Merged),
-        "apart": of(&report, |outcome| matches!(outcome, SyncOutcome::Apart(_))),
-        "left": left,
-        "left_there": report.left_there,
-        "failed": report.failed,
-        "conflicts": report.entries.iter().filter(|entry| entry.conflict.is_some()).count(),
-        "tags": report.tags.len(),
-        "files": report.files.iter().filter(|file| file.action != Action::Keep).count(),
-        "sent": sent.map(|sent| sent.new_snapshots),
-        "dry_run": report.dry_run,
-    });
+    let counts = Counts::Sync {
+        taken_first: report.taken_first,
+        known: of(&report, |outcome| *outcome == SyncOutcome::Known),
+        new: of(&report, |outcome| *outcome == SyncOutcome::New),
+        renamed: of(&report, |outcome| matches!(outcome, SyncOutcome::Renamed(_))),
+        forward: of(&report, |outcome| *outcome == SyncOutcome::Forward),
+        merged: of(&report, |outcome| *outcome == SyncOutcome::Merged),
+        apart: of(&report, |outcome| matches!(outcome, SyncOutcome::Apart(_))),
+        left,
+        left_there: report.left_there,
+        failed: report.failed,
+        conflicts: report.entries.iter().filter(|entry| entry.conflict.is_some()).count(),
+        tags: report.tags.len(),
+        files: report.files.iter().filter(|file| file.action != Action::Keep).count(),
+        sent: sent.map(|sent| sent.new_snapshots),
+        dry_run: report.dry_run,
+    };
     let all = left == 0 && report.left_there == 0 && report.failed == 0;
     out.summary("sync", all, counts);
     Ok(if all { exit::DONE } else { exit::PARTLY })
@@ -127,50 +122,4 @@ fn command(entry: &SyncedTimeline) -> Option<String> {
     let there = shell(entry.timeline.as_str());
     let into = conflict.into.as_ref()?;
     Some(format!("stvc merge {} {there}", shell(into.as_str())))
-}
-
-/// A timeline of the other side.
-#[derive(Serialize)]
-struct SyncLine<'a> {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
-    timeline: &'a str,
-    outcome: &'static str,
-    /// What is here is called so now, or was.
-    other: Option<&'a str>,
-    /// Why it was left alone.
-    why: Option<&'a str>,
-    head: String,
-    snapshots: usize,
-    /// The lorebook here, if it stands against the other side's.
-    lorebook: Option<&'a str>,
-    conflicts: usize,
-    /// What settles it.
-    settle: Option<String>,
-}
-
-impl<'a> From<&'a SyncedTimeline> for SyncLine<'a> {
-    fn from(entry: &'a SyncedTimeline) -> Self {
-        let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
-            SyncOutcome::Known => ("known", None, None),
-            SyncOutcome::New => ("new", None, None),
-            SyncOutcome::Renamed(former) => ("renamed", Some(former), None),
-            SyncOutcome::Forward => ("forward", None, None),
-            SyncOutcome::Merged => ("merged", None, None),
-            SyncOutcome::Apart(other) => ("apart", Some(other), None),
-            SyncOutcome::Left(why) => ("left", None, Some(*why)),
-        };
-        Self {
-            kind_of_line: "synced",
-            timeline: entry.timeline.as_str(),
-            outcome,
-            other: other.map(TimelineName::as_str),
-            why,
-            head: entry.head.id.to_string(),
-            snapshots: entry.snapshots,
-            lorebook: entry.conflict.as_ref().map(|conflict| conflict.book.as_str()),
-            conflicts: entry.conflict.as_ref().map_or(0, |conflict| conflict.count),
-            settle: command(entry),
-        }
-    }
 }

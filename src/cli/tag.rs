@@ -1,12 +1,10 @@
-use serde_json::json;
-
-use super::json::TagLine;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, name, pad, short};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::tag::Options;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, TagLine};
+use stvc::verbs;
+use stvc::verbs::tag::Options;
 use unicode_width::UnicodeWidthStr;
 
 pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
@@ -21,10 +19,9 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> engine::Re
     let tags = verbs::tag::tag(workspace, &options)?;
     let width = tags.iter().map(|tag| clean(&tag.name).width()).max().unwrap_or(0).min(50);
     for tag in &tags {
-        out.object(&TagLine {
-            kind_of_line: "tag",
+        out.object(TagLine {
             name: &tag.name,
-            snapshot: tag.snapshot.id.to_string(),
+            snapshot: tag.snapshot.id,
             timeline: tag.snapshot.timeline.as_str(),
         });
         let line = format!(
@@ -42,6 +39,6 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> engine::Re
     if tags.is_empty() {
         out.say("There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
     }
-    out.summary("tag", true, json!({ "tags": tags.len() }));
+    out.summary("tag", true, Counts::Tag { tags: tags.len() });
     Ok(exit::DONE)
 }

@@ -1,17 +1,16 @@
 //! `timelines` and `status`: the same report, all of it or what changed.
 
-use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
-use super::json::TimelineLine;
 use super::output::{LOOK, Out, paint};
 use super::tree::{self, notes};
 use super::wording::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::rules::{Code, Finding};
-use crate::verbs;
-use crate::verbs::timelines::{Report, Timeline, TimelineChange};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, TimelineLine};
+use stvc::rules::{Code, Finding};
+use stvc::verbs;
+use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
 
 /// Every timeline.
 pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
@@ -69,7 +68,7 @@ fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
     let width =
         timelines.iter().map(|timeline| name(&timeline.name).width()).max().unwrap_or(0).min(room);
     for timeline in timelines {
-        out.object(&TimelineLine::from(*timeline));
+        out.object(TimelineLine::from(*timeline));
         let label = pad(&cut_middle(&name(&timeline.name), width), width);
         let style = match timeline.change {
             TimelineChange::New | TimelineChange::Changed => LOOK.good,
@@ -131,10 +130,13 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
         out.findings(&unread);
     }
     let unreadable = report.findings.iter().any(is_unreadable);
-    let counts = json!({
-        "timelines": report.timelines.len(), "new": of(TimelineChange::New), "changed": of(TimelineChange::Changed),
-        "unchanged": of(TimelineChange::Unchanged), "deleted": of(TimelineChange::Deleted),
-    });
+    let counts = Counts::Timelines {
+        timelines: report.timelines.len(),
+        new: of(TimelineChange::New),
+        changed: of(TimelineChange::Changed),
+        unchanged: of(TimelineChange::Unchanged),
+        deleted: of(TimelineChange::Deleted),
+    };
     out.summary(command, !unreadable, counts);
     if unreadable { exit::PARTLY } else { exit::DONE }
 }

@@ -4,8 +4,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::output::{LOOK, paint};
 use super::wording::{clean, count, cut, cut_middle, name, was_called};
-use crate::verbs::timelines::tree::Branch;
-use crate::verbs::timelines::{Timeline, TimelineChange};
+use stvc::verbs::timelines::tree::Branch;
+use stvc::verbs::timelines::{Timeline, TimelineChange};
 
 /// `├─ after #12  Before the ferry   13 messages, 0 of its own   (deleted)`.
 pub fn line(branch: &Branch<'_>, columns: usize) -> String {

@@ -1,14 +1,12 @@
-use serde_json::json;
-
-use super::json::{FileLine, OperationLine};
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, size};
 use super::{args, exit};
-use crate::engine::files::Action;
-use crate::engine::{self, Workspace};
-use crate::verbs;
-use crate::verbs::undo::Options;
+use stvc::engine::files::Action;
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, FileLine, OperationLine};
+use stvc::verbs;
+use stvc::verbs::undo::Options;
 
 pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     let options = Options {
@@ -18,7 +16,7 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> engine::R
     };
     let report = verbs::undo::undo(workspace, &options)?;
     let operation = &report.operation;
-    out.object(&OperationLine::new(operation, None));
+    out.object(OperationLine::new(operation, None));
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
     out.say(format!(
         "{verb} operation {}: {}",
@@ -27,7 +25,7 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> engine::R
     ));
     out.say(format!("What it did: {}.", effect(operation)));
     for file in &report.files {
-        out.object(&FileLine::from(file));
+        out.object(FileLine::from(file));
         let word = match file.action {
             Action::Keep => "already there",
             Action::Write => "brought back",
@@ -36,7 +34,12 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> engine::R
         out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
     }
     out.findings(&report.findings);
-    let counts = json!({ "operation": operation.number, "refs": report.refs.len(), "files": report.files.len(), "dry_run": report.dry_run });
+    let counts = Counts::Undo {
+        operation: operation.number,
+        refs: report.refs.len(),
+        files: report.files.len(),
+        dry_run: report.dry_run,
+    };
     out.summary("undo", true, counts);
     Ok(exit::DONE)
 }

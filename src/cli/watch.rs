@@ -1,14 +1,12 @@
-use serde_json::json;
-
-use super::json::SnapshotLine;
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{label, new_snapshot};
 use super::wording::{clean, count, shell};
 use super::{args, exit};
-use crate::engine::{self, Workspace};
-use crate::verbs::snapshot::{Report, Taken};
-use crate::watch::install::{self, InstallStep, Starter};
-use crate::watch::{self, Event, Options};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, WatchEvent, WatchLine};
+use stvc::verbs::snapshot::{Report, Taken};
+use stvc::watch::install::{self, InstallStep, Starter};
+use stvc::watch::{self, Event, Options};
 
 pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
     if args.install {
@@ -28,22 +26,19 @@ pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::
             tell(&event, out)
         })?;
     out.say(format!("Stopped; {} taken.", count(summary.taken as u64, "snapshot")));
-    out.summary("watch", true, json!({ "taken": summary.taken, "autosaves": summary.autosaves }));
+    out.summary(
+        "watch",
+        true,
+        Counts::Watch { taken: summary.taken, autosaves: summary.autosaves },
+    );
     Ok(exit::DONE)
 }
 
 fn tell(event: &Event<'_>, out: &mut Out) {
     let now = super::now();
     let line = |text: &str| format!("{}  {text}", paint(LOOK.dim, now.format("%Y-%m-%d %H:%M:%S")));
-    let mut object =
-        json!({ "type": "watch", "time": now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true) });
-    let mut name = |name: &str| object["event"] = json!(name);
-    match event {
+    let event = match event {
         Event::Started { root, polling } => {
-            name("started");
-            object["library"] = json!(root.display().to_string());
-            object["polling_seconds"] =
-                json!(polling.as_ref().map(|(interval, _)| interval.as_secs_f64()));
             let how = polling.as_ref().map(|(interval, why)| {
                 format!(", looking every {} s ({})", interval.as_secs_f64(), clean(why))
             });
@@ -52,45 +47,46 @@ fn tell(event: &Event<'_>, out: &mut Out) {
                 clean(&root.display().to_string()),
                 how.unwrap_or_default()
             )));
+            WatchEvent::Started {
+                library: root.display().to_string(),
+                polling_seconds: polling.as_ref().map(|(interval, _)| interval.as_secs_f64()),
+            }
         }
         Event::Looked(report) => return looked(report, &line, out),
         Event::Noticed(findings) => return out.findings(findings),
         Event::Waiting(timelines) => {
-            name("waiting");
-            object["timelines"] = json!(timelines);
             for timeline in *timelines {
                 out.say(line(&format!(
                     "{}: ST-Auto-Recap is at work; waiting for it",
                     label(timeline)
                 )));
             }
+            WatchEvent::Waiting { timelines }
         }
         Event::Gone(why) => {
-            name("gone");
-            object["message"] = json!(why);
             out.warn(&line(&format!("{}; waiting for it to come back", clean(why))));
+            WatchEvent::Gone { message: why }
         }
         Event::Back => {
-            name("back");
             out.say(line("it is there again"));
+            WatchEvent::Back
         }
         Event::Failed(error) => {
-            name("failed");
-            object["message"] = json!(error.to_string());
-            out.warn(&line(&format!("{}; will be tried again", clean(&error.to_string()))));
+            let message = error.to_string();
+            out.warn(&line(&format!("{}; will be tried again", clean(&message))));
+            WatchEvent::Failed { message }
         }
         Event::Tidied(report) => {
-            name("tidied");
             let forgotten: usize =
                 report.timelines.iter().map(|timeline| timeline.forgotten.len()).sum();
-            object["forgotten"] = json!(forgotten);
             out.say(line(&format!(
                 "{} let go, as the configuration says",
                 count(forgotten as u64, "snapshot")
             )));
+            WatchEvent::Tidied { forgotten }
         }
-    }
-    out.object(&object);
+    };
+    out.object(WatchLine::new(now, event));
 }
 
 fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
@@ -98,12 +94,10 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 out.say(line(&new_snapshot(report, snapshot, tags, &label(&outcome.timeline))));
-                out.object(&SnapshotLine::new(snapshot, tags).unchanged(false));
+                out.object(SnapshotLine::new(snapshot, tags).unchanged(false));
             }
             Taken::Failed(why) => {
-                out.object(
-                    &json!({ "type": "failed", "timeline": outcome.timeline, "message": why }),
-                );
+                out.object(FailedLine { timeline: &outcome.timeline, message: why });
                 out.warn(&line(&format!(
                     "not taken: {}: {}",
                     label(&outcome.timeline),
@@ -151,7 +145,8 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::
         })
         .collect();
     let written = installed.written.as_ref().map(|path| path.display().to_string());
-    out.object(&json!({ "type": "install", "written": written, "steps": steps }));
-    out.summary("watch", true, json!({ "installed": written.is_some() }));
+    let counts = Counts::Installed { installed: written.is_some() };
+    out.object(InstallLine { written, steps });
+    out.summary("watch", true, counts);
     Ok(exit::DONE)
 }

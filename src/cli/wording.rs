@@ -3,10 +3,10 @@
 use chrono::{DateTime, FixedOffset};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::archive::{CheckpointState, Snapshot};
-use crate::engine::files::Closed;
-use crate::st::TimelineName;
-use crate::store::Time;
+use stvc::archive::{CheckpointState, Snapshot};
+use stvc::engine::files::Closed;
+use stvc::st::TimelineName;
+use stvc::store::Time;
 
 /// Text from a file or a name, with nothing in it that a terminal would obey: control characters and the ones that turn the
 /// direction of writing are shown as their code. Line breaks and tabs become spaces.
@@ -121,24 +121,10 @@ pub fn age(time: Time, now: DateTime<FixedOffset>) -> String {
 
 /// `2026-11-15 01:44:42 +0000`.
 pub fn date(time: Time) -> String {
-    match moment(time) {
+    match time.moment() {
         Some(moment) => moment.format("%Y-%m-%d %H:%M:%S %z").to_string(),
         None => format!("{} s after 1970", time.seconds),
     }
-}
-
-/// RFC 3339.
-pub fn rfc3339(time: Time) -> String {
-    moment(time)
-        .map(|moment| moment.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
-        .unwrap_or_default()
-}
-
-fn moment(time: Time) -> Option<DateTime<FixedOffset>> {
-    Some(
-        DateTime::from_timestamp(time.seconds, 0)?
-            .with_timezone(&FixedOffset::east_opt(time.offset)?),
-    )
 }
 
 /// The ten first digits of an id.

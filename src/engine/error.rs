@@ -9,7 +9,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a verb could not be done.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// SillyTavern's files.
     #[error(transparent)]

@@ -8,7 +8,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why the history does not tell.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The repository.
     #[error(transparent)]

@@ -8,7 +8,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something could not be done with the library's files.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The system refused to read or write a file or folder.
     #[error("{}: {source}", path.display())]

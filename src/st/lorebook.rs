@@ -91,16 +91,6 @@ pub fn fill<B: AsRef<[u8]>>(
     Ok(out)
 }
 
-/// Put a [`Cut`] together again.
-pub fn fill_cut(cut: &Cut) -> Result<Vec<u8>, FillError> {
-    if cut.entries.is_empty() {
-        return Ok(cut.book.clone());
-    }
-    let entries: HashMap<_, _> =
-        cut.entries.iter().map(|(key, value)| (key.as_bytes(), *value)).collect();
-    fill(&cut.book, |key| entries.get(key))
-}
-
 /// The key at the end of `text`, before a colon and whitespace.
 fn last_key(text: &[u8]) -> Option<Key> {
     let text = trim_end(text).strip_suffix(b":")?;

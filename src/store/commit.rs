@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use chrono::{DateTime, FixedOffset, SecondsFormat};
+use serde::{Serialize, Serializer};
+
 use super::{Error, ObjectId, Result, trailer};
 
 /// A moment as git keeps it: seconds since 1970 and the offset from UTC where it was taken.
@@ -11,6 +14,22 @@ pub struct Time {
     pub seconds: i64,
     /// Seconds east of UTC.
     pub offset: i32,
+}
+
+impl Time {
+    /// As a date and a time of day, where the calendar has it.
+    pub fn moment(self) -> Option<DateTime<FixedOffset>> {
+        let zone = FixedOffset::east_opt(self.offset)?;
+        Some(DateTime::from_timestamp(self.seconds, 0)?.with_timezone(&zone))
+    }
+}
+
+/// RFC 3339.
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, out: S) -> std::result::Result<S::Ok, S::Error> {
+        let text = self.moment().map(|moment| moment.to_rfc3339_opts(SecondsFormat::Secs, true));
+        out.serialize_str(&text.unwrap_or_default())
+    }
 }
 
 /// A commit to be written.

@@ -7,7 +7,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     #[error("there is no store at {}", path.display())]
     NoStore { path: PathBuf },

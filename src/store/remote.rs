@@ -32,7 +32,6 @@ pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
 
 /// Why git could not do it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RemoteError {
     /// There is none.
     #[error("there is no git on this machine")]

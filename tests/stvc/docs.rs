@@ -18,11 +18,6 @@ fn is_up_to_date(path: &str, made: &str) {
 }
 
 #[test]
-fn the_command_reference_is_what_the_program_says() {
-    is_up_to_date("docs/cli.md", &stvc::cli::reference());
-}
-
-#[test]
 fn the_page_of_findings_is_the_catalogue() {
     is_up_to_date("docs/findings.md", &stvc::rules::findings_page());
 }
@@ -68,6 +63,42 @@ fn the_rooms_and_files_of_the_architecture_exist() {
         }
     }
     assert!(named > 50, "the test finds no names any more");
+}
+
+/// Every line that the program can say in JSON is documented, with every count of a summary.
+#[test]
+fn the_page_of_json_has_every_line_and_count() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/json.md")).unwrap();
+    let within = |file: &str, from: &str| {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        text.split_once(from).unwrap().1.to_owned()
+    };
+    let snake = |name: &str| {
+        let words = name.chars().map(|c| match c.is_uppercase() {
+            true => format!("_{}", c.to_lowercase()),
+            false => c.to_string(),
+        });
+        words.collect::<String>().trim_start_matches('_').to_owned()
+    };
+    let lines = within("src/lines/mod.rs", "\nlines! {");
+    let lines: BTreeSet<_> =
+        lines.lines().filter_map(|line| Some(snake(line.trim().split_once('(')?.0))).collect();
+    let rows = page.lines().skip_while(|row| !row.starts_with("| type")).skip(2);
+    let rows = rows.take_while(|row| row.starts_with('|'));
+    let documented: BTreeSet<_> =
+        rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(lines, documented);
+    let counts = within("src/lines/summary.rs", "\ncounts! {");
+    let mut seen = 0;
+    for field in counts.split(':').filter_map(|part| part.rsplit([' ', '\n']).next()) {
+        // One for each kind of change, and one for each outcome of a sync.
+        if !field.is_empty() && field != "kinds" {
+            assert!(page.contains(&format!("`{field}`")), "docs/json.md lacks {field}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 80, "the test finds no counts any more");
 }
 
 /// A translation has the commands and the output of the page it follows, as they stand there, and the same headings in number and level.

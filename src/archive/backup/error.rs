@@ -7,7 +7,6 @@ pub type Result<T> = std::result::Result<T, BackupError>;
 
 /// Why a backup could not be written or is not believed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum BackupError {
     /// It begins with something else.
     #[error("it is no backup of stvc's")]

@@ -2,10 +2,10 @@
 
 use super::text::Page;
 use super::{Line, value_line};
-use crate::archive::diff::{Change, ChangeKind, Field, MessagePlace, joined};
 use crate::cli::output::{LOOK, paint};
 use crate::cli::wording::{clean, count, cut};
-use crate::st::{self, Raw};
+use stvc::archive::diff::{Change, ChangeKind, Field, MessagePlace, joined};
+use stvc::st::{self, Raw};
 
 /// The lines for the lorebook.
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {

@@ -2,10 +2,10 @@
 
 use super::Line;
 use super::text::Page;
-use crate::archive::diff::{Change, ChangeKind, Field, MessagePlace};
 use crate::cli::output::{LOOK, paint};
 use crate::cli::wording::{clean, count, cut};
-use crate::st::{self, Message, Raw};
+use stvc::archive::diff::{Change, ChangeKind, Field, MessagePlace};
+use stvc::st::{self, Message, Raw};
 
 /// The lines for messages; what is the same for several is said once.
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
@@ -179,7 +179,7 @@ fn edit_note(change: &Change<'_>) -> Option<String> {
             (Some(before), Some(after)) if field.is(&["name"]) => {
                 notes.push(format!("speaker {before} → {after}"));
             }
-            _ => others.push(crate::archive::diff::joined(&field.path)),
+            _ => others.push(stvc::archive::diff::joined(&field.path)),
         }
     }
     if !others.is_empty() {
@@ -260,7 +260,7 @@ fn marks(change: &Change<'_>) -> String {
     let names = change.fields.iter().filter(|field| field.kind == ChangeKind::Recap);
     let mut names: Vec<_> = names
         .flat_map(|field| {
-            let name = crate::archive::diff::joined(&field.path);
+            let name = stvc::archive::diff::joined(&field.path);
             let name = name.rsplit_once("auto_recap_memory").map(|(_, name)| name.to_owned());
             let name = name.unwrap_or_default().trim_start_matches('.').to_owned();
             if !name.is_empty() {

@@ -2,10 +2,10 @@
 
 use super::text::Page;
 use super::{Line, value_line};
-use crate::archive::diff::{Change, ChangeKind, Location, MessagePlace, joined};
 use crate::cli::output::LOOK;
 use crate::cli::wording::clean;
-use crate::st::Raw;
+use stvc::archive::diff::{Change, ChangeKind, Location, MessagePlace, joined};
+use stvc::st::Raw;
 
 /// The lines for metadata.
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
@@ -41,7 +41,7 @@ fn recap(change: &Change<'_>, location: &Location, page: Page) -> Option<Line> {
             ChangeKind::Removed => format!("version {version} removed: {}", gist(old)),
             _ => format!("version {version}"),
         };
-        let note = |field: &crate::archive::diff::Field<'_>| {
+        let note = |field: &stvc::archive::diff::Field<'_>| {
             format!("{}: {}", clean(&joined(&field.path)), page.change(field.before, field.after))
         };
         line.more = change.fields.iter().map(note).collect();

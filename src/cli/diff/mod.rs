@@ -1,26 +1,24 @@
 //! `stvc diff`: what changed, as a writer would tell it.
 
-mod lines;
 mod lorebook;
 mod messages;
 mod metadata;
 mod text;
 
 use anstyle::Style;
-use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::args::{self, DiffPart};
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut_middle, name, own_words, pad, short};
-use crate::archive::Snapshot;
-use crate::archive::diff::{Change, ChangeKind, Location, Part};
-use crate::engine::{self, Workspace};
-use crate::st::Raw;
-use crate::verbs;
-use crate::verbs::diff::{Comparison, HistoryOptions, Options};
-use lines::{ChangeLine, ComparisonLine, kind_word, path};
+use stvc::archive::Snapshot;
+use stvc::archive::diff::{Change, ChangeKind, Location, Part};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{ChangeLine, ComparisonLine, Counts, kind_word, path};
+use stvc::st::Raw;
+use stvc::verbs;
+use stvc::verbs::diff::{Comparison, HistoryOptions, Options};
 pub use text::Page;
 
 pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
@@ -69,23 +67,18 @@ impl Tally {
         self.kinds.extend(changes.iter().map(Change::kind));
     }
 
-    fn counts(&self) -> Value {
-        let mut counts = Map::new();
-        counts.insert("comparisons".into(), json!(self.comparisons));
-        counts.insert("changes".into(), json!(self.changes));
-        for kind in ChangeKind::ALL {
-            let many = self.kinds.iter().filter(|other| **other == kind).count();
-            counts.insert(kind_word(kind).into(), json!(many));
-        }
-        Value::Object(counts)
+    fn counts(&self) -> Counts {
+        let many = |kind| self.kinds.iter().filter(|other| **other == kind).count();
+        let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind))).collect();
+        Counts::Diff { comparisons: self.comparisons, changes: self.changes, kinds }
     }
 }
 
 fn objects(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
     if out.is_json() {
-        out.object(&ComparisonLine::new(comparison, changes));
+        out.object(ComparisonLine::new(comparison, changes));
         for change in changes.iter().filter(|_| !stat) {
-            out.object(&ChangeLine::from(change));
+            out.object(ChangeLine::from(change));
         }
     }
 }

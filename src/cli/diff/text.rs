@@ -2,10 +2,10 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::archive::diff::{Piece, set_change, words};
 use crate::cli::output::{LOOK, paint};
 use crate::cli::wording::{clean, count, cut, cut_front};
-use crate::st::Raw;
+use stvc::archive::diff::{Piece, set_change, words};
+use stvc::st::Raw;
 
 /// How much of what did not change is shown beside what did, in columns.
 const CONTEXT: usize = 32;

@@ -55,19 +55,6 @@ impl Repair {
         finding.code == self.code && self.mends.contains(&finding.subject)
     }
 
-    #[cfg(test)]
-    pub(crate) fn example(what: &str) -> Self {
-        let timeline = TimelineName::group("x").unwrap();
-        Self {
-            code: Code::RecapForeign,
-            subject: timeline.to_string(),
-            what: what.to_owned(),
-            files: Vec::new(),
-            mends: Vec::new(),
-            step: RepairStep::OwnRecap { timeline },
-        }
-    }
-
     /// Say how the repair is made, where the rule that found it knows of none.
     pub(super) fn advise(&self, finding: &mut Finding) {
         if let RepairStep::OwnRecap { .. } = self.step {

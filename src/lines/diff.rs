@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::archive::Snapshot;
 use crate::archive::diff::{
     Change, ChangeKind, Field, Location, MessagePlace, Part, Root, joined, set_change,
 };
+use crate::archive::{Snapshot, SnapshotId};
 use crate::st::Raw;
 use crate::verbs::diff::Comparison;
 
 /// Two states that are compared; the changes between them follow.
 #[derive(Serialize)]
 pub struct ComparisonLine<'a> {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
-    before: Option<String>,
-    after: Option<String>,
+    before: Option<SnapshotId>,
+    after: Option<SnapshotId>,
     timeline: Option<&'a str>,
     shared: Option<usize>,
     changes: usize,
@@ -27,7 +25,7 @@ pub struct ComparisonLine<'a> {
 
 impl<'a> ComparisonLine<'a> {
     pub fn new(comparison: &'a Comparison, changes: &[Change<'_>]) -> Self {
-        let id = |snapshot: &Option<Snapshot>| snapshot.as_ref().map(|it| it.id.to_string());
+        let id = |snapshot: &Option<Snapshot>| snapshot.as_ref().map(|it| it.id);
         let whose = comparison.after.as_ref().or(comparison.before.as_ref());
         let mut counts: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();
         for change in changes {
@@ -35,7 +33,6 @@ impl<'a> ComparisonLine<'a> {
             *part.entry(kind_word(change.kind())).or_default() += 1;
         }
         Self {
-            kind_of_line: "comparison",
             before: id(&comparison.before),
             after: id(&comparison.after),
             timeline: whose.map(|snapshot| snapshot.timeline.as_str()),
@@ -49,8 +46,6 @@ impl<'a> ComparisonLine<'a> {
 /// A change between two states. Exactly one of `index`, `uid` and `path` is there.
 #[derive(Serialize)]
 pub struct ChangeLine {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
     part: &'static str,
     kind: &'static str,
     also: Vec<&'static str>,
@@ -101,7 +96,6 @@ struct FieldObject {
 impl From<&Change<'_>> for ChangeLine {
     fn from(change: &Change<'_>) -> Self {
         Self {
-            kind_of_line: "change",
             part: part_word(change.part),
             kind: kind_word(change.kind()),
             also: change.kinds.iter().skip(1).map(|kind| kind_word(*kind)).collect(),

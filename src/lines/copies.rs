@@ -1,0 +1,181 @@
+//! What goes to other places and comes from them.
+
+use serde::Serialize;
+
+use crate::archive::SnapshotId;
+use crate::engine::copies::last_backups::Since;
+use crate::engine::copies::mirror;
+use crate::st::TimelineName;
+use crate::store::Time;
+use crate::verbs::backup::file;
+use crate::verbs::import::chat_backups::{ChatBackup, ChatBackupOutcome};
+use crate::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline};
+use crate::verbs::sync::{SyncOutcome, SyncedTimeline};
+
+/// A backup that was taken in, or not.
+#[derive(Serialize)]
+pub struct ImportLine<'a> {
+    file: &'a str,
+    outcome: &'static str,
+    timeline: Option<&'a str>,
+    time: Time,
+    messages: u64,
+    bytes: u64,
+    message: Option<&'a str>,
+}
+
+impl<'a> From<&'a ChatBackup> for ImportLine<'a> {
+    fn from(entry: &'a ChatBackup) -> Self {
+        let (outcome, timeline, message) = match &entry.outcome {
+            ChatBackupOutcome::Imported(timeline) => ("imported", Some(timeline.as_str()), None),
+            ChatBackupOutcome::Known(timeline) => ("known", Some(timeline.as_str()), None),
+            ChatBackupOutcome::Empty => ("empty", None, None),
+            ChatBackupOutcome::Failed(why) => ("failed", None, Some(why.as_str())),
+        };
+        Self {
+            file: &entry.file,
+            outcome,
+            timeline,
+            time: entry.time,
+            messages: entry.messages,
+            bytes: entry.bytes,
+            message,
+        }
+    }
+}
+
+/// A copy of the store elsewhere.
+#[derive(Serialize)]
+pub struct CopyLine<'a> {
+    kind: &'a str,
+    destination: String,
+    taken: &'a str,
+    whole: bool,
+    encrypted: bool,
+    bytes: Option<u64>,
+    /// How far the store has moved since.
+    snapshots_since: usize,
+    timelines_since: usize,
+}
+
+impl<'a> From<&'a file::Report> for CopyLine<'a> {
+    fn from(report: &'a file::Report) -> Self {
+        let path = report.path.as_ref().map(|path| path.display().to_string());
+        Self {
+            kind: "file",
+            destination: path.unwrap_or_else(|| "-".into()),
+            taken: &report.header.taken,
+            whole: report.header.whole,
+            encrypted: report.encrypted,
+            bytes: Some(report.bytes),
+            snapshots_since: 0,
+            timelines_since: 0,
+        }
+    }
+}
+
+impl<'a> From<&'a mirror::Report> for CopyLine<'a> {
+    fn from(report: &'a mirror::Report) -> Self {
+        Self {
+            kind: report.kind,
+            destination: report.destination.clone(),
+            taken: &report.taken,
+            whole: report.whole,
+            encrypted: false,
+            bytes: None,
+            snapshots_since: 0,
+            timelines_since: 0,
+        }
+    }
+}
+
+impl<'a> From<&'a Since> for CopyLine<'a> {
+    fn from(since: &'a Since) -> Self {
+        let taken = &since.taken;
+        Self {
+            kind: &taken.kind,
+            destination: taken.destination.clone(),
+            taken: &taken.taken,
+            whole: taken.whole,
+            encrypted: taken.encrypted,
+            bytes: taken.bytes,
+            snapshots_since: since.snapshots,
+            timelines_since: since.timelines,
+        }
+    }
+}
+
+/// A timeline of a backup that was taken in.
+#[derive(Serialize)]
+pub struct TakenInLine<'a> {
+    timeline: &'a str,
+    outcome: &'static str,
+    /// What it is called here.
+    name: &'a str,
+    head: SnapshotId,
+    messages: u64,
+    snapshots: usize,
+}
+
+impl<'a> From<&'a ImportedTimeline> for TakenInLine<'a> {
+    fn from(entry: &'a ImportedTimeline) -> Self {
+        let (outcome, name) = match &entry.outcome {
+            ImportOutcome::New => ("new", entry.timeline.as_str()),
+            ImportOutcome::Forward => ("forward", entry.timeline.as_str()),
+            ImportOutcome::Known => ("known", entry.timeline.as_str()),
+            ImportOutcome::Beside(name) => ("beside", name.as_str()),
+            ImportOutcome::Tagged(tag) => ("tagged", tag.as_str()),
+        };
+        Self {
+            timeline: entry.timeline.as_str(),
+            outcome,
+            name,
+            head: entry.head.id,
+            messages: entry.head.messages,
+            snapshots: entry.snapshots,
+        }
+    }
+}
+
+/// A timeline of the other side.
+#[derive(Serialize)]
+pub struct SyncLine<'a> {
+    timeline: &'a str,
+    outcome: &'static str,
+    /// What is here is called so now, or was.
+    other: Option<&'a str>,
+    /// Why it was left alone.
+    why: Option<&'a str>,
+    head: SnapshotId,
+    snapshots: usize,
+    /// The lorebook here, if it stands against the other side's.
+    lorebook: Option<&'a str>,
+    conflicts: usize,
+    /// What settles it.
+    settle: Option<String>,
+}
+
+impl<'a> SyncLine<'a> {
+    pub fn new(entry: &'a SyncedTimeline, settle: Option<String>) -> Self {
+        let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
+            SyncOutcome::Known => ("known", None, None),
+            SyncOutcome::New => ("new", None, None),
+            SyncOutcome::Renamed(former) => ("renamed", Some(former), None),
+            SyncOutcome::Forward => ("forward", None, None),
+            SyncOutcome::Merged => ("merged", None, None),
+            SyncOutcome::Apart(other) => ("apart", Some(other), None),
+            SyncOutcome::Left(why) => ("left", None, Some(*why)),
+        };
+        Self {
+            timeline: entry.timeline.as_str(),
+            outcome,
+            other: other.map(TimelineName::as_str),
+            why,
+            head: entry.head.id,
+            snapshots: entry.snapshots,
+            lorebook: entry.conflict.as_ref().map(|conflict| conflict.book.as_str()),
+            conflicts: entry.conflict.as_ref().map_or(0, |conflict| conflict.count),
+            settle,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What was found: texts, faults, and what can be repaired.
+
+use serde::Serialize;
+
+use crate::archive::SnapshotId;
+use crate::rules::Finding;
+use crate::store::Time;
+use crate::verbs::doctor::Repair;
+use crate::verbs::search::{self, Match};
+
+/// A text that was found. Messages have an `index`, lorebook entries a `uid`.
+#[derive(Serialize)]
+pub struct MatchLine<'a> {
+    snapshot: SnapshotId,
+    timeline: &'a str,
+    time: Time,
+    part: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    /// Null for a lorebook that cannot be read: it is one text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<Option<&'a str>>,
+    /// The speaker, or the entry's title.
+    name: &'a str,
+    lorebook: Option<&'a str>,
+    swipe: Option<usize>,
+    hidden: bool,
+    live: bool,
+    deleted: bool,
+    text: &'a str,
+}
+
+impl<'a> From<&'a Match> for MatchLine<'a> {
+    fn from(found: &'a Match) -> Self {
+        let (index, uid, name, swipe, hidden) = match &found.place {
+            search::MatchPlace::Message { index, name, hidden, swipe } => {
+                (Some(*index), None, name, swipe.map(|(n, _)| n), *hidden)
+            }
+            search::MatchPlace::Entry { uid, title } => {
+                (None, Some(uid.as_deref()), title, None, false)
+            }
+        };
+        Self {
+            snapshot: found.snapshot.id,
+            timeline: found.timeline.as_str(),
+            time: found.snapshot.time,
+            part: if index.is_some() { "message" } else { "lorebook" },
+            index,
+            uid,
+            name,
+            lorebook: uid.and(found.snapshot.lorebook.as_deref()),
+            swipe,
+            hidden,
+            live: found.live,
+            deleted: found.deleted,
+            text: &found.excerpt.text,
+        }
+    }
+}
+
+/// A finding.
+#[derive(Serialize)]
+pub struct FindingLine<'a> {
+    code: &'static str,
+    level: &'static str,
+    subject: &'a str,
+    message: &'a str,
+    remedy: Option<&'a str>,
+}
+
+impl<'a> From<&'a Finding> for FindingLine<'a> {
+    fn from(finding: &'a Finding) -> Self {
+        Self {
+            code: finding.code.as_str(),
+            level: finding.level.as_str(),
+            subject: &finding.subject,
+            message: &finding.message,
+            remedy: finding.remedy.as_deref(),
+        }
+    }
+}
+
+/// Something that can be repaired, or was.
+#[derive(Serialize)]
+pub struct RepairLine<'a> {
+    code: &'static str,
+    subject: &'a str,
+    what: &'a str,
+    files: Vec<&'a str>,
+    done: bool,
+}
+
+impl<'a> RepairLine<'a> {
+    pub fn new(repair: &'a Repair, done: bool) -> Self {
+        Self {
+            code: repair.code.as_str(),
+            subject: &repair.subject,
+            what: &repair.what,
+            files: repair.files.iter().map(|path| path.as_str()).collect(),
+            done,
+        }
+    }
+}

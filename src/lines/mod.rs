@@ -1,0 +1,72 @@
+//! The lines of `--json`, a documented product (`docs/json.md`): one type for each, and one for them all. Fields may be added,
+//! never renamed. Every front end answers with these; what is only said to a person is not here.
+
+mod copies;
+mod diff;
+mod failures;
+mod found;
+mod merge;
+mod restored;
+mod snapshot;
+mod store;
+mod summary;
+mod watch;
+
+use serde::Serialize;
+
+pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine};
+pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
+pub use failures::{ErrorLine, FailedLine};
+pub use found::{FindingLine, MatchLine, RepairLine};
+pub use merge::MergeLine;
+pub use restored::{EntryLine, FileLine, RestoredLine};
+pub use snapshot::{PlanLine, SnapshotLine, TagLine, TimelineLine};
+pub use store::{LargeLine, OperationLine, ShareLine, StoreLine};
+pub use summary::{Counts, Summary};
+pub use watch::{InstallLine, WatchEvent, WatchLine};
+
+macro_rules! lines {
+    ($($variant:ident($line:ty),)*) => {
+        /// One line; its `type` is the variant's name.
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        pub enum Line<'a> {
+            $($variant($line),)*
+        }
+
+        $(impl<'a> From<$line> for Line<'a> {
+            fn from(line: $line) -> Self {
+                Self::$variant(line)
+            }
+        })*
+    };
+}
+
+lines! {
+    Backup(ImportLine<'a>),
+    Change(ChangeLine),
+    Comparison(ComparisonLine<'a>),
+    Copy(CopyLine<'a>),
+    Entry(EntryLine<'a>),
+    Error(ErrorLine),
+    Failed(FailedLine<'a>),
+    File(FileLine<'a>),
+    Finding(FindingLine<'a>),
+    Install(InstallLine<'a>),
+    Large(LargeLine<'a>),
+    Match(MatchLine<'a>),
+    Merge(MergeLine<'a>),
+    Operation(OperationLine<'a>),
+    Plan(PlanLine<'a>),
+    Repair(RepairLine<'a>),
+    Restored(RestoredLine<'a>),
+    Share(ShareLine<'a>),
+    Snapshot(SnapshotLine<'a>),
+    Store(StoreLine),
+    Summary(Summary),
+    Synced(SyncLine<'a>),
+    Tag(TagLine<'a>),
+    TakenIn(TakenInLine<'a>),
+    Timeline(TimelineLine<'a>),
+    Watch(WatchLine<'a>),
+}

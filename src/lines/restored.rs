@@ -1,0 +1,143 @@
+//! What a restore did: files, the state, and where the entries of one that was put together come from.
+
+use serde::Serialize;
+
+use crate::archive::reconstruct::EntryOrigin;
+use crate::archive::{Blake3, CheckpointState, SnapshotId};
+use crate::engine::files::{Action, FileAction};
+use crate::history::at_message::{BookSource, Origin};
+use crate::store::Time;
+use crate::verbs::restore;
+
+/// A file that was written or kept.
+#[derive(Serialize)]
+pub struct FileLine<'a> {
+    path: &'a str,
+    action: &'static str,
+    bytes: u64,
+    blake3: Blake3,
+    replaces: bool,
+}
+
+impl<'a> From<&'a FileAction> for FileLine<'a> {
+    fn from(file: &'a FileAction) -> Self {
+        let action = match file.action {
+            Action::Write => "write",
+            Action::Keep => "keep",
+            Action::Delete => "delete",
+        };
+        Self {
+            path: file.path.as_str(),
+            action,
+            bytes: file.bytes,
+            blake3: file.blake3,
+            replaces: file.replaces,
+        }
+    }
+}
+
+/// What was restored.
+#[derive(Serialize)]
+pub struct RestoredLine<'a> {
+    snapshot: SnapshotId,
+    timeline: &'a str,
+    /// The new timeline of `--as`.
+    fork: Option<SnapshotId>,
+    name: &'a str,
+    taken: Time,
+    messages: u64,
+    running_recap_version: Option<i64>,
+    running_recap_scene_count: Option<i64>,
+    combined_recap_message_count: Option<i64>,
+    state: Option<&'a CheckpointState>,
+    reconstructed: Option<OriginLine>,
+}
+
+/// Where a state that was put together comes from.
+#[derive(Serialize)]
+pub struct OriginLine {
+    message: usize,
+    scene_message: Option<usize>,
+    scene: Option<String>,
+    book_of: Option<SnapshotId>,
+    versions_before: usize,
+    versions_after: usize,
+    current_version: Option<i64>,
+    cache_dropped: usize,
+    entries: usize,
+}
+
+impl From<&Origin> for OriginLine {
+    fn from(origin: &Origin) -> Self {
+        let scene = origin.scene.as_ref();
+        Self {
+            message: origin.message,
+            scene_message: scene.map(|(message, _)| *message),
+            scene: scene.and_then(|(_, name)| name.clone()),
+            book_of: origin.book_of,
+            versions_before: origin.trimmed.versions_before,
+            versions_after: origin.trimmed.versions_after,
+            current_version: origin.trimmed.current_version,
+            cache_dropped: origin.trimmed.cache_dropped,
+            entries: origin.entries.len(),
+        }
+    }
+}
+
+impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
+    fn from(report: &'a restore::Report) -> Self {
+        let snapshot = &report.snapshot;
+        let made = report.origin.as_ref();
+        // What was put together has other recaps than the snapshot it was cut from.
+        let state = report.state.as_ref().filter(|_| made.is_none());
+        let scene = state.and_then(|state| state.scene_break_name.as_deref());
+        let name = report.tags.first().map(String::as_str).or(scene);
+        Self {
+            snapshot: snapshot.id,
+            timeline: report.fork.as_ref().unwrap_or(snapshot).timeline.as_str(),
+            fork: report.fork.as_ref().map(|fork| fork.id),
+            name: name.unwrap_or(snapshot.timeline.chat()),
+            taken: snapshot.time,
+            messages: made.map_or(snapshot.messages, |made| made.message as u64 + 1),
+            running_recap_version: match made {
+                Some(made) => made.trimmed.current_version,
+                None => state.and_then(|state| state.running_recap_version),
+            },
+            running_recap_scene_count: state.and_then(|state| state.running_recap_scene_count),
+            combined_recap_message_count: state
+                .and_then(|state| state.combined_recap_message_count),
+            state,
+            reconstructed: made.map(OriginLine::from),
+        }
+    }
+}
+
+/// Where one entry of a lorebook that was put together comes from.
+#[derive(Serialize)]
+pub struct EntryLine<'a> {
+    uid: &'a str,
+    title: &'a str,
+    /// The message whose note it is from.
+    noted_at: Option<usize>,
+    /// A snapshot's id, or `here`; null: found in no book.
+    filled_from: Option<String>,
+    filled: &'a [String],
+    defaults: &'a [String],
+}
+
+impl<'a> EntryLine<'a> {
+    pub fn new(entry: &'a EntryOrigin, origin: &Origin) -> Self {
+        let filled_from = entry.filled_from.and_then(|n| origin.books.get(n));
+        Self {
+            uid: &entry.uid,
+            title: &entry.title,
+            noted_at: origin.scene.as_ref().map(|(message, _)| *message),
+            filled_from: filled_from.map(|source| match source {
+                BookSource::Snapshot(id) => id.to_string(),
+                BookSource::Here => "here".into(),
+            }),
+            filled: &entry.filled,
+            defaults: &entry.defaults,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Snapshots, timelines and tags.
+
+use serde::Serialize;
+
+use crate::archive::{CheckpointState, ContentId, FileRecord, Snapshot, SnapshotId};
+use crate::store::Time;
+use crate::verbs::timelines::Timeline;
+
+/// A snapshot.
+#[derive(Serialize)]
+pub struct SnapshotLine<'a> {
+    id: SnapshotId,
+    content: ContentId,
+    timeline: &'a str,
+    parents: &'a [SnapshotId],
+    fork_at: Option<u64>,
+    messages: u64,
+    kind: &'a str,
+    time: Time,
+    tags: &'a [String],
+    subject: &'a str,
+    lorebook: Option<&'a str>,
+    last_words: Option<&'a str>,
+    main_chat: Option<&'a str>,
+    renamed_from: Option<&'a str>,
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unchanged: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<&'a [FileRecord]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a CheckpointState>,
+}
+
+impl<'a> SnapshotLine<'a> {
+    pub fn new(snapshot: &'a Snapshot, tags: &'a [String]) -> Self {
+        Self {
+            id: snapshot.id,
+            content: snapshot.content,
+            timeline: snapshot.timeline.as_str(),
+            parents: &snapshot.parents,
+            fork_at: snapshot.fork_at,
+            messages: snapshot.messages,
+            kind: snapshot.kind.as_str(),
+            time: snapshot.time,
+            tags,
+            subject: &snapshot.subject,
+            lorebook: snapshot.lorebook.as_deref(),
+            last_words: snapshot.last_words.as_deref(),
+            main_chat: snapshot.main_chat.as_deref(),
+            renamed_from: snapshot.renamed_from.as_ref().map(|name| name.as_str()),
+            source: snapshot.source.as_deref(),
+            unchanged: None,
+            files: None,
+            state: None,
+        }
+    }
+
+    pub fn state(mut self, state: Option<&'a CheckpointState>) -> Self {
+        self.state = state;
+        self
+    }
+
+    pub fn unchanged(mut self, unchanged: bool) -> Self {
+        self.unchanged = Some(unchanged);
+        self
+    }
+
+    pub fn files(mut self, files: &'a [FileRecord]) -> Self {
+        self.files = Some(files);
+        self
+    }
+}
+
+/// A snapshot that a dry run did not take.
+#[derive(Serialize)]
+pub struct PlanLine<'a> {
+    pub timeline: &'a str,
+    pub messages: u64,
+    pub messages_before: Option<u64>,
+}
+
+/// A timeline.
+#[derive(Serialize)]
+pub struct TimelineLine<'a> {
+    timeline: &'a str,
+    head: Option<SnapshotId>,
+    state: &'static str,
+    messages: u64,
+    snapshots: usize,
+    parent: Option<&'a str>,
+    fork_at: Option<u64>,
+    lorebook: Option<&'a str>,
+    renamed_from: Option<&'a str>,
+    tags: &'a [String],
+}
+
+impl<'a> From<&'a Timeline> for TimelineLine<'a> {
+    fn from(timeline: &'a Timeline) -> Self {
+        Self {
+            timeline: timeline.name.as_str(),
+            head: timeline.head.as_ref().map(|head| head.id),
+            state: timeline.change.as_str(),
+            messages: timeline.messages,
+            snapshots: timeline.snapshots,
+            parent: timeline.parent.as_ref().map(|parent| parent.as_str()),
+            fork_at: timeline.fork_at,
+            lorebook: timeline.lorebook.as_deref(),
+            renamed_from: timeline.renamed_from.as_ref().map(|name| name.as_str()),
+            tags: &timeline.tags,
+        }
+    }
+}
+
+/// A tag.
+#[derive(Serialize)]
+pub struct TagLine<'a> {
+    pub name: &'a str,
+    pub snapshot: SnapshotId,
+    pub timeline: &'a str,
+}
