@@ -1,11 +1,12 @@
 use std::io::{self, IsTerminal, Write};
 
+use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell, size};
 use super::{args, exit, passphrase};
+use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
-use stvc::engine::copies::{CopyPlace, May, mirror, server};
-use stvc::engine::{self, Error, Workspace};
+use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
 use stvc::lines::{CopyLine, Counts};
 use stvc::verbs::backup::file::{self, Options, Report};
 
@@ -14,7 +15,7 @@ pub fn run(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> engine::Result<u8> {
+) -> Result<u8> {
     if args.last {
         return tell_last(args.destination.as_deref(), workspace, out);
     }
@@ -22,10 +23,10 @@ pub fn run(
     match place {
         CopyPlace::Output => {}
         CopyPlace::File(_) if args.prune => {
-            return Err(Error::UnknownDestination {
-                destination: args.destination.clone().unwrap_or_default(),
-                why: "a file is written anew each time, so there is nothing to prune",
-            });
+            return Err(no_place(
+                args,
+                "a file is written anew each time, so there is nothing to prune",
+            ));
         }
         CopyPlace::File(_) => {}
         CopyPlace::Folder(_) | CopyPlace::Remote(_) => {
@@ -77,12 +78,9 @@ fn to_copy(
     args: &args::Backup,
     workspace: &Workspace,
     out: &mut Out,
-) -> engine::Result<u8> {
+) -> Result<u8> {
     if args.encrypt {
-        return Err(Error::UnknownDestination {
-            destination: args.destination.clone().unwrap_or_default(),
-            why: "only a file can be encrypted; it must end in .stvc",
-        });
+        return Err(no_place(args, "only a file can be encrypted; it must end in .stvc"));
     }
     let options = mirror::Options {
         timelines: args.timelines.clone(),
@@ -98,11 +96,7 @@ fn to_copy(
             server::to_server(workspace, url, &options, asks, &mut out.progress())?
         }
         CopyPlace::Output | CopyPlace::File(_) => {
-            let destination = args.destination.clone().unwrap_or_default();
-            return Err(Error::UnknownDestination {
-                destination,
-                why: "it is no folder and no server",
-            });
+            return Err(no_place(args, "it is no folder and no server"));
         }
     };
     tell_copy(&report, out);
@@ -119,6 +113,11 @@ fn to_copy(
     };
     out.summary("backup", report.odd == 0, counts);
     Ok(code(report.odd))
+}
+
+fn no_place(args: &args::Backup, why: &'static str) -> Error {
+    let destination = args.destination.clone().unwrap_or_default();
+    CopyError::UnknownDestination { destination, why }.into()
 }
 
 fn tell_copy(report: &mirror::Report, out: &mut Out) {
@@ -184,11 +183,7 @@ fn tell(report: &Report, out: &mut Out) {
     out.summary("backup", report.odd == 0, counts);
 }
 
-fn tell_last(
-    destination: Option<&str>,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> engine::Result<u8> {
+fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let backups = last_backups::last(workspace, destination)?;
     for since in &backups {
         out.object(CopyLine::from(since));

@@ -1,8 +1,9 @@
+use super::error::Result;
 use super::output::Out;
 use super::wording::{clean, count};
 use super::{args, exit, passphrase};
+use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
-use stvc::engine::{self, Workspace};
 use stvc::lines::Counts;
 use stvc::rules::Level;
 use stvc::verbs;
@@ -13,7 +14,7 @@ pub fn run(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> engine::Result<u8> {
+) -> Result<u8> {
     let mut what = "store";
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
@@ -37,7 +38,7 @@ fn backup(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> engine::Result<u8> {
+) -> Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
     let asks = out.may_ask();
     let checked = verbs::check::check_copy(

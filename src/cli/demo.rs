@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::{fs, io};
 
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::shell;
 use super::{demo_library, exit};
 use stvc::lines::Counts;
 use stvc::{engine, st};
 
-pub fn run(out: &mut Out) -> engine::Result<u8> {
+pub fn run(out: &mut Out) -> Result<u8> {
     let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
     let library = folder.path().join("default-user");
     demo_library::write(&library).map_err(at(&library))?;

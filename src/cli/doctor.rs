@@ -1,5 +1,6 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, size};
 use super::{args, exit};
@@ -9,7 +10,7 @@ use stvc::lines::{Counts, FileLine, FindingLine, RepairLine};
 use stvc::rules::{Finding, Level};
 use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair};
 
-pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
         missing: args.repair.map(|repair| match repair {

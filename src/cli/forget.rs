@@ -1,7 +1,8 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, count, name, short, size};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::history::retention::Policy;
 use stvc::lines::{Counts, SnapshotLine};
 use stvc::verbs;
@@ -10,7 +11,7 @@ use stvc::verbs::forget::Options;
 /// How many of a timeline are listed.
 const LISTED: usize = 5;
 
-pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let policy = Policy {
         keep_last: args.keep_last,
         keep_hourly: args.keep_hourly,

@@ -1,12 +1,13 @@
+use super::error::Result;
 use super::output::Out;
 use super::wording::{count, size};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::Counts;
 use stvc::verbs;
 use stvc::verbs::gc::Options;
 
-pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { undo: args.keep_undo.0, grace: args.grace.0, dry_run: args.dry_run };
     let report = verbs::gc::gc(workspace, &options, &mut out.progress())?;
     let collected = &report.collected;

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, size};
 use super::{args, exit, import_backup};
+use stvc::engine::Workspace;
 use stvc::engine::copies::{self, CopyPlace};
-use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, ImportLine};
 use stvc::verbs;
 use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
@@ -14,7 +15,7 @@ pub fn run(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> engine::Result<u8> {
+) -> Result<u8> {
     // SillyTavern's backups are a folder, too, but no repository.
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {

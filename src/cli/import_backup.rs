@@ -1,10 +1,11 @@
 //! `import` of a backup.
 
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, size};
 use super::{args, exit, passphrase};
+use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
-use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, FileLine, TagLine, TakenInLine};
 use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options, Report, take_in};
 
@@ -14,7 +15,7 @@ pub fn run(
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
-) -> engine::Result<u8> {
+) -> Result<u8> {
     let dry_run = args.dry_run;
     let options = Options {
         source: source.clone(),

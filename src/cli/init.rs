@@ -1,11 +1,12 @@
+use super::error::Result;
 use super::exit;
 use super::output::Out;
 use super::wording::clean;
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, StoreLine};
 use stvc::verbs;
 
-pub fn run(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::init::init(workspace)?;
     let path = report.path.display().to_string();
     let done = if report.created { "Made a store at" } else { "There is a store already at" };

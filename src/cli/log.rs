@@ -1,17 +1,18 @@
 use unicode_width::UnicodeWidthStr;
 
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{
     age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short, was_called,
 };
 use super::{args, exit, graph};
 use stvc::archive::Snapshot;
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::log::{LoggedSnapshot, Options};
 
-pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { timeline: args.timeline.clone(), limit: args.limit };
     let report = verbs::log::log(workspace, &options)?;
     for entry in &report.entries {

@@ -4,13 +4,14 @@ use std::{fs, io};
 use clap::CommandFactory;
 use clap_mangen::Man;
 
+use super::error::Result;
 use super::output::Out;
 use super::wording::count;
 use super::{args, exit};
 use stvc::lines::Counts;
-use stvc::{engine, st};
+use stvc::st;
 
-pub fn run(args: &args::Man, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Man, out: &mut Out) -> Result<u8> {
     // Built, so that options for all commands stand in every page.
     let mut command = args::Args::command();
     command.build();

@@ -1,17 +1,18 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::diff::Page;
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use super::{args, exit};
 use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Prefer};
-use stvc::engine::{self, Error, Workspace};
+use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine};
 use stvc::st::Raw;
-use stvc::verbs;
 use stvc::verbs::merge::{Options, Report};
+use stvc::verbs::{self, MergeError};
 
-pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     // What an interrupted merge left to be written is part of what is merged now.
     engine::finish_interrupted(workspace)?;
     let mut options = Options {
@@ -36,11 +37,12 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> engine::
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
     let wanted = !args.dry_run && (args.yes || asks);
     if wanted && open {
-        return Err(Error::Conflicts {
+        return Err(MergeError::Conflicts {
             count: report.merged.conflicts.len(),
             into: options.into,
             from: options.from,
-        });
+        }
+        .into());
     }
     let agrees = || args.yes || agreed(&mut io::stdin().lock(), &mut io::stderr());
     let settled = options.prefer.is_some() && !report.merged.conflicts.is_empty();

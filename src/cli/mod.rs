@@ -15,6 +15,7 @@ mod exit;
 mod forget;
 mod gc;
 mod graph;
+mod hint;
 mod import;
 mod import_backup;
 mod init;
@@ -50,6 +51,7 @@ use chrono::{DateTime, FixedOffset, Local};
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
+use error::{Error, Result};
 use output::Out;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::{self, Workspace};
@@ -84,7 +86,7 @@ fn run(arguments: &[OsString]) -> u8 {
 }
 
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
-fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> stvc::engine::Result<u8> {
+fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.store.as_deref().and_then(Path::to_str);
     let place = match typed.map(stvc::engine::copies::CopyPlace::parse).transpose()? {
@@ -94,7 +96,7 @@ fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> stvc::engine:
     };
     if !args.command.only_looks() {
         let path = PathBuf::from(store::Url::without_password(typed.unwrap_or_default()));
-        return Err(stvc::engine::Error::BackupIsNoStore { path });
+        return Err(Error::BackupIsNoStore { path });
     }
     let passphrase = passphrase::of_place(&args.secret, &place)?;
     let (asks, mut progress) = (out.may_ask(), out.progress());
@@ -105,7 +107,7 @@ fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> stvc::engine:
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
 
-fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> stvc::engine::Result<u8> {
+fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let secret = &args.secret;
     match &args.command {
         Command::Init => init::run(workspace, out),

@@ -1,12 +1,13 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, OperationLine};
 use stvc::store::LoggedOperation;
 use stvc::verbs;
 
-pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
     for entry in &report.entries {
         let operation = &entry.operation;

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use console::Term;
 
 use super::args::Secret;
+use super::error::{Error, Result};
 use stvc::archive::backup::Passphrase;
 use stvc::engine::copies::{self, CopyPlace};
-use stvc::engine::{Error, Result};
 
 /// No passphrase is longer; a device that never ends is not read for ever.
 const LONGEST: u64 = 1 << 16;

@@ -1,13 +1,14 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, date, name, short};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::history::at_message::Origin;
 use stvc::lines::{Counts, EntryLine, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::reconstruct::{Found, Options, Reconstruction};
 
-pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
     let report = verbs::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
     if report.taken_first {

@@ -1,17 +1,18 @@
 use super::args::{self, Only};
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
 use super::wording::{age, clean, count, date, name, recap, short};
 use super::{exit, restore_all};
 use stvc::archive::Role;
+use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::engine::{self, Workspace};
 use stvc::history::at_message::{BookSource, Origin};
 use stvc::lines::{Counts, EntryLine, RestoredLine, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::restore::{Options, QueueChange, Report};
 
-pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(snapshot) = args.snapshot.clone() else {
         return restore_all::run(args, workspace, out);
     };

@@ -1,18 +1,18 @@
 //! `restore --all`.
 
-use super::error::exit_code;
+use super::error::{Result, code_of_verb};
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
 use super::wording::{clean, count, name, short};
 use super::{args, exit};
+use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, FailedLine, RestoredLine, SnapshotLine};
 use stvc::rules::Code;
 use stvc::verbs::restore::Options;
 use stvc::verbs::restore::all::restore_all;
 
-pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         overwrite: args.overwrite,
         chat_closed: args.chat_closed,
@@ -50,7 +50,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> engine
             }
             Err(error) => {
                 failed += 1;
-                codes.push(exit_code(error));
+                codes.push(code_of_verb(error));
                 let why = clean(&error.to_string());
                 let line = format!("{}: {why}", name(&outcome.timeline));
                 match out.is_json() {

@@ -1,15 +1,16 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::args::{self, Only};
+use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut, cut_middle, name, short};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, MatchLine};
 use stvc::verbs;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
 
-pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         text: args.text.join(" "),
         phrase: args.phrase,

@@ -1,11 +1,12 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut, date, fork_point, name, recap, size};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, SnapshotLine};
 use stvc::verbs;
 
-pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
     let snapshot = &report.snapshot;
     out.object(

@@ -1,16 +1,17 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{
     clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
 };
 use super::{args, exit};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, PlanLine, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::snapshot::{Options, Report, Taken};
 use unicode_width::UnicodeWidthStr;
 
-pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
         at: args.at,

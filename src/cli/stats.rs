@@ -1,14 +1,15 @@
+use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut_middle, name, pad, size};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, LargeLine, ShareLine};
 use stvc::verbs;
 
 /// How many timelines are listed.
 const LISTED: usize = 10;
 
-pub fn run(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::stats::stats(workspace, &mut out.progress())?;
     let timelines = report.timelines.len() as u64;
     out.line(format!(

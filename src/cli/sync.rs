@@ -1,14 +1,15 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, shell};
 use super::{args, exit};
+use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::files::Action;
-use stvc::engine::{self, Workspace};
 use stvc::lines::{CopyLine, Counts, FileLine, SyncLine, TagLine};
 use stvc::verbs;
 use stvc::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
 
-pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let place = CopyPlace::parse(&args.remote)?;
     let closed = closed(args.chat_closed);
     let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };

@@ -1,13 +1,14 @@
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, name, pad, short};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, TagLine};
 use stvc::verbs;
 use stvc::verbs::tag::Options;
 use unicode_width::UnicodeWidthStr;
 
-pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = match (&args.name, &args.snapshot, args.delete) {
         (Some(name), _, true) => Options::Delete { name: name.clone() },
         (Some(name), Some(snapshot), false) => {

@@ -2,18 +2,19 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::tree::{self, notes};
 use super::wording::{age, clean, count, cut_middle, fork_point, name, pad, short};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, TimelineLine};
 use stvc::rules::{Code, Finding};
 use stvc::verbs;
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
 
 /// Every timeline.
-pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     if args.tree && !out.is_json() {
         let columns = out.columns();
@@ -30,7 +31,7 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> engi
 }
 
 /// What changed.
-pub fn status(workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn status(workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let changed: Vec<_> = report
         .timelines

@@ -1,14 +1,15 @@
+use super::error::Result;
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, size};
 use super::{args, exit};
+use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, FileLine, OperationLine};
 use stvc::verbs;
 use stvc::verbs::undo::Options;
 
-pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         operation: args.operation,
         closed: closed(args.chat_closed),

@@ -1,14 +1,15 @@
+use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{label, new_snapshot};
 use super::wording::{clean, count, shell};
 use super::{args, exit};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, WatchEvent, WatchLine};
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
 
-pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if args.install {
         return install(args, workspace, out);
     }
@@ -20,7 +21,7 @@ pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::
     let (waker, listener) = watch::waker();
     let stop = waker.clone();
     ctrlc::set_handler(move || stop.stop())
-        .map_err(|why| engine::Error::NoSignals { why: why.to_string() })?;
+        .map_err(|why| Error::NoSignals { why: why.to_string() })?;
     let summary =
         watch::watch(workspace, &options, &waker, &listener, &super::now, &mut |event| {
             tell(&event, out)
@@ -110,7 +111,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     out.findings(&report.findings);
 }
 
-fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
     let options: Vec<String> = [
         ("--settle", Some(args.settle)),

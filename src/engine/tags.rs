@@ -1,6 +1,6 @@
 //! Names that snapshots get.
 
-use super::{Error, Result};
+use super::{Result, TagError};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::store::{ObjectId, RefName, Store};
 
@@ -12,7 +12,7 @@ pub(crate) fn tags_of(store: &Store, snapshot: SnapshotId) -> Result<Vec<String>
 
 /// The ref of a tag.
 pub(crate) fn tag_ref(name: &str) -> Result<RefName> {
-    let bad = |why| Error::BadTag { name: name.to_owned(), why };
+    let bad = |why| TagError::BadName { name: name.to_owned(), why }.into();
     if name.trim().is_empty() {
         return Err(bad("it is empty"));
     }
@@ -27,7 +27,7 @@ pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
     let tag = tag_ref(name)?;
     match store.ref_target(&tag)? {
         None => Ok(tag),
-        Some(id) => Err(Error::TagExists { name: name.to_owned(), snapshot: id.to_string() }),
+        Some(id) => Err(TagError::Taken { name: name.to_owned(), snapshot: id.to_string() }.into()),
     }
 }
 

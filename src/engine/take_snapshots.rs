@@ -83,7 +83,7 @@ pub(crate) fn take_as_it_is(
         Some(store) => store,
         None => Store::create(&workspace.store_path()?)?,
     };
-    let (store, held) = workspace.hold(store)?;
+    let (store, held) = workspace.hold(&store)?;
     let mut taking = Taking::new(workspace, &store, &library, &scan, How::as_it_is());
     if only.is_none() {
         for (subject, why) in &scan.unreadable {

@@ -23,7 +23,7 @@ pub(crate) fn undisturbed<T>(
             return found;
         }
     }
-    match workspace.hold(workspace.open_store()?) {
+    match workspace.hold(&workspace.open_store()?) {
         Ok((store, _held)) => look(&store),
         // A store that cannot be written to can still be looked at.
         Err(Error::Store(store::Error::Io { .. })) => look(&workspace.open_store()?),

@@ -13,7 +13,7 @@ use gix::hash::Prefix;
 
 use super::find_files::{files_ending, is_absent, is_file};
 use super::loose::{loose_header, read_loose};
-use super::pack_file::{Kept, Opened, PackFile, again};
+use super::pack_file::{Opened, PackFile, RecentObjects, again};
 use super::{Error, Kind, Loss, ObjectId, Result};
 
 /// How often packs may come and go while one object is looked for.
@@ -295,7 +295,7 @@ fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Res
 pub(super) fn read_at(
     id: ObjectId,
     place: &ObjectPlace<'_>,
-    kept: &mut Kept,
+    kept: &mut RecentObjects,
     out: &mut Vec<u8>,
 ) -> Result<Kind> {
     match place {
@@ -308,7 +308,7 @@ pub(super) fn read_at(
 pub(super) fn header_at(
     id: ObjectId,
     place: &ObjectPlace<'_>,
-    kept: &mut Kept,
+    kept: &mut RecentObjects,
 ) -> Result<(Kind, u64)> {
     match place {
         ObjectPlace::Packed { pack, offset } => pack.header(id, *offset, kept),

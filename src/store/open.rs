@@ -1,7 +1,7 @@
 //! Making and opening a store, and telling a store from somebody's ordinary repository.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::{fs, io};
 
 use super::find_files::is_absent;
@@ -37,7 +37,7 @@ impl Store {
     /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
     pub fn open(path: &Path) -> Result<Self> {
         let git_dir = git_dir(path)?.ok_or_else(|| no_store(path))?;
-        let store = Self::over(git_dir)?;
+        let store = Self::over(git_dir);
         match store.format()? {
             Format::Known => {}
             Format::Missing | Format::Damaged => store.must_hold_snapshots()?,
@@ -109,7 +109,7 @@ impl Store {
             Some(dir) if dir != path => return Err(Error::Foreign { path: path.to_owned() }),
             Some(_) => {}
         }
-        let store = Self::over(path.to_owned())?;
+        let store = Self::over(path.to_owned());
         let found = store.refs("refs/")?;
         if store.format()? != Format::Known && (!found.refs.is_empty() || !found.broken.is_empty())
         {
@@ -118,9 +118,9 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// The same store, opened anew: with the packs that came since, and without those that went.
-    pub fn reopened(&self) -> Result<Self> {
-        Self::over(self.git_dir.clone())
+    /// The same store, with nothing remembered but the packs that are open: those that came since, or went, are found out by looking.
+    pub fn refreshed(&self) -> Self {
+        Self::with(self.git_dir.clone(), Arc::clone(&self.objects))
     }
 
     /// Whether it is kept as a copy of others.
@@ -136,15 +136,14 @@ impl Store {
         if self.is_mirror() { Ok(()) } else { mark_mirror(&dir) }
     }
 
-    fn over(git_dir: PathBuf) -> Result<Self> {
+    fn over(git_dir: PathBuf) -> Self {
         let objects = Arc::new(ObjectFiles::at(git_dir.join("objects")));
-        Ok(Self {
-            git_dir,
-            objects,
-            packed: Default::default(),
-            folding: Default::default(),
-            logged: OnceLock::new(),
-        })
+        Self::with(git_dir, objects)
+    }
+
+    fn with(git_dir: PathBuf, objects: Arc<ObjectFiles>) -> Self {
+        let (packed, folding, logged) = Default::default();
+        Self { git_dir, objects, packed, folding, logged }
     }
 
     /// What the format file says. A newer format than this program knows is an error.

@@ -122,7 +122,7 @@ impl PackFile {
         &self,
         id: ObjectId,
         offset: u64,
-        kept: &mut Kept,
+        kept: &mut RecentObjects,
         out: &mut Vec<u8>,
     ) -> Result<Kind> {
         let data = self.data_for(id)?;
@@ -134,17 +134,17 @@ impl PackFile {
         &self,
         data: &data::File,
         offset: u64,
-        kept: &mut Kept,
+        kept: &mut RecentObjects,
         out: &mut Vec<u8>,
     ) -> Made<Kind> {
         let Chain { deltas, base, base_at } = self.chain(data, offset, kept)?;
         let (kind, depth, mut base) = match base {
-            Base::Kept(found) if deltas.is_empty() => {
+            Base::Recent(found) if deltas.is_empty() => {
                 out.clear();
                 out.extend_from_slice(&found.data);
                 return Ok(found.kind);
             }
-            Base::Kept(found) => (found.kind, found.depth, found.data),
+            Base::Recent(found) => (found.kind, found.depth, found.data),
             Base::Entry(kind, entry) => {
                 inflate(data, &entry, longest(kind), &mut kept.zlib, out)?;
                 if deltas.is_empty() {
@@ -186,7 +186,7 @@ impl PackFile {
     }
 
     /// The deltas from an object down to what all of them are made of.
-    fn chain(&self, data: &data::File, offset: u64, kept: &mut Kept) -> Made<Chain> {
+    fn chain(&self, data: &data::File, offset: u64, kept: &mut RecentObjects) -> Made<Chain> {
         let mut deltas = Vec::new();
         let mut at = offset;
         loop {
@@ -198,7 +198,7 @@ impl PackFile {
                 return Err(Fault("it is made of more than 4096 deltas"));
             }
             if let Some(found) = found {
-                return Ok(Chain { deltas, base: Base::Kept(found), base_at: at });
+                return Ok(Chain { deltas, base: Base::Recent(found), base_at: at });
             }
             if at >= data.pack_end() as u64 {
                 return Err(Fault("it would stand behind the end of its pack"));
@@ -226,12 +226,17 @@ impl PackFile {
     }
 
     /// Kind and length of the object `id`, which stands at `offset`, as its pack has them.
-    pub(super) fn header(&self, id: ObjectId, offset: u64, kept: &mut Kept) -> Result<(Kind, u64)> {
+    pub(super) fn header(
+        &self,
+        id: ObjectId,
+        offset: u64,
+        kept: &mut RecentObjects,
+    ) -> Result<(Kind, u64)> {
         let data = self.data_for(id)?;
         let mut header = || {
             let Chain { deltas, base, .. } = self.chain(data, offset, kept)?;
             let (kind, length) = match &base {
-                Base::Kept(found) => (found.kind, found.data.len() as u64),
+                Base::Recent(found) => (found.kind, found.data.len() as u64),
                 Base::Entry(kind, entry) => (*kind, entry.decompressed_size),
             };
             let length = match deltas.first() {
@@ -257,7 +262,7 @@ struct Chain {
 }
 
 enum Base {
-    Kept(KeptObject),
+    Recent(RecentObject),
     Entry(Kind, data::Entry),
 }
 
@@ -401,9 +406,9 @@ fn begin_of<'b>(
 
 /// What a reader keeps of what deltas are made of.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct RecentObjects {
     /// By pack and offset.
-    objects: HashMap<(u64, u64), KeptObject>,
+    objects: HashMap<(u64, u64), RecentObject>,
     /// In the order in which they came: the oldest goes first.
     order: VecDeque<(u64, u64)>,
     bytes: usize,
@@ -415,15 +420,15 @@ pub(super) struct Kept {
 }
 
 #[derive(Clone)]
-struct KeptObject {
+struct RecentObject {
     kind: Kind,
     /// How many deltas it is made of.
     depth: usize,
     data: Arc<Vec<u8>>,
 }
 
-impl Kept {
-    fn get(&self, place: (u64, u64)) -> Option<KeptObject> {
+impl RecentObjects {
+    fn get(&self, place: (u64, u64)) -> Option<RecentObject> {
         self.objects.get(&place).cloned()
     }
 
@@ -432,7 +437,7 @@ impl Kept {
             return;
         }
         self.bytes += data.len() + 64;
-        self.objects.insert(place, KeptObject { kind, depth, data: Arc::clone(data) });
+        self.objects.insert(place, RecentObject { kind, depth, data: Arc::clone(data) });
         self.order.push_back(place);
         while self.bytes > KEPT_BYTES
             && let Some(oldest) = self.order.pop_front()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::object::verify;
 use super::object_files::{LastListing, ObjectFiles, ObjectPlace, header_at, read_at};
-use super::pack_file::Kept;
+use super::pack_file::RecentObjects;
 use super::tree::{self, RawTree, TreeEntry};
 use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
 
@@ -14,7 +14,7 @@ use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
 pub struct Reader {
     files: Arc<ObjectFiles>,
     known: RefCell<LastListing>,
-    kept: RefCell<Kept>,
+    kept: RefCell<RecentObjects>,
 }
 
 impl Clone for Reader {
@@ -67,7 +67,7 @@ impl Reader {
     fn find<T>(
         &self,
         id: ObjectId,
-        mut take: impl FnMut(&ObjectPlace<'_>, &mut Kept) -> Result<T>,
+        mut take: impl FnMut(&ObjectPlace<'_>, &mut RecentObjects) -> Result<T>,
     ) -> Result<T> {
         let (mut known, mut kept) = (self.known.borrow_mut(), self.kept.borrow_mut());
         self.files.find(id, &mut known, &mut |place| take(&place, &mut kept))

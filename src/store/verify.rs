@@ -9,7 +9,7 @@ use gix::odb::pack::data;
 use super::find_files::{files_ending, is_absent, is_there};
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
-use super::pack_file::{Kept, Opened, PackFile};
+use super::pack_file::{Opened, PackFile, RecentObjects};
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;
 use crate::progress::Monitor;
@@ -184,7 +184,7 @@ impl Store {
             index.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
         objects.sort_unstable();
         let read = |objects: &[(u64, ObjectId)]| {
-            let (mut kept, mut buffer) = (Kept::default(), Vec::new());
+            let (mut kept, mut buffer) = (RecentObjects::default(), Vec::new());
             let read = |(offset, id): &(u64, ObjectId)| {
                 let kind = file.read(*id, *offset, &mut kept, &mut buffer)?;
                 verify(*id, kind, &buffer)

@@ -3,10 +3,11 @@
 
 use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::archive::{Snapshot, Tree};
-use crate::engine::{Result, Workspace};
+use crate::engine::Workspace;
 use crate::history::{Error as NoSuch, name_lookup};
 use crate::st::{self, Disk, Library, TimelineFiles};
 use crate::store::Store;
+use crate::verbs::Result;
 
 /// What to compare.
 #[derive(Clone, Debug)]

@@ -7,13 +7,14 @@ use std::collections::HashSet;
 
 use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
 use crate::engine::operation::Operation;
-use crate::engine::{Error, Result, Workspace};
+use crate::engine::{self, Workspace};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::retention::Policy;
 use crate::history::{History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Store};
+use crate::verbs::{Error, Result};
 
 /// What to let go.
 #[derive(Clone, Debug, Default)]
@@ -66,10 +67,11 @@ pub fn forget(
     policy.check()?;
     let history = History::load(&store)?;
     if let Some(broken) = history.broken.first() {
-        return Err(Error::BrokenHistory {
+        return Err(engine::Error::BrokenHistory {
             subject: broken.subject.clone(),
             why: broken.why.clone(),
-        });
+        }
+        .into());
     }
     let wanted = wanted(&options.timelines, &history, workspace)?;
     let mut fixed = fixed(&history);

@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use crate::archive;
-use crate::engine::{Result, Workspace};
+use crate::engine::Workspace;
 use crate::progress::Monitor;
 use crate::store::Collected;
+use crate::verbs::Result;
 
 /// What to drop.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,7 @@ pub struct Report {
 
 /// Collect.
 pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
-    let (store, held) = workspace.hold(workspace.open_store()?)?;
+    let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let lock = &held.lock;
     // Longer ago than any clock tells: nothing is that old.
     let span = chrono::Duration::from_std(options.undo).ok();

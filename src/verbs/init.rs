@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::engine::{Result, Workspace};
+use crate::engine::Workspace;
 use crate::store::Store;
+use crate::verbs::Result;
 
 /// What was done.
 pub struct Report {

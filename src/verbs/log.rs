@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::archive::Snapshot;
-use crate::engine::{Result, Workspace, changed_timelines};
+use crate::engine::{Workspace, changed_timelines};
 use crate::history::{self, History, name_lookup};
+use crate::verbs::Result;
 
 /// What to list.
 #[derive(Clone, Debug, Default)]

@@ -11,12 +11,13 @@ use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
 use crate::engine::files::{Closed, FileAction, FilePlan};
 use crate::engine::operation::{Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::{Error, Result, Workspace, safety_snapshot};
+use crate::engine::{Workspace, safety_snapshot};
 use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
 use crate::store::Store;
+use crate::verbs::{MergeError, Result};
 
 /// What to merge.
 #[derive(Clone, Debug, Default)]
@@ -108,15 +109,16 @@ pub fn merge(
     let merged = merge_preferring(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
         |Unmergeable { side, why }| {
             let book = if side == Side::Ours { &ours } else { &theirs };
-            Error::Unmergeable { book: book.path.to_string(), why }
+            MergeError::Unmergeable { book: book.path.to_string(), why }
         },
     )?;
     if options.write && options.prefer.is_none() && !merged.conflicts.is_empty() {
-        return Err(Error::Conflicts {
+        return Err(MergeError::Conflicts {
             count: merged.conflicts.len(),
             into: options.into.clone(),
             from: options.from.clone(),
-        });
+        }
+        .into());
     }
     let one_file = theirs.stored.is_none() && theirs.path == ours.path;
     let new = Some(Cow::Borrowed(merged.bytes.as_slice()));
@@ -135,7 +137,7 @@ pub fn merge(
     if let Some(held) = held.filter(|_| changes || settled) {
         if options.expected.is_some_and(|expected| expected != result) {
             let path = ours.path.under(library.root());
-            return Err(Error::St(st::Error::SavedMeanwhile { path }));
+            return Err(st::Error::SavedMeanwhile { path }.into());
         }
         let words = format!("with the lorebook of {} merged into it", theirs.timeline);
         let mut operation = Operation::new(workspace, &store, Some("before a merge"));
@@ -211,13 +213,15 @@ fn ours(
 ) -> Result<(Snapshot, Book)> {
     let head = name_lookup::snapshot(&options.into, store, Some(library))?;
     if history.head(&head.timeline).is_none_or(|newest| newest.id != head.id) {
-        return Err(Error::NotNewest {
+        return Err(MergeError::NotNewest {
             name: options.into.clone(),
             timeline: head.timeline.to_string(),
-        });
+        }
+        .into());
     }
     let book = file_now(library, groups, &head.timeline)?;
-    let book = book.ok_or_else(|| Error::NoLorebook { timeline: head.timeline.to_string() })?;
+    let book =
+        book.ok_or_else(|| MergeError::NoLorebook { timeline: head.timeline.to_string() })?;
     Ok((head, book))
 }
 
@@ -241,7 +245,8 @@ fn theirs(
         Some(book) => Some(book),
         None => stored_book(store, &snapshot)?,
     };
-    let book = book.ok_or_else(|| Error::NoLorebook { timeline: snapshot.timeline.to_string() })?;
+    let book =
+        book.ok_or_else(|| MergeError::NoLorebook { timeline: snapshot.timeline.to_string() })?;
     Ok((snapshot, book))
 }
 

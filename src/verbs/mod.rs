@@ -7,6 +7,7 @@ pub mod backup;
 pub mod check;
 pub mod diff;
 pub mod doctor;
+mod error;
 pub mod forget;
 pub mod gc;
 pub mod import;
@@ -24,3 +25,5 @@ pub mod sync;
 pub mod tag;
 pub mod timelines;
 pub mod undo;
+
+pub use error::{Error, MergeError, RestoreError, Result, UndoError};

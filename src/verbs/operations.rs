@@ -1,7 +1,8 @@
 //! What was done: the operation log.
 
+use crate::engine::Workspace;
 use crate::engine::operation::log::{self, Logged};
-use crate::engine::{Result, Workspace};
+use crate::verbs::Result;
 
 /// The log.
 pub struct Report {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::engine::operation::Operation;
 use crate::engine::take_snapshots::{count_new, take_as_it_is};
-use crate::engine::{Error, Result, Workspace};
+use crate::engine::{self, Workspace};
 use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
 use crate::history::rewrite_history::{Insertion, insert};
@@ -15,6 +15,7 @@ use crate::rules::Finding;
 use crate::st::auto_recap::scene_breaks;
 use crate::st::{self, Captured, Disk, TimelineName};
 use crate::store::{Store, Time};
+use crate::verbs::Result;
 
 /// What to reconstruct.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +121,7 @@ pub fn reconstruct(
     if options.at.is_some()
         && let [Reconstruction { result: Found::Lost(findings), .. }] = report.outcomes.as_slice()
     {
-        return Err(Error::Refused { findings: findings.clone() });
+        return Err(engine::Error::Refused { findings: findings.clone() }.into());
     }
     if let Some(held) = &held {
         let insertions = insertions(&store, &lineage, &captured, made, &mut operation)?;
@@ -146,7 +147,8 @@ fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<S
     match options.at {
         Some(at) if at >= without_blank_end(&chat.messages).len() => {
             let messages = without_blank_end(&chat.messages).len();
-            Err(Error::refused(message_not_found(&captured.files.timeline, messages, at)))
+            let finding = message_not_found(&captured.files.timeline, messages, at);
+            Err(engine::Error::refused(finding).into())
         }
         Some(at) => {
             let scene = breaks.iter().find(|(message, _)| *message == at);

@@ -1,10 +1,11 @@
 //! One snapshot, with its files and its last messages.
 
 use crate::archive::{self, Manifest, Rebuilt, Snapshot};
-use crate::engine::{Result, Workspace, verdict_findings};
+use crate::engine::{Workspace, verdict_findings};
 use crate::history::{History, name_lookup};
 use crate::rules::{self, Finding};
 use crate::st::{self, MessageText, Raw};
+use crate::verbs::Result;
 
 /// One snapshot in detail.
 pub struct Report {

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use crate::archive::{self, Reach, Tree, read_manifest};
-use crate::engine::{Result, Workspace};
+use crate::engine::Workspace;
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::st::{Message, Raw, TimelineName};
 use crate::store::{Loss, ObjectId, Store, unless_lost};
+use crate::verbs::Result;
 
 /// The numbers.
 pub struct Report {

@@ -1,9 +1,11 @@
 //! Names for snapshots.
 
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::{Error, Result, Workspace, tags};
+use crate::engine::TagError;
+use crate::engine::{Workspace, tags};
 use crate::history::{History, name_lookup};
 use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName};
+use crate::verbs::Result;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -49,12 +51,12 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
                 None => Ok(all),
                 Some(wanted) => {
                     let found = all.into_iter().find(|tag| tag.name == *wanted);
-                    Ok(vec![found.ok_or_else(|| Error::NoSuchTag { name: wanted.clone() })?])
+                    Ok(vec![found.ok_or_else(|| TagError::Missing { name: wanted.clone() })?])
                 }
             }
         }
         Options::Add { name, snapshot } => {
-            let (store, held) = workspace.hold(store)?;
+            let (store, held) = workspace.hold(&store)?;
             let snapshot =
                 name_lookup::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
             let tag = tags::tag_ref(name)?;
@@ -67,12 +69,12 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
         Options::Delete { name } => {
-            let (store, held) = workspace.hold(store)?;
+            let (store, held) = workspace.hold(&store)?;
             let tag = tags::tag_ref(name)?;
             let before = match (store.ref_target(&tag)?, held.done_before(workspace, &store)?) {
                 (Some(before), _) => before,
                 (None, Some(done)) => was_deleted(&done, &tag, name)?,
-                (None, None) => return Err(Error::NoSuchTag { name: name.clone() }),
+                (None, None) => return Err(TagError::Missing { name: name.clone() }.into()),
             };
             let snapshot = name_lookup::read(&store, SnapshotId(before))?;
             // A checkpoint may hang by its tag alone; the operation log must still find it.
@@ -92,7 +94,6 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
 /// What the tag named that an interrupted deletion took away.
 fn was_deleted(done: &LoggedOperation, tag: &RefName, name: &str) -> Result<ObjectId> {
     let change = done.refs.iter().find(|change| change.name == *tag);
-    change
-        .and_then(|change| change.before)
-        .ok_or_else(|| Error::NoSuchTag { name: name.to_owned() })
+    let before = change.and_then(|change| change.before);
+    Ok(before.ok_or_else(|| TagError::Missing { name: name.to_owned() })?)
 }

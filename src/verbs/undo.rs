@@ -12,11 +12,12 @@ use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::operation::log::{self, Logged};
 use crate::engine::operation::{self, Operation, bytes_of};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::{Error, Result, Workspace};
+use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::rules::Finding;
 use crate::st::LibraryPath;
 use crate::store::{Kept, LoggedOperation, ObjectId, RefChange, RefName, Store};
+use crate::verbs::{Result, UndoError};
 
 /// What to take back.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +71,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
             continue;
         }
         if now != change.after {
-            return Err(Error::ChangedSince { number, what: change.name.to_string() });
+            return Err(UndoError::ChangedSince { number, what: change.name.to_string() }.into());
         }
         if let Some(id) = change.before
             && !store.reader().has(id)?
@@ -134,14 +135,14 @@ fn choose(store: &Store, number: Option<u64>) -> Result<LoggedOperation> {
         entry.undone_by.is_none() && operation.undoes.is_none() && operation.finishes.is_none()
     };
     let entry = match number {
-        None => entries.into_iter().find(stands).ok_or(Error::NothingToUndo)?,
+        None => entries.into_iter().find(stands).ok_or(UndoError::Nothing)?,
         Some(number) => entries
             .into_iter()
             .find(|entry| entry.operation.number == number)
-            .ok_or(Error::NoSuchOperation { number })?,
+            .ok_or(engine::Error::NoSuchOperation { number })?,
     };
     match entry.undone_by {
-        Some(by) => Err(Error::UndoneAlready { number: entry.operation.number, by }),
+        Some(by) => Err(UndoError::Already { number: entry.operation.number, by }.into()),
         None => Ok(entry.operation),
     }
 }
@@ -163,10 +164,11 @@ fn plan_files(
         let (written, new) = (bytes(&change.after)?, bytes(&change.before)?);
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
         if now != written && now != new {
-            return Err(Error::ChangedSince {
+            return Err(UndoError::ChangedSince {
                 number: operation.number,
                 what: change.path.clone(),
-            });
+            }
+            .into());
         }
         let known = Some(change.reversed());
         plan.push(FilePlan { known, ..FilePlan::new(path, now, new.map(Cow::Owned)) });

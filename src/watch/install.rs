@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::archive::Blake3;
 use crate::durable::{self, Existing};
-use crate::engine::{Error, Result, Workspace};
+use crate::engine::Workspace;
 use crate::st;
+use crate::watch::error::{Error, Result};
 
 /// What starts programs here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! system that tells none, costs time and never a state: the library is also looked at every now and then.
 
 mod due;
+mod error;
 mod single_watcher;
 mod wake;
 mod watcher;
@@ -14,15 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use error::{Error, Result};
 pub use wake::{Listener, Waker, waker};
 
-use crate::engine::{Error, LibraryPlace, Result, Workspace};
+use crate::engine::{LibraryPlace, Workspace};
 use crate::history::retention::Policy;
 use crate::progress::Silent;
 use crate::rules::Finding;
 use crate::store::Store;
 use crate::verbs::snapshot::{self, Report, Taken};
-use crate::verbs::{forget, gc};
+use crate::verbs::{self, forget, gc};
 use due::Due;
 use single_watcher::Guard;
 use wake::Heard;
@@ -83,7 +85,7 @@ pub enum Event<'a> {
     /// It is there again.
     Back,
     /// Something went wrong; it is tried again.
-    Failed(&'a Error),
+    Failed(&'a verbs::Error),
     /// The configuration's policy let snapshots go.
     Tidied(&'a forget::Report),
     /// Something else was noticed: another command had been interrupted.
@@ -346,7 +348,7 @@ impl Watch<'_> {
     }
 
     /// The store could not be written: the next look tries again.
-    fn failed(&mut self, error: &Error, due: &mut Due, tell: &mut dyn FnMut(Event<'_>)) {
+    fn failed(&mut self, error: &verbs::Error, due: &mut Due, tell: &mut dyn FnMut(Event<'_>)) {
         self.not_before = Some(Instant::now() + POLL_EVERY);
         let failure = (String::new(), error.to_string());
         if self.told.insert(failure) {
@@ -366,7 +368,7 @@ impl Watch<'_> {
         }
     }
 
-    fn try_to_tidy(&mut self, tell: &mut dyn FnMut(Event<'_>)) -> Result<()> {
+    fn try_to_tidy(&mut self, tell: &mut dyn FnMut(Event<'_>)) -> verbs::Result<()> {
         if Policy::of_store(&self.workspace.open_store()?)?.is_none() {
             return Ok(());
         }

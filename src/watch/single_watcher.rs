@@ -3,8 +3,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 
 use crate::durable;
-use crate::engine::{Error, Result};
 use crate::store::{self, Store};
+use crate::watch::error::{Error, Result};
 
 /// Held while a library is watched.
 pub(super) struct Guard(File);

@@ -282,7 +282,10 @@ impl Model {
         // Blank lines at the end are no messages.
         let messages = lines.iter().rposition(|line| !line.trim_ascii().is_empty()).unwrap_or(0);
         if at >= messages {
-            assert!(matches!(report, Err(stvc::engine::Error::Refused { .. })));
+            assert!(matches!(
+                report,
+                Err(stvc::verbs::Error::Engine(stvc::engine::Error::Refused { .. }))
+            ));
             return;
         }
         *chat = lines[..at + 2].join(&b'\n');

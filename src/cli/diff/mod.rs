@@ -9,19 +9,20 @@ use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::{self, DiffPart};
+use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut_middle, name, own_words, pad, short};
 use stvc::archive::Snapshot;
 use stvc::archive::diff::{Change, ChangeKind, Location, Part};
-use stvc::engine::{self, Workspace};
+use stvc::engine::Workspace;
 use stvc::lines::{ChangeLine, ComparisonLine, Counts, kind_word, path};
 use stvc::st::Raw;
 use stvc::verbs;
 use stvc::verbs::diff::{Comparison, HistoryOptions, Options};
 pub use text::Page;
 
-pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> engine::Result<u8> {
+pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let only = args.only.map(|only| match only {
         DiffPart::Chat => Part::Message,
         DiffPart::Lorebook => Part::Lorebook,

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::{Error, Result};
+use crate::engine::Result;
+use crate::engine::copies::CopyError;
 use crate::store::Url;
 
 /// Where a backup is or goes.
@@ -21,7 +22,8 @@ pub enum CopyPlace {
 impl CopyPlace {
     /// Understand what was typed. What is there counts first; then its form.
     pub fn parse(text: &str) -> Result<Self> {
-        let refused = |why| Error::UnknownDestination { destination: text.to_owned(), why };
+        let refused =
+            |why| CopyError::UnknownDestination { destination: text.to_owned(), why }.into();
         let path = Path::new(text);
         if text == "-" {
             return Ok(CopyPlace::Output);

@@ -16,6 +16,7 @@ use crate::archive::backup::{
     unseal,
 };
 use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::copies::CopyError;
 use crate::engine::{Error, Result, Workspace, verdict_findings};
 use crate::history::History;
 use crate::progress::Monitor;
@@ -145,10 +146,11 @@ pub fn read(
             let (store, folder) = transit.into_store()?;
             look_through(store, Some(folder), Path::new(&url.to_string()), known, monitor)
         }
-        CopyPlace::Output => Err(Error::UnknownDestination {
+        CopyPlace::Output => Err(CopyError::UnknownDestination {
             destination: "-".into(),
             why: "a backup is not read from standard input",
-        }),
+        }
+        .into()),
     }
 }
 
@@ -235,7 +237,7 @@ fn unpack(
         .map(|(name, id)| RefChange { name: name.clone(), before: None, after: Some(*id) })
         .collect();
     // Made just now, for this process alone.
-    let (store, held) = workspace.hold(store)?;
+    let (store, held) = workspace.hold(&store)?;
     store.transact(&held.lock, workspace.timestamp(), Effect::moves(moves))?;
     drop(held);
     let path = source.to_owned();

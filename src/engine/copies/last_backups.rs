@@ -55,7 +55,7 @@ pub struct Since {
 
 /// Remember that a backup was taken. The last one to the same destination counts.
 pub fn remember(workspace: &Workspace, store: &Store, taken: LastBackup) -> Result<()> {
-    let (store, _held) = workspace.hold(store.reopened()?)?;
+    let (store, _held) = workspace.hold(store)?;
     let mut known = Backups { backups: load(&store)? };
     known.backups.retain(|other| other.destination != taken.destination);
     known.backups.push(taken);

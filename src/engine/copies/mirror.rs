@@ -11,7 +11,8 @@ use super::judge_outgoing::{self, Judged};
 use super::last_backups::{self, LastBackup};
 use super::update_refs::{self, May};
 use crate::archive::{SnapshotId, readable_beyond};
-use crate::engine::{Error, InTheWay, Result, Workspace};
+use crate::engine::copies::{CopyError, InTheWay};
+use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
@@ -74,7 +75,7 @@ pub fn to_folder(
         judge_outgoing::must_be_whole(&chosen)?;
     }
     let (mirror, created) = open(&folder, &store)?;
-    let (mirror, held) = workspace.hold(mirror)?;
+    let (mirror, held) = workspace.hold(&mirror)?;
     let lock = &held.lock;
     let destination = folder.display().to_string();
     let there = refs_there(&mirror)?;
@@ -89,8 +90,6 @@ pub fn to_folder(
     if !wanted.is_empty() {
         copied = mirror.copy_from(lock, &store, &wanted, monitor)?;
     }
-    // A handle does not see a pack that came after it.
-    let mirror = mirror.reopened()?;
     let changes = update.changes();
     let moved = changes.len();
     mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
@@ -150,7 +149,7 @@ fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
 
 /// The mirror in a folder; `None` if there is nothing. Whatever else is in it is refused, and not touched.
 pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
-    let refused = |what| Error::BackupInTheWay { path: folder.to_owned(), what };
+    let refused = |what| CopyError::InTheWay { path: folder.to_owned(), what }.into();
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if store.is_some_and(|store| real(folder).starts_with(real(store.path()))) {
         return Err(refused(InTheWay::TheStore));

@@ -4,6 +4,7 @@
 
 pub(crate) mod chosen_refs;
 pub(crate) mod copy_place;
+mod error;
 pub(crate) mod incoming;
 pub(crate) mod join_history;
 pub(crate) mod judge_outgoing;
@@ -16,6 +17,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use copy_place::CopyPlace;
+pub use error::{CopyError, InTheWay};
 pub use incoming::{Incoming, Received, Source, receive_as_it_is, receive_what_is_fit};
 pub use join_history::Anew;
 pub use update_refs::May;
@@ -59,6 +61,6 @@ pub(crate) fn about(path: &Path) -> impl FnOnce(BackupError) -> Error {
     let path: PathBuf = path.to_owned();
     move |error| match error {
         BackupError::Store(error) => error.into(),
-        source => Error::Backup { path, source },
+        source => CopyError::File { path, source }.into(),
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use super::chosen_refs::{Chosen, HEADS, Refs};
 use crate::archive::SnapshotId;
-use crate::engine::{Error, Result};
+use crate::engine::Result;
+use crate::engine::copies::CopyError;
 use crate::history::History;
 use crate::store::{ObjectId, RefChange, RefName, Store};
 
@@ -81,7 +82,9 @@ pub fn plan(
         }
     }
     if !unknown.is_empty() {
-        return Err(Error::NotHere { destination: destination.to_owned(), refs: unknown });
+        return Err(
+            CopyError::NotHere { destination: destination.to_owned(), refs: unknown }.into()
+        );
     }
     if may.prune && chosen.whole {
         let gone = there.iter().filter(|(name, _)| !chosen.refs.contains_key(*name));

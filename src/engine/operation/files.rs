@@ -158,7 +158,7 @@ impl<'a> Operation<'a> {
             && let Some(process) = st::running_on(root)
         {
             let paths = plan.iter().filter(lost).map(|file| file.path.to_string()).collect();
-            return Err(Error::SillyTavernRuns { process, paths, restore: None });
+            return Err(Error::SillyTavernRuns { process, paths });
         }
         let mut kept = Vec::new();
         let mut planned = Planned::default();

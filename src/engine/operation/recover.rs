@@ -18,10 +18,10 @@ pub(crate) struct Held {
 }
 
 impl Workspace {
-    /// Take the lock of a store. The store is opened anew then: a handle does not see what came, or went, while it waited.
-    pub(crate) fn hold(&self, store: Store) -> Result<(Store, Held)> {
+    /// Take the lock of a store. What was remembered of it before is forgotten: it may have changed while this waited.
+    pub(crate) fn hold(&self, store: &Store) -> Result<(Store, Held)> {
         let lock = store.lock(&self.command, &self.timestamp(), self.patience)?;
-        let store = store.reopened()?;
+        let store = store.refreshed();
         let mut finished = finish_files(self, &store, &lock)?;
         finished.extend_from_slice(lock.finished());
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).append(&mut finished);
@@ -34,7 +34,7 @@ impl Workspace {
         if dry_run {
             return Ok((store, None));
         }
-        let (store, held) = self.hold(store)?;
+        let (store, held) = self.hold(&store)?;
         Ok((store, Some(held)))
     }
 }
@@ -79,7 +79,7 @@ impl Held {
 /// Finish what was interrupted before the library is looked at for a plan.
 pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     match workspace.find_store()? {
-        Some(store) if !store.unfinished()?.is_empty() => workspace.hold(store).map(drop),
+        Some(store) if !store.unfinished()?.is_empty() => workspace.hold(&store).map(drop),
         _ => Ok(()),
     }
 }

@@ -12,15 +12,16 @@ use crate::archive::backup::{
 };
 use crate::archive::readable_beyond;
 use crate::durable::{self, Existing, Temp};
+use crate::engine::Workspace;
 use crate::engine::copies::chosen_refs::{Chosen, in_words};
 use crate::engine::copies::judge_outgoing::Judged;
 use crate::engine::copies::last_backups::{self, LastBackup};
-use crate::engine::copies::{about, is_encrypted};
-use crate::engine::{Error, InTheWay, Result, Workspace};
+use crate::engine::copies::{CopyError, InTheWay, about, is_encrypted};
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::Finding;
 use crate::store::{self, Placed, Store};
+use crate::verbs::{Error, Result};
 
 /// What to back up, and how.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +134,7 @@ fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
-    let refused = |what| Error::BackupInTheWay { path: path.to_owned(), what };
+    let refused = |what| Error::from(CopyError::InTheWay { path: path.to_owned(), what });
     let Some(encrypted) = is_encrypted(path) else {
         return Err(refused(InTheWay::OtherFile));
     };

@@ -16,6 +16,7 @@ use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::store::verify::Health;
 use crate::store::{Format, Kind, ObjectId, Reader, Store};
+use crate::verbs;
 
 /// What was checked and found.
 pub struct Report {
@@ -47,12 +48,12 @@ impl Report {
 type Hurt = BTreeMap<ObjectId, Vec<String>>;
 
 /// Check everything, whatever others do there meanwhile.
-pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
-    undisturbed(
+pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> verbs::Result<Report> {
+    Ok(undisturbed(
         workspace,
         |report: &Report| report.findings.is_empty(),
         |store| look(store, monitor),
-    )
+    )?)
 }
 
 fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
-use crate::engine::Result;
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
@@ -16,6 +15,7 @@ use crate::st::{
     lorebook_path,
 };
 use crate::store::{Store, unless_lost};
+use crate::verbs::Result;
 
 /// A library that was looked at.
 pub(super) struct Examined {

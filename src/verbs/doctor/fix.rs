@@ -14,7 +14,7 @@ use crate::archive::{self, Folders, Kind, Manifest, Snapshot, SnapshotId, State}
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::operation::{Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::{Error, Result, Workspace, cache, changed_timelines};
+use crate::engine::{self, Workspace, cache, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{
@@ -22,6 +22,7 @@ use crate::st::{
     TimelineName,
 };
 use crate::store::{RefName, Store};
+use crate::verbs::{Error, Result};
 
 /// What was done.
 #[derive(Default)]
@@ -48,7 +49,7 @@ pub fn fix(
         return Ok(Fixed::default());
     }
     let library = workspace.library()?;
-    let (store, held) = workspace.hold(Store::create(&workspace.store_path()?)?)?;
+    let (store, held) = workspace.hold(&Store::create(&workspace.store_path()?)?)?;
     let scan = library.scan()?;
     let mut work = Work {
         store: &store,
@@ -181,7 +182,10 @@ impl Work<'_> {
             },
             Source::Snapshot(id) => match stored_book(self.store, *id, path)? {
                 Some(bytes) => Ok((bytes, Some(*id))),
-                None => Err(Error::NoSuchPart { snapshot: id.to_string(), part: "lorebook" }),
+                None => {
+                    Err(engine::Error::NoSuchPart { snapshot: id.to_string(), part: "lorebook" }
+                        .into())
+                }
             },
         }
     }

@@ -9,11 +9,12 @@ mod repairs;
 
 use std::collections::BTreeSet;
 
-use crate::engine::{Result, Workspace};
+use crate::engine::Workspace;
 use crate::history::name_lookup;
 use crate::progress::Monitor;
 use crate::rules::{self, Finding};
 use crate::st::{LibraryPath, TimelineName};
+use crate::verbs::Result;
 use examine::Examined;
 
 pub use fix::{Fixed, fix};

@@ -6,9 +6,9 @@ use super::examine::{Examined, short};
 use super::{Missing, Options};
 use crate::archive::SnapshotId;
 use crate::engine::free_book_name::clone_name;
-use crate::engine::{Error, Result};
 use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts};
 use crate::st::{Library, LibraryPath, TimelineName, chat_name, lorebook_path};
+use crate::verbs::{Error, Result};
 
 /// One thing that can be repaired.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ fn free_name(
     let name = clone_name(library, book, known, chat, taken)?;
     taken.insert(name.to_lowercase());
     let path = lorebook_path(&name)
-        .ok_or(Error::BadChatName { name: name.clone(), why: "no lorebook can be called that" })?;
+        .ok_or(Error::BadName { name: name.clone(), why: "no lorebook can be called that" })?;
     Ok((name, path))
 }
 

@@ -11,15 +11,16 @@ use chrono::{Local, NaiveDateTime, TimeZone};
 
 use crate::archive::message_identity::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
+use crate::engine::Workspace;
 use crate::engine::operation::Operation;
 use crate::engine::take_snapshots::{count_new, take_as_it_is};
-use crate::engine::{Result, Workspace};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
 use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineFiles, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
+use crate::verbs::Result;
 
 /// What to take in.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +110,7 @@ pub fn import(
     };
     let (store, held) = match options.dry_run {
         true => (store, None),
-        false => workspace.hold(store).map(|(store, held)| (store, Some(held)))?,
+        false => workspace.hold(&store).map(|(store, held)| (store, Some(held)))?,
     };
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
     let mut operation = Operation::new(workspace, &store, None);

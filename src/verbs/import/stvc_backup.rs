@@ -14,7 +14,7 @@ use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::free_chat_name::free_name;
 use crate::engine::operation::{Follows, Operation};
-use crate::engine::{Result, Workspace, changed_timelines};
+use crate::engine::{Workspace, changed_timelines};
 use crate::history::origin::without_blank_end;
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{History, name_lookup};
@@ -22,6 +22,7 @@ use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{self, Disk, Library, LibraryPath, TimelineName};
 use crate::store::{self, Loss, ObjectId, RefName, Store};
+use crate::verbs::Result;
 
 /// What to take in.
 #[derive(Clone, Debug)]
@@ -125,7 +126,7 @@ pub fn take_in(
     };
     let (store, held) = match store {
         Some(store) if !options.dry_run => {
-            let (store, held) = workspace.hold(store)?;
+            let (store, held) = workspace.hold(&store)?;
             if !incoming.fits(&History::load(&store)?) {
                 let source = self::source(options, &beside, Some(&store));
                 incoming = receive_what_is_fit(workspace, &source, monitor)?;
@@ -164,10 +165,8 @@ pub fn take_in(
         }
         (report.objects, report.bytes) = (pack.len(), pack.bytes());
         pack.finish()?;
-        // A handle does not see a pack that came after it.
-        let store = store.reopened()?;
         let words = format!("From a backup of {}", incoming.header.day());
-        let mut operation = Operation::new(workspace, &store, Some(&words));
+        let mut operation = Operation::new(workspace, store, Some(&words));
         let anew: Vec<_> = incoming.anew.iter().map(|anew| (anew.former, anew.id)).collect();
         operation.rename(&anew);
         for entry in &report.entries {
@@ -177,7 +176,7 @@ pub fn take_in(
                     operation.move_ref(branch(&entry.timeline), entry.head.id)?
                 }
                 ImportOutcome::Beside(name) => {
-                    set_beside(&store, &entry.head, name, &mut operation)?
+                    set_beside(store, &entry.head, name, &mut operation)?
                 }
                 ImportOutcome::Tagged(tag) => {
                     if let Some(tag) = RefName::tag(tag) {
@@ -195,7 +194,7 @@ pub fn take_in(
             Some(library) if !files.is_empty() => {
                 let mut had = Vec::new();
                 for (_, id) in store.refs("refs/heads/")?.refs {
-                    let head = name_lookup::read(&store, SnapshotId(id))?;
+                    let head = name_lookup::read(store, SnapshotId(id))?;
                     had.push((head.id, read_manifest(&store.reader(), head.tree)?));
                 }
                 let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();

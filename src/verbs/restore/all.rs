@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use super::bring_back;
 use super::options::{Options, Report};
 use crate::archive::{Blake3, Role, Snapshot, read_manifest};
-use crate::engine::{Result, Workspace};
+use crate::engine::Workspace;
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
 use crate::store::{Store, unless_lost};
+use crate::verbs::Result;
 
 /// What became of one timeline.
 pub struct RestoredTimeline {
@@ -82,7 +83,7 @@ fn restore_one(
     if options.dry_run {
         return bring_back(workspace, store, None, history, head, options);
     }
-    let (store, held) = workspace.hold(store.reopened()?)?;
+    let (store, held) = workspace.hold(store)?;
     bring_back(workspace, &store, Some(&held), history, head, options)
 }
 

@@ -7,8 +7,8 @@ use super::material::Material;
 use super::options::{Options, Report, wanted};
 use crate::archive::Blake3;
 use crate::engine::files::{Action, FileAction};
-use crate::engine::{Error, Result};
 use crate::st::LibraryPath;
+use crate::verbs::{RestoreError, Result};
 use crate::{durable, st};
 
 pub(super) fn restore(
@@ -17,19 +17,15 @@ pub(super) fn restore(
     options: &Options,
     report: &mut Report,
 ) -> Result<()> {
-    let error = |path: &Path| {
-        let path = path.to_owned();
-        move |source: io::Error| Error::St(st::Error::Io { path, source })
-    };
-    let root = std::path::absolute(dir).map_err(error(dir))?;
+    let root = std::path::absolute(dir).map_err(at(dir))?;
     if !options.dry_run {
         durable::clear_left_behind(durable::parent(&root));
     }
     match fs::read_dir(&root).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => return Err(Error::NotEmpty { path: root }),
+        Ok(true) => return Err(RestoreError::NotEmpty { path: root }.into()),
         Ok(false) => {}
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => {}
-        Err(problem) => return Err(error(&root)(problem)),
+        Err(problem) => return Err(at(&root)(problem).into()),
     }
     let files = material.contents.parts().filter(|(role, ..)| wanted(options, *role));
     let files: Vec<_> = files.map(|(_, path, bytes)| (path, bytes)).collect();
@@ -51,26 +47,27 @@ pub(super) fn restore(
 
 /// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.
 fn write_folder(root: &Path, files: &[(&LibraryPath, &[u8])]) -> Result<()> {
-    let error = |path: &Path| {
-        let path = path.to_owned();
-        move |source: io::Error| Error::St(st::Error::Io { path, source })
-    };
     let parent = durable::parent(root);
-    durable::create_dir_all(parent).map_err(error(parent))?;
-    let temp = durable::create_temp_dir(parent).map_err(error(parent))?;
-    let write = || -> Result<()> {
+    durable::create_dir_all(parent).map_err(at(parent))?;
+    let temp = durable::create_temp_dir(parent).map_err(at(parent))?;
+    let write = || -> st::Result<()> {
         for (path, bytes) in files {
             st::write(&temp, path, bytes, None)?;
         }
-        durable::sync_dir(&temp).map_err(error(&temp))?;
+        durable::sync_dir(&temp).map_err(at(&temp))?;
         // An empty folder may stand in the way on systems whose rename does not replace one.
         let _ = fs::remove_dir(root);
-        fs::rename(&temp, root).map_err(error(root))
+        fs::rename(&temp, root).map_err(at(root))
     };
     let written = write();
     if written.is_err() && fs::remove_dir_all(&temp).is_err() {
         let _ = fs::remove_dir_all(&temp);
     }
     written?;
-    durable::sync_dir(parent).map_err(error(parent))
+    Ok(durable::sync_dir(parent).map_err(at(parent))?)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> st::Error {
+    let path = path.to_owned();
+    move |source| st::Error::Io { path, source }
 }

@@ -10,7 +10,7 @@ use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree};
 use crate::engine::files::{self, Closed, FilePlan};
 use crate::engine::free_book_name::clone_name;
 use crate::engine::operation::{self, Follows, Held, Operation};
-use crate::engine::{Error, Result, Workspace, group_list};
+use crate::engine::{Workspace, group_list};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::{self, Code, Finding, Level};
@@ -19,6 +19,7 @@ use crate::st::{
     TimelineName,
 };
 use crate::store::{Store, unless_lost};
+use crate::verbs::{Error, RestoreError, Result};
 
 /// The lorebook that the new timeline gets.
 struct Clone<'m> {
@@ -56,12 +57,12 @@ pub(super) fn restore(
         return Ok(());
     }
     if is_taken(&root, &name) {
-        return Err(Error::NameTaken { path: name.file().to_string() });
+        return Err(RestoreError::NameTaken { path: name.file().to_string() }.into());
     }
     // A deleted chat of that name still has its history, which must stay its own.
     let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
     if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
-        return Err(Error::NameStored { timeline: other.to_string() });
+        return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
     }
     let chat = material.files().split();
     let metadata = material.files().metadata(&chat);
@@ -168,7 +169,7 @@ fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot 
 
 /// The new chat's name as SillyTavern would file it, beside the one that is restored.
 fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
-    let bad = |why| Error::BadChatName { name: wanted.to_owned(), why };
+    let bad = |why| Error::BadName { name: wanted.to_owned(), why };
     if wanted.trim().is_empty() {
         return Err(bad("it is empty"));
     }
@@ -215,7 +216,7 @@ fn clone_book<'m>(
     known.extend(forked_from.as_deref());
     let new = clone_name(library, &old, &known, name.chat(), &BTreeSet::new())?;
     let path = st::lorebook_path(&new)
-        .ok_or(Error::BadChatName { name: new.clone(), why: "no lorebook can be called that" })?;
+        .ok_or(Error::BadName { name: new.clone(), why: "no lorebook can be called that" })?;
     Ok(Some(Clone { old, new, path, bytes }))
 }
 

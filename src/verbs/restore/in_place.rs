@@ -7,10 +7,11 @@ use super::options::{Options, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan};
 use crate::engine::operation::{Held, Operation};
-use crate::engine::{Error, Result, Workspace, group_list, safety_snapshot};
+use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
 use crate::store::Store;
+use crate::verbs::{Error, RestoreError, Result};
 
 pub(super) fn restore(
     workspace: &Workspace,
@@ -51,13 +52,14 @@ pub(super) fn restore(
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
         let chat = timeline.file();
-        return Err(Error::InTheWay {
+        return Err(RestoreError::InTheWay {
             paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
-            snapshot: material.id.to_string(),
+            snapshot: material.id,
             only: options.only,
             at: options.at,
             chat_is_free: in_the_way.iter().all(|file| file.path != chat),
-        });
+        }
+        .into());
     }
     let book = material.files().book().map(|book| book.path);
     if let Some(book) = in_the_way.iter().find(|file| Some(&file.path) == book) {
@@ -76,8 +78,13 @@ pub(super) fn restore(
             let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
             let why = format!("Files as they were before {} was restored", material.id);
             let planned = operation.write_files(&root, plan, &had, closed, &why);
-            let planned =
-                planned.map_err(|error| error.of_restore(material.id, options.only, options.at))?;
+            let planned = planned.map_err(|error| match error {
+                source @ engine::Error::SillyTavernRuns { .. } => {
+                    let (snapshot, only, at) = (material.id, options.only, options.at);
+                    RestoreError::SillyTavernRuns { source, snapshot, only, at }.into()
+                }
+                error => Error::from(error),
+            })?;
             operation.finish(held)?;
             (report.files, report.kept) = (planned.actions, planned.kept);
             report.safety = taken.map(|(snapshot, _)| snapshot);

@@ -14,12 +14,13 @@ use std::path::PathBuf;
 
 use crate::archive::{self, Rebuilt, Role, Snapshot};
 use crate::engine::operation::Held;
-use crate::engine::{Error, Result, Workspace, tags, verdict_findings};
+use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::at_message::{Past, Then};
 use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Code};
 use crate::store::Store;
+use crate::verbs::Result;
 use material::Material;
 pub use options::{Options, QueueChange, Report};
 
@@ -81,7 +82,11 @@ fn bring_back(
     if let Some(part) = options.only
         && material.contents.bytes(part).is_none()
     {
-        return Err(Error::NoSuchPart { snapshot: snapshot.id.to_string(), part: part.as_str() });
+        return Err(engine::Error::NoSuchPart {
+            snapshot: snapshot.id.to_string(),
+            part: part.as_str(),
+        }
+        .into());
     }
     let dropped_operations = material.change_queue(options.queue);
     // A timeline of its own is looked at under its new name.

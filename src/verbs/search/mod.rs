@@ -9,13 +9,14 @@ mod terms;
 use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace};
-use crate::engine::{Result, Workspace, changed_timelines};
+use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup};
 use crate::parallel::{cores, each};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
 use crate::store::{self, Loss, Reader};
+use crate::verbs::Result;
 use terms::Terms;
 
 pub use terms::Excerpt;

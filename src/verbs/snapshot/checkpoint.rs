@@ -3,9 +3,10 @@
 use super::gate;
 use super::options::{Options, cut};
 use crate::archive::{Folders, Kind, Snapshot, SnapshotId, State};
+use crate::engine::Result;
+use crate::engine::changed_timelines;
 use crate::engine::operation::Follows;
 use crate::engine::take_snapshots::{Taken, Taking};
-use crate::engine::{Result, changed_timelines};
 use crate::history::name_lookup;
 use crate::history::origin::{Lineage, Newcomer, Origin, closest};
 use crate::rules::Level;

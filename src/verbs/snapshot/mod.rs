@@ -14,12 +14,13 @@ use std::collections::{BTreeSet, HashSet};
 use crate::archive::{Kind, branch};
 use crate::engine::cache::Cache;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
-use crate::engine::{Error, Result, Workspace, changed_timelines, finish_interrupted, tags};
+use crate::engine::{self, TagError, Workspace, changed_timelines, finish_interrupted, tags};
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
 use crate::store::Store;
+use crate::verbs::{Error, Result};
 use checkpoint::Checkpoints;
 use options::cut;
 
@@ -80,11 +81,13 @@ pub fn snapshot(
         Some(store) => store,
         None => Store::create(&workspace.store_path()?)?,
     };
-    let (store, held) = workspace.hold(store)?;
+    let (store, held) = workspace.hold(&store)?;
     let tag = match &options.tag {
         Some(name) => Some(match tags::free(&store, name) {
             // The same command was interrupted, and its tag is there by now.
-            Err(Error::TagExists { .. }) if held.done_before(workspace, &store)?.is_some() => {
+            Err(engine::Error::Tag(TagError::Taken { .. }))
+                if held.done_before(workspace, &store)?.is_some() =>
+            {
                 tags::tag_ref(name)?
             }
             tag => tag?,
@@ -173,8 +176,8 @@ fn changed(
             Ok(look) if look.unchanged => {}
             Ok(_) => changed.push(name.clone()),
             // A chat that cannot be read is said to be so when it is its turn.
-            Err(Error::St(_)) => {}
-            Err(error) => return Err(error),
+            Err(engine::Error::St(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(changed)
@@ -185,7 +188,7 @@ fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<R
     let named = !options.timelines.is_empty() && names.len() == 1;
     match report.timelines.as_slice() {
         [TakenTimeline { result: Taken::Refused(findings), .. }] if named => {
-            Err(Error::Refused { findings: findings.clone() })
+            Err(engine::Error::Refused { findings: findings.clone() }.into())
         }
         _ => Ok(report),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::archive::{CheckpointState, SnapshotId};
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
-use crate::engine::{Error, Result};
+use crate::engine::{self, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
 use crate::rules::Finding;
@@ -80,7 +80,7 @@ impl Report {
 pub(super) fn cut(files: &TimelineFiles, at: usize) -> Result<TimelineFiles> {
     let messages = without_blank_end(&files.split().messages).len();
     if at >= messages {
-        return Err(Error::refused(message_not_found(&files.timeline, messages, at)));
+        return Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)));
     }
     Ok(files.cut_after(at))
 }

@@ -3,14 +3,15 @@
 use super::checkpoint::Checkpoints;
 use super::gate;
 use super::options::{Options, Report, cut};
+use crate::engine::Workspace;
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{self, Look};
 use crate::engine::take_snapshots::{How, Taken, TakenTimeline, Taking};
-use crate::engine::{Result, Workspace};
 use crate::progress::{Monitor, Silent};
 use crate::rules;
 use crate::st::{Library, Scan, TimelineName};
 use crate::store::Store;
+use crate::verbs::Result;
 
 pub(super) fn plan(
     store: Option<&Store>,

@@ -3,8 +3,9 @@
 use super::checkpoint::Checkpoints;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
+use crate::engine::TagError;
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
-use crate::engine::{Error, Result, changed_timelines, tags};
+use crate::engine::{Result, changed_timelines, tags};
 use crate::history::History;
 use crate::history::origin::Identities;
 use crate::history::owner_of_snapshot::Owners;
@@ -145,10 +146,11 @@ fn check(template: &str) -> Result<()> {
     let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
         None => Ok(()),
-        Some(_) => Err(Error::BadTag {
+        Some(_) => Err(TagError::BadName {
             name: template.to_owned(),
             why: "only {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in",
-        }),
+        }
+        .into()),
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use crate::archive::{Manifest, SnapshotId};
-use crate::engine::Result;
 use crate::engine::files::{self, FilePlan};
 use crate::st::LibraryPath;
+use crate::verbs::Result;
 
 /// The library as it will be.
 pub(super) struct FutureLibrary {

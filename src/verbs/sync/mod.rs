@@ -10,18 +10,20 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
+use crate::engine::copies::CopyError;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::files::{self, Closed, FileAction};
 use crate::engine::operation::{Follows, Held, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_snapshots::{Taken, count_new, take_as_it_is};
-use crate::engine::{Error, Result, Workspace};
+use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{self, Loss, RefName, RemoteError, Store};
+use crate::verbs::{Error, Result};
 use crate::{durable, st};
 use future_library::FutureLibrary;
 pub use outcome::{Conflict, SyncOutcome, SyncedTimeline};
@@ -73,7 +75,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let (workspace, begun) = workspace.for_recovery();
     let workspace = &workspace;
     if let CopyPlace::File(_) | CopyPlace::Output = options.place {
-        return Err(not_shared(&options.place));
+        return Err(not_shared(&options.place).into());
     }
     if let Some(root) = begun.filter(|_| !options.dry_run) {
         // Now it is a user's folder.
@@ -129,9 +131,10 @@ fn exchange(
     for attempt in 1.. {
         let left = match take_in(workspace, options, report, monitor) {
             // What SillyTavern saved just then goes on here; the next look finds it so.
-            Err(Error::LeftAlone { .. } | Error::St(st::Error::SavedMeanwhile { .. }))
-                if attempt < ATTEMPTS =>
-            {
+            Err(Error::Engine(
+                engine::Error::LeftAlone { .. }
+                | engine::Error::St(st::Error::SavedMeanwhile { .. }),
+            )) if attempt < ATTEMPTS => {
                 continue;
             }
             left => left?,
@@ -146,13 +149,13 @@ fn exchange(
                 break;
             }
             Err(
-                Error::Remote(RemoteError::Raced { .. })
-                | Error::NotHere { .. }
-                | Error::Store(store::Error::RefMoved { .. }),
+                engine::Error::Remote(RemoteError::Raced { .. })
+                | engine::Error::Copy(CopyError::NotHere { .. })
+                | engine::Error::Store(store::Error::RefMoved { .. }),
             ) if attempt < ATTEMPTS => {}
             // Perhaps it was forgotten and collected here meanwhile.
             Err(error) if attempt < ATTEMPTS && error.is_loss() => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
@@ -163,22 +166,22 @@ fn send(
     options: &Options,
     except: BTreeSet<RefName>,
     monitor: &mut dyn Monitor,
-) -> Result<mirror::Report> {
+) -> engine::Result<mirror::Report> {
     let to = mirror::Options { timelines: Vec::new(), may: May::default(), except };
     match &options.place {
         CopyPlace::Remote(url) => server::to_server(workspace, url, &to, options.asks, monitor),
         CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &to, monitor),
-        place => Err(not_shared(place)),
+        place => Err(not_shared(place).into()),
     }
 }
 
-fn not_shared(place: &CopyPlace) -> Error {
+fn not_shared(place: &CopyPlace) -> CopyError {
     let destination = match place {
         CopyPlace::File(path) | CopyPlace::Folder(path) => path.display().to_string(),
         CopyPlace::Remote(url) => url.to_string(),
         CopyPlace::Output => "-".into(),
     };
-    Error::UnknownDestination {
+    CopyError::UnknownDestination {
         destination,
         why: "two devices meet in a folder or on a git server",
     }
@@ -207,7 +210,7 @@ fn take_in(
     };
     let (store, held) = match options.dry_run {
         true => (store, None),
-        false => workspace.hold(store).map(|(store, held)| (store, Some(held)))?,
+        false => workspace.hold(&store).map(|(store, held)| (store, Some(held)))?,
     };
     // Branches that move without their files would make those look like something newer.
     let library = match options.dry_run {
@@ -313,7 +316,7 @@ fn fetch(
         beside: &beside,
         store: Some(store),
     };
-    receive_as_it_is(workspace, &source, monitor).map(Some)
+    Ok(Some(receive_as_it_is(workspace, &source, monitor)?))
 }
 
 /// What was planned.
@@ -336,8 +339,6 @@ fn apply(
     let mut pack = store.pack_writer();
     pack.adopt_some(&incoming.store, &incoming.objects)?;
     pack.finish()?;
-    // A handle does not see a pack that came after it.
-    let store = &store.reopened()?;
     let reader = store.reader();
     let mut operation = Operation::new(workspace, store, None);
     // Snapshots that have what is on disk now, and what will be.

@@ -11,7 +11,7 @@ use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree};
 use crate::engine::free_book_name::clone_name;
 use crate::engine::free_chat_name::free_name;
-use crate::engine::{Error, Result, changed_timelines, group_list};
+use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::Finding;
@@ -19,6 +19,7 @@ use crate::st::{
     self, Chat, FileAt, Groups, Library, LibraryPath, Reference, TimelineFiles, TimelineName, User,
 };
 use crate::store::{Reader, Store};
+use crate::verbs::Result;
 
 /// Where a branch goes.
 pub(super) enum BranchMove {
@@ -389,8 +390,8 @@ impl Planner<'_> {
         {
             Ok(look) if look.head.is_some() && look.unchanged => Ok(Here::Same),
             Ok(_) => Ok(Here::Changed),
-            Err(Error::St(_)) => Ok(Here::Unreadable),
-            Err(error) => Err(error),
+            Err(engine::Error::St(_)) => Ok(Here::Unreadable),
+            Err(error) => Err(error.into()),
         }
     }
 

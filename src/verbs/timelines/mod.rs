@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 
 use crate::archive::Snapshot;
 use crate::engine::cache::Cache;
-use crate::engine::{Result, Workspace, changed_timelines, copies};
+use crate::engine::{Workspace, changed_timelines, copies};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level};
 use crate::st::TimelineName;
 use crate::store::Store;
+use crate::verbs::Result;
 
 /// What became of a timeline since its newest snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,128 @@
+//! Bringing states back, and together.
+
+use std::path::PathBuf;
+
+use super::values::{Only, SNAPSHOT_HELP};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Restore {
+    /// The snapshot
+    #[arg(value_name = "SNAPSHOT", required_unless_present = "all")]
+    pub snapshot: Option<String>,
+
+    /// Every timeline, its newest snapshot: what is missing in the library comes back
+    #[arg(long, conflicts_with_all = ["snapshot", "name", "at", "to", "only", "clear_queue", "trim_queue"])]
+    pub all: bool,
+
+    /// As a chat of its own under this name, with a lorebook of its own: no other timeline is touched
+    #[arg(long = "as", value_name = "NAME", conflicts_with_all = ["to", "overwrite", "only"])]
+    pub name: Option<String>,
+
+    /// As it was at message N: messages 0 to N, with the recap and the lorebook of then
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
+    /// Into this new or empty folder; SillyTavern's files are not touched
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+
+    /// Only the chat, or only the lorebook
+    #[arg(long, value_name = "PART")]
+    pub only: Option<Only>,
+
+    /// Also where something else is now; a snapshot of that is taken first
+    #[arg(long, conflicts_with = "to")]
+    pub overwrite: bool,
+
+    /// SillyTavern is running, and the chat is closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long, requires = "overwrite")]
+    pub chat_closed: bool,
+
+    /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
+    #[arg(long)]
+    pub clear_queue: bool,
+
+    /// Drop the work in the queue that is about messages which this state does not have
+    #[arg(long, conflicts_with = "clear_queue")]
+    pub trim_queue: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RECONSTRUCT_HELP)]
+pub struct Reconstruct {
+    /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(value_name = "TIMELINE")]
+    pub timeline: String,
+
+    /// The state at message N
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub at: Option<usize>,
+
+    /// The state at the end of every scene; so it is without --at, too
+    #[arg(long)]
+    pub all: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const RECONSTRUCT_HELP: &str = "ST-Auto-Recap notes the whole lorebook on each message that ends a scene. From that, the state of then is put together: messages 0 to N, the running recap \
+                                without later versions, the lorebook with its UIDs and an empty queue. Such a snapshot says that it is reconstructed. What the note does not hold comes \
+                                from the nearest snapshot's lorebook or today's, where the same entry stands, else it is SillyTavern's default; --json tells which, for every entry.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = MERGE_HELP)]
+pub struct Merge {
+    /// The timeline whose lorebook is changed
+    #[arg(value_name = "A")]
+    pub into: String,
+
+    /// The timeline or snapshot whose lorebook is merged into it; its own file stays as it is
+    #[arg(value_name = "B")]
+    pub from: String,
+
+    /// Where both changed one value differently, keep that of A
+    #[arg(long)]
+    pub ours: bool,
+
+    /// Where both changed one value differently, take that of B
+    #[arg(long, conflicts_with = "ours")]
+    pub theirs: bool,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    pub yes: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const MERGE_HELP: &str = "What would change is always shown first. Entries are the same by what they say, not by their UID alone; a new one whose UID is taken gets the \
+                          lowest free one. Both lorebooks are held against the snapshot from which both timelines come: what only one side changed is taken, also that an \
+                          entry was removed. An entry that one side removed and the other edited stays. Without --ours or --theirs, conflicts are listed and nothing is changed.";
+
+#[derive(Debug, clap::Args)]
+pub struct Undo {
+    /// The operation's number, as `stvc operations` lists it; the last one that stands if not given
+    #[arg(value_name = "NUMBER")]
+    pub operation: Option<u64>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+}

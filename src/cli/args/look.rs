@@ -1,0 +1,125 @@
+//! Looking at what is there.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::values::{Only, SNAPSHOT_HELP};
+
+#[derive(Debug, clap::Args)]
+pub struct Timelines {
+    /// As a tree: each fork below the timeline it forked from, with the message after which it did
+    #[arg(long)]
+    pub tree: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Log {
+    /// Only this timeline
+    #[arg(value_name = "TIMELINE")]
+    pub timeline: Option<String>,
+
+    /// Draw the timelines with their fork points
+    #[arg(long)]
+    pub graph: bool,
+
+    /// In a long graph, show every snapshot: nothing is folded
+    #[arg(long)]
+    pub all: bool,
+
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Show {
+    /// The snapshot
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Diff {
+    /// The snapshot before; or A...B: what two timelines have each for itself since they parted
+    #[arg(value_name = "A")]
+    pub before: String,
+
+    /// The snapshot after; the files as they are now if not given
+    #[arg(value_name = "B")]
+    pub after: Option<String>,
+
+    /// One timeline over time: each snapshot of A against the one before it, newest first
+    #[arg(long, conflicts_with = "after")]
+    pub history: bool,
+
+    /// With --history: at most this many
+    #[arg(short = 'n', long = "limit", value_name = "N", requires = "history")]
+    pub limit: Option<usize>,
+
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    pub only: Option<DiffPart>,
+
+    /// Only how much changed
+    #[arg(long)]
+    pub stat: bool,
+
+    /// Exit with 1 if something changed, as `git diff` does
+    #[arg(long)]
+    pub exit_code: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffPart {
+    Chat,
+    Lorebook,
+    Metadata,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SEARCH_HELP)]
+pub struct Search {
+    /// Words, in any case, also parts of words; a text must have them all
+    #[arg(value_name = "TEXT", required = true, value_parser = not_blank)]
+    pub text: Vec<String>,
+
+    /// The words must stand together, in this order
+    #[arg(long)]
+    pub phrase: bool,
+
+    /// Only in this timeline's snapshots
+    #[arg(long = "in", value_name = "TIMELINE")]
+    pub timeline: Option<String>,
+
+    /// Only in chats, or only in lorebooks
+    #[arg(long, value_name = "PART")]
+    pub only: Option<Only>,
+
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+const SEARCH_HELP: &str = "Messages with all their swipes and lorebook entries (title, keys, content) are searched, also hidden and deleted ones. \
+                           Each text is listed once: in the newest state of a timeline that still has it, else in the last snapshot that did.";
+
+fn not_blank(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() { Err("there is nothing to search for") } else { Ok(text.into()) }
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Operations {
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// A backup: a file, a folder or a git server; the store if not given
+    #[arg(value_name = "SRC")]
+    pub source: Option<PathBuf>,
+}

@@ -1,0 +1,176 @@
+//! What can be typed.
+
+mod bring_back;
+mod copies;
+mod keep;
+mod look;
+mod programs;
+mod take;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub use bring_back::{Merge, Reconstruct, Restore, Undo};
+pub use copies::{Backup, Import, Sync};
+pub use keep::{Doctor, Forget, Gc, Repair, Tag};
+pub use look::{Check, Diff, DiffPart, Log, Operations, Search, Show, Timelines};
+pub use programs::{Completions, Man};
+pub use take::{Snapshot, Wait, Watch};
+pub use values::{Only, Secret};
+
+use values::FOR_ALL;
+
+/// Snapshots of SillyTavern chats and their lorebooks, kept in a git repository and brought back byte for byte.
+///
+/// Run it inside your SillyTavern folder, or say where that is with --data.
+#[derive(Debug, Parser)]
+#[command(name = "stvc", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Args {
+    /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
+    pub data: Option<PathBuf>,
+
+    /// Which user's chats, where there are several users
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
+    pub user: Option<String>,
+
+    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup can be looked at, too
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
+    pub store: Option<PathBuf>,
+
+    /// Print JSON, one object a line
+    #[arg(long, global = true, help_heading = FOR_ALL)]
+    pub json: bool,
+
+    /// Print only what was asked for, and errors
+    #[arg(long, short, global = true, help_heading = FOR_ALL)]
+    pub quiet: bool,
+
+    /// When to use colours
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+
+    #[command(flatten)]
+    pub secret: Secret,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make the store (snapshot does it by itself, too)
+    Init,
+    /// Take a snapshot of every chat that changed, or of the named ones
+    Snapshot(Snapshot),
+    /// Show what changed since the last snapshots
+    Status,
+    /// List all timelines: every chat, also deleted ones
+    Timelines(Timelines),
+    /// List the snapshots, newest first
+    Log(Log),
+    /// Show one snapshot
+    Show(Show),
+    /// Show what changed between two snapshots, or between one and the files now
+    Diff(Diff),
+    /// Search everything that was ever said, in every snapshot
+    Search(Search),
+    /// Bring a snapshot's files back
+    Restore(Restore),
+    /// Merge the lorebook of one timeline into that of another, entry by entry and field by field
+    Merge(Merge),
+    /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
+    Reconstruct(Reconstruct),
+    /// Check that the store, or a backup, is sound: read every object, rebuild every snapshot
+    Check(Check),
+    /// Check that your chats and lorebooks are sound, one by one and together, and repair what can be repaired
+    Doctor(Doctor),
+    /// Give a snapshot a name, or list the names
+    Tag(Tag),
+    /// Copy all snapshots, or those of some timelines, elsewhere: into one file, a folder, or a git server
+    Backup(Backup),
+    /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
+    Import(Import),
+    /// Bring two devices to the same state through a folder or a git server that both reach
+    Sync(Sync),
+    /// Show what the store holds and saves: the share of each timeline, the largest messages
+    Stats,
+    /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
+    Forget(Forget),
+    /// Make the store small: one pack with deltas, without what nobody can ask for any more
+    Gc(Gc),
+    /// Take the last command back: snapshots, tags, restores
+    Undo(Undo),
+    /// List what was done, newest first
+    Operations(Operations),
+    /// Take a snapshot after every save, until it is stopped
+    Watch(Watch),
+    /// Print what your shell needs to complete commands and options
+    Completions(Completions),
+    /// Print the manual page, or write the pages of all commands into a folder
+    Man(Man),
+    /// Try it: the whole round trip on a sample library in a temporary folder
+    Demo,
+}
+
+impl Command {
+    /// The word that was typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Init => "init",
+            Command::Snapshot(_) => "snapshot",
+            Command::Status => "status",
+            Command::Timelines(_) => "timelines",
+            Command::Log(_) => "log",
+            Command::Show(_) => "show",
+            Command::Diff(_) => "diff",
+            Command::Search(_) => "search",
+            Command::Restore(_) => "restore",
+            Command::Merge(_) => "merge",
+            Command::Reconstruct(_) => "reconstruct",
+            Command::Check(_) => "check",
+            Command::Doctor(_) => "doctor",
+            Command::Tag(_) => "tag",
+            Command::Backup(_) => "backup",
+            Command::Import(_) => "import",
+            Command::Sync(_) => "sync",
+            Command::Stats => "stats",
+            Command::Forget(_) => "forget",
+            Command::Gc(_) => "gc",
+            Command::Undo(_) => "undo",
+            Command::Operations(_) => "operations",
+            Command::Watch(_) => "watch",
+            Command::Completions(_) => "completions",
+            Command::Man(_) => "man",
+            Command::Demo => "demo",
+        }
+    }
+
+    /// Whether it changes nothing in the store, and so can be asked of a backup.
+    pub fn only_looks(&self) -> bool {
+        match self {
+            Command::Status
+            | Command::Timelines(_)
+            | Command::Log(_)
+            | Command::Show(_)
+            | Command::Diff(_)
+            | Command::Search(_)
+            | Command::Check(_)
+            | Command::Stats => true,
+            Command::Restore(restore) => restore.to.is_some(),
+            Command::Tag(tag) => tag.snapshot.is_none() && !tag.delete,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Taking snapshots.
+
+use std::time::Duration;
+
+use stvc::verbs;
+
+use super::values::{Span, span};
+
+#[derive(Debug, clap::Args)]
+pub struct Snapshot {
+    /// Chats: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// A checkpoint at message N: messages 0 to N, kept under a tag; the timeline itself stays as it is
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
+    /// A checkpoint at every message that ends a scene (ST-Auto-Recap) and has none yet, each under a name
+    #[arg(long, conflicts_with_all = ["at", "tag"])]
+    pub scenes: bool,
+
+    /// With --scenes: what they are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in
+    #[arg(long = "name", value_name = "TEMPLATE", requires = "scenes", default_value = verbs::snapshot::TEMPLATE)]
+    pub template: String,
+
+    /// Say what it is, in your own words
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
+
+    /// Give it a name
+    #[arg(long, value_name = "NAME")]
+    pub tag: Option<String>,
+
+    /// Refuse where the scene, its recap or its lorebook entry is not finished, instead of warning
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Wait for the lorebook's queue to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
+    pub wait: Option<Wait>,
+
+    /// Take it though work is pending in the lorebook's queue; the snapshot says so
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+/// How long to wait; none: as long as it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait(pub Option<Duration>);
+
+fn seconds(text: &str) -> Result<Wait, String> {
+    if text.is_empty() {
+        return Ok(Wait(None));
+    }
+    let seconds = text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n).ok());
+    seconds
+        .map(|limit| Wait(Some(limit)))
+        .ok_or_else(|| "a number of seconds is expected; name the chat before --wait".to_owned())
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// How long the files must be left alone before a snapshot is taken
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span)]
+    pub settle: Span,
+
+    /// How long to wait for ST-Auto-Recap's queue before a chat is saved all the same, marked as an autosave
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span)]
+    pub patience: Span,
+
+    /// Look at the files so often, where the system does not tell of changes (network drives, some containers)
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub poll: Option<Span>,
+
+    /// Have it started at every login: write a systemd user unit, or say what to do on other systems
+    #[arg(long)]
+    pub install: bool,
+}

@@ -1,0 +1,196 @@
+use std::path::PathBuf;
+
+use crate::archive::{self, Role, SnapshotId};
+use crate::engine::copies::CopyError;
+use crate::engine::{self, TagError};
+use crate::store::{self, Loss};
+use crate::{history, st};
+
+/// What verbs return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a verb could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What verbs are made of.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// Of `merge`.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// Of `restore`.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// Of `undo`.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+    /// The option needs exactly one timeline.
+    #[error("{option} needs exactly one timeline")]
+    NeedsOneTimeline {
+        /// The option.
+        option: &'static str,
+    },
+    /// `forget` was told nothing, and nor is the store's configuration.
+    #[error("it is not said what to keep")]
+    NoPolicy,
+    /// Nothing can be called that.
+    #[error("{name:?} cannot be a chat's name: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// It failed after part of it was done, which stays.
+    #[error("{source}")]
+    Partway {
+        /// What went wrong.
+        source: Box<Error>,
+    },
+}
+
+/// Why nothing was merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A timeline has no lorebook to merge.
+    #[error("{timeline} has no lorebook")]
+    NoLorebook {
+        /// The timeline.
+        timeline: String,
+    },
+    /// Only the lorebook as it is now can be merged into.
+    #[error("{name:?} is an older state of {timeline}")]
+    NotNewest {
+        /// What was asked for.
+        name: String,
+        /// The timeline.
+        timeline: String,
+    },
+    /// A lorebook is not one that can be merged.
+    #[error("{book} cannot be merged: {why}")]
+    Unmergeable {
+        /// The file.
+        book: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Both lorebooks changed the same values differently; nothing was changed.
+    #[error("{}", if *count == 1 { "1 conflict is not settled".to_owned() } else { format!("{count} conflicts are not settled") })]
+    Conflicts {
+        /// How many.
+        count: usize,
+        /// The timeline that was to be changed.
+        into: String,
+        /// The other one.
+        from: String,
+    },
+}
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The name for a restored chat is taken.
+    #[error("{path} is there already")]
+    NameTaken {
+        /// The file.
+        path: String,
+    },
+    /// A deleted chat had the name, and its history still has.
+    #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
+    NameStored {
+        /// The timeline.
+        timeline: String,
+    },
+    /// A restore would overwrite files that hold something else.
+    #[error("something else is there: {}", paths.join(", "))]
+    InTheWay {
+        /// The files.
+        paths: Vec<String>,
+        /// The snapshot, to name it in a hint.
+        snapshot: SnapshotId,
+        /// The part that was asked for.
+        only: Option<Role>,
+        /// The message that was asked for.
+        at: Option<usize>,
+        /// Whether the chat alone could be restored.
+        chat_is_free: bool,
+    },
+    /// SillyTavern is running, and files would be replaced that it may have in memory.
+    #[error("{source}")]
+    SillyTavernRuns {
+        /// What the engine says.
+        source: engine::Error,
+        /// The snapshot, to name it in a hint.
+        snapshot: SnapshotId,
+        /// The part that was asked for.
+        only: Option<Role>,
+        /// The message that was asked for.
+        at: Option<usize>,
+    },
+    /// The folder for a restore is not empty.
+    #[error("{} is not empty", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    /// There is nothing to take back.
+    #[error("there is nothing to undo")]
+    Nothing,
+    /// The operation was taken back already.
+    #[error("operation {number} was undone already, by operation {by}")]
+    Already {
+        /// The operation.
+        number: u64,
+        /// The one that took it back.
+        by: u64,
+    },
+    /// What the operation did has changed since.
+    #[error("operation {number} cannot be undone: {what} changed since")]
+    ChangedSince {
+        /// The operation.
+        number: u64,
+        /// A ref or file.
+        what: String,
+    },
+}
+
+macro_rules! from_below {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::Engine(error.into())
+            }
+        })*
+    };
+}
+
+from_below!(
+    st::Error,
+    store::Error,
+    store::RemoteError,
+    archive::Error,
+    history::Error,
+    TagError,
+    CopyError
+);
+
+impl Loss for Error {
+    fn is_loss(&self) -> bool {
+        matches!(self, Self::Engine(error) if error.is_loss())
+    }
+}
+
+impl Error {
+    /// For `map_err` of what comes after something was done, or not.
+    pub(super) fn after(done: bool) -> impl FnOnce(Self) -> Self {
+        move |error| match done {
+            true => Self::Partway { source: Box::new(error) },
+            false => error,
+        }
+    }
+}
