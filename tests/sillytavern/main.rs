@@ -9,8 +9,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 // Half of it is for the other tests.
-#[allow(dead_code)]
-#[path = "../stvc/common.rs"]
+#[allow(dead_code, unused_imports)]
+#[path = "../stvc/common/mod.rs"]
 mod common;
 
 mod equipment;

@@ -1,9 +1,8 @@
 //! Backups: everything comes back byte for byte, and what is not a sound backup changes nothing.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -11,74 +10,19 @@ use serde_json::{Value, json};
 use stvc::archive::backup::{Decoder, Passphrase, unseal};
 use stvc::engine::copies::CopyPlace;
 use stvc::progress::Silent;
-use stvc::store::{Kind, ObjectId, hash};
+use stvc::store::ObjectId;
 use stvc::verbs::import::stvc_backup::{Options, take_in};
 
-use crate::common::{Sandbox, assert_same, files, git};
-use crate::crash::sound;
-use crate::damage::{calm, chat, message};
-use crate::full_disk::limited;
-use crate::recap_library::RecapLibrary;
-
-const A: &str = "chats/Mira/a.jsonl";
-
-pub fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// One chat with two snapshots.
-pub fn small() -> Sandbox {
-    let mut sandbox = Sandbox::empty();
-    sandbox.write(A, chat("a", 1, None));
-    sandbox.stvc(&["snapshot"]).exits(0);
-    sandbox.wait(60);
-    sandbox.append(A, &message("a", 2));
-    sandbox.stvc(&["snapshot"]).exits(0);
-    sandbox
-}
-
-fn back_up(sandbox: &Sandbox) -> PathBuf {
-    let path = sandbox.folder().join("b.stvc");
-    sandbox.stvc(&["backup", text(&path)]).exits(0);
-    path
-}
-
-/// The files that a store knows of.
-fn stored(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
-    let of_ours = |path: &String| {
-        ["chats/", "group chats/", "groups/", "worlds/"].iter().any(|dir| path.starts_with(dir))
-    };
-    files.into_iter().filter(|(path, _)| of_ours(path)).collect()
-}
+use crate::common::backups::{back_up, drill_with, small};
+use crate::common::forged_backup::{Forged, decode, entry, forge, forge_as_it_is, header, sealed};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{
+    A, Sandbox, assert_same, calm, chat, files, git, limited, message, sound, text, tree,
+};
 
 /// Back up, lose the library and the store, take the backup in, restore: every byte is there again.
 fn drill(sandbox: &Sandbox) {
     drill_with(sandbox, back_up);
-}
-
-/// The same with another kind of backup.
-pub fn drill_with(sandbox: &Sandbox, back_up: impl Fn(&Sandbox) -> PathBuf) {
-    sandbox.stvc(&["snapshot"]).exits(0);
-    let before = stored(sandbox.files());
-    let log = sandbox.json(&["log"]).exits(0).stdout;
-    let backup = back_up(sandbox);
-    fs::remove_dir_all(sandbox.library()).unwrap();
-    fs::create_dir(sandbox.library()).unwrap();
-    let library = sandbox.library();
-    let here = ["--data", text(&library)];
-    let run = |arguments: &[&str]| sandbox.stvc(&[&here, arguments].concat()).exits(0);
-    run(&["import", text(&backup)]);
-    run(&["restore", "--all"]);
-    let after = files(&sandbox.library());
-    // A lorebook that no chat has is in no snapshot.
-    let kept = |path: &String| after.contains_key(path) || path.contains("chats/");
-    let expected = before.into_iter().filter(|(path, _)| kept(path)).collect();
-    assert_same(&after, &expected);
-    let again = sandbox.stvc(&[&here[..], &["--json", "log"]].concat()).exits(0).stdout;
-    assert_eq!(log, again);
-    let known = run(&["import", text(&backup)]).stdout;
-    assert!(known.starts_with("Nothing to do"), "{known}");
-    sound(sandbox);
 }
 
 #[test]
@@ -95,19 +39,6 @@ fn a_lost_library_of_auto_recap_comes_back_byte_for_byte() {
     library.write(&sandbox);
     library.fork("Harbour days", 7).write(&sandbox);
     drill(&sandbox);
-}
-
-/// Read a backup to its end.
-fn decode(bytes: &[u8]) -> Result<Vec<(Kind, Vec<u8>)>, String> {
-    let mut decoder = Decoder::new(bytes).map_err(|error| error.to_string())?;
-    let mut objects = Vec::new();
-    loop {
-        match decoder.next_object() {
-            Ok(Some((kind, bytes))) => objects.push((kind, bytes.to_vec())),
-            Ok(None) => return Ok(objects),
-            Err(error) => return Err(error.to_string()),
-        }
-    }
 }
 
 #[test]
@@ -132,22 +63,6 @@ fn every_flipped_bit_and_every_missing_end_is_noticed() {
     }
     let longer = [&bytes[..], b"\0"].concat();
     assert!(decode(&longer).unwrap_err().contains("follows"));
-}
-
-/// All of a folder: names, and the bytes of files.
-pub fn tree(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(path) = open.pop() {
-        if path.is_dir() {
-            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-            found.insert(path, None);
-        } else {
-            let bytes = fs::read(&path).unwrap();
-            found.insert(path, Some(bytes));
-        }
-    }
-    found
 }
 
 /// Taking this in fails with these words, and not a byte changes.
@@ -188,50 +103,6 @@ fn a_damaged_backup_changes_nothing() {
     refused(&there, b"stvc backup 2\n{}\n", "format 2");
 }
 
-/// A backup of these records, whatever they are; its header has the right number of snapshots.
-fn forge(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
-    let mut header = header.clone();
-    header["snapshots"] = records.iter().filter(|(kind, _)| *kind == 1).count().into();
-    forge_as_it_is(&header, records)
-}
-
-fn forge_as_it_is(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
-    let mut content = Vec::new();
-    let number = |out: &mut Vec<u8>, mut n: u64| {
-        while n >= 0x80 {
-            out.push(n as u8 | 0x80);
-            n >>= 7;
-        }
-        out.push(n as u8);
-    };
-    let mut total = 0;
-    for (kind, bytes) in records {
-        content.push(*kind);
-        number(&mut content, bytes.len() as u64);
-        content.extend_from_slice(bytes);
-        total += bytes.len() as u64;
-    }
-    content.push(0);
-    number(&mut content, records.len() as u64);
-    number(&mut content, total);
-    sealed(header, &zstd::encode_all(&content[..], 3).unwrap())
-}
-
-/// Header and frame with the right hash behind them.
-fn sealed(header: &Value, frame: &[u8]) -> Vec<u8> {
-    let mut bytes = format!("stvc backup 1\n{header}\n").into_bytes();
-    bytes.extend_from_slice(frame);
-    let hash = blake3::hash(&bytes);
-    bytes.extend_from_slice(hash.as_bytes());
-    bytes
-}
-
-fn header(objects: usize, refs: &[(&str, &str)]) -> Value {
-    let refs: BTreeMap<_, _> = refs.iter().copied().collect();
-    json!({ "program": "x", "taken": "2026-11-15T00:00:00Z", "whole": true, "timelines": [], "snapshots": 1,
-            "objects": objects, "refs": refs })
-}
-
 #[test]
 fn a_bomb_is_refused_before_it_goes_off() {
     let sandbox = small();
@@ -257,93 +128,6 @@ fn a_bomb_is_refused_before_it_goes_off() {
     // Many zeros that nothing refers to.
     let zeros = vec![0; 8 << 20];
     refused(&sandbox, &forge(&header(1, &refs), &[(3, &zeros)]), "which others refer to");
-}
-
-/// The objects of a real backup, to be changed.
-pub struct Forged {
-    pub objects: BTreeMap<ObjectId, (u8, Vec<u8>)>,
-    pub commit: ObjectId,
-    root: ObjectId,
-}
-
-impl Forged {
-    pub fn new() -> Self {
-        let sandbox = Sandbox::empty();
-        sandbox.write(A, chat("a", 3, None));
-        sandbox.stvc(&["snapshot"]).exits(0);
-        let mut forged =
-            Self { objects: BTreeMap::new(), commit: id_of(3, b""), root: id_of(3, b"") };
-        for (kind, bytes) in decode(&fs::read(back_up(&sandbox)).unwrap()).unwrap() {
-            let number = match kind {
-                Kind::Commit => 1,
-                Kind::Tree => 2,
-                _ => 3,
-            };
-            let id = forged.add(number, bytes.clone());
-            if number == 1 {
-                forged.commit = id;
-                forged.root = ObjectId::from_hex(&bytes[5..45]).unwrap();
-            }
-        }
-        forged
-    }
-
-    pub fn add(&mut self, kind: u8, bytes: Vec<u8>) -> ObjectId {
-        let id = id_of(kind, &bytes);
-        self.objects.insert(id, (kind, bytes));
-        id
-    }
-
-    /// The commit over another tree.
-    pub fn with_root(mut self, tree: Vec<u8>) -> Self {
-        let (_, commit) = self.objects.remove(&self.commit).unwrap();
-        self.objects.remove(&self.root);
-        self.root = self.add(2, tree);
-        let rest = String::from_utf8(commit).unwrap().split_off(45);
-        self.commit = self.add(1, format!("tree {}{rest}", self.root).into_bytes());
-        self
-    }
-
-    pub fn root(&self) -> Vec<u8> {
-        self.objects[&self.root].1.clone()
-    }
-
-    /// The tree with the manifest edited.
-    pub fn with_manifest(mut self, edit: impl FnOnce(&mut Value)) -> Self {
-        let is_manifest = |bytes: &[u8]| bytes.starts_with(b"{\n  \"format\"");
-        let (id, bytes) = self
-            .objects
-            .iter()
-            .find(|(_, (kind, bytes))| *kind == 3 && is_manifest(bytes))
-            .map(|(id, (_, bytes))| (*id, bytes.clone()))
-            .unwrap();
-        self.objects.remove(&id);
-        let mut manifest = serde_json::from_slice(&bytes).unwrap();
-        edit(&mut manifest);
-        let new = self.add(3, manifest.to_string().into_bytes());
-        let root = replace(&self.root(), id.as_slice(), new.as_slice());
-        self.with_root(root)
-    }
-
-    fn file(&self, name: &str) -> Vec<u8> {
-        let records: Vec<_> =
-            self.objects.values().map(|(kind, bytes)| (*kind, &bytes[..])).collect();
-        forge(&header(records.len(), &[(name, &self.commit.to_string())]), &records)
-    }
-}
-
-fn id_of(kind: u8, bytes: &[u8]) -> ObjectId {
-    let kind = [Kind::Commit, Kind::Tree, Kind::Blob][usize::from(kind) - 1];
-    hash(kind, bytes).unwrap()
-}
-
-fn replace(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
-    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
-}
-
-pub fn entry(mode: &str, name: &str, id: &ObjectId) -> Vec<u8> {
-    [format!("{mode} {name}\0").as_bytes(), id.as_slice()].concat()
 }
 
 const BRANCH: &str = "refs/heads/chats/Mira/a";

@@ -3,9 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Answer, Sandbox};
-use crate::crash::sound;
-use crate::damage::{Stored, calm, chat, message};
+use crate::common::{Answer, Sandbox, Stored, calm, chat, message, sound, tame};
 
 const GOOD: &str = "chats/Mira/good.jsonl";
 
@@ -282,15 +280,6 @@ fn odd_names_are_stored_and_come_back_under_their_own_names() {
     }
     let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
     assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
-}
-
-/// No control character of a name or a message reaches the terminal.
-#[track_caller]
-pub fn tame(answer: &Answer) {
-    for text in [&answer.stdout, &answer.stderr] {
-        let live = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
-        assert_eq!(live, None, "{text:?}");
-    }
 }
 
 #[cfg(unix)]

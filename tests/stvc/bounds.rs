@@ -3,10 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Answer, Sandbox};
-use crate::damage::{Stored, calm, chat};
-
-const A: &str = "chats/Mira/a.jsonl";
+use crate::common::{A, Answer, Sandbox, Stored, calm, chat, scripted};
 
 /// A pack made by hand, which need not be sound.
 #[derive(Default)]
@@ -17,8 +14,11 @@ struct HandMade {
 }
 
 const COMMIT: u8 = 1;
+
 const BLOB: u8 = 3;
+
 const OFS_DELTA: u8 = 6;
+
 const REF_DELTA: u8 = 7;
 
 impl HandMade {
@@ -113,14 +113,8 @@ fn within(sandbox: &Sandbox, mib: u64, arguments: &[&str]) -> Answer {
     let size = fs::metadata(program.get_program()).unwrap().len() >> 10;
     // Each thread has a stack and a heap of its own.
     let limit = size + 400_000 + (mib << 10);
-    let script = format!("ulimit -v {limit} || exit 99; exec \"$@\"");
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &script, "sh"]).arg(program.get_program()).args(arguments);
-    shell.current_dir(sandbox.library()).env_clear().env("MALLOC_ARENA_MAX", "2");
-    for (name, value) in program.get_envs() {
-        shell.env(name, value.unwrap_or_default());
-    }
-    crate::common::answer(shell.output().unwrap())
+    let script = format!("ulimit -v {limit} || exit 99; export MALLOC_ARENA_MAX=2; exec \"$@\"");
+    scripted(sandbox, &script, arguments)
 }
 
 #[cfg(not(unix))]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::common::recap_library::{Operation, Recap, RecapLibrary};
 use crate::common::{Answer, Sandbox, assert_same};
-use crate::recap_library::{Operation, Recap, RecapLibrary};
 
 fn with_queue(statuses: &[&str]) -> (Sandbox, RecapLibrary) {
     let sandbox = Sandbox::empty();
@@ -270,9 +270,9 @@ fn req_42_a_checkpoint_for_every_scene() {
         answer.of_type("snapshot").iter().map(|line| line["messages"].clone()).collect();
     assert_eq!(messages, [4, 8]);
     // The lorebook goes on; the scenes that have their checkpoint keep it, a new scene gets one.
-    library.entries.push(crate::recap_library::Entry::new(9, "item-Bell", "It rings."));
+    library.entries.push(crate::common::recap_library::Entry::new(9, "item-Bell", "It rings."));
     library.messages = 14;
-    let scene = crate::recap_library::Scene::new(12, "The bell", library.entries.clone());
+    let scene = crate::common::recap_library::Scene::new(12, "The bell", library.entries.clone());
     library.scenes.push(scene);
     library.write(&sandbox);
     let again = sandbox

@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::common::Sandbox;
-use crate::damage::{Stored, calm, chat, check, message};
+use crate::common::{
+    A, Sandbox, Stored, calm, chat, check, kill_after, message, sound, unfinished,
+};
 
 const CHATS: [&str; 4] =
     ["chats/Mira/a.jsonl", "chats/Mira/b.jsonl", "chats/Mira/c.jsonl", "chats/Voss/d.jsonl"];
@@ -14,30 +14,6 @@ const CHATS: [&str; 4] =
 /// A chat long enough that storing it takes a while.
 fn long_chat(name: &str) -> Vec<u8> {
     chat(name, 150, None)
-}
-
-/// Git finds nothing wrong.
-#[track_caller]
-pub fn fsck(sandbox: &Sandbox) {
-    let words = sandbox.git(&["fsck", "--strict", "--full", "--no-progress"]);
-    let wrong: Vec<_> = words.lines().filter(|line| !line.starts_with("dangling ")).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
-}
-
-#[track_caller]
-pub fn sound(sandbox: &Sandbox) {
-    fsck(sandbox);
-    let (code, words) = check(sandbox);
-    assert_eq!(code, 0, "{words}");
-}
-
-/// Start a command, let it work that long, and kill it; whether it was still at work.
-fn kill_after(sandbox: &Sandbox, arguments: &[&str], delay: Duration) -> bool {
-    let mut command = sandbox.command(arguments);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(delay);
-    child.kill().unwrap();
-    !child.wait().unwrap().success()
 }
 
 #[test]
@@ -128,23 +104,12 @@ fn a_restore_killed_at_any_moment_leaves_old_or_new_files() {
     }
 }
 
-/// As if the last operation had been interrupted: its log does not say that it is finished.
-pub fn unfinished(sandbox: &Sandbox) {
-    let log = sandbox.store().join("stvc/operations.jsonl");
-    let text = fs::read(&log).unwrap();
-    let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let kept: Vec<_> = lines.filter(|line| !line.starts_with(b"{\"finished\"")).collect();
-    fs::write(&log, kept.concat()).unwrap();
-}
-
 /// A store with two snapshots of one timeline.
 struct Two {
     sandbox: Sandbox,
     first: Stored,
     second: Stored,
 }
-
-const A: &str = "chats/Mira/a.jsonl";
 
 impl Two {
     fn new() -> Self {
@@ -309,7 +274,7 @@ fn a_pack_without_its_index_does_not_block() {
 fn index_of(sandbox: &Sandbox, id: &str) -> PathBuf {
     let raw: Vec<u8> =
         (0..20).map(|n| u8::from_str_radix(&id[2 * n..2 * n + 2], 16).unwrap()).collect();
-    let indices = crate::damage::files_of(&sandbox.store().join("objects/pack"), "idx");
+    let indices = crate::common::files_of(&sandbox.store().join("objects/pack"), "idx");
     let lists = |path: &Path| fs::read(path).unwrap().windows(20).any(|window| window == raw);
     indices.into_iter().find(|path| lists(path)).unwrap()
 }

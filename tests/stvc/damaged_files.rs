@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::Sandbox;
-use crate::damage::{Harm, Three, calm, check, hurt, len, message};
+use crate::common::lose;
+use crate::common::{Harm, Sandbox, Three, calm, check, hurt, len, message};
 
 /// `check` names the file, every snapshot still comes back by its id, nothing panics, and the next snapshot works.
 #[track_caller]
@@ -217,27 +217,14 @@ fn earlier_snapshots_outlive_a_lost_newest_one() {
     let sandbox = &three.sandbox;
     let first = three.stored[2].clone();
     sandbox.append("chats/Mira/c.jsonl", &message("c", 60));
-    let second = crate::damage::Stored::take(sandbox, "chats/Mira/c.jsonl");
-    lose_object(sandbox, &second.id);
+    let second = crate::common::Stored::take(sandbox, "chats/Mira/c.jsonl");
+    lose(&sandbox.store(), &second.id);
     let (code, words) = check(sandbox);
     assert_eq!(code, 1);
     assert!(words.contains("refs/heads/chats/Mira/c"), "{words}");
     first.must_come_back(sandbox);
-    let third = crate::damage::Stored::take(sandbox, "chats/Mira/c.jsonl");
+    let third = crate::common::Stored::take(sandbox, "chats/Mira/c.jsonl");
     third.must_come_back(sandbox);
     let ids = sandbox.snapshot_ids();
     assert!(ids.contains(&first.id), "{} is out of reach", first.id);
-}
-
-/// Take one object out of the store and leave the others.
-fn lose_object(sandbox: &Sandbox, id: &str) {
-    let store = sandbox.store();
-    let away = sandbox.folder().join("away");
-    fs::rename(store.join("objects/pack"), &away).unwrap();
-    fs::create_dir(store.join("objects/pack")).unwrap();
-    for pack in crate::damage::files_of(&away, "pack") {
-        let unpack = format!("alias.unpack=!git unpack-objects -q < '{}'", pack.display());
-        sandbox.git(&["-c", &unpack, "unpack"]);
-    }
-    fs::remove_file(store.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::common::Sandbox;
 
 const CHAT: &str = "chats/Mira/Tide.jsonl";
+
 const BOOK: &str = "worlds/Lore.json";
 
 /// A message; date and words make it what it is.

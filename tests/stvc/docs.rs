@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::layers::rust_files;
+use crate::common::rust_files;
 
 /// `UPDATE_DOCS=1 cargo test docs` writes it anew.
 #[track_caller]

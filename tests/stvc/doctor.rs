@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
-
 use stvc::engine::files::Closed;
 use stvc::progress::Silent;
 use stvc::verbs::doctor::{self, Repair};
 
+use crate::common::recap_library::{RecapLibrary, book_name, quoted};
 use crate::common::{Answer, Sandbox, assert_same};
-use crate::recap_library::{RecapLibrary, book_name, quoted};
 
 /// Look at the library, which must exit so; the codes that were found, each with its subject.
 #[track_caller]
@@ -67,6 +66,7 @@ fn header(book: &str, more: &str) -> String {
 
 const BOOK: &str =
     "{\n    \"entries\": {\n        \"0\": {\"uid\": 0, \"content\": \"Rain.\"}\n    }\n}";
+
 const EMPTY: &str = "{\n    \"entries\": {}\n}";
 
 /// A chat that is bound to a lorebook, or to none.

@@ -4,8 +4,10 @@ use serde_json::Value;
 use stvc::rules::{self, Finding};
 use stvc::st::{Chat, Disk, Library, capture};
 
+use crate::common::recap_library::{
+    Entry, Operation, Recap, RecapLibrary, book_name, object, quoted,
+};
 use crate::common::{Answer, Sandbox};
-use crate::recap_library::{Entry, Operation, Recap, RecapLibrary, book_name, object, quoted};
 
 /// Code, level and words of the message of each finding that is expected.
 type Expected<'a> = &'a [(&'a str, &'a str, &'a [&'a str])];

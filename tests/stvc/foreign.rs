@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Answer, Sandbox, answer};
-use crate::damage::{Stored, calm, chat, message};
-
-const A: &str = "chats/Mira/a.jsonl";
+use crate::common::{A, Answer, Sandbox, Stored, answer, calm, chat, message};
 
 /// A library with one snapshot, and a mirror of it that could be written to.
 struct Stage {

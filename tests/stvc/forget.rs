@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::common::recap_library::RecapLibrary;
 use crate::common::{Answer, NOW, Sandbox, assert_same};
-use crate::recap_library::RecapLibrary;
 
 const DAY: i64 = 86_400;
 

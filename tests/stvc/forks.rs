@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use stvc::st;
 
+use crate::common::recap_library::{Entry, Operation, RecapLibrary};
+use crate::common::recap_story::metadata;
 use crate::common::{Sandbox, assert_same};
-use crate::recap_library::{Entry, Operation, RecapLibrary};
 
 /// What was there before must be there still, to the byte.
 #[track_caller]
@@ -19,11 +20,6 @@ fn assert_untouched(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String,
 /// The files that are new.
 fn new_files(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     after.keys().filter(|path| !before.contains_key(*path)).cloned().collect()
-}
-
-fn metadata(chat: &[u8]) -> serde_json::Value {
-    let header = chat.split(|byte| *byte == b'\n').next().unwrap();
-    serde_json::from_slice::<serde_json::Value>(header).unwrap()["chat_metadata"].clone()
 }
 
 #[test]

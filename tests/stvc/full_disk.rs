@@ -2,37 +2,8 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::process::Stdio;
 
-use crate::common::{Answer, Sandbox, answer};
-use crate::crash::sound;
-use crate::damage::{Stored, calm, chat, message};
-
-const A: &str = "chats/Mira/a.jsonl";
-
-/// Run the program where no file may grow beyond this many blocks of 512 bytes. Ignored, the signal becomes an error.
-pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
-    let script = format!("trap '' XFSZ; ulimit -f {blocks} || exit 99; exec \"$@\"");
-    scripted(sandbox, &script, arguments)
-}
-
-/// Run the program by a shell that does something before it.
-pub fn scripted(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
-    let program = sandbox.command(arguments);
-    let mut shell = std::process::Command::new("sh");
-    shell
-        .args(["-c", script, "sh"])
-        .arg(program.get_program())
-        .args(arguments)
-        .current_dir(sandbox.library());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    answer(shell.stdin(Stdio::null()).output().unwrap())
-}
+use crate::common::{A, Sandbox, Stored, calm, chat, limited, message, scripted, sound};
 
 /// Nothing of a write that failed is left where somebody could take it for whole.
 fn leftovers(sandbox: &Sandbox) -> Vec<String> {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,23 +10,20 @@ use std::time::{Duration, Instant, SystemTime};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
-use stvc::progress::Silent;
+use stvc::progress::{Monitor, Silent};
 use stvc::store::commit::encode as encode_commit;
 use stvc::store::tree::encode as encode_tree;
 use stvc::store::{Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry};
 use stvc::verbs::{self, restore, snapshot};
 
-use stvc::progress::Monitor;
-
-use crate::common::{Answer, Sandbox, assert_same, copy, files, git};
-use crate::crash::{fsck, sound};
-use crate::damage::{Harm, Stored, calm, chat, check, files_of, len, message};
-use crate::recap_library::{Entry, RecapLibrary, Scene};
+use crate::common::recap_library::{Entry, RecapLibrary, Scene};
+use crate::common::{
+    A, Answer, B, Done, Harm, Sandbox, Stored, assert_same, calm, chat, check, copy, files,
+    files_of, fsck, git, git_given, kill_after, len, make_writable, message, refs, sound, unpack,
+};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-const A: &str = "chats/Mira/a.jsonl";
-const B: &str = "chats/Mira/b.jsonl";
 const DAY: u64 = 86_400;
 
 /// Collect; the summary.
@@ -73,31 +69,6 @@ fn must_have(sandbox: &Sandbox, former: &BTreeMap<String, Files>) {
 
 fn take(sandbox: &Sandbox) {
     snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut Silent).unwrap();
-}
-
-/// Git with something on its standard input; what it printed. It must succeed.
-#[track_caller]
-fn git_given(store: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
-    let mut child = Command::new("git")
-        .arg("-C")
-        .arg(store)
-        .args(arguments)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let output = std::thread::scope(|scope| {
-        // At the same time: both pipes are short.
-        scope.spawn(move || stdin.write_all(input).unwrap());
-        child.wait_with_output().unwrap()
-    });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "git {arguments:?}: {said}");
-    output.stdout
 }
 
 /// Every object that git finds, as git reads it. Each hashes to its name.
@@ -628,10 +599,7 @@ fn an_empty_line_is_read_by_git() {
 }
 
 fn set_age(path: &Path, seconds: u64) {
-    let mut permissions = fs::metadata(path).unwrap().permissions();
-    #[expect(clippy::permissions_set_readonly_false, reason = "a file in a temporary folder")]
-    permissions.set_readonly(false);
-    fs::set_permissions(path, permissions).unwrap();
+    make_writable(path);
     let time = SystemTime::now() - Duration::from_secs(seconds);
     File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
 }
@@ -713,10 +681,6 @@ fn a_pack_of_spared_objects_is_as_old_as_its_youngest() {
     fsck(&sandbox);
 }
 
-fn refs(sandbox: &Sandbox) -> String {
-    sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"])
-}
-
 /// As in `undo.rs`, but everything that is not needed is dropped after each command.
 #[test]
 fn nothing_that_can_be_undone_is_dropped() {
@@ -734,7 +698,7 @@ fn nothing_that_can_be_undone_is_dropped() {
     sandbox.write(&chat, b"\xff garbage \n {");
     sandbox.write(&book, b"[no book]");
 
-    let now = |sandbox: &Sandbox| (refs(sandbox), sandbox.files());
+    let now = |sandbox: &Sandbox| (refs(&sandbox.store()), sandbox.files());
     let mut states = Vec::new();
     let commands: [&[&str]; 7] = [
         &["tag", "here", "Harbour nights"],
@@ -905,15 +869,6 @@ fn a_time_longer_than_any_clock_is_no_panic() {
     }
 }
 
-/// Start `gc`, let it work that long, and kill it; whether it was still at work.
-fn kill_after(sandbox: &Sandbox, delay: Duration) -> bool {
-    let mut command = sandbox.command(&["gc", "--grace", "0s"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(delay);
-    child.kill().unwrap();
-    !child.wait().unwrap().success()
-}
-
 #[test]
 fn a_gc_killed_at_any_moment_loses_nothing() {
     const KILLS: u32 = 36;
@@ -940,7 +895,11 @@ fn a_gc_killed_at_any_moment_loses_nothing() {
             gc(&elsewhere, &["--grace", "0s"]);
             whole = begin.elapsed();
         }
-        killed += u32::from(kill_after(&sandbox, whole * (kill * 7 % KILLS) / KILLS));
+        killed += u32::from(kill_after(
+            &sandbox,
+            &["gc", "--grace", "0s"],
+            whole * (kill * 7 % KILLS) / KILLS,
+        ));
         sound(&sandbox);
         assert_eq!(sandbox.snapshot_ids().len(), stored.len());
         if kill % 9 == 8 {
@@ -1046,7 +1005,7 @@ fn a_disk_that_is_full_midway_costs_nothing() {
     let before = files(&large.store());
     let mut failed = 0;
     for blocks in limits {
-        let answer = calm(crate::full_disk::limited(&large, blocks, &["gc", "--grace", "0s"]));
+        let answer = calm(crate::common::limited(&large, blocks, &["gc", "--grace", "0s"]));
         if answer.code == 0 {
             break;
         }
@@ -1071,7 +1030,7 @@ fn a_disk_that_is_full_at_the_index_leaves_no_pack() {
     sandbox.write(A, chat("a", 1, None));
     Stored::take(&sandbox, A);
     let before = files(&sandbox.store());
-    let answer = calm(crate::full_disk::limited(&sandbox, 2, &["gc"])).exits(1);
+    let answer = calm(crate::common::limited(&sandbox, 2, &["gc"])).exits(1);
     assert!(answer.stderr.contains(".idx"), "{}", answer.stderr);
     assert_eq!(leftovers(&sandbox), Vec::<String>::new());
     assert_same(&files(&sandbox.store()), &before);
@@ -1272,15 +1231,6 @@ fn snapshots_and_readers_go_on_while_gc_works() {
     assert_eq!(leftovers(&sandbox), Vec::<String>::new());
 }
 
-/// Says so also when its thread panics.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A command that looked at the store, and then waited for its lock while `gc` dropped what it had seen there.
 #[test]
 fn a_writer_that_waited_for_gc_does_not_believe_what_it_saw_before() {
@@ -1307,10 +1257,7 @@ fn kept_packs_stay_and_loose_objects_are_taken_in() {
     fs::write(&keep, "somebody's\n").unwrap();
     let kept = fs::read(&order[0]).unwrap();
     // All of the second pack, loose.
-    let bytes = fs::read(&order[1]).unwrap();
-    fs::remove_file(order[1].with_extension("idx")).unwrap();
-    fs::remove_file(&order[1]).unwrap();
-    git_given(&sandbox.store(), &["unpack-objects", "-q"], &bytes);
+    unpack(&sandbox.store(), &order[1]);
     let before = loose(&sandbox);
     assert!(before > 8);
     stored.iter().for_each(|stored| stored.must_come_back(&sandbox));

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{Sandbox, assert_same, files, git};
+use crate::common::{Sandbox, assert_same, files, files_of, git};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+
 const NAME: &str = "chats/Mira Voss/The Tide Office — part 1 (雨)";
 
 /// A library with several snapshots of one of its chats, a checkpoint and a tag.
@@ -37,10 +38,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 }
 
 fn packs(store: &Path) -> usize {
-    let entries = fs::read_dir(store.join("objects/pack")).unwrap();
-    let is_pack =
-        |entry: &fs::DirEntry| entry.path().extension().is_some_and(|ending| ending == "pack");
-    entries.filter(|entry| is_pack(entry.as_ref().unwrap())).count()
+    files_of(&store.join("objects/pack"), "pack").len()
 }
 
 fn loose_objects(store: &Path) -> usize {

@@ -4,18 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::common::{Answer, Sandbox};
-
-/// The words of an answer, ids left out.
-pub fn words(answer: &Answer) -> String {
-    let is_id = |word: &&str| word.len() == 10 && word.bytes().all(|c| c.is_ascii_hexdigit());
-    let line = |line: &str| {
-        let words: Vec<_> =
-            line.split(' ').map(|word| Some(word).filter(is_id).map_or(word, |_| "ID")).collect();
-        words.join(" ") + "\n"
-    };
-    answer.stdout.lines().map(line).collect()
-}
+use crate::common::{Sandbox, words};
 
 pub fn message(text: &str) -> String {
     format!(r#"{{"name":"Mira","is_user":false,"is_system":false,"mes":"{text}","extra":{{}}}}"#)

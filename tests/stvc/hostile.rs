@@ -1,38 +1,16 @@
 //! Stores and places that stvc must not touch, must not believe, or cannot write to.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::bad_input::tame;
-use crate::common::{Sandbox, git};
-use crate::crash::sound;
-use crate::damage::{Stored, calm, chat, check};
-
-const A: &str = "chats/Mira/a.jsonl";
+use crate::common::{A, Sandbox, Stored, calm, chat, check, git, sound, tame, tree};
 
 fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 4, None));
     sandbox
-}
-
-/// Every file and folder below a folder; files with their bytes.
-fn tree(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(path) = open.pop() {
-        let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-            found.insert(name, None);
-        } else {
-            found.insert(name, Some(fs::read(&path).unwrap()));
-        }
-    }
-    found
 }
 
 /// Run every command on a store that is none of ours: each fails with these words, and not a byte changes.

@@ -4,20 +4,8 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use crate::backup::text;
-use crate::common::{Answer, Sandbox};
-use crate::crash::{sound, unfinished};
-use crate::damage::{chat, message};
-use crate::sync::{ours, pair, settle, sync};
-
-const A: &str = "chats/Mira/a.jsonl";
-
-fn codes(answer: &Answer) -> Vec<String> {
-    let code = |finding: &Value| finding["code"].as_str().unwrap().to_owned();
-    answer.of_type("finding").iter().map(code).collect()
-}
+use crate::common::devices::{ours, pair, settle, sync};
+use crate::common::{A, Sandbox, chat, codes, message, sound, text, unfinished};
 
 /// A sync on the second device that was cut off before the file was written.
 fn unfinished_sync() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<u8>, Vec<u8>) {
@@ -178,7 +166,7 @@ fn an_operation_one_of_whose_files_cannot_be_written_is_taken_back() {
     let long = serde_json::json!({ "name": "Mira", "mes": "a".repeat(200_000) }).to_string();
     one.append("chats/Mira/b.jsonl", &long);
     sync(&mut one, &folder);
-    let answer = crate::full_disk::limited(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
+    let answer = crate::common::limited(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
     let error = &answer.of_type("error")[0];
     assert!(error["message"].as_str().unwrap().contains("b.jsonl"), "{error}");
     assert!(error["hint"].as_str().unwrap().contains("taken back"), "{error}");
@@ -194,7 +182,7 @@ fn an_operation_one_of_whose_files_cannot_be_written_is_taken_back() {
 fn what_cannot_be_finished_because_the_store_lost_it_blocks_nothing() {
     let (_one, two, _folder, old, _) = unfinished_sync();
     // The pack that came last holds the snapshot that was to be written.
-    let packs = crate::damage::files_of(&two.store().join("objects/pack"), "pack");
+    let packs = crate::common::files_of(&two.store().join("objects/pack"), "pack");
     let newest = packs.iter().max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     let index = newest.unwrap().with_extension("idx");
     fs::remove_file(newest.unwrap()).unwrap();

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::common::{Answer, Sandbox};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+
 const BOOK: &str = "worlds/Tide Office Lore.json";
 
 fn is_hex(value: &Value, digits: usize) -> bool {

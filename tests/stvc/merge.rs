@@ -31,6 +31,7 @@ fn book(entries: &[(u32, &str, &str)]) -> String {
 }
 
 const QUAY: (u32, &str, &str) = (0, "Quay", "Wet stones under the old lamp.");
+
 const MIRA: (u32, &str, &str) = (1, "Mira", "She keeps the charts of the harbour.");
 
 /// A chat and a fork of it with a lorebook of its own, both stored.
@@ -64,6 +65,7 @@ impl Fork {
 }
 
 const BELL: &str = "It rings three times before dawn.";
+
 const GULL: &str = "Grey birds scream over each roof.";
 
 #[test]

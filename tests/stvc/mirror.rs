@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::backup::{drill_with, small, text, tree};
-use crate::common::{Sandbox, assert_same, git};
-use crate::crash::sound;
-use crate::damage::{calm, chat, message};
-use crate::full_disk::limited;
-use crate::recap_library::RecapLibrary;
-
-const A: &str = "chats/Mira/a.jsonl";
+use crate::common::backups::{drill_with, next, small};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{
+    A, Sandbox, assert_same, calm, chat, files_of, git, limited, make_writable, refs, sound, text,
+    tree,
+};
 
 fn mirror_of(sandbox: &Sandbox) -> PathBuf {
     let folder = sandbox.folder().join("mirror");
@@ -21,24 +19,8 @@ fn mirror_of(sandbox: &Sandbox) -> PathBuf {
     folder
 }
 
-fn next(sandbox: &mut Sandbox, n: usize) {
-    sandbox.wait(60);
-    sandbox.append(A, &message("a", n));
-    sandbox.stvc(&["snapshot"]).exits(0);
-}
-
-/// The branches and tags of a repository.
-fn refs(repository: &Path) -> BTreeSet<String> {
-    let refs = git(repository, &["for-each-ref", "refs/heads", "refs/tags"]);
-    String::from_utf8(refs).unwrap().lines().map(str::to_owned).collect()
-}
-
 fn packs(repository: &Path) -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(repository.join("objects/pack")).unwrap();
-    entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "pack"))
-        .collect()
+    files_of(&repository.join("objects/pack"), "pack").into_iter().collect()
 }
 
 #[test]
@@ -294,10 +276,7 @@ fn a_damaged_mirror_is_mended_by_the_next_backup() {
     let mut bytes = fs::read(&pack).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xff;
-    let mut permissions = fs::metadata(&pack).unwrap().permissions();
-    #[allow(clippy::permissions_set_readonly_false)]
-    permissions.set_readonly(false);
-    fs::set_permissions(&pack, permissions).unwrap();
+    make_writable(&pack);
     fs::write(&pack, &bytes).unwrap();
     sandbox.stvc(&["check", text(&mirror)]).exits(1);
     sandbox.stvc(&["backup", text(&mirror)]).exits(0);

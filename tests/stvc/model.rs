@@ -8,15 +8,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use stvc::progress::Silent;
-use stvc::verbs::snapshot::Taken;
-use stvc::verbs::{check, restore, snapshot, tag};
+use stvc::verbs::snapshot::{self, Taken};
+use stvc::verbs::{check, restore, tag};
 
 use crate::common::{Sandbox, assert_same, files};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
 const BOOK: &str = "worlds/Lore.json";
+
 const GROUP: &str = "groups/9.json";
+
 const TIMELINES: [&str; 4] =
     ["chats/Ann/one", "chats/Ann/two", "chats/雪/三 🦊", "group chats/talk"];
 

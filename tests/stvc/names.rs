@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
-use std::process::{Command, Stdio};
 
-use crate::common::{Sandbox, assert_same};
+use crate::common::{Sandbox, assert_same, git_given};
 
 /// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
 fn odd_names() -> Vec<String> {
@@ -281,24 +279,13 @@ fn rewrite(sandbox: &Sandbox, branch: &str, tree: Option<&str>, message: impl Fn
     let found = header.lines().next().unwrap().strip_prefix("tree ").unwrap();
     let header = header.replace(found, tree.unwrap_or(found));
     let new = format!("{header}\n\n{}", message(text));
-    let id = pipe(sandbox, &["hash-object", "-t", "commit", "-w", "--stdin"], &new);
-    sandbox.git(&["update-ref", branch, &id]);
-}
-
-/// Run git with something to read.
-fn pipe(sandbox: &Sandbox, arguments: &[&str], input: &str) -> String {
-    let mut git = Command::new("git")
-        .arg("-C")
-        .arg(sandbox.store())
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    git.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = git.wait_with_output().unwrap();
-    assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    let id = git_given(
+        &sandbox.store(),
+        &["hash-object", "-t", "commit", "-w", "--stdin"],
+        new.as_bytes(),
+    );
+    let id = String::from_utf8(id).unwrap();
+    sandbox.git(&["update-ref", branch, id.trim()]);
 }
 
 /// Earlier versions gave devices such as `COM¹` no escape, and lost white space at the end of a timeline's name.
@@ -320,7 +307,7 @@ fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
     }
     // An index makes trees of paths.
     sandbox.git(&["read-tree", "--empty"]);
-    pipe(&sandbox, &["update-index", "-z", "--index-info"], &tree);
+    git_given(&sandbox.store(), &["update-index", "-z", "--index-info"], tree.as_bytes());
     let tree = sandbox.git(&["write-tree"]);
     rewrite(&sandbox, then, Some(tree.trim()), str::to_owned);
     let blank = "refs/heads/chats/Mira/abc\u{3000}";

@@ -4,9 +4,7 @@ use std::fs::{self, File};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Answer, Sandbox, answer};
-use crate::crash::sound;
-use crate::damage::{Stored, calm, chat, message};
+use crate::common::{Answer, Done, Sandbox, Stored, answer, calm, chat, message, sound};
 
 fn path(n: usize) -> String {
     format!("chats/Mira/c{n}.jsonl")
@@ -141,15 +139,6 @@ fn readers_work_while_a_writer_does() {
     });
     assert_eq!(sandbox.snapshot_ids().len(), 46);
     sound(&sandbox);
-}
-
-/// Says so also when its thread panics.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[test]

@@ -2,13 +2,8 @@
 
 use stvc::st;
 
-use crate::common::{Answer, Sandbox, assert_same};
-use crate::recap_library::{Entry, RecapLibrary};
-
-fn codes(answer: &Answer) -> Vec<String> {
-    let findings = answer.of_type("finding");
-    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
-}
+use crate::common::recap_library::{Entry, RecapLibrary};
+use crate::common::{Sandbox, assert_same, codes};
 
 fn titles(book: &[u8]) -> Vec<(String, String)> {
     let title = |entry| st::entry_comment(entry).unwrap_or_default();
@@ -215,7 +210,7 @@ fn a_fork_has_only_its_own_past() {
     fork.messages = 9;
     fork.scenes = vec![
         library.scenes[0].clone(),
-        crate::recap_library::Scene::new(7, "Elsewhere", library.entries.clone()),
+        crate::common::recap_library::Scene::new(7, "Elsewhere", library.entries.clone()),
     ];
     fork.story = "harbour".into();
     fork.write(&sandbox);

@@ -9,14 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use stvc::st;
 
-use crate::common::{Sandbox, answer, assert_same};
-use crate::crash::sound;
-use crate::layers::rust_files;
-use crate::recap_library::{Entry, Operation, RecapLibrary, object, pretty};
-use crate::seeds::{
+use crate::common::recap_library::{Entry, Operation, RecapLibrary, object, pretty};
+use crate::common::recap_story::{
     another_way, bound_book, entries, found, messages, metadata, state, story, told, untouched,
     versions,
 };
+use crate::common::{Sandbox, answer, assert_same, rust_files, sound};
 
 /// Remove a chat with its lorebook and restore both.
 #[track_caller]

@@ -90,7 +90,9 @@ fn to_a_folder_go_exactly_the_files_of_the_snapshot() {
 }
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+
 const BOOK: &str = "worlds/Tide Office Lore.json";
+
 const NAME: &str = "Tide Office";
 
 type Files = BTreeMap<String, Vec<u8>>;

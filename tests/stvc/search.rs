@@ -5,8 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::common::Sandbox;
-use crate::graph::words;
+use crate::common::{Sandbox, lose, words};
 
 const CHAT: &str = "chats/Mira/Story.jsonl";
 
@@ -187,22 +186,10 @@ fn what_is_no_message_is_searched_as_it_is() {
 #[test]
 fn a_missing_text_is_named_and_the_others_are_searched() {
     let sandbox = story();
-    let pack = sandbox.store().join("objects/pack");
-    let aside = sandbox.folder().join("aside");
-    fs::rename(&pack, &aside).unwrap();
-    fs::create_dir(&pack).unwrap();
-    for file in fs::read_dir(&aside).unwrap().map(|entry| entry.unwrap().path()) {
-        if file.extension().is_some_and(|extension| extension == "pack") {
-            let mut unpack = std::process::Command::new("git");
-            unpack.arg("-C").arg(sandbox.store()).args(["unpack-objects", "-q"]);
-            assert!(unpack.stdin(fs::File::open(&file).unwrap()).status().unwrap().success());
-        }
-    }
     let lost =
         sandbox.git(&["rev-parse", "refs/heads/chats/Mira/Story:chat/messages/000/00001.json"]);
     let lost = lost.trim();
-    let (folder, file) = lost.split_at(2);
-    fs::remove_file(sandbox.store().join("objects").join(folder).join(file)).unwrap();
+    lose(&sandbox.store(), lost);
     let answer = sandbox.stvc(&["search", "ferry"]).exits(3);
     assert!(answer.stdout.ends_with("3 matches.\n"), "{}", answer.stdout);
     assert!(answer.stderr.contains(lost), "{}", answer.stderr);

@@ -1,66 +1,20 @@
 //! A git server, reached through the user's git. The way there is a script in the place of ssh, which runs what the server would run; the user's own configuration names it.
 #![cfg(unix)]
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::backup::{Forged, drill_with, entry, small, text, tree};
-use crate::common::{Sandbox, answer, git};
-use crate::crash::sound;
-use crate::damage::{calm, chat, message};
-use crate::recap_library::RecapLibrary;
-
-const A: &str = "chats/Mira/a.jsonl";
-
-/// Let this sandbox's user reach the repository at `server`; its address.
-pub fn reach(sandbox: &Sandbox, server: &Path) -> String {
-    let ssh = sandbox.folder().join("ssh");
-    // What `way` says happens on the way there.
-    let script = r#"#!/bin/sh
-here=$(dirname "$0")
-for last; do :; done
-case $(cat "$here/way" 2>/dev/null) in
-    down) echo "ssh: Could not resolve hostname server: Name or service not known" >&2; exit 255;;
-    cut) case $last in *receive-pack*) head -c 400 | sh -c "$last"; exit 255;; esac;;
-    race) case $last in *receive-pack*) sh "$here/race.sh"; rm "$here/way";; esac;;
-esac
-exec sh -c "$last"
-"#;
-    fs::write(&ssh, script).unwrap();
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
-    let config = format!("[core]\n\tsshCommand = {}\n[ssh]\n\tvariant = ssh\n", ssh.display());
-    fs::write(sandbox.folder().join(".gitconfig"), config).unwrap();
-    format!("ssh://server{}", server.display())
-}
-
-pub fn way(sandbox: &Sandbox, what: &str) {
-    fs::write(sandbox.folder().join("way"), what).unwrap();
-}
-
-/// A server's repository with nothing in it.
-pub fn server(folder: &Path) -> PathBuf {
-    let path = folder.join("server.git");
-    git(folder, &["init", "-q", "--bare", text(&path)]);
-    path
-}
+use crate::common::backups::{drill_with, next, small};
+use crate::common::forged_backup::{Forged, entry};
+use crate::common::git_server::{reach, server, way};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{Sandbox, answer, calm, chat, git, refs, sound, text, tree};
 
 fn to_server(sandbox: &Sandbox) -> PathBuf {
     let url = reach(sandbox, &server(sandbox.folder()));
     sandbox.stvc(&["backup", &url]).exits(0);
     url.into()
-}
-
-fn refs(repository: &Path) -> BTreeSet<String> {
-    let refs = git(repository, &["for-each-ref", "refs/heads", "refs/tags"]);
-    String::from_utf8(refs).unwrap().lines().map(str::to_owned).collect()
-}
-
-fn next(sandbox: &mut Sandbox, n: usize) {
-    sandbox.wait(60);
-    sandbox.append(A, &message("a", n));
-    sandbox.stvc(&["snapshot"]).exits(0);
 }
 
 #[test]
@@ -354,7 +308,7 @@ fn a_hostile_repository_is_refused_before_anything_changes() {
 /// What is odd goes to a server and comes back from there as from any backup; what is not whole stays away from it, and the others go.
 #[test]
 fn an_odd_snapshot_keeps_nothing_else_from_a_server() {
-    let library = crate::validator::Library::new();
+    let library = crate::common::forged_snapshot::Library::new();
     let sandbox = &library.sandbox;
     let (odd, _) = library.forge(|it| it.break_content_id());
     let repository = server(sandbox.folder());
@@ -367,11 +321,11 @@ fn an_odd_snapshot_keeps_nothing_else_from_a_server() {
     let url = reach(&other, &repository);
     let answer = calm(other.json(&["import", &url])).exits(3);
     assert!(answer.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
-    crate::validator::comes_in(&library, &other, None, "a server");
+    crate::common::forged_snapshot::comes_in(&library, &other, None, "a server");
     // A message that is lost: the branch that needs it stays away.
     let lost = format!("{}:chat/messages/001/00105.json", library.stored[1].id);
     let lost = sandbox.git(&["rev-parse", &lost]).trim().to_owned();
-    crate::validator::lose(&sandbox.store(), &lost);
+    crate::common::lose(&sandbox.store(), &lost);
     let empty = tempfile::tempdir().unwrap();
     let repository = server(empty.path());
     let url = reach(sandbox, &repository);

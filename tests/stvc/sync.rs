@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::backup::{text, tree};
-use crate::common::{Sandbox, assert_same, git};
-use crate::crash::sound;
-use crate::damage::{chat, message};
+use crate::common::devices::{ours, pair, settle, sync};
+use crate::common::{A, Sandbox, assert_same, chat, git, message, refs, sound, text, tree};
 
-const A: &str = "chats/Mira/a.jsonl";
 const BOOK: &str = "worlds/Harbour.json";
 
 fn book(entries: &[(&str, &str, &str)]) -> String {
@@ -28,59 +25,9 @@ fn book(entries: &[(&str, &str, &str)]) -> String {
     serde_json::to_string_pretty(&json!({ "entries": entries })).unwrap()
 }
 
-/// Two devices that have the same, and the folder that they share.
-pub fn pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
-    let one = Sandbox::empty();
-    with(&one);
-    let folder = one.folder().join("shared");
-    one.stvc(&["sync", text(&folder)]).exits(0);
-    let two = Sandbox::empty();
-    two.stvc(&["sync", text(&folder)]).exits(0);
-    assert_same(&ours(&two), &ours(&one));
-    (one, two, folder)
-}
-
-/// The chats, and the lorebooks that they use: others are in no snapshot.
-pub fn ours(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
-    let mut files = sandbox.files();
-    let bound = |bytes: &[u8]| {
-        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let header: Value = serde_json::from_slice(line).ok()?;
-        Some(format!("worlds/{}.json", header["chat_metadata"]["world_info"].as_str()?))
-    };
-    let used: BTreeSet<_> = files.values().filter_map(|bytes| bound(bytes)).collect();
-    files.retain(|path, _| path.starts_with("chats/") || used.contains(path));
-    files
-}
-
-fn heads(sandbox: &Sandbox) -> BTreeSet<String> {
-    let refs = sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"]);
-    refs.lines().map(str::to_owned).collect()
-}
-
 fn outcome(answer: &[Value], timeline: &str) -> String {
     let line = answer.iter().find(|line| line["type"] == "synced" && line["timeline"] == timeline);
     line.map_or("none".into(), |line| line["outcome"].as_str().unwrap().to_owned())
-}
-
-pub fn sync(sandbox: &mut Sandbox, folder: &Path) -> Vec<Value> {
-    sandbox.wait(60);
-    sandbox.json(&["sync", text(folder)]).exits(0).lines()
-}
-
-/// Both sides sync until neither has news, and then have the same.
-pub fn settle(one: &mut Sandbox, two: &mut Sandbox, folder: &Path) {
-    for _ in 0..6 {
-        sync(one, folder);
-        sync(two, folder);
-        if heads(one) == heads(two) && ours(one) == ours(two) {
-            break;
-        }
-    }
-    assert_eq!(heads(one), heads(two));
-    assert_same(&ours(two), &ours(one));
-    sound(one);
-    sound(two);
 }
 
 #[test]
@@ -104,7 +51,7 @@ fn a_chat_that_went_on_on_one_device_comes_to_the_other() {
     assert_eq!(outcome(&answer, "chats/Mira/a"), "forward");
     assert_eq!(outcome(&answer, "chats/Mira/b"), "new");
     assert_same(&ours(&two), &ours(&one));
-    assert_eq!(heads(&two), heads(&one));
+    assert_eq!(refs(&two.store()), refs(&one.store()));
     // One operation, which can be taken back.
     two.stvc(&["undo"]).exits(0);
     assert_same(&ours(&two), &before.0);
@@ -372,7 +319,7 @@ fn what_was_forgotten_here_is_not_fetched_again() {
 fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
     use std::process::Stdio;
 
-    use crate::unreadable::{can_trace, traced_with};
+    use crate::common::{can_trace, traced_with};
 
     if !can_trace() {
         return;
@@ -430,7 +377,7 @@ fn a_folder_that_is_no_mirror_is_not_synced_with() {
 #[test]
 #[cfg(unix)]
 fn who_is_late_at_the_server_begins_anew() {
-    use crate::server::{reach, server, way};
+    use crate::common::git_server::{reach, server, way};
     let mut one = Sandbox::empty();
     let mut two = Sandbox::empty();
     let path = server(one.folder());

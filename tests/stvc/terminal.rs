@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::commands::{CHAT, library, message, story};
+use crate::common::harbour::{CHAT, library, message, story};
 use crate::common::{Answer, Sandbox};
 
 #[test]

@@ -2,19 +2,15 @@
 
 use serde_json::json;
 
-use crate::common::{Sandbox, git};
+use crate::common::{Sandbox, git, refs};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
-
-fn refs(sandbox: &Sandbox) -> String {
-    sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"])
-}
 
 #[test]
 fn every_command_is_taken_back_one_after_the_other() {
     let mut sandbox = Sandbox::of_fixture("1.19.0");
     let mut states = Vec::new();
-    let remember = |sandbox: &Sandbox| (refs(sandbox), sandbox.files());
+    let remember = |sandbox: &Sandbox| (refs(&sandbox.store()), sandbox.files());
     sandbox.stvc(&["snapshot"]).exits(0);
     let before = sandbox.read(CHAT);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
@@ -49,7 +45,7 @@ fn every_command_is_taken_back_one_after_the_other() {
         }
     }
     sandbox.stvc(&["undo"]).exits(0);
-    assert_eq!(refs(&sandbox), "");
+    assert!(refs(&sandbox.store()).is_empty());
     sandbox.stvc(&["undo"]).exits(1);
 
     // Git drops nothing of it, and the whole way leads back again.
@@ -57,7 +53,7 @@ fn every_command_is_taken_back_one_after_the_other() {
     let undone = sandbox.json(&["operations"]).exits(0).of_type("operation");
     let last = undone[0]["number"].as_u64().unwrap().to_string();
     sandbox.stvc(&["undo", &last]).exits(0);
-    assert_eq!(refs(&sandbox), states[0].0);
+    assert_eq!(refs(&sandbox.store()), states[0].0);
     sandbox.stvc(&["check"]).exits(0);
 }
 
@@ -145,10 +141,10 @@ fn a_tag_and_a_timeline_that_name_the_same_snapshot_are_undone_together() {
     let sandbox = Sandbox::of_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
-    let before = refs(&sandbox);
+    let before = refs(&sandbox.store());
     sandbox.stvc(&["snapshot", "Tide Office", "--tag", "foo"]).exits(0);
     sandbox.stvc(&["undo"]).exits(0);
-    assert_eq!(refs(&sandbox), before);
+    assert_eq!(refs(&sandbox.store()), before);
     sandbox.stvc(&["check"]).exits(0);
 }
 

@@ -5,13 +5,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common::{Answer, Sandbox, answer};
-use crate::damage::{Stored, calm, chat, check, files_of, message};
-
-const A: &str = "chats/Mira/a.jsonl";
-const B: &str = "chats/Mira/b.jsonl";
+use crate::common::{
+    A, Answer, B, Sandbox, Stored, answer, calm, can_trace, chat, check, files_of, message,
+    traced_with,
+};
 
 /// A chat with three snapshots, each in a pack of its own, and a second one; the index that has the newest of the first.
 struct Stage {
@@ -124,29 +122,6 @@ fn failing(sandbox: &Sandbox, call: &str, error: &str, path: &Path, arguments: &
     answer(traced_with(sandbox, &traced, arguments).output().unwrap())
 }
 
-/// The program under strace with these options, not started yet.
-pub fn traced_with(sandbox: &Sandbox, options: &[&str], arguments: &[&str]) -> Command {
-    let program = sandbox.command(arguments);
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o", "/dev/null"]).args(options);
-    strace.arg(program.get_program()).args(arguments);
-    strace.current_dir(sandbox.library()).env_clear();
-    for (name, value) in program.get_envs() {
-        strace.env(name, value.unwrap_or_default());
-    }
-    strace
-}
-
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tried")]
-pub fn can_trace() -> bool {
-    let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
-    let can = tried.is_ok_and(|tried| tried.status.success());
-    if !can {
-        eprintln!("strace cannot be used here: errors of the system were not tried");
-    }
-    can
-}
-
 #[test]
 fn whatever_the_system_says_the_newest_snapshot_is_not_lost() {
     if !can_trace() {
@@ -224,21 +199,14 @@ fn a_read_that_was_only_interrupted_is_done_again() {
         &["import", copy],
         &["doctor"],
     ] {
-        let program = sandbox.command(arguments);
-        let mut strace = Command::new("strace");
-        strace
-            .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=read,pread64"])
+        let options = [
+            &["-e", "trace=read,pread64"][..],
             // Not while the program is being loaded: that is not ours.
-            .args(["-e", "inject=read:error=EINTR:when=12+2"])
-            .args(["-e", "inject=pread64:error=EINTR:when=6+2"])
-            .arg(program.get_program())
-            .args(arguments)
-            .current_dir(sandbox.library())
-            .env_clear();
-        for (name, value) in program.get_envs() {
-            strace.env(name, value.unwrap_or_default());
-        }
-        let answer = calm(answer(strace.output().unwrap()));
+            &["-e", "inject=read:error=EINTR:when=12+2"],
+            &["-e", "inject=pread64:error=EINTR:when=6+2"],
+        ];
+        let mut traced = traced_with(sandbox, &options.concat(), arguments);
+        let answer = calm(answer(traced.output().unwrap()));
         assert_eq!(answer.code, 0, "{arguments:?}: {answer:?}");
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::common::recap_library::{Operation, RecapLibrary};
 use crate::common::{Sandbox, answer};
-use crate::recap_library::{Operation, RecapLibrary};
 
 /// How long a test waits for what must happen, before it says that it did not.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -8,15 +8,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-// Half of both is for the other tests.
+// Half of it is for the other tests.
 #[cfg(target_os = "linux")]
-#[allow(dead_code)]
-#[path = "../stvc/common.rs"]
+#[allow(dead_code, unused_imports)]
+#[path = "../stvc/common/mod.rs"]
 mod common;
-#[cfg(target_os = "linux")]
-#[allow(dead_code)]
-#[path = "../stvc/recap_library.rs"]
-mod recap_library;
 
 #[cfg(target_os = "linux")]
 mod cases;

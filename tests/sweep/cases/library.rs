@@ -4,7 +4,7 @@ use std::fs;
 
 use super::store::{begun, recap};
 use super::{Listed, Scene};
-use crate::recap_library::RecapLibrary;
+use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
 use crate::world::{
     A, B, BOOK, C, CREW, GULL, NIGHT, PIER, PIER_NOW, book, chat, day, empty, message,

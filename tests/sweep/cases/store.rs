@@ -1,7 +1,7 @@
 //! Verbs that write to the store and leave the library alone.
 
 use super::{Driver, Listed, Scene};
-use crate::recap_library::RecapLibrary;
+use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
 use crate::world::{A, B, chat, day, empty, message, small};
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
-use serde_json::Value;
 use stvc::engine::{LibraryPlace, Workspace};
 use tempfile::TempDir;
+
+use super::{Answer, answer, copy, files, fixtures, git};
 
 /// The moment that every command believes it is.
 pub const NOW: i64 = 1_794_700_000;
@@ -17,38 +18,6 @@ pub const NOW: i64 = 1_794_700_000;
 pub struct Sandbox {
     folder: TempDir,
     now: i64,
-}
-
-/// What a command answered.
-#[derive(Debug)]
-pub struct Answer {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Answer {
-    /// The answer, which must have this exit code.
-    #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    /// The JSON lines of the answer.
-    #[track_caller]
-    pub fn lines(&self) -> Vec<Value> {
-        let parse = |line: &str| {
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
-        };
-        self.stdout.lines().map(parse).collect()
-    }
-
-    /// The JSON lines of one type.
-    #[track_caller]
-    pub fn of_type(&self, kind: &str) -> Vec<Value> {
-        self.lines().into_iter().filter(|line| line["type"] == kind).collect()
-    }
 }
 
 impl Sandbox {
@@ -176,86 +145,4 @@ impl Sandbox {
         let log = self.json(&["log"]).exits(0);
         log.of_type("snapshot").iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
     }
-}
-
-/// Run a real git on a repository; the bytes that it printed. It must succeed.
-#[track_caller]
-pub fn git(repository: &Path, arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(repository)
-        .args(arguments)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .output()
-        .expect("git is needed for the tests");
-    assert!(
-        output.status.success(),
-        "git {arguments:?}: {}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output.stdout
-}
-
-pub fn answer(output: Output) -> Answer {
-    Answer {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).expect("the answer is UTF-8"),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
-/// The folder `fixtures/` of the project.
-pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
-}
-
-/// Copy a folder with all that is in it.
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), &target).unwrap();
-        }
-    }
-}
-
-/// Every file below a folder with its bytes, by its path with `/`; a store in it is left out.
-pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![(root.to_owned(), String::new())];
-    while let Some((dir, prefix)) = open.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let entry = entry.unwrap();
-            let name = entry.file_name().into_string().unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                if name != ".stvc" {
-                    open.push((entry.path(), format!("{prefix}{name}/")));
-                }
-            } else {
-                found.insert(format!("{prefix}{name}"), fs::read(entry.path()).unwrap());
-            }
-        }
-    }
-    found
-}
-
-/// Compare files by their bytes; what differs is named, not printed in full.
-#[track_caller]
-pub fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String, Vec<u8>>) {
-    let paths: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
-    let differing: Vec<_> = paths
-        .into_iter()
-        .filter(|path| found.get(*path) != expected.get(*path))
-        .map(|path| {
-            let length = |files: &BTreeMap<String, Vec<u8>>| files.get(path).map(Vec::len);
-            format!("{path}: {:?} bytes for {:?}", length(found), length(expected))
-        })
-        .collect();
-    assert!(differing.is_empty(), "{differing:#?}");
 }

@@ -10,7 +10,7 @@
 //!
 //! What no field is for goes into `more`: members that are written last, so they win over earlier ones of the same name.
 
-use crate::common::Sandbox;
+use super::Sandbox;
 
 /// A chat with its lorebook.
 #[derive(Clone, Debug)]

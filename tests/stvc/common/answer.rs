@@ -1,0 +1,80 @@
+//! What a command answered, and what must hold of any answer.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+/// What a command answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Answer {
+    /// The answer, which must have this exit code.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The JSON lines of the answer.
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The JSON lines of one type.
+    #[track_caller]
+    pub fn of_type(&self, kind: &str) -> Vec<Value> {
+        self.lines().into_iter().filter(|line| line["type"] == kind).collect()
+    }
+}
+
+/// What a process answered.
+pub fn answer(output: Output) -> Answer {
+    Answer {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("the answer is UTF-8"),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The answer of a program that did not panic and was not killed.
+#[track_caller]
+pub fn calm(answer: Answer) -> Answer {
+    assert!(!matches!(answer.code, 101 | -1), "{answer:?}");
+    assert!(!answer.stderr.contains("panicked"), "{answer:?}");
+    answer
+}
+
+/// No control character of a name or a message reaches the terminal.
+#[track_caller]
+pub fn tame(answer: &Answer) {
+    for text in [&answer.stdout, &answer.stderr] {
+        let live = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(live, None, "{text:?}");
+    }
+}
+
+/// The words of an answer, ids left out.
+pub fn words(answer: &Answer) -> String {
+    let is_id = |word: &&str| word.len() == 10 && word.bytes().all(|c| c.is_ascii_hexdigit());
+    let line = |line: &str| {
+        let words: Vec<_> =
+            line.split(' ').map(|word| Some(word).filter(is_id).map_or(word, |_| "ID")).collect();
+        words.join(" ") + "\n"
+    };
+    answer.stdout.lines().map(line).collect()
+}
+
+/// The codes of its findings.
+pub fn codes(answer: &Answer) -> Vec<String> {
+    let findings = answer.of_type("finding");
+    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+}

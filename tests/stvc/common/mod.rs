@@ -1,0 +1,30 @@
+//! What tests share: a file for each thing. What most of them need is named here; the rest is taken from its file.
+
+mod answer;
+pub mod backups;
+mod chats;
+pub mod devices;
+mod files;
+pub mod forged_backup;
+pub mod forged_snapshot;
+mod git;
+#[cfg(unix)]
+pub mod git_server;
+pub mod harbour;
+mod harm;
+mod processes;
+pub mod recap_library;
+pub mod recap_story;
+mod sandbox;
+mod stored;
+
+pub use answer::{Answer, answer, calm, codes, tame, words};
+pub use chats::{A, B, chat, message};
+pub use files::{
+    assert_same, copy, files, files_of, fixtures, len, make_writable, rust_files, text, tree,
+};
+pub use git::{fsck, git, git_given, lose, refs, unpack, unpack_all};
+pub use harm::{Harm, Three, hurt};
+pub use processes::{Done, can_trace, kill_after, limited, scripted, traced_with};
+pub use sandbox::{NOW, Sandbox};
+pub use stored::{Stored, check, sound, unfinished};

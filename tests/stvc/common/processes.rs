@@ -1,0 +1,65 @@
+//! The program started in a special way: with little room, under strace, killed.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{Answer, Sandbox, answer};
+
+/// Run the program where no file may grow beyond this many blocks of 512 bytes. Ignored, the signal becomes an error.
+pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks} || exit 99; exec \"$@\"");
+    scripted(sandbox, &script, arguments)
+}
+
+/// Run the program by a shell that does something before it.
+pub fn scripted(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
+    let mut shell = started_by(sandbox, "sh", &["-c", script, "sh"], arguments);
+    answer(shell.stdin(Stdio::null()).output().unwrap())
+}
+
+/// The program with its own surroundings, to be started by another with these options.
+fn started_by(sandbox: &Sandbox, starter: &str, options: &[&str], arguments: &[&str]) -> Command {
+    let program = sandbox.command(arguments);
+    let mut command = Command::new(starter);
+    command.args(options).arg(program.get_program()).args(arguments);
+    command.current_dir(sandbox.library()).env_clear();
+    for (name, value) in program.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+}
+
+/// The program under strace with these options, not started yet.
+pub fn traced_with(sandbox: &Sandbox, options: &[&str], arguments: &[&str]) -> Command {
+    let options = [&["-f", "-qq", "-o", "/dev/null"], options].concat();
+    started_by(sandbox, "strace", &options, arguments)
+}
+
+#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tried")]
+pub fn can_trace() -> bool {
+    let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
+    let can = tried.is_ok_and(|tried| tried.status.success());
+    if !can {
+        eprintln!("strace cannot be used here: errors of the system were not tried");
+    }
+    can
+}
+
+/// Start a command, let it work that long, and kill it; whether it was still at work.
+pub fn kill_after(sandbox: &Sandbox, arguments: &[&str], delay: Duration) -> bool {
+    let mut command = sandbox.command(arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(delay);
+    child.kill().unwrap();
+    !child.wait().unwrap().success()
+}
+
+/// Says so also when its thread panics.
+pub struct Done<'a>(pub &'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
