@@ -6,7 +6,6 @@
 mod common;
 
 mod backup;
-
 mod bad_input;
 mod bounds;
 mod checkpoints;
@@ -14,6 +13,7 @@ mod commands;
 mod crash;
 mod damage;
 mod damaged_files;
+mod design_documents;
 mod diff;
 mod diff_apply;
 mod diff_forms;
@@ -40,17 +40,16 @@ mod mirror;
 mod model;
 mod names;
 mod odd;
+mod odd_snapshots;
 mod packaging;
 mod parallel;
 mod reconstruct;
 mod requirements;
 mod round_trip;
 mod search;
-mod seeds;
 mod server;
 mod sync;
 mod terminal;
 mod undo;
 mod unreadable;
-mod validator;
 mod watch;

@@ -1,0 +1,178 @@
+//! What comes back of a backup, and what it meets there.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::backups::{back_up, drill_with, small};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{A, Sandbox, answer, assert_same, chat, message, sound, text};
+
+/// Back up, lose the library and the store, take the backup in, restore: every byte is there again.
+fn drill(sandbox: &Sandbox) {
+    drill_with(sandbox, back_up);
+}
+
+#[test]
+fn a_lost_library_comes_back_byte_for_byte() {
+    for fixture in ["1.19.0", "1.12.6", "odd"] {
+        drill(&Sandbox::of_fixture(fixture));
+    }
+}
+
+#[test]
+fn a_lost_library_of_auto_recap_comes_back_byte_for_byte() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    library.fork("Harbour days", 7).write(&sandbox);
+    drill(&sandbox);
+}
+
+#[test]
+fn two_stores_that_moved_apart_stand_side_by_side() {
+    let mut one = small();
+    one.stvc(&["tag", "mark", "Mira/a"]).exits(0);
+    let backup = back_up(&one);
+    let mut other = Sandbox::empty();
+    other.stvc(&["import", text(&backup)]).exits(0);
+    other.stvc(&["restore", "--all"]).exits(0);
+    assert_eq!(other.read(A), one.read(A));
+    // Ahead there: it follows. As far or less: nothing.
+    one.wait(60);
+    one.append(A, &message("one", 3));
+    one.stvc(&["snapshot"]).exits(0);
+    let backup = back_up(&one);
+    let dry = other.json(&["import", text(&backup), "--dry-run"]).exits(0);
+    let answer = other.json(&["import", text(&backup)]).exits(0);
+    assert_eq!(dry.of_type("taken_in"), answer.of_type("taken_in"));
+    assert_eq!(answer.of_type("taken_in")[0]["outcome"], "forward");
+    assert_eq!(other.snapshot_ids(), one.snapshot_ids());
+    // Its file follows: left as it was, it would be taken for something newer.
+    assert_eq!(other.read(A), one.read(A));
+    assert_eq!(other.json(&["snapshot"]).exits(0).of_type("snapshot")[0]["unchanged"], true);
+    let again = other.json(&["import", text(&backup)]).exits(0);
+    assert_eq!(again.of_type("taken_in")[0]["outcome"], "known");
+    // Each goes on by itself.
+    other.stvc(&["restore", "Mira/a", "--overwrite"]).exits(0);
+    for (sandbox, words) in [(&mut one, "here"), (&mut other, "there")] {
+        sandbox.wait(60);
+        sandbox.append(A, &message(words, 4));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.stvc(&["tag", "--delete", "mark"]).exits(0);
+        sandbox.stvc(&["tag", "mark", "Mira/a"]).exits(0);
+    }
+    let backup = back_up(&one);
+    let (before, ids) = (other.files(), other.snapshot_ids());
+    let answer = other.json(&["import", text(&backup)]).exits(0);
+    let line = answer.of_type("taken_in").remove(0);
+    assert_eq!(line["outcome"], "beside");
+    assert_eq!(line["name"], "chats/Mira/a (from backup 2026-11-14)");
+    assert_eq!(answer.of_type("tag")[0]["name"], "mark (2)");
+    assert_same(&other.files(), &before);
+    assert!(ids.iter().all(|id| other.snapshot_ids().contains(id)));
+    let head = |name: &str| other.json(&["show", name]).exits(0).of_type("snapshot").remove(0);
+    assert_eq!(head("chats/Mira/a")["id"], ids[0]);
+    let known = other.json(&["import", text(&backup)]).exits(0);
+    assert_eq!(known.of_type("taken_in")[0]["outcome"], "known");
+    sound(&other);
+    // The other side's words come back under the new name, and all of it can be taken back.
+    let to = other.folder().join("beside");
+    let name = "a (from backup 2026-11-14)";
+    other.stvc(&["restore", name, "--to", text(&to)]).exits(0);
+    let file = to.join("chats/Mira").join(format!("{name}.jsonl"));
+    assert_eq!(fs::read(file).unwrap(), one.read(A));
+    other.stvc(&["undo"]).exits(0);
+    other.stvc(&["show", name]).exits(1);
+    assert_eq!(other.snapshot_ids(), ids);
+    sound(&other);
+}
+
+/// What is on the disk is older than the backup, or nobody can tell: it stays, and so does its timeline.
+#[test]
+fn a_file_that_does_not_go_on_from_the_backup_is_not_taken_for_newer() {
+    let one = small();
+    let old = one.read(A);
+    one.append(A, &message("one", 3));
+    one.stvc(&["snapshot"]).exits(0);
+    let backup = back_up(&one);
+    let newest = one.read(A);
+    let other = |chat: &[u8]| {
+        let other = Sandbox::empty();
+        other.write(A, chat);
+        let answer = other.json(&["import", text(&backup)]).exits(0);
+        assert_eq!(other.read(A), chat);
+        other.stvc(&["snapshot"]).exits(0);
+        let outcome = answer.of_type("taken_in")[0]["outcome"].as_str().unwrap().to_owned();
+        let heads = other.json(&["timelines"]).exits(0).of_type("timeline").len();
+        (outcome, heads)
+    };
+    assert_eq!(other(&old), ("beside".into(), 2));
+    assert_eq!(other(&newest), ("new".into(), 1));
+    let goes_on = [&newest, format!("\n{}", message("one", 4)).as_bytes()].concat();
+    assert_eq!(other(&goes_on), ("new".into(), 1));
+    // A chat with words that no snapshot has.
+    let changed = [&old, format!("\n{}", message("other", 3)).as_bytes()].concat();
+    assert_eq!(other(&changed), ("beside".into(), 2));
+}
+
+#[test]
+fn a_backup_can_be_looked_at_and_not_written_to() {
+    let sandbox = small();
+    let path = back_up(&sandbox);
+    let log = sandbox.json(&["log"]).exits(0).stdout;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = sandbox.command(&[&["--store", text(&path)], arguments].concat());
+        answer(command.current_dir(elsewhere.path()).output().unwrap())
+    };
+    assert_eq!(run(&["--json", "log"]).exits(0).stdout, log);
+    run(&["show", "Mira/a"]).exits(0);
+    run(&["diff", "Mira/a~1", "Mira/a"]).exits(0);
+    run(&["stats"]).exits(0);
+    run(&["check"]).exits(0);
+    let to = elsewhere.path().join("out");
+    run(&["restore", "Mira/a", "--to", text(&to)]).exits(0);
+    assert_eq!(fs::read(to.join(A)).unwrap(), sandbox.read(A));
+    let before = fs::read(&path).unwrap();
+    for arguments in [&["gc"][..], &["snapshot"], &["tag", "x", "Mira/a"], &["restore", "Mira/a"]] {
+        let answer = run(arguments).exits(2);
+        assert!(answer.stderr.contains("is a backup, not a store"), "{}", answer.stderr);
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+    sandbox.stvc(&["check", text(&path)]).exits(0);
+    sandbox.stvc(&["check", text(&sandbox.path(A))]).exits(1);
+}
+
+#[test]
+fn restoring_everything_keeps_what_is_in_the_way() {
+    let mut sandbox = Sandbox::empty();
+    let book =
+        |words: &str| json!({ "entries": { "0": { "uid": 0, "content": words } } }).to_string();
+    sandbox.write("worlds/Harbour.json", book("old"));
+    for name in ["a", "b", "c"] {
+        sandbox.write(&format!("chats/Mira/{name}.jsonl"), chat(name, 3, Some("Harbour")));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    // The chat that is gone has the lorebook of then.
+    fs::remove_file(sandbox.path("chats/Mira/c.jsonl")).unwrap();
+    sandbox.write("worlds/Harbour.json", book("new"));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+    sandbox.append(A, &message("mine", 9));
+    let mine = sandbox.read(A);
+    let answer = sandbox.json(&["restore", "--all"]).exits(3);
+    assert_eq!(answer.of_type("failed")[0]["timeline"], "chats/Mira/a");
+    let codes = answer.of_type("finding");
+    assert!(codes.iter().any(|line| line["code"] == "lorebook-newer"), "{codes:?}");
+    assert_eq!(sandbox.read(A), mine);
+    assert_eq!(sandbox.read("worlds/Harbour.json"), book("new").into_bytes());
+    assert_eq!(sandbox.read("chats/Mira/b.jsonl"), before["chats/Mira/b.jsonl"]);
+    assert!(sandbox.path("chats/Mira/c.jsonl").exists());
+    sandbox.stvc(&["restore", "--all", "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read(A), before[A]);
+    sandbox.stvc(&["restore"]).exits(2);
+    sandbox.stvc(&["restore", "--all", "x"]).exits(2);
+}

@@ -1,0 +1,167 @@
+//! The file as it is written: whole or not at all, for its owner alone.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::common::backups::{back_up, small};
+use crate::common::forged_backup::decode;
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{A, Sandbox, calm, chat, files, git, limited, message, sound, text, tree};
+
+#[test]
+#[cfg(unix)]
+fn a_backup_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(back_up(&small())).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn some_timelines_are_backed_up_with_their_tags_alone() {
+    let sandbox = Sandbox::empty();
+    for name in ["a", "b"] {
+        sandbox.write(&format!("chats/Mira/{name}.jsonl"), chat(name, 3, None));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["tag", "of a", "Mira/a"]).exits(0);
+    sandbox.stvc(&["tag", "of b", "Mira/b"]).exits(0);
+    let path = sandbox.folder().join("some.stvc");
+    sandbox.stvc(&["backup", text(&path), "Mira/a"]).exits(0);
+    let log = sandbox.json(&["--store", text(&path), "log"]).exits(0).of_type("snapshot");
+    assert_eq!(log.len(), 1);
+    assert_eq!((&log[0]["timeline"], &log[0]["tags"]), (&"chats/Mira/a".into(), &json!(["of a"])));
+}
+
+#[test]
+fn standard_output_takes_a_backup_and_nothing_else() {
+    let sandbox = small();
+    let output = sandbox.command(&["backup", "-"]).output().unwrap();
+    assert!(output.status.success());
+    decode(&output.stdout).unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("Nothing could be read back"), "{words}");
+    sandbox.json(&["backup", "-"]).exits(2);
+}
+
+#[test]
+fn a_file_is_replaced_only_if_nothing_is_lost_by_it() {
+    let mut sandbox = small();
+    let path = back_up(&sandbox);
+    sandbox.wait(60);
+    sandbox.append(A, &message("a", 3));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    back_up(&sandbox);
+    let newer = fs::read(&path).unwrap();
+    // A store that was lost and begun anew.
+    fs::remove_dir_all(sandbox.store()).unwrap();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.stvc(&["backup", text(&path)]).exits(4);
+    assert!(answer.stderr.contains("holds snapshots which"), "{}", answer.stderr);
+    assert_eq!(fs::read(&path).unwrap(), newer);
+    sandbox.stvc(&["backup", text(&path), "--overwrite"]).exits(0);
+    assert_ne!(fs::read(&path).unwrap(), newer);
+    let other = sandbox.folder().join("letter.stvc");
+    fs::write(&other, "Dear Mira").unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        sandbox.stvc(&[&["backup", text(&other)], more].concat()).exits(4);
+    }
+    assert_eq!(fs::read(&other).unwrap(), b"Dear Mira");
+}
+
+fn leftovers(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.contains("tmp") || name.contains("incoming")).collect()
+}
+
+#[test]
+#[cfg(unix)]
+fn a_full_disk_leaves_no_file_and_changes_nothing() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 400, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let path = sandbox.folder().join("b.stvc");
+    let answer = calm(limited(&sandbox, 8, &["backup", text(&path)])).exits(1);
+    assert!(answer.stderr.contains("b.stvc"), "{}", answer.stderr);
+    assert!(!path.exists());
+    assert_eq!(leftovers(sandbox.folder()), [""; 0]);
+    sandbox.stvc(&["backup", text(&path)]).exits(0);
+    let other = small();
+    let before = tree(other.folder());
+    calm(limited(&other, 8, &["import", text(&path)])).exits(1);
+    assert!(tree(other.folder()) == before);
+    other.stvc(&["import", text(&path)]).exits(0);
+}
+
+#[test]
+fn a_backup_that_is_killed_leaves_no_half_file() {
+    let sandbox = Sandbox::empty();
+    for n in 0..6 {
+        sandbox.write(&format!("chats/Mira/{n}.jsonl"), chat(&format!("chat {n}"), 200, None));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let path = sandbox.folder().join("b.stvc");
+    let begin = Instant::now();
+    sandbox.stvc(&["backup", text(&path)]).exits(0);
+    let whole = begin.elapsed();
+    for kill in 0..12_u32 {
+        let _ = fs::remove_file(&path);
+        let mut command = sandbox.command(&["backup", text(&path)]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep((whole * kill / 12).min(Duration::from_secs(5)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if path.exists() {
+            decode(&fs::read(&path).unwrap()).unwrap();
+        }
+    }
+    sandbox.stvc(&["backup", text(&path), "--overwrite"]).exits(0);
+    sound(&sandbox);
+}
+
+#[test]
+fn the_last_backup_is_remembered_and_mentioned_when_it_is_old() {
+    let mut sandbox = small();
+    let none = sandbox.stvc(&["backup", "--last"]).exits(0);
+    assert!(none.stdout.contains("No backup was taken yet"), "{}", none.stdout);
+    let path = back_up(&sandbox);
+    sandbox.wait(20 * 86_400);
+    let notes = |sandbox: &Sandbox| {
+        let findings = sandbox.json(&["status"]).exits(0).of_type("finding");
+        findings.into_iter().filter(|line| line["code"] == "backup-old").count()
+    };
+    assert_eq!(notes(&sandbox), 0, "nothing came since");
+    sandbox.append(A, &message("a", 3));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_eq!(notes(&sandbox), 1);
+    let last = sandbox.json(&["backup", "--last", text(&path)]).exits(0).of_type("copy").remove(0);
+    assert_eq!((&last["snapshots_since"], &last["timelines_since"]), (&1.into(), &1.into()));
+    assert_eq!((&last["kind"], &last["whole"]), (&"file".into(), &true.into()));
+    assert!(sandbox.json(&["backup", "--last", "x.stvc"]).exits(0).of_type("copy").is_empty());
+    back_up(&sandbox);
+    assert_eq!(notes(&sandbox), 0);
+}
+
+#[test]
+fn a_backup_is_smaller_than_the_store_after_gc() {
+    let mut sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    for messages in (12..132).step_by(12) {
+        library.messages = messages;
+        library.write(&sandbox);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    let backup = fs::metadata(back_up(&sandbox)).unwrap().len();
+    sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
+    let pack = files(&sandbox.store().join("objects"));
+    let store: usize = pack.values().map(Vec::len).sum();
+    let ratio = backup as f64 / store as f64;
+    println!("{backup} bytes for {store} in the store: {ratio:.2}");
+    assert!(ratio < 0.8, "{ratio}");
+    git(&sandbox.store(), &["fsck", "--strict"]);
+}

@@ -1,0 +1,209 @@
+//! What else is found, and how it is told.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{BOOK, family, fix, look, of_code, write_chat};
+use crate::common::Sandbox;
+use crate::common::recap_library::{RecapLibrary, book_name, quoted};
+
+#[test]
+fn a_sound_library_has_no_finding() {
+    let sandbox = Sandbox::empty();
+    let main = RecapLibrary::default();
+    main.write(&sandbox);
+    let mut fork = main.fork("Branch #1", 7);
+    let own = book_name("Mira", "Branch #1");
+    (fork.book, fork.attached) = (Some(own.clone()), Some(own));
+    fork.recap.as_mut().unwrap().chat_id = Some("Branch #1".into());
+    fork.write(&sandbox);
+    write_chat(&sandbox, "chats/Mira/free", None, "");
+    assert_eq!(look(&sandbox, 0), []);
+    let answer = sandbox.stvc(&["doctor"]).exits(0);
+    assert_eq!(answer.stdout, "All is sound: 3 timelines and 2 lorebooks.\n");
+    assert!(!sandbox.store().exists(), "only reading makes no store");
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    assert!(!sandbox.store().exists(), "nor does it if there is nothing to repair");
+}
+
+#[test]
+fn req_56_links_to_checkpoints_that_are_gone() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let dangling = of_code(&sandbox, "checkpoint-link-dangling");
+    assert_eq!(dangling.len(), 3);
+    for finding in &dangling {
+        let message = finding["message"].as_str().unwrap();
+        assert!(message.contains("message 22 to \"to be deleted\";"), "{message}");
+        assert_eq!(finding["level"], "warning");
+    }
+    // If the store has it, that is how it comes back.
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::remove_file(sandbox.path("chats/Mira Voss/Before the ferry #1 @dawn xy.jsonl")).unwrap();
+    let dangling = of_code(&sandbox, "checkpoint-link-dangling");
+    assert_eq!(dangling.len(), 4);
+    let of_checkpoint =
+        |line: &&Value| line["subject"].as_str().unwrap().ends_with("Checkpoint #2");
+    let remedy = dangling.iter().find(of_checkpoint).unwrap()["remedy"].as_str().unwrap();
+    assert!(remedy.contains("stvc restore \"chats/Mira Voss/Before the ferry #1 @dawn xy\""));
+}
+
+#[test]
+fn req_57_a_fork_whose_parent_is_gone() {
+    let sandbox = Sandbox::empty();
+    write_chat(&sandbox, "chats/A/main", None, "");
+    for (chat, parent) in [("a", "main"), ("b", "main.jsonl"), ("c", "gone: ?"), ("d", "ma?in")] {
+        let more = format!(r#","main_chat":{}"#, quoted(parent));
+        write_chat(&sandbox, &format!("chats/A/{chat}"), None, &more);
+    }
+    assert_eq!(look(&sandbox, 0), [("parent-missing".into(), "chats/A/c".into())]);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::remove_file(sandbox.path("chats/A/main.jsonl")).unwrap();
+    let missing = of_code(&sandbox, "parent-missing");
+    assert_eq!(missing.len(), 4);
+    assert_eq!(missing[0]["remedy"], "`stvc restore \"chats/A/main\"` brings it back");
+}
+
+#[test]
+fn req_61_other_settings_in_a_fork_are_worth_a_note() {
+    let sandbox = Sandbox::empty();
+    let with =
+        |hash: &str, main: &str| format!(r#","auto_recap":{{"settings_hash":{hash}}}{main}"#);
+    let main = r#","main_chat":"main""#;
+    write_chat(&sandbox, "chats/A/main", None, &with("\"a1\"", ""));
+    write_chat(&sandbox, "chats/A/same", None, &with("\"a1\"", main));
+    write_chat(&sandbox, "chats/A/other", None, &with("\"b2\"", main));
+    write_chat(&sandbox, "chats/A/none", None, main);
+    assert_eq!(look(&sandbox, 0), [("settings-hash-differs".into(), "chats/A/other".into())]);
+    assert_eq!(of_code(&sandbox, "settings-hash-differs")[0]["level"], "info");
+}
+
+#[test]
+fn req_64_the_recap_of_a_renamed_chat_is_told_its_name() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary { chat: "A new name".into(), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    let foreign = of_code(&sandbox, "recap-foreign").remove(0);
+    assert!(foreign["remedy"].as_str().unwrap().contains("stvc doctor --fix"), "{foreign}");
+    let before = String::from_utf8(sandbox.read(&library.chat_path())).unwrap();
+    let after = fix(&sandbox, &[], &[&library.chat_path()]);
+    assert_eq!(
+        String::from_utf8_lossy(&after[&library.chat_path()]),
+        before.replacen("\"chat_id\":\"Harbour nights\"", "\"chat_id\":\"A new name\"", 1)
+    );
+    assert!(of_code(&sandbox, "recap-foreign").is_empty());
+
+    // The chat that it names is there: whose it is, is not for us to say.
+    let sandbox = Sandbox::empty();
+    library.write(&sandbox);
+    RecapLibrary::default().write(&sandbox);
+    let answer = sandbox.json(&["doctor"]).exits(0);
+    let repairs = answer.of_type("repair");
+    assert!(repairs.iter().all(|line| line["code"] != "recap-foreign"), "{repairs:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_stop_the_others() {
+    let sandbox = Sandbox::of_fixture("1.12.6");
+    sandbox.write("groups/broken.json", "{\"torn");
+    // A folder where a lorebook should be.
+    fs::create_dir(sandbox.path("worlds/Folder.json")).unwrap();
+    write_chat(&sandbox, "chats/A/a", Some("Folder"), "");
+    let codes = look(&sandbox, 1);
+    for expected in [
+        ("unreadable", "groups/broken.json"),
+        ("unreadable", "chats/A/a"),
+        ("references-unknown", "groups/broken.json"),
+    ] {
+        assert!(codes.contains(&(expected.0.into(), expected.1.into())), "{codes:?}");
+    }
+    assert!(codes.iter().any(|(code, _)| code == "lorebook-shared"));
+    assert!(!codes.iter().any(|(_, subject)| subject == "worlds/Folder.json"));
+}
+
+#[test]
+fn broken_lines_and_other_findings_of_single_chats_are_told() {
+    let sandbox = Sandbox::of_fixture("odd");
+    let codes = look(&sandbox, 0);
+    for code in ["chat-line-broken", "chat-bom", "lorebook-broken"] {
+        assert!(codes.iter().any(|(found, _)| found == code), "{codes:?}");
+    }
+    let mut unique = codes.clone();
+    unique.dedup();
+    assert_eq!(unique, codes, "each is told once, however many chats use the lorebook");
+}
+
+#[test]
+fn the_answer_in_json() {
+    let (sandbox, main, forks) = family();
+    write_chat(&sandbox, "chats/B/x", Some("Lost"), "");
+    let answer = sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
+    assert_eq!(answer.stderr, "");
+    let repair = answer.of_type("repair").remove(0);
+    let own = format!("worlds/{}.json", book_name("Mira", "Branch #1"));
+    let what = format!(
+        "give chats/Mira/Branch #1 a lorebook of its own, {}, a copy of {}",
+        quoted(&book_name("Mira", "Branch #1")),
+        quoted(main.book.as_deref().unwrap())
+    );
+    let expected = json!({
+        "type": "repair", "code": "lorebook-shared", "subject": "chats/Mira/Branch #1", "what": what,
+        "files": [own, forks[0].chat_path()], "done": true,
+    });
+    assert_eq!(repair, expected);
+    let files = answer.of_type("file");
+    assert_eq!(files.len(), 4);
+    for file in &files {
+        let bytes = sandbox.read(file["path"].as_str().unwrap());
+        assert_eq!(file["blake3"], blake3::hash(&bytes).to_hex().as_str());
+        assert_eq!((&file["bytes"], &file["action"]), (&json!(bytes.len()), &json!("write")));
+    }
+    let summary = answer.lines().pop().unwrap();
+    let expected = json!({
+        "type": "summary", "command": "doctor", "ok": false, "timelines": 4, "lorebooks": 1,
+        "errors": 1, "warnings": 3, "infos": 0, "repairs": 2, "fixed": 2,
+    });
+    assert_eq!(summary, expected);
+}
+
+#[test]
+fn the_worst_comes_first_and_what_to_do_is_said_once() {
+    let sandbox = Sandbox::empty();
+    for chat in ["a", "b"] {
+        write_chat(&sandbox, &format!("chats/A/{chat}"), Some("Lost"), r#","main_chat":"gone""#);
+    }
+    sandbox.write("worlds/Mine.json", BOOK);
+    let text = sandbox.stvc(&["doctor"]).exits(1).stdout;
+    insta::assert_snapshot!(text, @r#"
+    error: chats/A/a: its lorebook "Lost" does not exist; SillyTavern shows it as empty
+    error: chats/A/b: its lorebook "Lost" does not exist; SillyTavern shows it as empty
+      no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the parent's, `--repair detach` lets the chat go without
+    warning: chats/A/a: the chat that it was forked from, "gone", does not exist
+    warning: chats/A/b: the chat that it was forked from, "gone", does not exist
+      "Back to parent chat" does not work in it; nothing else depends on it
+    note: worlds/Mine.json: no chat, group, character, persona or setting uses it
+      keep it for later, or remove it with `stvc doctor --fix --orphans`
+    2 errors, 2 warnings, 1 note in 2 timelines and 1 lorebook.
+    "#);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_in_a_name_reaches_the_terminal_alive() {
+    let sandbox = Sandbox::empty();
+    let evil = r"\u001b[2J\u0007\u009b31m\u202e";
+    let more = format!(r#","main_chat":"{evil}""#);
+    write_chat(&sandbox, "chats/A\u{1b}[2J/a\u{7}\u{202e}", None, &more);
+    let path = "chats/A\u{1b}[2J/b\n.jsonl";
+    sandbox.write(path, format!(r#"{{"chat_metadata":{{"world_info":"{evil}"{more}}}}}"#));
+    sandbox.write("worlds/z-AutoLB-\u{1b}[31m.json", "{}");
+    sandbox.write("characters/\u{1b}c.png", "none");
+    for options in [&[][..], &["--fix", "--yes", "--repair", "empty"]] {
+        let answer = sandbox.stvc(&[&["doctor"], options].concat());
+        let text = answer.stdout + &answer.stderr;
+        assert!(text.lines().count() > 5, "{text}");
+        let alive =
+            |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!text.contains(alive), "{text:?}");
+    }
+}

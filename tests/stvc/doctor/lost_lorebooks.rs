@@ -1,0 +1,220 @@
+//! Lorebooks that are missing, and those that nobody uses.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{BOOK, fix, found, look, of_code, write_chat};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{Sandbox, assert_same};
+
+const EMPTY: &str = "{\n    \"entries\": {}\n}";
+
+/// S2 T3: the lorebook of a checkpoint was deleted by hand.
+#[test]
+fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
+    let mut sandbox = Sandbox::empty();
+    let main = RecapLibrary::default();
+    main.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let newest = main.book_bytes().replace("Wet stones.", "Dry stones.");
+    sandbox.write(&main.book_path(), &newest);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    // A newer snapshot of another chat had other things under that name.
+    sandbox.wait(60);
+    write_chat(&sandbox, "chats/B/other", main.book.as_deref(), "");
+    sandbox.write(&main.book_path(), BOOK);
+    sandbox.stvc(&["snapshot", "chats/B/other"]).exits(0);
+    fs::remove_file(sandbox.path("chats/B/other.jsonl")).unwrap();
+    fs::remove_file(sandbox.path(&main.book_path())).unwrap();
+
+    assert_eq!(
+        look(&sandbox, 1),
+        [("lorebook-missing".into(), "chats/Mira/Harbour nights".into())]
+    );
+    let missing = of_code(&sandbox, "lorebook-missing").remove(0);
+    assert_eq!(missing["level"], "error");
+    assert!(missing["remedy"].as_str().unwrap().contains("brings it back from snapshot"));
+    let after = fix(&sandbox, &[], &[&main.book_path()]);
+    assert_eq!(String::from_utf8_lossy(&after[&main.book_path()]), newest);
+    assert_eq!(look(&sandbox, 0), []);
+}
+
+#[test]
+fn req_24_a_missing_lorebook_that_nobody_has() {
+    let broken = || {
+        let sandbox = Sandbox::empty();
+        sandbox.write("worlds/Lore.json", BOOK);
+        write_chat(&sandbox, "chats/A/main", Some("Lore"), "");
+        let more = r#", "main_chat": "main.jsonl", "n": 1"#;
+        write_chat(&sandbox, "chats/A/fork", Some("Lost: it?"), more);
+        sandbox
+    };
+    let sandbox = broken();
+    let missing = of_code(&sandbox, "lorebook-missing").remove(0);
+    for choice in ["--repair empty", "--repair clone", "--repair detach"] {
+        assert!(missing["remedy"].as_str().unwrap().contains(choice), "{missing}");
+    }
+    // Without a choice nothing is done, and the error stays.
+    let before = sandbox.files();
+    let answer = sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
+    assert!(answer.of_type("repair").is_empty());
+    assert_same(&sandbox.files(), &before);
+
+    let after = fix(&sandbox, &["--repair", "empty"], &["worlds/Lost it.json"]);
+    assert_eq!(after["worlds/Lost it.json"], EMPTY.as_bytes());
+    assert_eq!(look(&sandbox, 0), []);
+    // SillyTavern and the extension go on with it: a snapshot finds nothing wrong.
+    assert_eq!(found(&sandbox.json(&["snapshot"]).exits(0)), []);
+
+    let sandbox = broken();
+    let after = fix(&sandbox, &["--repair", "clone"], &["worlds/Lost it.json"]);
+    assert_eq!(after["worlds/Lost it.json"], BOOK.as_bytes());
+
+    let sandbox = broken();
+    let before = String::from_utf8(sandbox.read("chats/A/fork.jsonl")).unwrap();
+    let after = fix(&sandbox, &["--repair", "detach"], &["chats/A/fork.jsonl"]);
+    assert_eq!(
+        String::from_utf8_lossy(&after["chats/A/fork.jsonl"]),
+        before.replace("\"Lost: it?\"", "null")
+    );
+    assert_eq!(look(&sandbox, 0), [] as [(String, String); 0]);
+
+    // A chat that is no fork has nothing to clone; a name that is no file name can only be let go.
+    let sandbox = Sandbox::empty();
+    write_chat(&sandbox, "chats/A/alone", Some("Lost"), "");
+    write_chat(&sandbox, "chats/A/odd", Some("con"), "");
+    for repair in ["clone", "empty", "detach"] {
+        let answer = sandbox.json(&["doctor", "--repair", repair]).exits(1);
+        let files: Vec<_> =
+            answer.of_type("repair").iter().map(|line| line["files"][0].clone()).collect();
+        let expected: &[&str] = match repair {
+            "clone" => &[],
+            "empty" => &["worlds/Lost.json"],
+            _ => &["chats/A/alone.jsonl", "chats/A/odd.jsonl"],
+        };
+        assert_eq!(files, expected, "{repair}");
+    }
+}
+
+/// S2 T4: the checkpoint was deleted, its lorebook was not.
+#[test]
+fn req_21_the_lorebook_of_a_deleted_checkpoint_is_removed() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/Lore.json", BOOK);
+    sandbox.write("worlds/Of the checkpoint.json", BOOK);
+    write_chat(&sandbox, "chats/A/main", Some("Lore"), "");
+    write_chat(&sandbox, "chats/A/point", Some("Of the checkpoint"), r#","main_chat":"main""#);
+    assert_eq!(look(&sandbox, 0), []);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::remove_file(sandbox.path("chats/A/point.jsonl")).unwrap();
+    let orphan = of_code(&sandbox, "lorebook-orphaned").remove(0);
+    assert_eq!(orphan["subject"], "worlds/Of the checkpoint.json");
+    let message = orphan["message"].as_str().unwrap();
+    assert!(message.contains("it was the lorebook of chats/A/point, which is gone"), "{message}");
+    fix(&sandbox, &[], &["worlds/Of the checkpoint.json"]);
+    assert_eq!(look(&sandbox, 0), []);
+    // The store still brings both back.
+    sandbox.stvc(&["restore", "chats/A/point"]).exits(0);
+    assert_eq!(sandbox.read("worlds/Of the checkpoint.json"), BOOK.as_bytes());
+}
+
+/// S2 T5: two checkpoints, one lorebook.
+#[test]
+fn req_23_a_lorebook_is_kept_while_one_user_is_left() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/z-AutoLB-A-one.json", BOOK);
+    for chat in ["one", "two"] {
+        let more = r#","main_chat":"main""#;
+        write_chat(&sandbox, &format!("chats/A/{chat}"), Some("z-AutoLB-A-one"), more);
+    }
+    let orphans = || of_code(&sandbox, "lorebook-orphaned").len();
+    assert_eq!(orphans(), 0);
+    fs::remove_file(sandbox.path("chats/A/one.jsonl")).unwrap();
+    assert_eq!(orphans(), 0);
+    sandbox.stvc(&["doctor", "--fix", "--yes", "--orphans"]).exits(0);
+    assert!(sandbox.path("worlds/z-AutoLB-A-one.json").exists());
+    fs::remove_file(sandbox.path("chats/A/two.jsonl")).unwrap();
+    assert_eq!(orphans(), 1);
+    fix(&sandbox, &[], &["worlds/z-AutoLB-A-one.json"]);
+}
+
+#[test]
+fn req_22_maps_from_checkpoints_to_lorebooks_are_read() {
+    let sandbox = Sandbox::empty();
+    for book in ["Copy", "Other copy", "Mine"] {
+        sandbox.write(&format!("worlds/{book}.json"), BOOK);
+    }
+    let map = r#","auto_recap":{"checkpoint_lorebook_map":{"Point 1":"Copy"}},"checkpoint_lorebook_mappings":{"P":"Other copy"}"#;
+    write_chat(&sandbox, "chats/A/main", None, map);
+    let orphans = of_code(&sandbox, "lorebook-orphaned");
+    assert_eq!(orphans.len(), 3);
+    assert!(orphans[0]["message"].as_str().unwrap().contains("the checkpoint \"Point 1\""));
+    // What a writer may keep for later is left alone unless asked for.
+    fix(&sandbox, &[], &["worlds/Copy.json", "worlds/Other copy.json"]);
+    assert_eq!(look(&sandbox, 0), [("lorebook-orphaned".into(), "worlds/Mine.json".into())]);
+    fix(&sandbox, &["--orphans"], &["worlds/Mine.json"]);
+}
+
+#[test]
+fn a_chat_that_chose_another_lorebook_leaves_none_behind() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/First.json", BOOK);
+    sandbox.write("worlds/Second.json", BOOK);
+    write_chat(&sandbox, "chats/A/a", Some("First"), "");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    write_chat(&sandbox, "chats/A/a", Some("Second"), "");
+    let orphan = of_code(&sandbox, "lorebook-orphaned").remove(0);
+    assert!(orphan["message"].as_str().unwrap().contains("it was once the lorebook of chats/A/a"));
+    let answer = sandbox.json(&["doctor"]).exits(0);
+    assert!(answer.of_type("repair").is_empty());
+}
+
+#[test]
+fn what_cannot_be_read_may_use_any_lorebook() {
+    type Damage = (&'static str, &'static [u8]);
+    let damages: &[Damage] = &[
+        ("settings.json", b"{\"torn"),
+        ("settings.json", b"[]"),
+        ("characters/A.png", b""),
+        ("characters/A.png", b"\x89PNG\r\n\x1a\n\xff\xff\xff\xfftEXtchara\0e30="),
+        ("characters/A.png", b"\x89PNG\r\n\x1a\n\0\0\0\x09tEXtchara\0{{{"),
+        ("characters/A.png", b"GIF89a"),
+        ("groups/1.json", b"not a group"),
+        ("chats/A/broken.jsonl", b"{\"chat_metadata\":{\"world_info\":\"z-AutoLB-lost\""),
+    ];
+    for (path, bytes) in damages {
+        let sandbox = Sandbox::empty();
+        sandbox.write("worlds/z-AutoLB-lost.json", BOOK);
+        assert_eq!(of_code(&sandbox, "lorebook-orphaned").len(), 1);
+        assert_eq!(sandbox.json(&["doctor"]).exits(0).of_type("repair").len(), 1);
+        sandbox.write(path, bytes);
+        let before = sandbox.files();
+        let answer = sandbox.json(&["doctor", "--fix", "--yes", "--orphans"]);
+        assert!([0, 1].contains(&answer.code), "{answer:?}");
+        let codes = found(&answer);
+        assert!(codes.contains(&("references-unknown".into(), (*path).into())), "{codes:?}");
+        assert!(codes.iter().any(|(code, _)| code == "lorebook-orphaned"));
+        assert!(answer.of_type("repair").is_empty());
+        assert_same(&sandbox.files(), &before);
+    }
+}
+
+#[test]
+fn a_lorebook_of_a_card_a_persona_or_all_chats_is_no_orphan() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    assert_eq!(of_code(&sandbox, "lorebook-orphaned"), [] as [Value; 0]);
+    fs::remove_dir_all(sandbox.path("characters")).unwrap();
+    assert_eq!(of_code(&sandbox, "lorebook-orphaned")[0]["subject"], "worlds/Snow Shrine.json");
+    let settings = [
+        r#"{"world_info_settings":{"world_info":{"globalSelect":["Snow Shrine"]}}}"#,
+        r#"{"world_info_settings":{"world_info":{"charLore":[{"name":"x","extraBooks":["Snow Shrine"]}]}}}"#,
+        r#"{"power_user":{"persona_description_lorebook":"Snow Shrine"}}"#,
+        r#"{"power_user":{"persona_descriptions":{"me.png":{"lorebook":"Snow Shrine"}}}}"#,
+    ];
+    for settings in settings {
+        sandbox.write("settings.json", settings);
+        assert_eq!(of_code(&sandbox, "lorebook-orphaned"), [] as [Value; 0], "{settings}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Repairs, whatever comes in between.
+
+use std::fs;
+
+use stvc::engine::files::Closed;
+use stvc::progress::Silent;
+use stvc::verbs::doctor::{self, Repair};
+
+use super::{BOOK, family, fix, write_chat};
+use crate::common::recap_library::{RecapLibrary, book_name, quoted};
+use crate::common::{Sandbox, assert_same};
+
+/// One chat's header is changed by two repairs at once.
+#[test]
+fn several_repairs_of_one_chat_are_made_together() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary { chat: "A new name".into(), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    fs::remove_file(sandbox.path(&library.book_path())).unwrap();
+    let before = String::from_utf8(sandbox.read(&library.chat_path())).unwrap();
+    let after = fix(&sandbox, &["--repair", "detach"], &[&library.chat_path()]);
+    let bound = format!("\"world_info\":{}", quoted(library.book.as_deref().unwrap()));
+    assert_eq!(
+        String::from_utf8_lossy(&after[&library.chat_path()]),
+        before
+            .replacen("\"chat_id\":\"Harbour nights\"", "\"chat_id\":\"A new name\"", 1)
+            .replacen(&bound, "\"world_info\":null", 1)
+    );
+}
+
+#[test]
+fn real_libraries_are_repaired_and_taken_back() {
+    for version in ["1.19.0", "1.12.6"] {
+        for snapshot_first in [false, true] {
+            let mut sandbox = Sandbox::of_fixture(version);
+            if snapshot_first {
+                sandbox.stvc(&["snapshot"]).exits(0);
+                sandbox.wait(60);
+            }
+            let ids = || sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+            let heads: Vec<_> = ids().iter().map(|line| line["head"].clone()).collect();
+            let before = sandbox.files();
+            sandbox.stvc(&["doctor", "--fix", "--yes", "--orphans"]).exits(0);
+            let after = sandbox.files();
+            assert_ne!(after, before);
+            let answer = sandbox.json(&["doctor"]).exits(0);
+            assert!(answer.of_type("repair").is_empty(), "{}", answer.stdout);
+            assert!(!answer.stdout.contains("lorebook-shared"), "{}", answer.stdout);
+            // A repair is no snapshot: a timeline's history begins with one of the user's, and finds its origin then.
+            assert_eq!(ids().iter().map(|line| line["head"].clone()).collect::<Vec<_>>(), heads);
+            for (path, bytes) in &before {
+                if let Some(now) = after.get(path).filter(|now| *now != bytes) {
+                    let body = |bytes: &[u8]| {
+                        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+                        bytes[end..].to_vec()
+                    };
+                    assert_eq!(body(now), body(bytes), "{path}: no message changed");
+                }
+            }
+            sandbox.stvc(&["undo"]).exits(0);
+            assert_same(&sandbox.files(), &before);
+            sandbox.stvc(&["check"]).exits(0);
+            sandbox.git(&["fsck", "--strict"]);
+        }
+    }
+}
+
+/// What is on disk but in no snapshot yet is kept, too.
+#[test]
+fn changes_since_the_last_snapshot_survive_a_repair() {
+    let (mut sandbox, _, forks) = family();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox.append(&forks[0].chat_path(), r#"{"name":"Wren","mes":"not stored yet"}"#);
+    let own = forks.clone().map(|fork| format!("worlds/{}.json", book_name("Mira", &fork.chat)));
+    fix(&sandbox, &[], &[&forks[0].chat_path(), &forks[1].chat_path(), &own[0], &own[1]]);
+    let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    let changed = status.iter().filter(|line| line["state"] == "changed").count();
+    assert_eq!(changed, 2, "both forks have a new lorebook");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn nothing_is_changed_unless_somebody_said_yes() {
+    let (sandbox, ..) = family();
+    let before = sandbox.files();
+    let answer = sandbox.stvc(&["doctor"]).exits(0);
+    assert!(answer.stdout.contains("would give chats/Mira/Branch #1 a lorebook of its own"));
+    assert!(answer.stdout.contains("`stvc doctor --fix` does that"), "{}", answer.stdout);
+    // Nobody is at the terminal.
+    let answer = sandbox.stvc(&["doctor", "--fix"]).exits(0);
+    assert!(answer.stdout.contains("Add --yes"), "{}", answer.stdout);
+    let lines = sandbox.json(&["doctor", "--fix"]).exits(0).of_type("repair");
+    assert!(lines.iter().all(|line| line["done"] == false));
+    assert_same(&sandbox.files(), &before);
+    assert!(!sandbox.store().exists());
+    sandbox.stvc(&["doctor", "--yes"]).exits(2);
+}
+
+#[test]
+fn a_locked_store_keeps_repairs_from_being_made() {
+    let (sandbox, ..) = family();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let held = fs::File::options().write(true).open(sandbox.store().join("stvc/lock")).unwrap();
+    held.lock().unwrap();
+    let before = sandbox.files();
+    sandbox.stvc(&["doctor"]).exits(0);
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(11);
+    assert_same(&sandbox.files(), &before);
+}
+
+/// Between the plan and the repair somebody answers questions, and SillyTavern goes on saving.
+#[test]
+fn a_plan_that_does_not_fit_any_more_changes_nothing() {
+    let (sandbox, main, forks) = family();
+    sandbox.write("worlds/z-AutoLB-left.json", BOOK);
+    let workspace = sandbox.workspace();
+    let options = doctor::Options::default();
+    let plan = || doctor::doctor(&workspace, &options, &mut Silent).unwrap();
+    let fix = |repairs: &[&Repair]| doctor::fix(&workspace, repairs, Closed::Unknown, &mut Silent);
+
+    // One more message fits.
+    let planned = plan();
+    let all: Vec<_> = planned.repairs.iter().collect();
+    assert_eq!(all.len(), 3);
+    sandbox.append(&forks[0].chat_path(), r#"{"name":"Wren","mes":"meanwhile"}"#);
+    // A lorebook that somebody uses by now is not removed.
+    write_chat(&sandbox, "chats/B/b", Some("z-AutoLB-left"), "");
+    let before = sandbox.files();
+    let fixed = fix(&all).unwrap();
+    assert_eq!(fixed.done, [true, true, false]);
+    assert!(sandbox.path("worlds/z-AutoLB-left.json").exists());
+    let chat = String::from_utf8(sandbox.read(&forks[0].chat_path())).unwrap();
+    assert!(chat.ends_with(r#""mes":"meanwhile"}"#));
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+
+    // Another lorebook was chosen.
+    let planned = plan();
+    let other = RecapLibrary { book: Some("z-AutoLB-left".into()), ..forks[1].clone() };
+    sandbox.write(&other.chat_path(), other.chat_bytes());
+    let before = sandbox.files();
+    assert!(fix(&planned.repairs.iter().collect::<Vec<_>>()).is_err());
+    assert_same(&sandbox.files(), &before);
+
+    // The name for the copy was taken.
+    let planned = plan();
+    let own = format!("worlds/{}.json", book_name("Mira", &forks[0].chat));
+    sandbox.write(&own, "somebody's");
+    let before = sandbox.files();
+    let repairs: Vec<_> = planned.repairs.iter().collect();
+    assert!(fix(&repairs).is_err());
+    assert_same(&sandbox.files(), &before);
+    fs::remove_file(sandbox.path(&own)).unwrap();
+
+    // The lorebook is gone.
+    fs::remove_file(sandbox.path(&main.book_path())).unwrap();
+    let before = sandbox.files();
+    assert!(fix(&repairs).is_err());
+    assert_same(&sandbox.files(), &before);
+    let operations = sandbox.json(&["operations"]).exits(0).of_type("operation");
+    assert_eq!(operations.len(), 2, "what failed is no operation");
+}
+
+/// A power cut after the operation was logged: some files are written, some are not.
+#[test]
+fn a_repair_that_was_cut_short_is_taken_back() {
+    let (sandbox, _, forks) = family();
+    sandbox.write("worlds/z-AutoLB-left.json", BOOK);
+    let before = sandbox.files();
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    let after = sandbox.files();
+    let chat = forks[0].chat_path();
+    let states: [&[&str]; 3] = [&[], &[&chat], &["worlds/z-AutoLB-left.json", &chat]];
+    for not_written in states {
+        for path in not_written {
+            sandbox.write(path, &before[*path]);
+        }
+        sandbox.stvc(&["undo"]).exits(0);
+        assert_same(&sandbox.files(), &before);
+        let operations = sandbox.json(&["operations"]).exits(0).of_type("operation");
+        sandbox.stvc(&["undo", &operations[0]["number"].to_string()]).exits(0);
+        assert_same(&sandbox.files(), &after);
+    }
+}

@@ -1,0 +1,243 @@
+//! A sound library, one for each finding, and values as odd as can be.
+
+use stvc::rules;
+
+use super::{Told, expect, more, of_answer, of_files, recap, told, yields};
+use crate::common::Sandbox;
+use crate::common::recap_library::{Entry, Operation, RecapLibrary, book_name, object, quoted};
+
+/// What is said of the newest snapshot when it is shown.
+#[track_caller]
+fn shown(sandbox: &Sandbox) -> Vec<Told> {
+    of_answer(&sandbox.json(&["show", &sandbox.snapshot_ids()[0]]).exits(0))
+}
+
+#[test]
+fn a_sound_library_yields_no_finding() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    expect(&told(&sandbox), &[]);
+    expect(&shown(&sandbox), &[]);
+    // A fork that was given a lorebook of its own.
+    yields(
+        |library| {
+            *library = library.fork("Branch #1", 7);
+            recap(library).chat_id = Some("Branch #1".into());
+        },
+        &[],
+    );
+    // No extension at all, no lorebook at all.
+    yields(
+        |library| {
+            (library.recap, library.book, library.attached) = (None, None, None);
+            (library.scenes, library.cache) = (Vec::new(), Vec::new());
+        },
+        &[],
+    );
+}
+
+/// A library for each finding: the sound one with that thing changed.
+type Case = (&'static str, &'static str, fn(&mut RecapLibrary));
+
+const CASES: &[Case] = &[
+    ("registry-dangling", "warning", |library| {
+        library.entries[3] = Entry::registry(6, "character", &[(9, "character-Kestrel")]);
+    }),
+    ("registry-unreadable", "error", |library| {
+        library.entries[3] = Entry::registry_of(6, "character", "once upon a time");
+    }),
+    ("registry-cache-dangling", "warning", |library| {
+        library.cache.push((9, "character".into(), "Kestrel".into()));
+    }),
+    ("uid-repeated", "error", |library| library.entries.push(Entry::raw("9", r#"{"uid":5}"#))),
+    ("queue-several", "warning", |library| {
+        library.entries.push(Entry::queue(1_763_632_700_000, &[]));
+    }),
+    ("queue-unreadable", "warning", |library| {
+        let entry = r#"{"uid":9,"comment":"__operation_queue","content":"{"}"#;
+        (library.queue, library.entries[1]) = (None, Entry::raw("9", entry));
+    }),
+    ("queue-past-end", "warning", |library| {
+        library.queue = Some(vec![Operation::new("pending").about(12)]);
+    }),
+    ("recap-foreign", "warning", |library| recap(library).chat_id = Some("Old name".into())),
+    ("recap-version-lost", "error", |library| recap(library).current = 9),
+    ("recap-unreadable", "warning", |library| {
+        recap(library).more.push(more("current_version", "\"1\""));
+    }),
+    ("recap-past-end", "warning", |library| recap(library).versions.push((2, 12))),
+    ("recap-scene-missing", "warning", |library| recap(library).versions.push((2, 9))),
+    ("lorebook-attached-differs", "warning", |library| library.attached = Some("Other".into())),
+    ("lorebook-attached-differs", "info", |library| {
+        (library.attached, library.main_chat) = (Some("Other".into()), Some("Other".into()));
+    }),
+    ("lorebook-name-unexpected", "info", |library| {
+        let other = Some(book_name("Mira", "Other"));
+        (library.book, library.attached) = (other.clone(), other);
+    }),
+    ("scene-index-wrong", "warning", |library| {
+        library.scenes[1].more.push(more("scene_recap_current_index", "2"));
+    }),
+    ("scene-hash-differs", "info", |library| {
+        library.scenes[1].more.push(more("scene_recap_hash", "\"rm4ymq\""));
+    }),
+];
+
+#[test]
+fn a_library_for_each_finding_yields_just_that() {
+    for (code, level, change) in CASES {
+        let mut library = RecapLibrary::default();
+        change(&mut library);
+        let sandbox = Sandbox::empty();
+        library.write(&sandbox);
+        let found = told(&sandbox);
+        expect(&found, &[(code, level, &[])]);
+        // Stored, it is as odd as it was.
+        assert_eq!(shown(&sandbox), found);
+    }
+    let subject = "What ST-Auto-Recap keeps";
+    let (_, rules) = rules::CATALOGUE.iter().find(|(title, _)| *title == subject).unwrap();
+    for rule in *rules {
+        assert!(
+            CASES.iter().any(|(code, ..)| *code == rule.code.as_str()),
+            "{} has no library",
+            rule.code
+        );
+    }
+}
+
+/// A list of hundreds would hide everything else.
+#[test]
+fn many_findings_of_one_kind_are_cut_short() {
+    let items: Vec<_> = (100..200).map(|uid| (uid, "x")).collect();
+    let mut library = RecapLibrary::default();
+    library.entries[3] = Entry::registry(6, "character", &items);
+    let sandbox = Sandbox::empty();
+    library.write(&sandbox);
+    let found = told(&sandbox);
+    assert_eq!(found.len(), 20);
+    assert!(found[19].2.ends_with("and 80 more such findings"), "{}", found[19].2);
+}
+
+/// A save is told what it brings. What was told before is not told again.
+#[test]
+fn scenes_are_looked_at_when_they_change() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary { messages: 450, ..RecapLibrary::default() };
+    library.scenes[0].more.push(more("scene_recap_hash", "\"x\""));
+    library.write(&sandbox);
+    expect(&told(&sandbox), &[("scene-hash-differs", "info", &["message 3:"])]);
+    library.messages += 1;
+    library.write(&sandbox);
+    expect(&told(&sandbox), &[]);
+    // A version that was just made is looked at, however old its message.
+    recap(&mut library).versions.push((2, 9));
+    recap(&mut library).current = 2;
+    library.messages += 1;
+    library.write(&sandbox);
+    expect(&told(&sandbox), &[("recap-scene-missing", "warning", &["2 (message 9)"])]);
+}
+
+/// Whatever stands where the extension's data should be: findings, never a failure.
+#[test]
+fn odd_values_anywhere_are_no_failure() {
+    const ODD: [&str; 14] = [
+        "null",
+        "true",
+        "0",
+        "-1",
+        "2000000",
+        "1e400",
+        "0.5",
+        "\"\"",
+        "\"x\"",
+        "\"\\ud83d\"",
+        "[]",
+        "[null,1,{}]",
+        "{}",
+        r#"{"__proto__":null,"":{"":[]},"1":1}"#,
+    ];
+    let sandbox = Sandbox::empty();
+    let write = |change: &dyn Fn(&mut RecapLibrary)| {
+        let mut library = RecapLibrary::default();
+        change(&mut library);
+        library.write(&sandbox);
+        assert!(of_files(&sandbox).len() < 9);
+    };
+    for json in ODD {
+        for key in [
+            "auto_recap_running_scene_recaps",
+            "auto_lorebooks",
+            "world_info",
+            "main_chat",
+            "auto_recap",
+        ] {
+            write(&|library| library.more.push(more(key, json)));
+        }
+        for key in ["chat_id", "current_version", "versions"] {
+            write(&|library| recap(library).more.push(more(key, json)));
+        }
+        for key in ["version", "new_scene_index", "scene_count"] {
+            let version = format!("[{}]", object(&[more("version", "1"), more(key, json)]));
+            write(&|library| recap(library).more.push(more("versions", &version)));
+        }
+        for key in ["lorebookName", "registry"] {
+            let value = object(&[more(key, json)]);
+            write(&|library| library.more.push(more("auto_lorebooks", &value)));
+        }
+        let index = format!(r#"{{"registry":{{"index":{json}}}}}"#);
+        write(&|library| library.more.push(more("auto_lorebooks", &index)));
+        let index = format!(r#"{{"registry":{{"index":{{"7":{json}}}}}}}"#);
+        write(&|library| library.more.push(more("auto_lorebooks", &index)));
+        for key in [
+            "scene_break",
+            "scene_break_name",
+            "scene_recap_memory",
+            "scene_recap_hash",
+            "scene_recap_versions",
+            "scene_recap_current_index",
+            "scene_recap_metadata",
+        ] {
+            write(&|library| library.scenes[0].more.push(more(key, json)));
+        }
+        let metadata = format!(r#"{{"1":{{"allEntries":{json},"totalActivatedEntries":{json}}}}}"#);
+        write(&|library| library.scenes[0].more.push(more("scene_recap_metadata", &metadata)));
+        // Entries, and the fields of entries.
+        for key in ["7", "__proto__", "", "1e3"] {
+            write(&|library| library.entries.push(Entry::raw(key, json)));
+        }
+        for title in ["__operation_queue", "_registry_", "x"] {
+            let entry = format!(r#"{{"uid":{json},"comment":"{title}","content":{json}}}"#);
+            write(&|library| library.entries.push(Entry::raw("7", &entry)));
+            let inside = quoted(json);
+            let entry = format!(r#"{{"comment":"{title}","content":{inside}}}"#);
+            write(&|library| library.entries.push(Entry::raw("7", &entry)));
+        }
+        let entry = format!(r#"{{"uid":3,"comment":{json},"content":"x"}}"#);
+        write(&|library| library.entries.push(Entry::raw("7", &entry)));
+        // The queue and what is in it.
+        for content in [
+            format!(r#"{{"queue":{json}}}"#),
+            format!(r#"{{"queue":[{json}]}}"#),
+            format!(
+                r#"{{"queue":[{{"id":{json},"type":{json},"status":{json},"params":{json},"metadata":{json}}}]}}"#
+            ),
+            format!(
+                r#"{{"queue":[{{"status":"pending","params":{{"index":{json},"indexes":{json}}}}}]}}"#
+            ),
+        ] {
+            let entry =
+                format!(r#"{{"comment":"__operation_queue","content":{}}}"#, quoted(&content));
+            write(&|library| library.entries.push(Entry::raw("7", &entry)));
+        }
+    }
+    // Books that are no books.
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    for book in ODD {
+        sandbox.write(&library.book_path(), book);
+        assert!(of_files(&sandbox).len() < 9);
+        sandbox.write(&library.book_path(), format!(r#"{{"entries":{book}}}"#));
+        assert!(of_files(&sandbox).len() < 9);
+    }
+}

@@ -1,0 +1,114 @@
+//! Others that write and read while `gc` works.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use stvc::store::{Kind, Store};
+
+use super::{At, exists, gc, leftovers, packs, put};
+use crate::common::{A, B, Done, Sandbox, Stored, calm, chat, message, sound};
+
+#[test]
+fn snapshots_and_readers_go_on_while_gc_works() {
+    const ROUNDS: usize = 16;
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 60, None));
+    sandbox.write(B, chat("b", 60, None));
+    let first = Stored::take(&sandbox, A);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let done = AtomicBool::new(false);
+    let mut collected = 0;
+    let mut stored = Vec::new();
+    std::thread::scope(|scope| {
+        let sandbox = &sandbox;
+        let writer = scope.spawn(|| {
+            let guard = Done(&done);
+            let mut stored = Vec::new();
+            for round in 0..ROUNDS {
+                sandbox.append(A, &message("a", 100 + round));
+                stored.push(Stored::take(sandbox, A));
+            }
+            drop(guard);
+            stored
+        });
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            while !done.load(Ordering::Relaxed) {
+                let log = calm(sandbox.json(&["log"])).exits(0).of_type("snapshot").len();
+                assert!(log >= seen, "{log} snapshots after {seen}");
+                seen = log;
+                first.must_come_back(sandbox);
+                calm(sandbox.stvc(&["show", &first.id])).exits(0);
+                calm(sandbox.stvc(&["search", "a 3"])).exits(0);
+            }
+        });
+        while !done.load(Ordering::Relaxed) {
+            let summary = gc(sandbox, &["--grace", "0s"]);
+            collected += usize::from(summary["changed"] == true);
+        }
+        stored = writer.join().unwrap();
+        reader.join().unwrap();
+    });
+    assert!(collected > 2, "{collected}");
+    assert_eq!(sandbox.snapshot_ids().len(), ROUNDS + 2);
+    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    gc(&sandbox, &["--grace", "0s"]);
+    assert_eq!(packs(&sandbox).len(), 1);
+    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    sound(&sandbox);
+    assert_eq!(leftovers(&sandbox), Vec::<String>::new());
+}
+
+/// A command that looked at the store, and then waited for its lock while `gc` dropped what it had seen there.
+#[test]
+fn a_writer_that_waited_for_gc_does_not_believe_what_it_saw_before() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 5, None));
+    Stored::take(&sandbox, A);
+    let id = put(&sandbox, &[vec![b"one"]], &[b"what nothing refers to yet"]).pop().unwrap();
+    let store = Store::open(&sandbox.store()).unwrap();
+    assert!(store.reader().has(id).unwrap());
+    assert!(gc(&sandbox, &["--grace", "0s"])["dropped"].as_u64().unwrap() > 0);
+    let lock =
+        store.lock(&["test".into()], "2026-11-15T00:00:00Z", Duration::from_secs(10)).unwrap();
+    let mut pack = store.pack_writer();
+    pack.add(Kind::Blob, b"what nothing refers to yet").unwrap();
+    pack.finish().unwrap();
+    drop(lock);
+    assert!(exists(&sandbox, &id.to_string()));
+}
+
+/// A `gc` takes the packs away that a check is reading.
+#[test]
+fn check_beside_gc_finds_no_damage() {
+    let sandbox = Sandbox::empty();
+    let mut messages = 5;
+    let mut grow = || {
+        for _ in 0..3 {
+            messages += 1;
+            sandbox.write(A, chat("a", messages, None));
+            Stored::take(&sandbox, A);
+        }
+    };
+    grow();
+    // Once; more often than it is patient, so that it has to lock the others out; and in the end always, but then the others wait for it.
+    for times in [1, 5] {
+        let mut disturbed = 0;
+        let act = Box::new(|| {
+            if disturbed < times {
+                disturbed += 1;
+                grow();
+                gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"]);
+            }
+        });
+        let mut monitor = At { what: "reading objects", act };
+        let report = stvc::verbs::check::check(&sandbox.workspace(), &mut monitor).unwrap();
+        drop(monitor);
+        let findings: Vec<_> = report.findings.iter().map(|found| &found.message).collect();
+        assert!(findings.is_empty(), "{findings:#?}");
+        assert!(disturbed > 0);
+        grow();
+    }
+    assert!(!sandbox.store().join("stvc/damaged").exists());
+    sound(&sandbox);
+}

@@ -1,0 +1,205 @@
+//! A `gc` that is killed or finds the disk full, and what the next one makes of it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::{gc, leftovers, nothing_left_over, pack_dir, packs, set_age, stray};
+use crate::common::{
+    A, Sandbox, Stored, assert_same, calm, chat, copy, files, files_of, kill_after, limited,
+    message, sound,
+};
+
+#[test]
+fn a_gc_killed_at_any_moment_loses_nothing() {
+    const KILLS: u32 = 36;
+    let mut sandbox = Sandbox::empty();
+    let mut killed = 0;
+    let mut stored = Vec::new();
+    let mut whole = Duration::ZERO;
+    for kill in 0..KILLS {
+        // A new store now and then, so that it does not grow without end.
+        if kill % 9 == 0 {
+            sandbox = Sandbox::empty();
+            stored.clear();
+        }
+        // Something to do each time: a pack, loose objects, and things that nothing refers to.
+        sandbox.wait(60);
+        sandbox.write(A, chat(&format!("a {kill}"), 25, None));
+        sandbox.append(A, &message("a", kill as usize));
+        stored.push(Stored::take(&sandbox, A));
+        stray(&sandbox, &format!("stray {kill}"), 60);
+        if kill == 0 {
+            let elsewhere = Sandbox::empty();
+            copy(&sandbox.library(), &elsewhere.library());
+            let begin = Instant::now();
+            gc(&elsewhere, &["--grace", "0s"]);
+            whole = begin.elapsed();
+        }
+        killed += u32::from(kill_after(
+            &sandbox,
+            &["gc", "--grace", "0s"],
+            whole * (kill * 7 % KILLS) / KILLS,
+        ));
+        sound(&sandbox);
+        assert_eq!(sandbox.snapshot_ids().len(), stored.len());
+        if kill % 9 == 8 {
+            let begin = Instant::now();
+            gc(&sandbox, &["--grace", "0s"]);
+            whole = begin.elapsed();
+            // Packs without an index: see `what_a_killed_gc_left_is_removed_by_the_next`.
+            assert_eq!(files_of(&pack_dir(&sandbox), "idx").len(), 1);
+            let temporary = leftovers(&sandbox);
+            let temporary: Vec<_> = temporary.iter().filter(|name| name.contains("tmp")).collect();
+            assert!(temporary.is_empty(), "{temporary:?}");
+            sound(&sandbox);
+            stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+        }
+    }
+    assert!(killed > KILLS / 4, "only {killed} were killed at work");
+    nothing_left_over(&sandbox.store());
+}
+
+/// Killed while it removed packs: the index is gone, the pack is not.
+#[test]
+fn what_a_killed_gc_left_is_removed_by_the_next() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 9, None));
+    let stored = Stored::take(&sandbox, A);
+    let old = packs(&sandbox).remove(0);
+    let bytes = fs::read(&old).unwrap();
+    gc(&sandbox, &[]);
+    let tidy = files(&sandbox.store());
+    fs::write(&old, &bytes).unwrap();
+    fs::write(pack_dir(&sandbox).join("tmp_pack_stvc_4711-0.tmp"), &bytes[..50]).unwrap();
+    fs::write(sandbox.store().join("stvc/.stvc-4711-0.tmp"), b"{\"number\"").unwrap();
+    fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
+    gc(&sandbox, &["--grace", "0s"]);
+    assert_eq!(leftovers(&sandbox), Vec::<String>::new());
+    assert_same(&files(&sandbox.store()), &tidy);
+    stored.must_come_back(&sandbox);
+    sound(&sandbox);
+}
+
+/// Killed between the removal of the refs that only expired operations needed and the shorter log.
+#[test]
+fn a_gc_killed_while_operations_expire_leaves_a_sound_store() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 5, None));
+    let stored = Stored::take(&sandbox, A);
+    sandbox.wait(60);
+    sandbox.append(A, &message("a", 5));
+    Stored::take(&sandbox, A);
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["tag", "here", "Mira/a"]).exits(0);
+    let kept = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/stvc/kept"]);
+    assert_eq!(kept.lines().count(), 1);
+    let id = kept.trim().rsplit('/').next().unwrap().to_owned();
+    sandbox.wait(60);
+    gc(&sandbox, &["--keep-undo", "0s"]);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/stvc/kept"]), "");
+    // The log is shortened first, and the ref is still there.
+    sandbox.git(&["update-ref", kept.trim(), &id]);
+    sound(&sandbox);
+    gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"]);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/stvc/kept"]), "");
+    sound(&sandbox);
+    stored.must_come_back(&sandbox);
+}
+
+/// Killed while it removed such a ref: git's lock on it stays, and is nobody's.
+#[test]
+fn a_gc_killed_while_it_deletes_a_ref_does_not_block_the_next() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 5, None));
+    let stored = Stored::take(&sandbox, A);
+    sandbox.wait(60);
+    sandbox.append(A, &message("a", 5));
+    Stored::take(&sandbox, A);
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.stvc(&["tag", "here", "Mira/a"]).exits(0);
+    sandbox.wait(60);
+    let kept = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/stvc/kept"]);
+    let lock = sandbox.store().join(format!("{}.lock", kept.trim()));
+    fs::write(&lock, "").unwrap();
+    set_age(&lock, 7200);
+    fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
+    gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"]);
+    assert_eq!(leftovers(&sandbox), Vec::<String>::new());
+    stored.must_come_back(&sandbox);
+    sound(&sandbox);
+}
+
+/// No file may grow beyond so many blocks, from none to more than the pack needs.
+#[test]
+#[cfg(unix)]
+fn a_disk_that_is_full_midway_costs_nothing() {
+    let mut large = Sandbox::empty();
+    let mut stored = Vec::new();
+    for n in 0..3 {
+        large.write(A, chat(&format!("a {n}"), 150, None));
+        stored.push(Stored::take(&large, A));
+        large.wait(60);
+    }
+    let limits = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+    let before = files(&large.store());
+    let mut failed = 0;
+    for blocks in limits {
+        let answer = calm(limited(&large, blocks, &["gc", "--grace", "0s"]));
+        if answer.code == 0 {
+            break;
+        }
+        failed += 1;
+        assert_eq!(answer.code, 1, "{answer:?}");
+        assert!(answer.stderr.contains(".stvc"), "{}", answer.stderr);
+        assert_same(&files(&large.store()), &before);
+        sound(&large);
+    }
+    assert!(failed > 4, "{failed}");
+    gc(&large, &["--grace", "0s"]);
+    assert_eq!(packs(&large).len(), 1);
+    stored.iter().for_each(|stored| stored.must_come_back(&large));
+    sound(&large);
+}
+
+/// The pack fits, its index, which is longer here, does not.
+#[test]
+#[cfg(unix)]
+fn a_disk_that_is_full_at_the_index_leaves_no_pack() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 1, None));
+    Stored::take(&sandbox, A);
+    let before = files(&sandbox.store());
+    let answer = calm(limited(&sandbox, 2, &["gc"])).exits(1);
+    assert!(answer.stderr.contains(".idx"), "{}", answer.stderr);
+    assert_eq!(leftovers(&sandbox), Vec::<String>::new());
+    assert_same(&files(&sandbox.store()), &before);
+}
+
+/// However young they are: who has the lock knows that nobody needs them any more.
+#[test]
+fn what_is_left_over_goes_at_once() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 9, None));
+    let stored = Stored::take(&sandbox, A);
+    let old = packs(&sandbox).remove(0);
+    let (pack, index) = (fs::read(&old).unwrap(), fs::read(old.with_extension("idx")).unwrap());
+    gc(&sandbox, &[]);
+    let tidy = files(&sandbox.store());
+    for name in ["tmp_pack_stvc_4711-0.tmp", ".stvc-4711-1.tmp"] {
+        fs::write(pack_dir(&sandbox).join(name), &pack[..50]).unwrap();
+    }
+    fs::write(sandbox.store().join("stvc/.stvc-4711-0.tmp"), b"{\"number\"").unwrap();
+    fs::write(old.with_extension("idx"), &index).unwrap();
+    gc(&sandbox, &[]);
+    assert_same(&files(&sandbox.store()), &tidy);
+    // A pack may be a git's that is about to name its index; for a minute it is.
+    fs::write(&old, &pack).unwrap();
+    gc(&sandbox, &[]);
+    assert_eq!(fs::read(&old).unwrap(), pack);
+    set_age(&old, 90);
+    gc(&sandbox, &[]);
+    assert_same(&files(&sandbox.store()), &tidy);
+    stored.must_come_back(&sandbox);
+    sound(&sandbox);
+}

@@ -1,0 +1,344 @@
+//! One pack that git reads, with every byte where it was.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use stvc::progress::Silent;
+use stvc::verbs::snapshot;
+
+use super::{
+    DAY, Random, exists, gc, must_have, nothing_left_over, objects_by_git, packs, states, stray,
+    three, verify_packs,
+};
+use crate::common::recap_library::{Entry, RecapLibrary, Scene};
+use crate::common::{
+    A, Answer, Sandbox, Stored, assert_same, calm, chat, files, fsck, git, sound, unpack,
+};
+
+fn take(sandbox: &Sandbox) {
+    snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut Silent).unwrap();
+}
+
+/// A library in which somebody has lived: chats that grow, are edited, hidden and forked, and a lorebook that never rests.
+struct Lived {
+    sandbox: Sandbox,
+    chats: Vec<(RecapLibrary, Vec<(String, String)>)>,
+    random: Random,
+}
+
+impl Lived {
+    fn new(rounds: usize) -> Self {
+        let mut lived = Self {
+            sandbox: Sandbox::of_fixture("1.19.0"),
+            chats: vec![
+                (RecapLibrary::default(), Vec::new()),
+                (RecapLibrary::new("Voss", "Ferry"), Vec::new()),
+            ],
+            random: Random(7),
+        };
+        for round in 0..rounds {
+            lived.go_on(round);
+        }
+        lived
+    }
+
+    fn go_on(&mut self, round: usize) {
+        self.sandbox.wait(600);
+        if round % 6 == 4 {
+            let (parent, edits) = self.chats[round % 2].clone();
+            let mut fork =
+                parent.fork(&format!("{} - Branch #{round}", parent.chat), 5 + round % 3);
+            fork.story = parent.story.clone();
+            self.chats.push((fork, edits));
+        }
+        let random = &mut self.random;
+        for (n, (library, edits)) in self.chats.iter_mut().enumerate() {
+            library.messages += random.below(4) + usize::from(n == 0);
+            if random.below(3) == 0 {
+                let at = random.below(library.messages);
+                edits.push((
+                    format!("Message {at} of"),
+                    format!("Message {at} {} of", random.words(40)),
+                ));
+            }
+            if random.below(4) == 0 {
+                let sent = format!("23:{:02}:{:02}", 0, random.below(12));
+                edits.push((
+                    format!(r#""is_system":false,"send_date":"2026-11-14T{sent}"#),
+                    format!(r#""is_system":true,"send_date":"2026-11-14T{sent}"#),
+                ));
+            }
+            if random.below(2) == 0 {
+                let uid = 10 + random.below(9) as i64;
+                library.entries.retain(|entry| entry.key != uid.to_string());
+                let words = random.words(60);
+                library.entries.push(Entry::new(uid, &format!("event-{uid}"), &words));
+            }
+            if round % 3 == 2 {
+                let mut scene = Scene::new(
+                    library.messages - 1,
+                    &format!("Scene {round}"),
+                    library.entries.clone(),
+                );
+                scene.book = library.book.clone().unwrap();
+                library.scenes.push(scene);
+            }
+            library.write(&self.sandbox);
+            let mut text = library.chat_bytes();
+            for (from, to) in edits.iter() {
+                text = text.replacen(from, to, 1);
+            }
+            self.sandbox.write(&library.chat_path(), text);
+        }
+        take(&self.sandbox);
+    }
+}
+
+#[test]
+fn one_pack_that_git_reads_with_every_byte_where_it_was() {
+    let mut lived = Lived::new(9);
+    let said = |sandbox: &Sandbox| {
+        let ids = sandbox.snapshot_ids();
+        [
+            sandbox.json(&["log"]).exits(0).stdout,
+            sandbox.json(&["timelines"]).exits(0).stdout,
+            sandbox.json(&["diff", &ids[1]]).exits(0).stdout,
+            sandbox.json(&["diff", &ids[0], &ids[ids.len() - 1]]).exits(0).stdout,
+            sandbox.json(&["search", "harbour"]).exits(0).stdout,
+            sandbox.stvc(&["log", "--graph"]).exits(0).stdout,
+        ]
+    };
+    for again in 0..2_u64 {
+        let sandbox = &lived.sandbox;
+        let (former, words) = (states(sandbox), said(sandbox));
+        assert!(former.len() > 30, "{}", former.len());
+        let objects = objects_by_git(&sandbox.store());
+        let packs_before = packs(sandbox).len();
+        assert!(packs_before > 1);
+
+        let summary = gc(sandbox, &[]);
+        assert_eq!(packs(sandbox).len(), 1);
+        assert_eq!(summary["packs_before"], packs_before);
+        assert_eq!(
+            (&summary["changed"], &summary["dropped"], &summary["spared"], &summary["expired"]),
+            (&true.into(), &0.into(), &0.into(), &0.into())
+        );
+        let bytes = |field: &str| summary[field].as_u64().unwrap();
+        assert!(bytes("bytes_after") * (2 - again) < bytes("bytes_before"));
+
+        fsck(sandbox);
+        let verified = verify_packs(&sandbox.store());
+        assert!(verified.longest_chain <= 33, "{}", verified.longest_chain);
+        assert_eq!(summary["deltas"], verified.deltas);
+        assert!(verified.deltas > objects.len() / 2);
+        nothing_left_over(&sandbox.store());
+        let packed = objects_by_git(&sandbox.store());
+        let same = objects.iter().filter(|(id, object)| packed.get(*id) == Some(object)).count();
+        // What the first gc made its deltas of is no object of the second's.
+        let kept = summary["objects"].as_u64().unwrap() as usize;
+        assert!(if again == 0 { same == objects.len() } else { same >= kept }, "{same} of {kept}");
+
+        must_have(sandbox, &former);
+        assert_eq!(said(sandbox), words);
+        sound(sandbox);
+
+        let before = files(&sandbox.store());
+        let summary = gc(sandbox, &[]);
+        assert_eq!(summary["changed"], false);
+        assert_same(&files(&sandbox.store()), &before);
+        let words = sandbox.stvc(&["gc"]).exits(0).stdout;
+        assert!(words.contains("Nothing to do"), "{words}");
+
+        // Every command goes on.
+        lived.go_on(100 + again as usize);
+        let sandbox = &lived.sandbox;
+        let newest = sandbox.snapshot_ids();
+        sandbox.stvc(&["undo"]).exits(0);
+        assert!(sandbox.snapshot_ids().len() < newest.len());
+        lived.go_on(200 + again as usize);
+        sound(&lived.sandbox);
+    }
+}
+
+#[test]
+fn git_tends_what_gc_packed_and_gc_what_git_did() {
+    let mut lived = Lived::new(3);
+    let tidy: [&[&str]; 5] = [
+        &["gc", "--quiet", "--prune=now"],
+        &["repack", "-q", "-adf"],
+        // Without pruning: what nothing refers to, volumes among it, stays in packs of its own or loose.
+        &["gc", "--quiet"],
+        &["repack", "-q", "-A", "-d", "-f"],
+        &["multi-pack-index", "write"],
+    ];
+    for (n, arguments) in tidy.into_iter().enumerate() {
+        let sandbox = &lived.sandbox;
+        gc(sandbox, &[]);
+        let former = states(sandbox);
+        sandbox.git(arguments);
+        sound(sandbox);
+        lived.go_on(300 + n);
+        let sandbox = &lived.sandbox;
+        let summary = gc(sandbox, &[]);
+        assert_eq!(
+            (&summary["dropped"], &summary["spared"]),
+            (&0.into(), &0.into()),
+            "{arguments:?}"
+        );
+        assert_eq!(packs(sandbox).len(), 1, "{arguments:?}");
+        assert_eq!(loose(sandbox), 0);
+        nothing_left_over(&sandbox.store());
+        must_have(sandbox, &former);
+    }
+    let sandbox = &lived.sandbox;
+    let former = states(sandbox);
+    let clone = sandbox.folder().join("clone");
+    let clone_text = clone.to_str().unwrap();
+    let origin = sandbox.store();
+    let options = ["clone", "--quiet", "--mirror", origin.to_str().unwrap(), clone_text];
+    git(sandbox.folder(), &options);
+    sandbox.stvc(&["--store", clone_text, "gc"]).exits(0);
+    sandbox.stvc(&["--store", clone_text, "check"]).exits(0);
+    git(&clone, &["fsck", "--strict"]);
+    let log = sandbox.json(&["--store", clone_text, "log"]).exits(0).of_type("snapshot");
+    let ids: BTreeSet<_> = log.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, former.keys().cloned().collect());
+    must_have(sandbox, &former);
+}
+
+fn loose(sandbox: &Sandbox) -> usize {
+    let said = sandbox.git(&["count-objects"]);
+    said.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn kept_packs_stay_and_loose_objects_are_taken_in() {
+    let (sandbox, stored, order) = three();
+    let keep = order[0].with_extension("keep");
+    fs::write(&keep, "somebody's\n").unwrap();
+    let kept = fs::read(&order[0]).unwrap();
+    // All of the second pack, loose.
+    unpack(&sandbox.store(), &order[1]);
+    let before = loose(&sandbox);
+    assert!(before > 8);
+    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    let summary = gc(&sandbox, &["--grace", "0s"]);
+    assert_eq!(summary["loose_before"], before);
+    assert_eq!(loose(&sandbox), 0);
+    assert_eq!(fs::read(&order[0]).unwrap(), kept);
+    assert!(keep.exists() && order[0].with_extension("idx").exists());
+    assert_eq!(packs(&sandbox).len(), 2);
+    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    sound(&sandbox);
+    fs::remove_file(&keep).unwrap();
+    gc(&sandbox, &[]);
+    assert_eq!(packs(&sandbox).len(), 1);
+    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    sound(&sandbox);
+}
+
+/// What stays beside the new pack must not make every further gc write all of it again.
+#[test]
+fn nothing_to_do_is_seen_beside_what_must_stay() {
+    let (sandbox, _, _) = three();
+    stray(&sandbox, "young", 60);
+    gc(&sandbox, &[]);
+    assert_eq!(gc(&sandbox, &[])["changed"], false, "a young loose object");
+    let (sandbox, _, order) = three();
+    fs::write(order[0].with_extension("keep"), "").unwrap();
+    gc(&sandbox, &[]);
+    assert_eq!(gc(&sandbox, &[])["changed"], false, "a kept pack");
+}
+
+/// Somebody used a real git on the store: a tag with a message, a ref to something that is no commit, a `HEAD` of its own.
+#[test]
+fn what_refs_of_git_lead_to_stays() {
+    let (sandbox, stored, _) = three();
+    let commit = &stored[0].id;
+    let me = ["-c", "user.name=a", "-c", "user.email=a@b"];
+    sandbox.git(&[&me[..], &["tag", "-a", "signed", "-m", "words", commit]].concat());
+    let blob = stray(&sandbox, "a blob", 60);
+    sandbox.git(&["update-ref", "refs/notes/mine", &blob]);
+    let tree = sandbox.git(&["rev-parse", &format!("{commit}^{{tree}}")]);
+    sandbox.git(&["update-ref", "refs/tags/a-tree", tree.trim()]);
+    let lone = sandbox.git(&[&me[..], &["commit-tree", "-m", "x", tree.trim()]].concat());
+    fs::write(sandbox.store().join("HEAD"), &lone).unwrap();
+    gc(&sandbox, &["--grace", "0s"]);
+    assert_eq!(sandbox.git(&["cat-file", "-t", "signed"]).trim(), "tag");
+    for id in [&blob, tree.trim(), lone.trim()] {
+        assert!(exists(&sandbox, id), "{id}");
+    }
+    fsck(&sandbox);
+    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+}
+
+/// `git gc` writes a graph of all commits; it must not go on naming those that were dropped.
+#[test]
+fn a_commit_graph_of_gits_names_nothing_that_is_gone() {
+    let mut sandbox = Sandbox::empty();
+    for n in 0..3 {
+        sandbox.write(A, chat("a", 5 + n, None));
+        Stored::take(&sandbox, A);
+        sandbox.wait(60);
+    }
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["tag", "here", "Mira/a"]).exits(0);
+    sandbox.git(&["gc", "--quiet"]);
+    sandbox.wait(60);
+    assert!(gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"])["dropped"].as_u64().unwrap() > 0);
+    fsck(&sandbox);
+    sandbox.git(&["commit-graph", "verify"]);
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_the_summary_is_as_documented() {
+    let (mut sandbox, _, _) = three();
+    stray(&sandbox, "old", 15 * DAY);
+    sandbox.wait(100 * DAY as i64);
+    let before = files(&sandbox.store());
+    let planned = gc(&sandbox, &["--dry-run"]);
+    assert_same(&files(&sandbox.store()), &before);
+    let words = sandbox.stvc(&["gc", "--dry-run"]).exits(0).stdout;
+    assert!(words.contains("3 packs") && words.contains("would"), "{words}");
+    assert_same(&files(&sandbox.store()), &before);
+    let done = gc(&sandbox, &[]);
+    for field in ["packs_before", "loose_before", "bytes_before", "dropped", "spared", "expired"] {
+        assert_eq!(planned[field], done[field], "{field}");
+    }
+    assert_eq!((&planned["changed"], &planned["dry_run"]), (&false.into(), &true.into()));
+    assert_eq!((&done["changed"], &done["dry_run"]), (&true.into(), &false.into()));
+    assert_eq!((&done["packs_before"], &done["loose_before"]), (&3.into(), &1.into()));
+    assert_eq!((&done["dropped"], &done["expired"]), (&1.into(), &3.into()));
+
+    let documented = include_str!("../../../docs/json.md");
+    let (_, fields) = documented.split_once("; `gc` ").unwrap();
+    let fields: BTreeSet<_> = fields
+        .split(';')
+        .next()
+        .unwrap()
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect();
+    let said: BTreeSet<_> = done.as_object().unwrap().keys().cloned().collect();
+    let always = ["type", "command", "ok"].map(str::to_owned);
+    assert_eq!(said, fields.into_iter().chain(always).collect());
+}
+
+#[test]
+fn a_store_with_nothing_in_it_is_packed_well() {
+    let sandbox = Sandbox::empty();
+    let refused: Answer = calm(sandbox.stvc(&["gc"]));
+    assert_ne!(refused.code, 0, "there is no store");
+    assert!(!sandbox.store().exists());
+    sandbox.stvc(&["init"]).exits(0);
+    let summary = gc(&sandbox, &["--grace", "0s"]);
+    assert_eq!((&summary["changed"], &summary["objects"]), (&false.into(), &0.into()));
+    sandbox.write(A, chat("a", 1, None));
+    let stored = Stored::take(&sandbox, A);
+    gc(&sandbox, &[]);
+    stored.must_come_back(&sandbox);
+    sound(&sandbox);
+}

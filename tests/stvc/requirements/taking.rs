@@ -1,0 +1,260 @@
+//! How a checkpoint is taken and told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use super::lose_and_restore;
+use crate::common::recap_library::{Entry, Operation, RecapLibrary};
+use crate::common::recap_story::{bound_book, found, messages, state, story, told, untouched};
+use crate::common::{Sandbox, answer, files, sound};
+
+#[test]
+fn req_11_a_checkpoint_is_judged_before_anything_is_written_and_then_told() {
+    let sandbox = Sandbox::empty();
+    let mut library =
+        RecapLibrary { queue: Some(vec![Operation::new("pending")]), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    let before = sandbox.files();
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "7"]).exits(4);
+    sandbox.stvc(&["snapshot", "Harbour", "--at", "99", "--allow-active-queue"]).exits(4);
+    assert!(!sandbox.store().exists());
+    library.queue = Some(Vec::new());
+    library.write(&sandbox);
+    let answer = sandbox.json(&["snapshot", "Harbour", "--at", "7"]).exits(0);
+    let taken = answer.of_type("snapshot").remove(0);
+    assert_eq!((&taken["messages"], &taken["kind"]), (&json!(8), &json!("checkpoint")));
+    assert!(answer.of_type("summary")[0]["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(state(&sandbox, "Harbour nights @7")["running_recap_version"], 1);
+    // As a chat of its own: what is refused leaves no lorebook behind; what is made has its lorebook before its chat.
+    sandbox.stvc(&["restore", "Harbour nights @7", "--as", "Harbour nights"]).exits(4);
+    assert_eq!(sandbox.files().len(), before.len());
+    let answer = sandbox.json(&["restore", "Harbour nights @7", "--as", "Checkpoint"]).exits(0);
+    let files = answer.of_type("file");
+    let paths: Vec<_> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["worlds/z-AutoLB-Mira-Checkpoint.json", "chats/Mira/Checkpoint.jsonl"]);
+    for file in &files {
+        let bytes = sandbox.read(file["path"].as_str().unwrap());
+        assert_eq!(file["bytes"], bytes.len());
+        assert_eq!(file["blake3"], blake3::hash(&bytes).to_hex().as_str());
+    }
+    let restored = answer.of_type("restored").remove(0);
+    assert_eq!(
+        (&restored["running_recap_version"], &restored["running_recap_scene_count"]),
+        (&json!(1), &json!(2))
+    );
+}
+
+#[test]
+fn req_17_what_is_broken_is_an_error_and_what_is_odd_a_warning() {
+    let levels: BTreeMap<_, Vec<_>> = stvc::rules::rules()
+        .map(|rule| (rule.code.as_str(), rule.levels.iter().map(|level| level.as_str()).collect()))
+        .collect();
+    for (code, expected) in [
+        // Version mismatches, missing versions, a queue that is not empty, a message that is not there.
+        ("recap-version-mismatch", &["error"][..]),
+        ("recap-version-lost", &["error"]),
+        ("message-not-found", &["error"]),
+        ("lorebook-missing", &["error"]),
+        ("uid-repeated", &["error"]),
+        ("registry-unreadable", &["error"]),
+        // Blocks, unless the user says otherwise.
+        ("queue-active", &["error", "warning"]),
+        // Names, counts, and what is optional; errors only for who is strict.
+        ("lorebook-name-mismatch", &["warning"]),
+        ("combined-recap-mismatch", &["warning"]),
+        ("lorebook-shared", &["warning"]),
+        ("scene-break-missing", &["warning", "error"]),
+        ("scene-recap-missing", &["warning", "error"]),
+        ("scene-lorebook-missing", &["warning", "error"]),
+        ("running-recap-missing", &["warning", "error"]),
+        ("scene-not-in-recap", &["warning", "error"]),
+        ("checkpoint-state-missing", &["info"]),
+        ("uid-gaps", &["info"]),
+        ("settings-hash-differs", &["info"]),
+    ] {
+        assert_eq!(levels[code], expected, "{code}");
+    }
+    // A finding about stored bytes refuses nobody his own bytes: also with an error a restore is done.
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.recap.as_mut().unwrap().current = 9;
+    library.write(&sandbox);
+    let answer = sandbox.json(&["snapshot"]).exits(0);
+    assert_eq!(told(&answer), found(&[("recap-version-lost", "error")]));
+    lose_and_restore(&sandbox, &library);
+}
+
+#[test]
+fn req_26_checkpoints_taken_at_once_do_not_get_in_each_others_way() {
+    let sandbox = Sandbox::empty();
+    story("Main", 5).write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    let run = |commands: &[Vec<String>]| -> Vec<i32> {
+        let start = |arguments: &Vec<String>| {
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            let mut command = sandbox.command(&arguments);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let children: Vec<_> = commands.iter().map(start).collect();
+        let end = |child: std::process::Child| answer(child.wait_with_output().unwrap()).code;
+        children.into_iter().map(end).collect()
+    };
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let checkpoints: Vec<_> =
+        (1..=6).map(|n| words(&format!("snapshot Main --at {} --tag CP{n}", 8 * n))).collect();
+    assert_eq!(run(&checkpoints), [0; 6]);
+    let tags = sandbox.json(&["tag"]).exits(0).of_type("tag");
+    assert_eq!(tags.len(), 6);
+    for n in 1..=6 {
+        let shown =
+            sandbox.json(&["show", &format!("CP{n}")]).exits(0).of_type("snapshot").remove(0);
+        assert_eq!(shown["messages"], 8 * n + 1);
+    }
+    // Forks at once: each has its own lorebook, and a name is given away once.
+    let forks: Vec<_> =
+        (1..=6).map(|n| words(&format!("restore CP{n} --as Fork{}", n / 2))).collect();
+    let mut codes = run(&forks);
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 0, 0, 0, 4, 4]);
+    untouched(&sandbox, &before);
+    let books: BTreeSet<_> =
+        (0..=3).map(|n| bound_book(&sandbox, &format!("chats/Mira/Fork{n}.jsonl"))).collect();
+    assert_eq!(books.len(), 4);
+    assert_eq!(sandbox.files().len(), before.len() + 8);
+    sound(&sandbox);
+}
+
+/// A chat and its lorebook are saved again and again, the chat first: what is stored stood on the disk at one moment, or nothing is stored.
+#[test]
+fn req_27_a_chat_and_its_lorebook_are_of_one_moment() {
+    const STATES: usize = 60;
+    let sandbox = Sandbox::empty();
+    // Long, so that there is time between reading the one and reading the other.
+    let library = |n: usize| RecapLibrary {
+        messages: 1500 + n,
+        entries: vec![Entry::new(0, &format!("lore-{n}"), &"x".repeat(n))],
+        cache: Vec::new(),
+        ..RecapLibrary::default()
+    };
+    let bytes = |n: usize| (library(n).chat_bytes(), library(n).book_bytes());
+    let states: Vec<_> = (0..STATES).map(bytes).collect();
+    let (chat_path, book_path) = (library(0).chat_path(), library(0).book_path());
+    let save = |path: &str, text: &str| {
+        let temp = sandbox.path("saving.tmp");
+        fs::write(&temp, text).unwrap();
+        fs::rename(temp, sandbox.path(path)).unwrap();
+    };
+    library(0).write(&sandbox);
+    let done = AtomicBool::new(false);
+    let mut taken = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (n, (chat, book)) in states.iter().enumerate().cycle().skip(1) {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                save(&chat_path, chat);
+                save(&book_path, book);
+                // Now and then it rests.
+                if n % 30 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(25));
+                }
+            }
+        });
+        for _ in 0..25 {
+            let answer = sandbox.json(&["snapshot", "Harbour"]);
+            match answer.code {
+                0 => taken.push(answer.of_type("snapshot")[0]["id"].as_str().unwrap().to_owned()),
+                1 => assert!(answer.stdout.contains("kept changing"), "{answer:?}"),
+                _ => panic!("{answer:?}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    taken.push(
+        sandbox.json(&["snapshot"]).exits(0).of_type("snapshot")[0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned(),
+    );
+    taken.dedup();
+    for (place, id) in taken.iter().enumerate() {
+        let to = sandbox.folder().join(format!("look {place}"));
+        sandbox.stvc(&["restore", id, "--to", to.to_str().unwrap()]).exits(0);
+        let files = files(&to);
+        let (chat, book) = (&files[&chat_path], &files[&book_path]);
+        let n = states.iter().position(|(_, saved)| saved.as_bytes() == book).unwrap();
+        // The chat was saved before the lorebook: it is of the same save or of the next.
+        let fits = [n, (n + 1) % STATES].iter().any(|n| states[*n].0.as_bytes() == chat);
+        assert!(fits, "a chat of {} messages with the lorebook of save {n}", messages(chat));
+    }
+}
+
+#[test]
+fn req_32_that_sillytavern_must_be_reloaded_is_said() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.append(&library.chat_path(), &library.message(12));
+    let said = |arguments: &[&str]| {
+        let answer = sandbox.json(arguments).exits(0);
+        let mut findings = answer.of_type("finding");
+        findings.retain(|finding| finding["code"] == "reload-sillytavern");
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding["level"] == "info" && finding["remedy"].is_string())
+        );
+        findings.len()
+    };
+    assert_eq!(said(&["restore", "Harbour", "--overwrite", "--dry-run"]), 0);
+    assert_eq!(said(&["restore", "Harbour", "--to", "../look"]), 0);
+    assert_eq!(said(&["restore", "Harbour", "--overwrite"]), 1);
+    let answer = sandbox.stvc(&["undo"]).exits(0);
+    assert!(answer.stdout.contains("reload its page"), "{}", answer.stdout);
+    assert_eq!(said(&["restore", "Harbour", "--as", "Checkpoint"]), 1);
+    assert_eq!(said(&["doctor"]), 0);
+    fs::remove_file(sandbox.path(&bound_book(&sandbox, "chats/Mira/Checkpoint.jsonl"))).unwrap();
+    assert_eq!(said(&["doctor", "--fix", "--yes"]), 1);
+}
+
+#[test]
+fn req_44_checkpoints_can_be_told_apart_and_listed_and_their_tree_is_drawn() {
+    let mut sandbox = Sandbox::empty();
+    story("Main", 3).write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot", "Main", "--scenes"]).exits(0);
+    let tags = sandbox.stvc(&["tag"]).exits(0).stdout;
+    for n in 1..=3 {
+        assert!(tags.contains(&format!("Scene {n} - Scene {n}")), "{tags}");
+    }
+    sandbox.stvc(&["restore", "Scene 2 - Scene 2", "--as", "Another end"]).exits(0);
+    // The clone's name has the chat's.
+    assert_eq!(
+        bound_book(&sandbox, "chats/Mira/Another end.jsonl"),
+        "worlds/z-AutoLB-Mira-Another end.json"
+    );
+    let tree = sandbox.stvc(&["timelines", "--tree"]).exits(0).stdout;
+    assert!(tree.contains("└─ after #20  Another end"), "{tree}");
+    let graph = sandbox.stvc(&["log", "--graph"]).exits(0).stdout;
+    assert!(graph.contains("Mira / Another end") && graph.contains("forked after #20"), "{graph}");
+    let kinds: Vec<_> = sandbox
+        .json(&["log"])
+        .exits(0)
+        .of_type("snapshot")
+        .iter()
+        .map(|line| line["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        kinds.iter().filter(|kind| *kind == "checkpoint").count(),
+        2,
+        "the last scene ends where the chat does: {kinds:?}"
+    );
+}

@@ -1,0 +1,140 @@
+//! Where chats part, and how both go on.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::common::Sandbox;
+use crate::common::recap_library::RecapLibrary;
+use crate::common::recap_story::{another_way, story};
+
+#[test]
+fn req_54_what_a_chat_is_called_does_not_make_it_a_fork() {
+    let sandbox = Sandbox::empty();
+    let main = RecapLibrary::new("Mira", "Main");
+    main.write(&sandbox);
+    let mut own_book = main.fork("A name of my own", 5);
+    own_book.write(&sandbox);
+    // From before `main_chat`: only the name says it, and what was said.
+    own_book = main.fork("Main - Checkpoint #1", 7);
+    own_book.main_chat = None;
+    own_book.write(&sandbox);
+    for name in ["Branch #5 - 2026-11-14@23h57m31s", "Main - Bookmark #2", "Checkpoint #1"] {
+        let mut other = RecapLibrary::new("Mira", name);
+        other.story = format!("another one, {name}");
+        other.write(&sandbox);
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let parents: BTreeMap<_, _> = sandbox
+        .json(&["timelines"])
+        .exits(0)
+        .of_type("timeline")
+        .iter()
+        .map(|line| {
+            let name = line["timeline"].as_str().unwrap().trim_start_matches("chats/Mira/");
+            (name.to_owned(), (line["parent"].clone(), line["fork_at"].clone()))
+        })
+        .collect();
+    let main = json!("chats/Mira/Main");
+    for (name, expected) in [
+        ("Main", (Value::Null, Value::Null)),
+        ("A name of my own", (main.clone(), json!(6))),
+        ("Main - Checkpoint #1", (main, json!(8))),
+        ("Branch #5 - 2026-11-14@23h57m31s", (Value::Null, Value::Null)),
+        ("Main - Bookmark #2", (Value::Null, Value::Null)),
+        ("Checkpoint #1", (Value::Null, Value::Null)),
+    ] {
+        assert_eq!(parents[name], expected, "{name}");
+    }
+}
+
+#[test]
+fn req_58_each_side_goes_on_in_a_chain_of_its_own_from_where_they_parted() {
+    let mut sandbox = Sandbox::empty();
+    let (main, fork) = (
+        |n| story("Main", n),
+        |n| RecapLibrary { main_chat: Some("Main".into()), ..story("Fork", n) },
+    );
+    main(2).write(&sandbox);
+    let parted = sandbox.json(&["snapshot"]).exits(0).of_type("snapshot").remove(0);
+    sandbox.stvc(&["restore", "Main", "--as", "Fork"]).exits(0);
+    for n in 3..=5 {
+        sandbox.wait(60);
+        main(n).write(&sandbox);
+        let fork = fork(n);
+        fork.write(&sandbox);
+        sandbox.write(&fork.chat_path(), another_way(&fork, 20));
+        assert_eq!(sandbox.json(&["snapshot"]).exits(0).of_type("snapshot").len(), 2);
+    }
+    let chain = |name: &str| {
+        let ids = sandbox.git(&["log", "--format=%H", &format!("refs/heads/chats/Mira/{name}")]);
+        ids.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (mine, other) = (chain("Main"), chain("Fork"));
+    assert_eq!((mine.len(), other.len()), (4, 5));
+    let base = sandbox.git(&["merge-base", &mine[0], &other[0]]);
+    assert_eq!(base.trim(), parted["id"]);
+    assert_eq!((Some(&mine[3]), Some(&other[4])), (mine.last(), other.last()));
+    assert_eq!(mine.last(), other.last());
+    // A chain never has a second parent: nothing is merged.
+    let parents = sandbox.git(&["log", "--all", "--format=%P"]);
+    assert!(parents.lines().all(|line| line.split(' ').count() <= 1), "{parents}");
+}
+
+#[test]
+fn req_59_the_number_of_a_message_is_not_what_it_is() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    // One more at the very beginning: all numbers change, and one message is new.
+    let text = library.chat_bytes();
+    let (header, rest) = text.split_once('\n').unwrap();
+    let new = r#"{"name":"Wren","is_user":true,"send_date":"2026-11-14T22:00:00.000Z","mes":"Before all that."}"#;
+    sandbox.write(&library.chat_path(), format!("{header}\n{new}\n{rest}"));
+    let changes = sandbox.json(&["diff", "Harbour"]).exits(0).of_type("change");
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!((&changes[0]["kind"], &changes[0]["index"]), (&json!("added"), &json!(0)));
+    // Message 7 of the one is not message 7 of the other.
+    library.write(&sandbox);
+    let fork = RecapLibrary { messages: 9, ..library.fork("Fork", 6) };
+    sandbox.write(&fork.chat_path(), another_way(&fork, 5));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer =
+        sandbox.json(&["diff", "Mira/Harbour nights...Mira/Fork", "--only", "chat"]).exits(0);
+    assert_eq!(answer.of_type("comparison")[0]["shared"], 6);
+    let changes = answer.of_type("change");
+    let kinds = |kind: &str| changes.iter().filter(|change| change["kind"] == kind).count();
+    assert!(changes.iter().all(|change| change["index"].as_u64().unwrap() >= 6), "{changes:?}");
+    assert_eq!(kinds("added") + kinds("removed") + 2 * kinds("edited"), 6 + 3, "{changes:?}");
+}
+
+#[test]
+fn req_60_a_recap_made_anew_in_one_chat_is_told_and_the_other_keeps_its_own() {
+    let sandbox = Sandbox::empty();
+    let mut main = RecapLibrary::default();
+    main.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour", "--as", "Fork"]).exits(0);
+    let fork = sandbox.read("chats/Mira/Fork.jsonl");
+    let anew = r#"{"scene_name":"The quay","stage4":{"recap":"It went on."}}"#;
+    let known = main.scenes[0].recap.clone();
+    main.scenes[0].more.extend([
+        ("scene_recap_versions".to_owned(), json!(["", known, anew]).to_string()),
+        ("scene_recap_current_index".to_owned(), "2".to_owned()),
+        ("scene_recap_memory".to_owned(), json!(anew).to_string()),
+    ]);
+    main.write(&sandbox);
+    let since = sandbox.json(&["diff", "Mira/Harbour nights"]).exits(0);
+    sandbox.stvc(&["snapshot", "Mira/Harbour nights", "--tag", "anew"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Fork.jsonl"), fork);
+    let between = sandbox.json(&["diff", "Mira/Fork", "anew"]).exits(0);
+    for answer in [since, between] {
+        let mut changes = answer.of_type("change");
+        changes.retain(|change| change["part"] == "message");
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!((&changes[0]["index"], &changes[0]["kind"]), (&json!(3), &json!("recap")));
+        let fields = changes[0]["fields"].to_string();
+        assert!(fields.contains("scene_recap_current_index"), "{fields}");
+    }
+}
