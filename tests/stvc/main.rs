@@ -1,4 +1,4 @@
-//! What stvc does, seen from outside: one file a subject.
+//! What stvc does, seen from outside: one file a subject, a folder where it is a large one. `common` is what they share.
 
 // clippy.toml allows these in tests, but not in what tests share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -15,8 +15,6 @@ mod damage;
 mod damaged_files;
 mod design_documents;
 mod diff;
-mod diff_apply;
-mod diff_forms;
 mod docs;
 mod doctor;
 mod findings;
@@ -39,7 +37,6 @@ mod merge;
 mod mirror;
 mod model;
 mod names;
-mod odd;
 mod odd_snapshots;
 mod packaging;
 mod parallel;

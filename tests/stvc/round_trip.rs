@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use stvc::progress::Silent;
 use stvc::verbs::{self, restore, snapshot};
 
+use crate::common::generated_library;
 use crate::common::{Sandbox, assert_same, files, git};
-use crate::odd;
 
 const LIBRARIES: [&str; 3] = ["1.19.0", "1.12.6", "odd"];
 
@@ -298,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_libraries_come_back(library in odd::library()) {
+    fn generated_libraries_come_back(library in generated_library::library()) {
         let sandbox = Sandbox::empty();
         for (path, bytes) in &library.files {
             sandbox.write(path, bytes);

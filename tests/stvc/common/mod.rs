@@ -7,6 +7,7 @@ pub mod devices;
 mod files;
 pub mod forged_backup;
 pub mod forged_snapshot;
+pub mod generated_library;
 mod git;
 #[cfg(unix)]
 pub mod git_server;

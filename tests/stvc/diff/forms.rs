@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::diff::{lore, said, stored, talk, without_ids, write, write_as, write_book, write_with};
+use super::{lore, said, stored, talk, without_ids, write, write_as, write_book, write_with};
 
 #[test]
 fn two_timelines_are_told_from_where_they_part() {
