@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Answer, Sandbox, Stored, calm, chat, message, sound, tame};
+use crate::common::{Answer, Sandbox, Stored, calm, cannot_here, chat, message, sound, tame};
 
 const GOOD: &str = "chats/Mira/good.jsonl";
 
@@ -69,12 +69,16 @@ fn a_chat_that_cannot_be_read_is_named_and_the_others_are_stored() {
         // It is a file, and reading it fails.
         symlink("/proc/self/mem", sandbox.path("chats/Mira/broken.jsonl")).unwrap();
         odd.push("broken");
+    } else {
+        cannot_here("there is no file here that cannot be read");
     }
     sandbox.write("chats/Mira/secret.jsonl", chat("secret", 2, None));
     let secret = sandbox.path("chats/Mira/secret.jsonl");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(&secret).is_err() {
         odd.push("secret");
+    } else {
+        cannot_here("root reads a file that nobody may read");
     }
     fs::create_dir(sandbox.path("chats/Mira/folder.jsonl")).unwrap();
 

@@ -1,4 +1,6 @@
 //! What stvc does, seen from outside: one file a subject, a folder where it is a large one. `common` is what they share.
+//!
+//! What needs a tool that is not here says so and is not tried, or fails if `STVC_TEST_ALL` is 1, as `.ci/run` sets it.
 
 // clippy.toml allows these in tests, but not in what tests share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

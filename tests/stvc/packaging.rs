@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Sandbox, answer};
+use crate::common::{Sandbox, answer, cannot, cannot_here};
 
 fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
@@ -19,11 +19,16 @@ fn shells_understand_their_completions() {
         for word in ["snapshot", "restore", "overwrite", "keep-daily"] {
             assert!(script.contains(word), "{shell} does not know {word}");
         }
-        // Those that can read a script without running it, and are here.
-        if matches!(shell, "bash" | "zsh" | "fish") && has(shell) {
+        // Those that can read a script without running it.
+        if !matches!(shell, "bash" | "zsh" | "fish") {
+            continue;
+        }
+        if has(shell) {
             let mut reader = Command::new(shell).arg("-n").stdin(Stdio::piped()).spawn().unwrap();
             reader.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
             assert!(reader.wait().unwrap().success(), "{shell}");
+        } else {
+            cannot(&format!("{shell} is not installed"));
         }
     }
     // Asked as a shell asks when somebody types `stvc rest` and the tab key.
@@ -70,7 +75,7 @@ fn it_can_be_installed() {
     answer(Command::new(program).arg("--version").output().unwrap()).exits(0);
 }
 
-/// Where the target and a C compiler for it are installed: otherwise there is nothing to try.
+/// Where the target and a C compiler for it are installed.
 #[test]
 fn a_static_program_for_any_linux() {
     const TARGET: &str = "x86_64-unknown-linux-musl";
@@ -78,7 +83,7 @@ fn a_static_program_for_any_linux() {
     let libraries = Command::new("rustc").args(asked).output().unwrap().stdout;
     let libraries = String::from_utf8(libraries).unwrap();
     if !Path::new(libraries.trim()).exists() || !has("musl-gcc") {
-        eprintln!("not tried: {TARGET} or musl-gcc is not installed");
+        cannot_here(&format!("{TARGET} or musl-gcc is not installed"));
         return;
     }
     let run = cargo().args(["build", "--locked", "--target", TARGET]).output();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::recap_library::{Operation, RecapLibrary};
-use crate::common::{Sandbox, answer};
+use crate::common::{Sandbox, answer, cannot_here};
 
 /// How long a test waits for what must happen, before it says that it did not.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -390,6 +390,7 @@ fn a_unit_for_systemd() {
         names.collect::<Vec<_>>()
     };
     if !cfg!(target_os = "linux") {
+        cannot_here("systemd is on Linux only");
         return;
     }
     let told = sandbox.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);

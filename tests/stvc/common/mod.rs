@@ -13,6 +13,7 @@ mod git;
 pub mod git_server;
 pub mod harbour;
 mod harm;
+mod missing;
 mod processes;
 pub mod recap_library;
 pub mod recap_story;
@@ -26,6 +27,7 @@ pub use files::{
 };
 pub use git::{fsck, git, git_given, lose, refs, unpack, unpack_all};
 pub use harm::{Harm, Three, hurt};
+pub use missing::{cannot, cannot_here};
 pub use processes::{Done, can_trace, kill_after, limited, scripted, traced_with};
 pub use sandbox::{NOW, Sandbox};
 pub use stored::{Stored, check, sound, unfinished};

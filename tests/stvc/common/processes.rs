@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Answer, Sandbox, answer};
+use super::{Answer, Sandbox, answer, cannot};
 
 /// Run the program where no file may grow beyond this many blocks of 512 bytes. Ignored, the signal becomes an error.
 pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
@@ -36,12 +36,12 @@ pub fn traced_with(sandbox: &Sandbox, options: &[&str], arguments: &[&str]) -> C
     started_by(sandbox, "strace", &options, arguments)
 }
 
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tried")]
+/// Whether strace can be used; if not, that is said.
 pub fn can_trace() -> bool {
     let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     let can = tried.is_ok_and(|tried| tried.status.success());
     if !can {
-        eprintln!("strace cannot be used here: errors of the system were not tried");
+        cannot("strace cannot be used here");
     }
     can
 }
