@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::backups::{drill_with, next, small};
-use crate::common::recap_library::RecapLibrary;
+use crate::common::backups::{drill_with, forked, grown, next, small};
 use crate::common::{
     A, Sandbox, assert_same, calm, chat, files_of, git, limited, make_writable, refs, sound, text,
     tree,
@@ -28,23 +27,13 @@ fn a_lost_library_comes_back_from_a_mirror() {
     for fixture in ["1.19.0", "1.12.6", "odd"] {
         drill_with(&Sandbox::of_fixture(fixture), mirror_of);
     }
-    let sandbox = Sandbox::empty();
-    let library = RecapLibrary::default();
-    library.write(&sandbox);
-    library.fork("Harbour days", 7).write(&sandbox);
+    let sandbox = forked();
     drill_with(&sandbox, mirror_of);
 }
 
 #[test]
 fn a_lost_library_comes_back_from_a_mirror_of_a_store_with_deltas() {
-    let mut sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    for messages in (12..84).step_by(12) {
-        library.messages = messages;
-        library.write(&sandbox);
-        sandbox.stvc(&["snapshot"]).exits(0);
-        sandbox.wait(60);
-    }
+    let sandbox = grown(6);
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     let mirror = mirror_of(&sandbox);
     // The pack with deltas went there as it is.

@@ -5,10 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::backups::{drill_with, next, small};
+use crate::common::backups::{drill_with, forked, next, small};
 use crate::common::forged_backup::{Forged, entry};
 use crate::common::git_server::{reach, server, way};
-use crate::common::recap_library::RecapLibrary;
 use crate::common::{Sandbox, answer, calm, chat, git, refs, sound, text, tree};
 
 fn to_server(sandbox: &Sandbox) -> PathBuf {
@@ -22,10 +21,7 @@ fn a_lost_library_comes_back_from_a_server() {
     for fixture in ["1.19.0", "1.12.6", "odd"] {
         drill_with(&Sandbox::of_fixture(fixture), to_server);
     }
-    let sandbox = Sandbox::empty();
-    let library = RecapLibrary::default();
-    library.write(&sandbox);
-    library.fork("Harbour days", 7).write(&sandbox);
+    let sandbox = forked();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     drill_with(&sandbox, to_server);

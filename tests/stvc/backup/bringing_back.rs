@@ -4,8 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::common::backups::{back_up, drill_with, small};
-use crate::common::recap_library::RecapLibrary;
+use crate::common::backups::{back_up, drill_with, forked, small};
 use crate::common::{A, Sandbox, answer, assert_same, chat, message, sound, text};
 
 /// Back up, lose the library and the store, take the backup in, restore: every byte is there again.
@@ -22,10 +21,7 @@ fn a_lost_library_comes_back_byte_for_byte() {
 
 #[test]
 fn a_lost_library_of_auto_recap_comes_back_byte_for_byte() {
-    let sandbox = Sandbox::empty();
-    let library = RecapLibrary::default();
-    library.write(&sandbox);
-    library.fork("Harbour days", 7).write(&sandbox);
+    let sandbox = forked();
     drill(&sandbox);
 }
 

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::common::backups::{back_up, small};
+use crate::common::backups::{back_up, grown, small};
 use crate::common::forged_backup::decode;
-use crate::common::recap_library::RecapLibrary;
 use crate::common::{A, Sandbox, calm, chat, files, git, limited, message, sound, text, tree};
 
 #[test]
@@ -148,14 +147,7 @@ fn the_last_backup_is_remembered_and_mentioned_when_it_is_old() {
 
 #[test]
 fn a_backup_is_smaller_than_the_store_after_gc() {
-    let mut sandbox = Sandbox::empty();
-    let mut library = RecapLibrary::default();
-    for messages in (12..132).step_by(12) {
-        library.messages = messages;
-        library.write(&sandbox);
-        sandbox.stvc(&["snapshot"]).exits(0);
-        sandbox.wait(60);
-    }
+    let sandbox = grown(10);
     let backup = fs::metadata(back_up(&sandbox)).unwrap().len();
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     let pack = files(&sandbox.store().join("objects"));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use super::recap_library::RecapLibrary;
 use super::{A, Sandbox, assert_same, chat, files, message, sound, text};
 
 /// One chat with two snapshots.
@@ -14,6 +15,28 @@ pub fn small() -> Sandbox {
     sandbox.wait(60);
     sandbox.append(A, &message("a", 2));
     sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox
+}
+
+/// A chat of ST-Auto-Recap's with its lorebook, and a fork of it; nothing stored yet.
+pub fn forked() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    library.fork("Harbour days", 7).write(&sandbox);
+    sandbox
+}
+
+/// A chat of ST-Auto-Recap's that grew by twelve messages from snapshot to snapshot.
+pub fn grown(snapshots: usize) -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    for n in 1..=snapshots {
+        library.messages = 12 * n;
+        library.write(&sandbox);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
     sandbox
 }
 

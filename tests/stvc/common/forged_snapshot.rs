@@ -22,6 +22,7 @@ pub fn lost() -> Node {
     Node::Object(ObjectId::from_hex(&[b'7'; 40]).unwrap())
 }
 
+/// An entry of a tree.
 #[derive(Clone)]
 pub struct Entry {
     pub mode: &'static str,
@@ -29,10 +30,12 @@ pub struct Entry {
     pub node: Node,
 }
 
+/// An entry with anything on it.
 pub fn entry(mode: &'static str, name: &str, node: Node) -> Entry {
     Entry { mode, name: name.into(), node }
 }
 
+/// A file of these bytes.
 pub fn file(name: &str, bytes: &[u8]) -> Entry {
     entry("100644", name, Node::Blob(bytes.to_vec()))
 }
@@ -158,7 +161,7 @@ impl Forge {
     }
 }
 
-pub fn read_tree(reader: &Reader, id: ObjectId) -> Vec<Entry> {
+fn read_tree(reader: &Reader, id: ObjectId) -> Vec<Entry> {
     let entries = reader.raw_tree(id).unwrap().entries.into_iter();
     let read = |found: stvc::store::RawEntry| match found.mode {
         Mode::Folder => {

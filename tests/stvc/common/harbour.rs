@@ -2,8 +2,10 @@
 
 use super::Sandbox;
 
+/// The larger of the two.
 pub const CHAT: &str = "chats/Ann/Harbour.jsonl";
 
+/// A line of a chat.
 pub fn message(name: &str, text: &str) -> String {
     format!(r#"{{"name":"{name}","is_user":false,"is_system":false,"mes":"{text}","extra":{{}}}}"#)
 }

@@ -54,6 +54,7 @@ pub fn check(sandbox: &Sandbox) -> (i32, String) {
     (answer.code, words.collect::<String>().replace("\\\\", "/"))
 }
 
+/// Git and `check` find nothing wrong.
 #[track_caller]
 pub fn sound(sandbox: &Sandbox) {
     fsck(sandbox);
