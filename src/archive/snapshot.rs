@@ -22,6 +22,8 @@ impl Kind {
     pub const IMPORT: Kind = Kind(Cow::Borrowed("import"));
     /// Put together from what messages carry.
     pub const RECONSTRUCTED: Kind = Kind(Cow::Borrowed("reconstructed"));
+    /// A state that was brought back in place.
+    pub const RESTORED: Kind = Kind(Cow::Borrowed("restored"));
     /// What was on disk before a restore overwrote it.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 

@@ -1,18 +1,10 @@
-//! Errors in words, and their exit codes.
+//! Why a command could not be done.
 
-use std::io::Write;
 use std::path::PathBuf;
 
-use super::exit::{FAILED, LOCKED, NO_STORE, PARTLY, REFUSED, USAGE};
-use super::hint::hint;
-use super::output::{LOOK, Out, paint};
-use super::wording::clean;
 use stvc::engine::copies::CopyError;
-use stvc::engine::{self, TagError};
-use stvc::lines::{Counts, ErrorLine, Line, Summary};
-use stvc::store::{self, RemoteError};
-use stvc::verbs::{self, MergeError, UndoError};
-use stvc::{archive, history, st, watch};
+use stvc::verbs::{self, MergeError};
+use stvc::{engine, st, watch};
 
 /// What commands return.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -79,104 +71,5 @@ impl Error {
             Self::Verb(error) | Self::Watch(watch::Error::Verb(error)) => Some(error),
             _ => None,
         }
-    }
-}
-
-/// Print an error; its exit code.
-pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
-    let exit = exit_code(error);
-    let hint = hint(error).map(|hint| hint.to_string());
-    let candidates = match error.of_engine() {
-        Some(engine::Error::History(history::Error::Ambiguous { candidates, .. })) => {
-            candidates.clone()
-        }
-        _ => Vec::new(),
-    };
-    if out.is_json() {
-        if let Some(engine::Error::Refused { findings }) = error.of_engine() {
-            out.findings(findings);
-        }
-        let message = error.to_string();
-        out.object(ErrorLine { message, hint, candidates, exit });
-        out.summary(command, false, Counts::None {});
-        return exit;
-    }
-    out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
-    for candidate in candidates {
-        out.error_line(&format!("  {}", clean(&candidate)));
-    }
-    if let Some(hint) = hint {
-        out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
-    }
-    exit
-}
-
-/// A command line that does not parse; also `--help` and `--version`, which clap reports the same way.
-pub fn usage(problem: &clap::Error, json: bool) -> u8 {
-    let exit = u8::try_from(problem.exit_code()).unwrap_or(USAGE);
-    if json && exit != 0 {
-        let message = problem.to_string();
-        let message =
-            message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = ErrorLine { message, hint: None, candidates: Vec::new(), exit };
-        let summary = Summary { command: "", ok: false, counts: Counts::None {} };
-        for line in [Line::Error(error), Line::Summary(summary)] {
-            let line = serde_json::to_string(&line).unwrap_or_default();
-            let _ = writeln!(std::io::stdout(), "{line}");
-        }
-    } else {
-        let _ = problem.print();
-    }
-    exit
-}
-
-/// The code that a command ends with.
-pub fn exit_code(error: &Error) -> u8 {
-    match error {
-        Error::Verb(error) | Error::Watch(watch::Error::Verb(error)) => code_of_verb(error),
-        Error::Watch(watch::Error::Watched { .. }) => LOCKED,
-        Error::Watch(watch::Error::UnitInTheWay { .. }) => REFUSED,
-        Error::BadOutput { .. } | Error::BackupIsNoStore { .. } => USAGE,
-        Error::Watch(watch::Error::NoHome)
-        | Error::NoPassphrase { .. }
-        | Error::NoSignals { .. } => FAILED,
-    }
-}
-
-pub fn code_of_verb(error: &verbs::Error) -> u8 {
-    match error {
-        verbs::Error::Engine(error) => code_of_engine(error),
-        verbs::Error::Partway { source } => code_of_verb(source),
-        verbs::Error::Merge(MergeError::Conflicts { .. } | MergeError::Unmergeable { .. })
-        | verbs::Error::Restore(_)
-        | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
-        verbs::Error::Merge(MergeError::NotNewest { .. })
-        | verbs::Error::NeedsOneTimeline { .. }
-        | verbs::Error::BadName { .. }
-        | verbs::Error::NoPolicy => USAGE,
-        verbs::Error::Merge(MergeError::NoLorebook { .. })
-        | verbs::Error::Undo(UndoError::Nothing | UndoError::Already { .. }) => FAILED,
-    }
-}
-
-fn code_of_engine(error: &engine::Error) -> u8 {
-    match error {
-        engine::Error::Refused { .. }
-        | engine::Error::History(history::Error::KeepsNothing)
-        | engine::Error::SillyTavernRuns { .. }
-        | engine::Error::Copy(CopyError::InTheWay { .. } | CopyError::NotHere { .. })
-        | engine::Error::Remote(RemoteError::Foreign { .. }) => REFUSED,
-        engine::Error::LeftAlone { others, .. } if *others > 0 => PARTLY,
-        engine::Error::Tag(TagError::BadName { .. })
-        | engine::Error::Copy(CopyError::UnknownDestination { .. }) => USAGE,
-        engine::Error::Store(error)
-        | engine::Error::Remote(RemoteError::Store(error))
-        | engine::Error::Archive(archive::Error::Store(error)) => match error {
-            store::Error::NoStore { .. } => NO_STORE,
-            store::Error::Locked { .. } => LOCKED,
-            store::Error::Link { .. } => REFUSED,
-            _ => FAILED,
-        },
-        _ => FAILED,
     }
 }

@@ -142,6 +142,10 @@ fn of_undo(error: &UndoError) -> Hint {
     match error {
         UndoError::Nothing => "`stvc operations` lists what was done".into(),
         UndoError::Already { by, .. } => format!("`stvc undo {by}` does it again").into(),
+        UndoError::ChangedSince { by, .. } if !by.is_empty() => unchanged(format!(
+            "`stvc watch` took it since: `stvc undo {}` takes that back first, or bring an older state back with `stvc restore`",
+            by[0]
+        )),
         UndoError::ChangedSince { .. } => unchanged(
             "undo what came later first, or bring an older state back with `stvc restore`",
         ),

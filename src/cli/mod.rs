@@ -27,6 +27,7 @@ mod output;
 mod passphrase;
 mod progress_bar;
 mod reconstruct;
+mod report_error;
 mod restore;
 mod restore_all;
 mod restored_files;
@@ -73,7 +74,10 @@ fn run(arguments: &[OsString]) -> u8 {
     let args = match parsed {
         Ok(args) => args,
         Err(problem) => {
-            return error::usage(&problem, arguments.iter().any(|argument| argument == "--json"));
+            return report_error::usage(
+                &problem,
+                arguments.iter().any(|argument| argument == "--json"),
+            );
         }
     };
     let mut out = Out::new(&args);
@@ -81,7 +85,7 @@ fn run(arguments: &[OsString]) -> u8 {
     let workspace = workspace(&args, arguments);
     let outcome = on_backup(&args, &workspace, &mut out);
     out.findings(&workspace.take_notices());
-    let code = outcome.unwrap_or_else(|problem| error::report(&problem, name, &mut out));
+    let code = outcome.unwrap_or_else(|problem| report_error::report(&problem, name, &mut out));
     out.finish(code)
 }
 
@@ -143,6 +147,7 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
     let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Workspace {
+        automatic: false,
         library: match &args.data {
             Some(dir) => engine::LibraryPlace::At(absolute(dir)),
             None => engine::LibraryPlace::Above(here()),

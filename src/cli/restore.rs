@@ -52,8 +52,8 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         made(origin, out);
     }
     state(&report, workspace, out);
-    if let Some(fork) = &report.fork {
-        out.object(SnapshotLine::new(fork, &[]));
+    for new in report.fork.iter().chain(&report.restored) {
+        out.object(SnapshotLine::new(new, &[]));
     }
     out.object(RestoredLine::from(&report));
     out.findings(&report.findings);

@@ -1,6 +1,7 @@
 //! `restore --all`.
 
-use super::error::{Result, code_of_verb};
+use super::error::Result;
+use super::exit::code_of_verb;
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
 use super::wording::{clean, count, name, short};
@@ -37,6 +38,9 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
                 }
                 if new > 0 || out.is_json() {
                     files(report, out);
+                }
+                if let Some(restored) = &report.restored {
+                    out.object(SnapshotLine::new(restored, &[]));
                 }
                 out.object(RestoredLine::from(report));
                 let (last, findings): (Vec<_>, Vec<_>) = report

@@ -1,7 +1,7 @@
 use super::error::Result;
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, closed, size};
+use super::wording::{clean, closed, count, size};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
@@ -25,6 +25,10 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8
         paint(LOOK.name, command_line(operation))
     ));
     out.say(format!("What it did: {}.", effect(operation)));
+    if !report.passed_by.is_empty() {
+        let later = count(report.passed_by.len() as u64, "later operation");
+        out.say(format!("Not undone: {later} of `stvc watch`."));
+    }
     for file in &report.files {
         out.object(FileLine::from(file));
         let word = match file.action {

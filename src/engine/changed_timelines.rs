@@ -99,7 +99,7 @@ pub(crate) fn look_from(
 ///
 /// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
 /// without only this chat's metadata in it counts.
-fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
+pub(crate) fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
     let Some(manifest) = unless_lost(archive::read_manifest(reader, head.tree))? else {
         return Ok(false);
     };

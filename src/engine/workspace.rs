@@ -31,6 +31,8 @@ pub struct Workspace {
     pub store: Option<PathBuf>,
     /// The command line, for the lock and the operation log.
     pub command: Vec<String>,
+    /// Whether nobody asked for it: `undo` without a number passes it by.
+    pub automatic: bool,
     /// The moment of the command.
     pub now: DateTime<FixedOffset>,
     /// How long to wait for another process.

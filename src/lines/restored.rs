@@ -43,6 +43,8 @@ pub struct RestoredLine<'a> {
     timeline: &'a str,
     /// The new timeline of `--as`.
     fork: Option<SnapshotId>,
+    /// What the timeline ends with now, if that was not its newest snapshot before.
+    restored_as: Option<SnapshotId>,
     name: &'a str,
     taken: Time,
     messages: u64,
@@ -96,6 +98,7 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
             snapshot: snapshot.id,
             timeline: report.fork.as_ref().unwrap_or(snapshot).timeline.as_str(),
             fork: report.fork.as_ref().map(|fork| fork.id),
+            restored_as: report.restored.as_ref().map(|restored| restored.id),
             name: name.unwrap_or(snapshot.timeline.chat()),
             taken: snapshot.time,
             messages: made.map_or(snapshot.messages, |made| made.message as u64 + 1),

@@ -43,6 +43,14 @@ impl Groups {
         (groups, broken)
     }
 
+    /// Also what this file of a group lists.
+    pub fn read_again(&mut self, path: &LibraryPath, bytes: &[u8]) {
+        let (more, _) = Self::read(&[(path.clone(), bytes.to_vec())]);
+        for (chat, path) in more.of_chat {
+            self.of_chat.entry(chat).or_insert(path);
+        }
+    }
+
     fn add(&mut self, id: String, path: &LibraryPath) {
         // A group lists names as they were typed; the file's name may differ.
         if let Some(file) = chat_name(&id).filter(|file| *file != id) {

@@ -67,6 +67,11 @@ impl TimelineName {
         self.0.starts_with(GROUP)
     }
 
+    /// The timeline whose chat file that is, if it is one.
+    pub fn of_file(path: &LibraryPath) -> Option<Self> {
+        Self::parse(path.as_str().strip_suffix(CHAT_ENDING)?).ok()
+    }
+
     /// The chat file.
     pub fn file(&self) -> LibraryPath {
         LibraryPath(format!("{}{CHAT_ENDING}", self.0))
@@ -99,6 +104,11 @@ impl LibraryPath {
     /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is a group's file.
+    pub fn is_group(&self) -> bool {
+        self.0.starts_with("groups/")
     }
 
     /// The last part.

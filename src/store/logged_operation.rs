@@ -34,6 +34,9 @@ pub struct LoggedOperation {
     /// Operations before this one that were interrupted and could not be finished yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<u64>,
+    /// Nobody asked for it: a program that runs by itself did it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub automatic: bool,
     /// Whether its line has a checksum. Those of the first version had none, nor a note that they are finished.
     #[serde(skip)]
     pub is_checked: bool,
@@ -74,6 +77,8 @@ pub struct Effect {
     pub undoes: Option<u64>,
     /// The operation that was interrupted and is brought to its end.
     pub finishes: Option<u64>,
+    /// Nobody asked for it.
+    pub automatic: bool,
 }
 
 impl Effect {

@@ -43,7 +43,7 @@ impl Store {
             }
         }
         let end = self.end_of_log()?;
-        let Effect { refs, files, library, undoes, finishes } = effect;
+        let Effect { refs, files, library, undoes, finishes, automatic } = effect;
         let operation = LoggedOperation {
             number: end.last.map_or(1, |last| last.number + 1),
             time,
@@ -55,6 +55,7 @@ impl Store {
             library,
             summary: false,
             unfinished: end.unfinished,
+            automatic,
             is_checked: true,
         };
         self.log_operation(&operation)?;

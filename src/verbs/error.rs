@@ -156,6 +156,8 @@ pub enum UndoError {
         number: u64,
         /// A ref or file.
         what: String,
+        /// Later operations that nobody asked for, one of which may have done it.
+        by: Vec<u64>,
     },
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
 use crate::engine::files::{Closed, FileAction, FilePlan};
-use crate::engine::operation::{Follows, Operation};
+use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{Workspace, safety_snapshot};
 use crate::history::{History, name_lookup};
@@ -161,6 +161,11 @@ pub fn merge(
         let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
         let closed = options.closed;
         let planned = operation.write_files(library.root(), vec![plan], &had, closed, &why)?;
+        let ending = Ending { from: None, message: &words };
+        operation.end_with(&library, &ours.timeline, &ending)?;
+        if one_file {
+            operation.end_with(&library, &theirs.timeline, &ending)?;
+        }
         operation.finish(&held)?;
         kept = planned.kept;
         safe.splice(0..0, mine.map(|(taken, _)| taken));

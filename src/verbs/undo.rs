@@ -10,19 +10,19 @@ use std::path::Path;
 use crate::archive::SnapshotId;
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::operation::log::{self, Logged};
-use crate::engine::operation::{self, Operation, bytes_of};
+use crate::engine::operation::{self, Ending, Operation, bytes_of};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{self, Workspace};
-use crate::history::History;
+use crate::history::{History, name_lookup};
 use crate::rules::Finding;
-use crate::st::LibraryPath;
+use crate::st::{LibraryPath, TimelineName};
 use crate::store::{Kept, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::{Result, UndoError};
 
 /// What to take back.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The operation's number; none: the last one that stands and is no undoing itself.
+    /// The operation's number; none: the last one that stands, is no undoing itself and was asked for by somebody.
     pub operation: Option<u64>,
     /// Whether SillyTavern has the chats closed.
     pub closed: Closed,
@@ -34,6 +34,8 @@ pub struct Options {
 pub struct Report {
     /// The operation.
     pub operation: LoggedOperation,
+    /// Later ones that nobody asked for; they stay.
+    pub passed_by: Vec<u64>,
     /// The refs that moved.
     pub refs: Vec<RefChange>,
     /// The files that were written or removed.
@@ -54,10 +56,12 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         // It was interrupted, and is done by now: another one is not what was asked for.
         let operation = log::find(&store, number)?;
         let (refs, files) = (done.refs.clone(), operation::actions_of(&store, &done)?);
-        return Ok(Report { operation, refs, files, findings: Vec::new(), dry_run: false });
+        let (passed_by, findings) = Default::default();
+        return Ok(Report { operation, passed_by, refs, files, findings, dry_run: false });
     }
-    let operation = choose(&store, options.operation)?;
+    let (operation, passed_by) = choose(&store, options.operation)?;
     let number = operation.number;
+    let changed = |what: String| UndoError::ChangedSince { number, what, by: passed_by.clone() };
 
     let mut refs: Vec<RefChange> = Vec::new();
     for change in &operation.refs {
@@ -71,7 +75,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
             continue;
         }
         if now != change.after {
-            return Err(UndoError::ChangedSince { number, what: change.name.to_string() }.into());
+            return Err(changed(change.name.to_string()).into());
         }
         if let Some(id) = change.before
             && !store.reader().has(id)?
@@ -82,7 +86,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     }
     let library = if operation.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(Default::default, |library| library.root().to_owned());
-    let plan = plan_files(&store, &root, &operation)?;
+    let plan = plan_files(&store, &root, &operation, &changed)?;
     // What was never written has nothing to be told of.
     let there = plan.iter().filter(|file| file.now.is_some() || file.new.is_some());
     let files: Vec<FileAction> = there.map(FilePlan::action).collect();
@@ -100,13 +104,34 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
             }
         }
         undoing.write_files(&root, plan, &[], options.closed, "")?;
+        let words = format!("after operation {number} was undone");
+        let ending = Ending { from: None, message: &words };
+        for timeline in touched(&store, &operation)? {
+            if let Some(library) = &library {
+                undoing.end_with(library, &timeline, &ending)?;
+            }
+        }
         undoing.finish(held)?;
     }
     let mut findings = Vec::new();
     if !files.is_empty() && !options.dry_run {
         findings.push(reload(&root, "files", Written::REPLACED));
     }
-    Ok(Report { operation, refs, files, findings, dry_run: options.dry_run })
+    Ok(Report { operation, passed_by, refs, files, findings, dry_run: options.dry_run })
+}
+
+/// The timelines whose branch or chat an operation changed.
+fn touched(store: &Store, operation: &LoggedOperation) -> Result<BTreeSet<TimelineName>> {
+    let mut timelines = BTreeSet::new();
+    for change in operation.refs.iter().filter(|change| change.name.is_branch()) {
+        for id in [change.before, change.after].into_iter().flatten() {
+            timelines.extend(name_lookup::find(store, SnapshotId(id))?.map(|found| found.timeline));
+        }
+    }
+    for change in &operation.files {
+        timelines.extend(TimelineName::of_file(&LibraryPath::parse(&change.path)?));
+    }
+    Ok(timelines)
 }
 
 /// The commits that no branch and no tag would lead to any more.
@@ -128,14 +153,27 @@ fn unreachable_after(store: &Store, refs: &[RefChange]) -> Result<Vec<ObjectId>>
     Ok(lost.into_iter().filter(|id| !reachable.contains(&SnapshotId(*id))).collect())
 }
 
-fn choose(store: &Store, number: Option<u64>) -> Result<LoggedOperation> {
+/// Whether nobody asked for it. The first version did not note that, but who was at work.
+fn is_automatic(operation: &LoggedOperation) -> bool {
+    operation.automatic || operation.command.get(1).is_some_and(|word| word == "watch")
+}
+
+/// The operation, and later ones that nobody asked for.
+fn choose(store: &Store, number: Option<u64>) -> Result<(LoggedOperation, Vec<u64>)> {
     let (entries, _) = log::load(store)?;
     let stands = |entry: &Logged| {
         let operation = &entry.operation;
         entry.undone_by.is_none() && operation.undoes.is_none() && operation.finishes.is_none()
     };
+    let mut passed_by = Vec::new();
     let entry = match number {
-        None => entries.into_iter().find(stands).ok_or(UndoError::Nothing)?,
+        None => {
+            let standing: Vec<_> = entries.into_iter().filter(stands).collect();
+            let asked_for = standing.iter().position(|entry| !is_automatic(&entry.operation));
+            let at = asked_for.ok_or(UndoError::Nothing)?;
+            passed_by.extend(standing[..at].iter().map(|entry| entry.operation.number));
+            standing.into_iter().nth(at).ok_or(UndoError::Nothing)?
+        }
         Some(number) => entries
             .into_iter()
             .find(|entry| entry.operation.number == number)
@@ -143,7 +181,7 @@ fn choose(store: &Store, number: Option<u64>) -> Result<LoggedOperation> {
     };
     match entry.undone_by {
         Some(by) => Err(UndoError::Already { number: entry.operation.number, by }.into()),
-        None => Ok(entry.operation),
+        None => Ok((entry.operation, passed_by)),
     }
 }
 
@@ -151,6 +189,7 @@ fn plan_files(
     store: &Store,
     root: &Path,
     operation: &LoggedOperation,
+    changed: &dyn Fn(String) -> UndoError,
 ) -> Result<Vec<FilePlan<'static>>> {
     let reader = store.reader();
     let mut plan = Vec::new();
@@ -164,11 +203,7 @@ fn plan_files(
         let (written, new) = (bytes(&change.after)?, bytes(&change.before)?);
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
         if now != written && now != new {
-            return Err(UndoError::ChangedSince {
-                number: operation.number,
-                what: change.path.clone(),
-            }
-            .into());
+            return Err(changed(change.path.clone()).into());
         }
         let known = Some(change.reversed());
         plan.push(FilePlan { known, ..FilePlan::new(path, now, new.map(Cow::Owned)) });

@@ -117,6 +117,7 @@ pub fn watch(
     }
     // What was found is watched, and not what may be found later in its place.
     let workspace = Workspace {
+        automatic: true,
         library: LibraryPlace::At(root.clone()),
         user: None,
         store: Some(path),

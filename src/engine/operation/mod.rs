@@ -5,6 +5,7 @@
 //! same code that writes the files here ([`apply`]). If a file cannot be written, all of it is taken back.
 
 mod apply;
+mod end_state;
 pub mod files;
 pub mod log;
 mod recover;
@@ -29,6 +30,7 @@ use crate::store::{
     unless_lost,
 };
 pub(crate) use apply::bytes_of;
+pub(crate) use end_state::Ending;
 pub(crate) use files::actions_of;
 pub(crate) use recover::Held;
 pub use recover::finish_interrupted;
@@ -42,6 +44,8 @@ pub(crate) struct Follows {
     tree: Option<ObjectId>,
     fork_at: Option<u64>,
     renamed_from: Option<TimelineName>,
+    /// Where its state comes from, if not from the timeline's own files.
+    source: Option<String>,
 }
 
 impl Follows {
@@ -68,6 +72,16 @@ impl Follows {
             fork_at: Some(shared),
             ..Self::default()
         }
+    }
+
+    /// The same, with a stored snapshot that is nearer to it than the one it follows.
+    fn alike(self, other: Option<&Snapshot>) -> Self {
+        Self { tree: other.map(|other| other.tree).or(self.tree), ..self }
+    }
+
+    /// The same, where its state comes from elsewhere.
+    fn taken_from(self, source: String) -> Self {
+        Self { source: Some(source), ..self }
     }
 
     /// Where a new chat comes from.
@@ -101,7 +115,9 @@ pub(crate) struct Operation<'a> {
     store: &'a Store,
     pub(crate) pack: PackWriter,
     moves: BTreeMap<RefName, RefChange>,
-    message: Option<&'a str>,
+    message: Option<String>,
+    /// The snapshots that branches will lead to.
+    made: Vec<Snapshot>,
     folders: Vec<(TimelineName, Folders)>,
     renamed: Vec<(ObjectId, ObjectId)>,
     /// The library, if files of it are written, and these.
@@ -111,17 +127,14 @@ pub(crate) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    pub(crate) fn new(
-        workspace: &'a Workspace,
-        store: &'a Store,
-        message: Option<&'a str>,
-    ) -> Self {
+    pub(crate) fn new(workspace: &'a Workspace, store: &'a Store, message: Option<&str>) -> Self {
         Self {
             workspace,
             store,
             pack: store.pack_writer(),
             moves: BTreeMap::new(),
-            message,
+            message: message.map(str::to_owned),
+            made: Vec::new(),
             folders: Vec::new(),
             renamed: Vec::new(),
             root: None,
@@ -136,8 +149,8 @@ impl<'a> Operation<'a> {
     }
 
     /// What snapshots from now on are called.
-    pub(crate) fn say(&mut self, message: &'a str) {
-        self.message = Some(message);
+    pub(crate) fn say(&mut self, message: &str) {
+        self.message = Some(message.to_owned());
     }
 
     /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
@@ -168,6 +181,7 @@ impl<'a> Operation<'a> {
         if let Some(old) = old {
             self.drop_ref(branch(&old))?;
         }
+        self.made.push(snapshot.clone());
         Ok((snapshot, written.new_messages))
     }
 
@@ -204,7 +218,8 @@ impl<'a> Operation<'a> {
             joined: follows.joined,
             fork_at: follows.fork_at,
             renamed_from: follows.renamed_from,
-            message: self.message,
+            message: self.message.as_deref(),
+            source: follows.source,
             ..NewSnapshot::of(state, written.tree, kind, self.workspace.time())
         };
         let bytes = commit::encode(&new.commit());
@@ -296,6 +311,7 @@ impl<'a> Operation<'a> {
             library: self.root.as_ref().and_then(|root| recover::name_of_library(store, root)),
             undoes: self.undoes,
             finishes: None,
+            automatic: self.workspace.automatic,
         };
         let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
         for (timeline, folders) in &self.folders {

@@ -10,18 +10,19 @@ use std::path::Path;
 
 use super::examine::stored_book;
 use super::repairs::{Repair, RepairStep, Source};
-use crate::archive::{self, Folders, Kind, Manifest, Snapshot, SnapshotId, State};
+use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
-use crate::engine::operation::{Follows, Operation};
+use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::{self, Workspace, cache, changed_timelines};
+use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{
     self, BookRename, BoundBook, Chat, Library, LibraryPath, Raw, Rename, Scan, TimelineFiles,
     TimelineName,
 };
-use crate::store::{RefName, Store};
+use crate::store::Store;
 use crate::verbs::{Error, Result};
 
 /// What was done.
@@ -49,16 +50,21 @@ pub fn fix(
         return Ok(Fixed::default());
     }
     let library = workspace.library()?;
+    // Everything is stored as it is before it is changed; a fork finds where it comes from on the way.
+    let touched = touched(&library, repairs)?;
+    let names: Vec<_> = touched.iter().cloned().collect();
+    take_as_it_is(workspace, Some(&names), monitor)?;
     let (store, held) = workspace.hold(&Store::create(&workspace.store_path()?)?)?;
     let scan = library.scan()?;
     let mut work = Work {
         store: &store,
         library: &library,
-        operation: Operation::new(workspace, &store, Some("kept by a repair")),
+        operation: Operation::new(workspace, &store, Some("after a repair")),
         closed,
         turns: BTreeMap::new(),
         groups: BTreeMap::new(),
         whole: Vec::new(),
+        taken: BTreeSet::new(),
         fixed: Fixed::default(),
     };
     monitor.begin("keeping what is there", Some(repairs.len() as u64));
@@ -68,7 +74,11 @@ pub fn fix(
         monitor.advance(1);
     }
     work.keep_whole_files()?;
-    let Work { mut operation, turns, mut fixed, .. } = work;
+    let Work { mut operation, turns, mut fixed, taken, .. } = work;
+    let ending = Ending { from: None, message: "after a repair" };
+    for timeline in touched.difference(&taken) {
+        operation.end_with(&library, timeline, &ending)?;
+    }
     monitor.begin("writing", None);
     operation.order_files(|path| turns.get(path).copied());
     operation.finish(&held)?;
@@ -77,6 +87,17 @@ pub fn fix(
         fixed.findings.push(reload(library.root(), &subject, Written::REPLACED));
     }
     Ok(fixed)
+}
+
+/// The timelines whose chat or lorebook will not be what it is.
+fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineName>> {
+    let mut touched: BTreeSet<_> = edits(repairs).into_keys().cloned().collect();
+    for repair in repairs {
+        if let RepairStep::WriteBook { path, .. } = &repair.step {
+            touched.extend(st::users_of_lorebook(library, path)?);
+        }
+    }
+    Ok(touched)
 }
 
 /// All that happens to one timeline's metadata.
@@ -132,6 +153,8 @@ struct Work<'a> {
     groups: BTreeMap<LibraryPath, (Vec<u8>, Vec<u8>)>,
     /// Files that are no part of a chat with a header, and when it is their turn.
     whole: Vec<(Turn, FilePlan<'static>)>,
+    /// The timelines whose state after it is taken already.
+    taken: BTreeSet<TimelineName>,
     fixed: Fixed,
 }
 
@@ -207,7 +230,11 @@ impl Work<'_> {
                     old_length: header.len(),
                     new: edited(header, metadata, edit, &files),
                 };
-                let head = look.head.map(|head| (head, look.unchanged));
+                let head = look.head.filter(|_| look.unchanged);
+                let head = head.ok_or_else(|| st::Error::SavedMeanwhile {
+                    path: files.chat.path.under(self.library.root()),
+                })?;
+                self.taken.insert(files.timeline.clone());
                 self.change_header(files, change, edit, head)
             }
             (None, Some(_)) => self.change_group(&files, edit),
@@ -215,23 +242,29 @@ impl Work<'_> {
         }
     }
 
-    /// Both states of the chat go into the store as snapshots that no branch leads to: their messages are there once, and a timeline's history
-    /// begins with a snapshot of the user's.
+    /// What is there is the newest snapshot, and what comes follows it.
     fn change_header(
         &mut self,
         files: TimelineFiles,
         header: Header,
         edit: &Edit<'_>,
-        head: Option<(Snapshot, bool)>,
+        head: Snapshot,
     ) -> Result<()> {
-        let safety = self.keep_state(&files, head)?;
-        let after = with_changes(&files, &header, edit);
-        let follows = Follows::previous(safety.0.clone());
+        let manifest = archive::read_manifest(&self.store.reader(), head.tree)?;
+        let mut after = with_changes(&files, &header, edit);
+        // A book that was missing may come back by another repair.
+        let book = after.lorebook.as_ref().filter(|book| book.bytes.is_none());
+        let path = book.and_then(|book| st::lorebook_path(&book.name));
+        let mut planned = self.whole.iter().map(|(_, plan)| plan);
+        if let Some(plan) = planned.find(|plan| Some(&plan.path) == path.as_ref())
+            && let Some(bytes) = &plan.new
+        {
+            after.set_book(bytes.to_vec());
+        }
+        let had = head.id;
         let state = State::of(&after);
-        let (kept, _) =
-            self.operation.commit(&state, Kind::SAFETY, follows, &Folders::default())?;
-        self.operation.move_ref(RefName::kept(kept.id.0), kept.id)?;
-        let stored_in = Some(kept.id);
+        let (taken, _) = self.operation.take(&state, Kind::SNAPSHOT, Follows::previous(head))?;
+        let stored_in = Some(taken.id);
         let former = files.chat;
         self.turns.insert(former.path.clone(), Turn::Metadata);
         let new = Some(Cow::Owned(after.chat.bytes.to_vec()));
@@ -247,28 +280,7 @@ impl Work<'_> {
             plans.push(FilePlan { stored_in, in_memory: false, ..plan });
         }
         let why = format!("Files as they were before {} was repaired", files.timeline);
-        self.plan(plans, &[(safety.0.id, &safety.1)], &why)
-    }
-
-    /// A snapshot that has what is there, and its manifest: the newest one, or one that is made for it.
-    fn keep_state(
-        &mut self,
-        files: &TimelineFiles,
-        head: Option<(Snapshot, bool)>,
-    ) -> Result<(Snapshot, Manifest)> {
-        let (follows, known) = match head {
-            Some((head, true)) => {
-                let manifest = archive::read_manifest(&self.store.reader(), head.tree)?;
-                return Ok((head, manifest));
-            }
-            Some((head, false)) => {
-                (Follows::previous(head), cache::load_folders(self.store, &files.timeline))
-            }
-            None => (Follows::default(), Folders::default()),
-        };
-        let state = State::of(files);
-        let (kept, _) = self.operation.commit(&state, Kind::SAFETY, follows, &known)?;
-        Ok((kept, state.manifest))
+        self.plan(plans, &[(had, &manifest)], &why)
     }
 
     /// Several chats may have their metadata in one group's file: it is changed for one after the other.

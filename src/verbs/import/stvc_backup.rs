@@ -13,7 +13,7 @@ use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::free_chat_name::free_name;
-use crate::engine::operation::{Follows, Operation};
+use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::origin::without_blank_end;
 use crate::history::owner_of_snapshot::Owners;
@@ -203,6 +203,12 @@ pub fn take_in(
                 let root = library.root();
                 let planned = operation.write_files(root, files, &had, options.closed, &why)?;
                 report.files = planned.actions;
+                let ending = Ending { from: None, message: &words };
+                for entry in &report.entries {
+                    if let ImportOutcome::New | ImportOutcome::Forward = entry.outcome {
+                        operation.end_with(library, &entry.timeline, &ending)?;
+                    }
+                }
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use super::material::Material;
 use super::options::{Options, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan};
-use crate::engine::operation::{Held, Operation};
+use crate::engine::operation::{Ending, Held, Operation};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
@@ -85,7 +85,11 @@ pub(super) fn restore(
                 }
                 error => Error::from(error),
             })?;
+            let words = format!("restored from {}", &material.id.to_string()[..10]);
+            let ending = Ending { from: Some(&report.snapshot), message: &words };
+            let restored = operation.end_with(&library, timeline, &ending)?;
             operation.finish(held)?;
+            report.restored = restored.map(|(snapshot, _)| snapshot);
             (report.files, report.kept) = (planned.actions, planned.kept);
             report.safety = taken.map(|(snapshot, _)| snapshot);
         }

@@ -105,6 +105,7 @@ fn bring_back(
         root: PathBuf::new(),
         files: Vec::new(),
         safety: None,
+        restored: None,
         fork: None,
         origin,
         dropped_operations,

@@ -58,6 +58,8 @@ pub struct Report {
     pub files: Vec<FileAction>,
     /// The snapshot that was taken of what was there.
     pub safety: Option<Snapshot>,
+    /// The snapshot that the timeline ends with now, if it was not there.
+    pub restored: Option<Snapshot>,
     /// The first snapshot of the new timeline.
     pub fork: Option<Snapshot>,
     /// Where the parts come from, if they were put together.

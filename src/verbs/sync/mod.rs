@@ -14,7 +14,7 @@ use crate::engine::copies::CopyError;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::files::{self, Closed, FileAction};
-use crate::engine::operation::{Follows, Held, Operation};
+use crate::engine::operation::{Ending, Follows, Held, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_snapshots::{Taken, count_new, take_as_it_is};
 use crate::engine::{self, Workspace};
@@ -386,6 +386,10 @@ fn apply(
     let why = "Files as they were before what another device wrote came";
     let library = workspace.library()?;
     let planned = operation.write_files(library.root(), plan, &had, closed, why)?;
+    let ending = Ending { from: None, message: "as it is after a sync" };
+    for step in steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay)) {
+        operation.end_with(&library, &step.entry.timeline, &ending)?;
+    }
     operation.finish(held)?;
     Ok(planned.actions)
 }

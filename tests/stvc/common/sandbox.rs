@@ -117,6 +117,7 @@ impl Sandbox {
     /// What the library's verbs work on, for tests that do without a process.
     pub fn workspace(&self) -> Workspace {
         Workspace {
+            automatic: false,
             library: LibraryPlace::At(self.library()),
             user: None,
             store: None,

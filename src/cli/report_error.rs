@@ -1,0 +1,59 @@
+//! Errors in words, with a hint what to do next.
+
+use std::io::Write;
+
+use super::error::Error;
+use super::exit::{USAGE, exit_code};
+use super::hint::hint;
+use super::output::{LOOK, Out, paint};
+use super::wording::clean;
+use stvc::lines::{Counts, ErrorLine, Line, Summary};
+use stvc::{engine, history};
+
+/// Print an error; its exit code.
+pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
+    let exit = exit_code(error);
+    let hint = hint(error).map(|hint| hint.to_string());
+    let candidates = match error.of_engine() {
+        Some(engine::Error::History(history::Error::Ambiguous { candidates, .. })) => {
+            candidates.clone()
+        }
+        _ => Vec::new(),
+    };
+    if out.is_json() {
+        if let Some(engine::Error::Refused { findings }) = error.of_engine() {
+            out.findings(findings);
+        }
+        let message = error.to_string();
+        out.object(ErrorLine { message, hint, candidates, exit });
+        out.summary(command, false, Counts::None {});
+        return exit;
+    }
+    out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
+    for candidate in candidates {
+        out.error_line(&format!("  {}", clean(&candidate)));
+    }
+    if let Some(hint) = hint {
+        out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
+    }
+    exit
+}
+
+/// A command line that does not parse; also `--help` and `--version`, which clap reports the same way.
+pub fn usage(problem: &clap::Error, json: bool) -> u8 {
+    let exit = u8::try_from(problem.exit_code()).unwrap_or(USAGE);
+    if json && exit != 0 {
+        let message = problem.to_string();
+        let message =
+            message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let error = ErrorLine { message, hint: None, candidates: Vec::new(), exit };
+        let summary = Summary { command: "", ok: false, counts: Counts::None {} };
+        for line in [Line::Error(error), Line::Summary(summary)] {
+            let line = serde_json::to_string(&line).unwrap_or_default();
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
+    } else {
+        let _ = problem.print();
+    }
+    exit
+}

@@ -1,0 +1,112 @@
+//! After a command that wrote files, the newest snapshot of each timeline is what is on the disk.
+//!
+//! Otherwise what was there before would be the newest, or what nobody wants any more: `status` would call a restored chat changed, and a backup would bring the bad
+//! state back. The snapshot belongs to the same operation as the files, so that both come to be or neither.
+
+use std::io;
+use std::path::Path;
+
+use super::apply::FileStep;
+use super::{Follows, Operation};
+use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, branch};
+use crate::engine::{Result, changed_timelines};
+use crate::history::name_lookup;
+use crate::st::{self, FileBytes, Files, Library, Stamp, TimelineName};
+
+/// How a timeline's state came to be, if it has to be taken.
+#[derive(Default)]
+pub(crate) struct Ending<'s> {
+    /// The snapshot it is.
+    pub from: Option<&'s Snapshot>,
+    /// What its snapshot is called.
+    pub message: &'s str,
+}
+
+impl Operation<'_> {
+    /// Take a snapshot of a timeline as it will be when the planned files are written, unless its newest snapshot is just that. None then, and if there will be no chat.
+    pub(crate) fn end_with(
+        &mut self,
+        library: &Library,
+        timeline: &TimelineName,
+        ending: &Ending<'_>,
+    ) -> Result<Option<(Snapshot, Manifest)>> {
+        let future = FutureFiles { root: library.root(), steps: &self.steps };
+        if future.stamp(&timeline.file().under(library.root())).is_err() {
+            return Ok(None);
+        }
+        let mut groups = library.scan()?.groups;
+        for step in self.steps.iter().filter(|step| step.path.is_group()) {
+            if let Some(bytes) = &step.bytes {
+                groups.read_again(&step.path, bytes);
+            }
+        }
+        let captured = st::capture(library, &groups, timeline, &future)?;
+        let state = State::of(&captured.files);
+        let head = self.newest(timeline)?;
+        if let Some(head) = &head
+            && (head.content == state.manifest.content
+                || changed_timelines::is_stored(&captured, &self.store.reader(), head)?)
+        {
+            return Ok(None);
+        }
+        let follows = match (head, ending.from) {
+            (Some(head), from) => Follows::previous(head).alike(from),
+            (None, Some(from)) => Follows::copy(from, &state),
+            (None, None) => Follows::default(),
+        };
+        let (kind, follows) = match ending.from {
+            Some(from) => (Kind::RESTORED, follows.taken_from(from.id.to_string())),
+            None => (Kind::SNAPSHOT, follows),
+        };
+        let former = self.message.replace(ending.message.to_owned());
+        let taken = self.take(&state, kind, follows);
+        self.message = former;
+        Ok(Some((taken?.0, state.manifest)))
+    }
+
+    /// Where a timeline's branch will lead.
+    fn newest(&self, timeline: &TimelineName) -> Result<Option<Snapshot>> {
+        let Some(change) = self.moves.get(&branch(timeline)) else {
+            return Ok(changed_timelines::head(self.store, timeline)?.0);
+        };
+        let Some(id) = change.after.map(SnapshotId) else { return Ok(None) };
+        match self.made.iter().find(|made| made.id == id) {
+            Some(made) => Ok(Some(made.clone())),
+            None => Ok(Some(name_lookup::read(self.store, id)?)),
+        }
+    }
+}
+
+/// The library's files as they will be.
+struct FutureFiles<'f> {
+    root: &'f Path,
+    steps: &'f [FileStep<'f>],
+}
+
+impl FutureFiles<'_> {
+    fn planned(&self, path: &Path) -> Option<&FileStep<'_>> {
+        self.steps.iter().find(|step| step.path.under(self.root) == path)
+    }
+}
+
+impl Files for FutureFiles<'_> {
+    fn read(&self, path: &Path) -> io::Result<FileBytes> {
+        match self.planned(path) {
+            None => st::Disk.read(path),
+            Some(FileStep { bytes: Some(bytes), .. }) => Ok(bytes.to_vec().into()),
+            Some(FileStep { after: None, .. }) => Err(io::ErrorKind::NotFound.into()),
+            // What is written from the store was put there by whoever planned it.
+            Some(_) => Err(io::Error::other("it is not in memory")),
+        }
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        match self.planned(path) {
+            None => st::Disk.stamp(path),
+            Some(FileStep { after: Some(after), .. }) => {
+                Ok(Stamp { len: after.bytes, mtime_ns: 0, inode: 0 })
+            }
+            Some(_) => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
