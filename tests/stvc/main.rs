@@ -39,6 +39,7 @@ mod merge;
 mod mirror;
 mod model;
 mod names;
+mod newest;
 mod odd_snapshots;
 mod packaging;
 mod parallel;
