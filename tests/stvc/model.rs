@@ -335,6 +335,14 @@ impl Model {
         for (path, bytes) in back {
             self.files.insert(path.clone(), bytes.clone());
         }
+        // The timeline ends with what is there now.
+        let Some(state) = self.now(timeline) else { return };
+        let newest = self.is_newest(timeline, &state);
+        assert_eq!(report.restored.is_some(), newest.is_none());
+        if let Some(restored) = report.restored {
+            let at = self.record(restored.id.to_string(), timeline, state);
+            self.heads.insert(timeline, at);
+        }
     }
 
     fn restore_to(&self, taking: &Taking) {

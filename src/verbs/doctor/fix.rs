@@ -14,7 +14,7 @@ use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::take_snapshots::{count_new, take_as_it_is};
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::Finding;
@@ -51,14 +51,23 @@ pub fn fix(
     }
     let library = workspace.library()?;
     // Everything is stored as it is before it is changed; a fork finds where it comes from on the way.
-    let touched = touched(&library, repairs)?;
-    let names: Vec<_> = touched.iter().cloned().collect();
-    take_as_it_is(workspace, Some(&names), monitor)?;
+    let taken = count_new(&take_as_it_is(workspace, None, monitor)?) > 0;
+    fix_stored(workspace, &library, repairs, closed, monitor).map_err(Error::after(taken))
+}
+
+fn fix_stored(
+    workspace: &Workspace,
+    library: &Library,
+    repairs: &[&Repair],
+    closed: Closed,
+    monitor: &mut dyn Monitor,
+) -> Result<Fixed> {
+    let touched = touched(library, repairs)?;
     let (store, held) = workspace.hold(&Store::create(&workspace.store_path()?)?)?;
     let scan = library.scan()?;
     let mut work = Work {
         store: &store,
-        library: &library,
+        library,
         operation: Operation::new(workspace, &store, Some("after a repair")),
         closed,
         turns: BTreeMap::new(),
@@ -77,7 +86,7 @@ pub fn fix(
     let Work { mut operation, turns, mut fixed, taken, .. } = work;
     let ending = Ending { from: None, message: "after a repair" };
     for timeline in touched.difference(&taken) {
-        operation.end_with(&library, timeline, &ending)?;
+        operation.end_with(library, timeline, &ending)?;
     }
     monitor.begin("writing", None);
     operation.order_files(|path| turns.get(path).copied());
