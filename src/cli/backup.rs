@@ -7,7 +7,9 @@ use super::{args, exit, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
+use stvc::engine::take_snapshots::TakenFirst;
 use stvc::lines::{CopyLine, Counts};
+use stvc::verbs::backup;
 use stvc::verbs::backup::file::{self, Options, Report};
 
 pub fn run(
@@ -40,6 +42,7 @@ pub fn run(
     if to_stdout && io::stdout().is_terminal() {
         return Err(Error::BadOutput { what: "a terminal" });
     }
+    let first = take_first(args, workspace, out)?;
     // Before anybody is asked for a passphrase.
     workspace.open_store()?;
     let options = Options {
@@ -56,13 +59,26 @@ pub fn run(
             report
         }
     };
-    tell(&report, out);
-    Ok(code(report.odd))
+    tell(&report, &first, out);
+    Ok(code(report.odd, &first))
 }
 
 /// What is odd is backed up as it is, as far as it can be read, but does not come in elsewhere.
-fn code(odd: usize) -> u8 {
-    if odd == 0 { exit::DONE } else { exit::PARTLY }
+fn code(odd: usize, first: &TakenFirst) -> u8 {
+    if odd == 0 && first.not_taken == 0 { exit::DONE } else { exit::PARTLY }
+}
+
+fn take_first(args: &args::Backup, workspace: &Workspace, out: &mut Out) -> Result<TakenFirst> {
+    if args.no_snapshot {
+        return Ok(TakenFirst::default());
+    }
+    let first = backup::take_first(workspace, &mut out.progress())?;
+    if first.new > 0 {
+        let new = count(first.new as u64, "snapshot");
+        out.note(&format!("First, {new} of the chats as they are now."));
+    }
+    out.findings(&first.findings);
+    Ok(first)
 }
 
 fn tell_odd(odd: usize, out: &mut Out) {
@@ -87,6 +103,7 @@ fn to_copy(
         may: May { overwrite: args.overwrite, prune: args.prune },
         ..mirror::Options::default()
     };
+    let first = take_first(args, workspace, out)?;
     let report = match place {
         CopyPlace::Folder(folder) => {
             mirror::to_folder(workspace, folder, &options, &mut out.progress())?
@@ -110,9 +127,12 @@ fn to_copy(
         ahead: report.ahead,
         created: report.created,
         odd: report.odd,
+        taken_first: first.new,
+        not_taken: first.not_taken,
     };
-    out.summary("backup", report.odd == 0, counts);
-    Ok(code(report.odd))
+    let code = code(report.odd, &first);
+    out.summary("backup", code == exit::DONE, counts);
+    Ok(code)
 }
 
 fn no_place(args: &args::Backup, why: &'static str) -> Error {
@@ -148,7 +168,7 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
     tell_odd(report.odd, out);
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn tell(report: &Report, first: &TakenFirst, out: &mut Out) {
     let header = &report.header;
     let encrypted = if report.encrypted { ", encrypted" } else { "" };
     let what = format!(
@@ -179,8 +199,10 @@ fn tell(report: &Report, out: &mut Out) {
         bytes: report.bytes,
         encrypted: report.encrypted,
         odd: report.odd,
+        taken_first: first.new,
+        not_taken: first.not_taken,
     };
-    out.summary("backup", report.odd == 0, counts);
+    out.summary("backup", code(report.odd, first) == exit::DONE, counts);
 }
 
 fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> Result<u8> {

@@ -74,7 +74,8 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
     advise(args, asks, report.repairs.len(), done.len(), out);
     out.findings(&fixed.findings);
 
-    let ok = report.left(&done).iter().all(|finding| finding.level < Level::Error);
+    let refused = fixed.findings.iter().any(|finding| finding.level == Level::Error);
+    let ok = !refused && report.left(&done).iter().all(|finding| finding.level < Level::Error);
     let counts = Counts::Doctor {
         timelines: report.timelines,
         lorebooks: report.lorebooks,
@@ -85,7 +86,12 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
         fixed: done.len(),
     };
     out.summary("doctor", ok, counts);
-    Ok(if ok { exit::DONE } else { exit::FAILED })
+    Ok(match (ok, refused, done.is_empty()) {
+        (true, ..) => exit::DONE,
+        (false, true, true) => exit::REFUSED,
+        (false, true, false) => exit::PARTLY,
+        (false, false, _) => exit::FAILED,
+    })
 }
 
 /// The findings, which are what was asked for. What to do is said once for those that follow each other.

@@ -26,6 +26,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u
         write: false,
         expected: None,
         closed: closed(args.chat_closed),
+        allow_active_queue: args.allow_active_queue,
     };
     let mut report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
     for line in MergeLine::all(&report.merged) {

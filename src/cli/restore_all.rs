@@ -17,6 +17,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     let options = Options {
         overwrite: args.overwrite,
         chat_closed: args.chat_closed,
+        allow_active_queue: args.allow_active_queue,
         dry_run: args.dry_run,
         ..Options::default()
     };

@@ -14,7 +14,7 @@ use crate::archive::{
 use crate::history;
 use crate::history::origin::{Lineage, Newcomer, order};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level};
+use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
 use crate::store::Store;
 
@@ -75,6 +75,52 @@ pub(crate) fn take_as_it_is(
     only: Option<&[TimelineName]>,
     monitor: &mut dyn Monitor,
 ) -> Result<Vec<TakenTimeline>> {
+    take(workspace, only, How::as_it_is(), monitor)
+}
+
+/// What was taken before a command went on that brings everything elsewhere.
+#[derive(Default)]
+pub struct TakenFirst {
+    /// How many snapshots.
+    pub new: usize,
+    /// Timelines that changed and were not taken: what goes is their last good state.
+    pub not_taken: usize,
+    /// Why not.
+    pub findings: Vec<Finding>,
+}
+
+/// Take what changed, as `snapshot` would: what is in the middle of the extension's work, or cannot be read, stays out and is told.
+pub(crate) fn take_what_is_ready(
+    workspace: &Workspace,
+    monitor: &mut dyn Monitor,
+) -> Result<TakenFirst> {
+    let gate = |captured: &Captured| {
+        let files = &captured.files;
+        let active = rules::queue_active(files.timeline.as_str(), files.book_bytes(), Wish::Take);
+        Judgement { refused: active.into_iter().collect(), warnings: Vec::new() }
+    };
+    let how = How { gate: &gate, ..How::as_it_is() };
+    let outcomes = take(workspace, None, how, monitor)?;
+    let mut first = TakenFirst { new: count_new(&outcomes), ..TakenFirst::default() };
+    for TakenTimeline { timeline, result } in outcomes {
+        let why = match result {
+            Taken::Failed(why) => vec![Finding::new(Code::Unreadable, Level::Error, timeline, why)],
+            Taken::Refused(why) => why,
+            _ => continue,
+        };
+        first.not_taken += 1;
+        let remedy = "what changed in it stays here; its newest snapshot goes";
+        first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
+    }
+    Ok(first)
+}
+
+fn take(
+    workspace: &Workspace,
+    only: Option<&[TimelineName]>,
+    how: How<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Vec<TakenTimeline>> {
     // Before the library is listed: files may come and go with it.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
@@ -84,7 +130,7 @@ pub(crate) fn take_as_it_is(
         None => Store::create(&workspace.store_path()?)?,
     };
     let (store, held) = workspace.hold(&store)?;
-    let mut taking = Taking::new(workspace, &store, &library, &scan, How::as_it_is());
+    let mut taking = Taking::new(workspace, &store, &library, &scan, how);
     if only.is_none() {
         for (subject, why) in &scan.unreadable {
             let result = Taken::Failed(why.clone());

@@ -30,11 +30,13 @@ counts! {
     /// Nothing was done.
     None {}
     BackupFile {
-        snapshots: u64, timelines: usize, objects: u64, bytes: u64, encrypted: bool, odd: usize
+        snapshots: u64, timelines: usize, objects: u64, bytes: u64, encrypted: bool, odd: usize,
+        taken_first: usize, not_taken: usize
     }
     BackupPlace {
         snapshots: usize, new_snapshots: usize, timelines: usize, objects: Option<u64>,
-        bytes: Option<u64>, moved: usize, ahead: usize, created: bool, odd: usize
+        bytes: Option<u64>, moved: usize, ahead: usize, created: bool, odd: usize,
+        taken_first: usize, not_taken: usize
     }
     Backups { backups: usize }
     Check { objects: u64, snapshots: usize, damaged: usize, newer: usize }

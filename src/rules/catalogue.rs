@@ -211,9 +211,9 @@ catalogue! {
             remedy: "name one that is there",
         }
         QueueActive = "queue-active" [Error, Warning] {
-            from: "`snapshot`",
-            meaning: "work is pending, in progress or to be tried again in the lorebook's queue, so the state is half of one (exit 4; a warning with `--allow-active-queue`)",
-            remedy: "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+            from: "`snapshot`, `watch`, `backup`, `sync`, `restore`, `merge`, `doctor --fix`",
+            meaning: "work is pending, in progress or to be tried again in the lorebook's queue: the state is half of one, a copy would do another chat's work, a book in its place would get what it was not meant for (exit 4; a warning with `--allow-active-queue`, and when a state with such a queue comes back)",
+            remedy: "give the command again when the queue is empty; `snapshot --wait` waits for it; `--allow-active-queue` does it all the same",
         }
         SceneBreakMissing = "scene-break-missing" [Warning, Error] {
             from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",

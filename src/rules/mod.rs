@@ -20,7 +20,7 @@ pub use after_restore::restored;
 pub use alarms::{Passage, alarm};
 pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
 pub use checkpoint::{
-    Point, lorebook_of_now, queue_active, readiness, recap_from_future, strictly,
+    Point, Wish, lorebook_of_now, queue_active, readiness, recap_from_future, strictly,
 };
 pub use finding::Finding;
 pub use level::Level;

@@ -106,6 +106,11 @@ impl LibraryPath {
         &self.0
     }
 
+    /// Whether it is a lorebook.
+    pub fn is_lorebook(&self) -> bool {
+        self.0.starts_with("worlds/")
+    }
+
     /// Whether it is a group's file.
     pub fn is_group(&self) -> bool {
         self.0.starts_with("groups/")

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
-use crate::engine::files::{Closed, FileAction, FilePlan};
+use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{Workspace, safety_snapshot};
@@ -34,6 +34,8 @@ pub struct Options {
     pub expected: Option<Blake3>,
     /// Whether SillyTavern has the chats closed.
     pub closed: Closed,
+    /// Also while ST-Auto-Recap is at work in the lorebook that is changed.
+    pub allow_active_queue: bool,
 }
 
 /// What was merged, or would be.
@@ -159,8 +161,8 @@ pub fn merge(
         }
         let why = format!("{} as it was before {} was merged into it", ours.path, theirs.path);
         let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
-        let closed = options.closed;
-        let planned = operation.write_files(library.root(), vec![plan], &had, closed, &why)?;
+        let leave = Leave { closed: options.closed, active_queue: options.allow_active_queue };
+        let planned = operation.write_files(library.root(), vec![plan], &had, leave, &why)?;
         let ending = Ending { from: None, message: &words };
         operation.end_with(&library, &ours.timeline, &ending)?;
         if one_file {

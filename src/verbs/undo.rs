@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::archive::SnapshotId;
-use crate::engine::files::{self, Closed, FileAction, FilePlan};
+use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::log::{self, Logged};
 use crate::engine::operation::{self, Ending, Operation, bytes_of};
 use crate::engine::reload_page::{Written, reload};
@@ -94,6 +94,8 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     if let Some(held) = &held {
         let mut undoing = Operation::new(workspace, &store, None);
         undoing.undoes(number);
+        // What is taken back stands as it was written, so nothing came of the queue since.
+        let leave = Leave { closed: options.closed, active_queue: true };
         for lost in unreachable_after(&store, &refs)? {
             undoing.move_ref(RefName::kept(lost), SnapshotId(lost))?;
         }
@@ -103,7 +105,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
                 None => undoing.drop_ref(change.name.clone())?,
             }
         }
-        undoing.write_files(&root, plan, &[], options.closed, "")?;
+        undoing.write_files(&root, plan, &[], leave, "")?;
         let words = format!("after operation {number} was undone");
         let ending = Ending { from: None, message: &words };
         for timeline in touched(&store, &operation)? {

@@ -36,7 +36,7 @@ fn req_02_an_active_queue_refuses_and_nothing_is_written() {
             let before = sandbox.files();
             let answer = sandbox.stvc(arguments).exits(4);
             let words =
-                "Cannot create checkpoint: 1 operations in queue. Please wait for queue to finish.";
+                "Cannot create checkpoint: 1 operation in queue. Please wait for queue to finish.";
             assert!(answer.stderr.contains(words), "{}", answer.stderr);
             assert_same(&sandbox.files(), &before);
             assert!(!sandbox.store().exists(), "a store was made for nothing");

@@ -43,6 +43,7 @@ mod newest;
 mod odd_snapshots;
 mod packaging;
 mod parallel;
+mod queue_gate;
 mod reconstruct;
 mod requirements;
 mod round_trip;

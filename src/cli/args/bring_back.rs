@@ -39,6 +39,10 @@ pub struct Restore {
     #[arg(long, requires = "overwrite")]
     pub chat_closed: bool,
 
+    /// Also while ST-Auto-Recap is at work in the lorebook that is replaced
+    #[arg(long, requires = "overwrite")]
+    pub allow_active_queue: bool,
+
     /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
     #[arg(long)]
     pub clear_queue: bool,
@@ -102,6 +106,10 @@ pub struct Merge {
     /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
     #[arg(long)]
     pub chat_closed: bool,
+
+    /// Also while ST-Auto-Recap is at work in the lorebook that is replaced
+    #[arg(long)]
+    pub allow_active_queue: bool,
 
     /// Only show what would be done
     #[arg(long, short = 'n')]

@@ -25,12 +25,16 @@ pub struct Backup {
     #[arg(long, conflicts_with_all = ["timelines", "encrypt"])]
     pub prune: bool,
 
+    /// Only what is in the store already: no snapshots of what changed are taken first
+    #[arg(long)]
+    pub no_snapshot: bool,
+
     /// Only tell when the last backups were taken, all or the one at DEST, and what came since
-    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite", "prune"])]
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite", "prune", "no_snapshot"])]
     pub last: bool,
 }
 
-const BACKUP_HELP: &str = "A file is written whole each time; it is read back and every object in it hashed before it gets its name. On standard output it cannot be, so check it where it went: \
+const BACKUP_HELP: &str = "First a snapshot of every chat that changed is taken. A file is written whole each time; it is read back and every object in it hashed before it gets its name. On standard output it cannot be, so check it where it went: \
                            `stvc check FILE`. A folder is a store of its own (`stvc --store FOLDER log`) to which only what is new is copied, and a git server, such as ssh://host/chats.git or \
                            me@host:chats.git, gets it through your git; what you delete here stays there without --prune. \
                            A backup holds all timelines and tags and what they lead to, not what only `undo` needs. \

@@ -10,6 +10,7 @@ use super::apply::FileStep;
 use crate::archive::{Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
 use crate::regular;
+use crate::rules::{self, Wish};
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::name_encoding::tree_segment;
 use crate::store::{
@@ -130,6 +131,15 @@ pub enum Closed {
     Said,
 }
 
+/// What the user lets a command do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leave {
+    /// Whether SillyTavern may be running.
+    pub closed: Closed,
+    /// Whether a lorebook may be replaced in whose queue work waits.
+    pub active_queue: bool,
+}
+
 /// What was planned for the files.
 #[derive(Default)]
 pub(crate) struct Planned {
@@ -143,23 +153,24 @@ impl<'a> Operation<'a> {
     /// Plan files of the library at `root`. For every file that changes the log will say where its bytes before and after are; what neither
     /// `had`, snapshots of what is there, nor the plan's own snapshots hold is kept as it is, by a ref whose subject is `why`.
     ///
-    /// The one place where it is asked whether SillyTavern runs and would write back what it has in memory.
+    /// The one place where it is asked whether SillyTavern runs and would write back what it has in memory, and whether ST-Auto-Recap is at work in a lorebook.
     pub(crate) fn write_files(
         &mut self,
         root: &Path,
         plan: Vec<FilePlan<'a>>,
         had: &[(SnapshotId, &Manifest)],
-        closed: Closed,
+        leave: Leave,
         why: &str,
     ) -> Result<Planned> {
         let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
-        if closed == Closed::Unknown
+        if leave.closed == Closed::Unknown
             && plan.iter().any(|file| lost(&file))
             && let Some(process) = st::running_on(root)
         {
             let paths = plan.iter().filter(lost).map(|file| file.path.to_string()).collect();
             return Err(Error::SillyTavernRuns { process, paths });
         }
+        ask_queues(&plan, leave)?;
         let mut kept = Vec::new();
         let mut planned = Planned::default();
         for file in plan {
@@ -226,6 +237,17 @@ impl<'a> Operation<'a> {
     pub(crate) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
         self.steps.sort_by_key(|step| order(&step.path));
     }
+}
+
+/// Refuse to replace a lorebook in which ST-Auto-Recap is at work, unless that may be.
+pub(crate) fn ask_queues(plan: &[FilePlan<'_>], leave: Leave) -> Result<()> {
+    for file in plan.iter().filter(|file| file.path.is_lorebook() && !file.is_there()) {
+        let active = rules::queue_active(file.path.as_str(), file.now.as_deref(), Wish::Replace);
+        if let Some(finding) = active.filter(|_| !leave.active_queue) {
+            return Err(Error::refused(finding));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)

@@ -1,3 +1,16 @@
 //! A copy of the store elsewhere. To folders and servers the engine brings what is new ([`copies`](crate::engine::copies)); a file is written here.
 
 pub mod file;
+
+use crate::engine::Workspace;
+use crate::engine::take_snapshots::{TakenFirst, take_what_is_ready};
+use crate::progress::Monitor;
+use crate::verbs::Result;
+
+/// Take what changed since the last snapshots, so that it is in the backup. Nothing where there is no library.
+pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<TakenFirst> {
+    match workspace.library() {
+        Ok(_) => Ok(take_what_is_ready(workspace, monitor)?),
+        Err(_) => Ok(TakenFirst::default()),
+    }
+}

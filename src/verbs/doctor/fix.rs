@@ -11,13 +11,13 @@ use std::path::Path;
 use super::examine::stored_book;
 use super::repairs::{Repair, RepairStep, Source};
 use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
-use crate::engine::files::{self, Closed, FileAction, FilePlan};
+use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_snapshots::{count_new, take_as_it_is};
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
-use crate::rules::Finding;
+use crate::rules::{self, Finding, Wish};
 use crate::st::{
     self, BookRename, BoundBook, Chat, Library, LibraryPath, Raw, Rename, Scan, TimelineFiles,
     TimelineName,
@@ -30,7 +30,7 @@ use crate::verbs::{Error, Result};
 pub struct Fixed {
     /// The files that were written or removed.
     pub files: Vec<FileAction>,
-    /// For each repair, whether it was done. One is not if a lorebook that nothing used is used by now.
+    /// For each repair, whether it was done. One is not if a lorebook that nothing used is used by now, or if ST-Auto-Recap is at work in one that was to be copied.
     pub done: Vec<bool>,
     /// What was noticed.
     pub findings: Vec<Finding>,
@@ -52,7 +52,32 @@ pub fn fix(
     let library = workspace.library()?;
     // Everything is stored as it is before it is changed; a fork finds where it comes from on the way.
     let taken = count_new(&take_as_it_is(workspace, None, monitor)?) > 0;
-    fix_stored(workspace, &library, repairs, closed, monitor).map_err(Error::after(taken))
+    let refused: Vec<_> = repairs.iter().map(|repair| at_work(&library, repair)).collect();
+    let allowed = repairs.iter().zip(&refused).filter(|(_, refused)| refused.is_none());
+    let allowed: Vec<_> = allowed.map(|(repair, _)| *repair).collect();
+    let mut fixed = match allowed.is_empty() {
+        true => Fixed::default(),
+        false => fix_stored(workspace, &library, &allowed, closed, monitor)
+            .map_err(Error::after(taken))?,
+    };
+    let mut done = std::mem::take(&mut fixed.done).into_iter();
+    let is_done = |refused: &Option<Finding>| refused.is_none() && done.next() == Some(true);
+    fixed.done = refused.iter().map(is_done).collect();
+    fixed.findings.extend(refused.into_iter().flatten());
+    Ok(fixed)
+}
+
+/// Why a lorebook cannot be copied just now, if it cannot.
+fn at_work(library: &Library, repair: &Repair) -> Option<Finding> {
+    let (subject, book) = match &repair.step {
+        RepairStep::OwnBook { timeline, old, .. } => (timeline.as_str(), st::lorebook_path(old)?),
+        RepairStep::WriteBook { path, source: Source::CopyOf(other) } => {
+            (path.as_str(), other.clone())
+        }
+        _ => return None,
+    };
+    let bytes = files::read(library.root(), &book).ok()??;
+    rules::queue_active(subject, Some(&bytes), Wish::Copy)
 }
 
 fn fix_stored(
@@ -335,7 +360,8 @@ impl Work<'_> {
         why: &str,
     ) -> Result<()> {
         let root = self.library.root();
-        let planned = self.operation.write_files(root, plans, had, self.closed, why)?;
+        let leave = Leave { closed: self.closed, active_queue: false };
+        let planned = self.operation.write_files(root, plans, had, leave, why)?;
         self.fixed.files.extend(planned.actions);
         Ok(())
     }

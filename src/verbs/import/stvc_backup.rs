@@ -11,7 +11,7 @@ use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Tree, branch, read
 use crate::durable;
 use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
-use crate::engine::files::{self, Closed, FileAction, FilePlan};
+use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::free_chat_name::free_name;
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::{Workspace, changed_timelines};
@@ -201,7 +201,8 @@ pub fn take_in(
                 let why =
                     format!("Files as they were before a backup of {}", incoming.header.day());
                 let root = library.root();
-                let planned = operation.write_files(root, files, &had, options.closed, &why)?;
+                let leave = Leave { closed: options.closed, active_queue: false };
+                let planned = operation.write_files(root, files, &had, leave, &why)?;
                 report.files = planned.actions;
                 let ending = Ending { from: None, message: &words };
                 for entry in &report.entries {

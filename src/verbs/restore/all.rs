@@ -46,6 +46,7 @@ pub fn restore_all(
             snapshot: head.id.to_string(),
             overwrite: wanted.overwrite,
             chat_closed: wanted.chat_closed,
+            allow_active_queue: wanted.allow_active_queue,
             dry_run: wanted.dry_run,
             ..Options::default()
         };

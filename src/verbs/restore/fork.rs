@@ -7,7 +7,7 @@ use std::path::Path;
 use super::material::Material;
 use super::options::{Report, reload};
 use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree};
-use crate::engine::files::{self, Closed, FilePlan};
+use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
 use crate::engine::operation::{self, Follows, Held, Operation};
 use crate::engine::{Workspace, group_list};
@@ -140,7 +140,7 @@ pub(super) fn restore(
         }
         plan.extend(new_group);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
-        let planned = operation.write_files(&root, plan, &[], Closed::Unknown, &why)?;
+        let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
         operation.finish(held)?;
         report.files = planned.actions;
         report.fork = Some(fork);

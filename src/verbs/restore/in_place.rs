@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::material::Material;
 use super::options::{Options, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
-use crate::engine::files::{self, Closed, FilePlan};
+use crate::engine::files::{self, Closed, FilePlan, Leave};
 use crate::engine::operation::{Ending, Held, Operation};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
@@ -66,6 +66,9 @@ pub(super) fn restore(
         report.findings.extend(shared_book(&library, material, &book.path)?);
     }
     let anything_in_the_way = !in_the_way.is_empty();
+    let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
+    let leave = Leave { closed, active_queue: options.allow_active_queue };
+    files::ask_queues(&plan, leave)?;
     match held {
         None => report.files = plan.iter().map(FilePlan::action).collect(),
         Some(held) => {
@@ -75,9 +78,8 @@ pub(super) fn restore(
                 taken = safety_snapshot::take(store, &library, timeline, &mut operation)?;
             }
             let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
-            let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
             let why = format!("Files as they were before {} was restored", material.id);
-            let planned = operation.write_files(&root, plan, &had, closed, &why);
+            let planned = operation.write_files(&root, plan, &had, leave, &why);
             let planned = planned.map_err(|error| match error {
                 source @ engine::Error::SillyTavernRuns { .. } => {
                     let (snapshot, only, at) = (material.id, options.only, options.at);

@@ -18,7 +18,7 @@ use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::at_message::{Past, Then};
 use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
-use crate::rules::{self, Code};
+use crate::rules::{self, Code, Wish};
 use crate::store::Store;
 use crate::verbs::Result;
 use material::Material;
@@ -89,6 +89,8 @@ fn bring_back(
         .into());
     }
     let dropped_operations = material.change_queue(options.queue);
+    let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
+    findings.extend(rules::queue_active(snapshot.timeline.as_str(), queue, Wish::BringBack));
     // A timeline of its own is looked at under its new name.
     if options.name.is_none() || options.to.is_some() {
         let chat = material.files().split();

@@ -26,6 +26,8 @@ pub struct Options {
     pub overwrite: bool,
     /// SillyTavern may be running: the chat is closed there, so that it has nothing to write back.
     pub chat_closed: bool,
+    /// Also where ST-Auto-Recap is at work in the lorebook that is replaced.
+    pub allow_active_queue: bool,
     /// What to do with the queue in the lorebook.
     pub queue: QueueChange,
     /// Only say what would be done.

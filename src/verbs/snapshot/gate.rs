@@ -7,7 +7,7 @@ use crate::archive::uses_auto_recap;
 use crate::engine::take_snapshots::Judgement;
 use crate::progress::Monitor;
 use crate::regular;
-use crate::rules::{self, Point};
+use crate::rules::{self, Point, Wish};
 use crate::st::auto_recap::{queue_activity, scene_breaks};
 use crate::st::{self, Captured, Library, Scan, TimelineName};
 
@@ -17,12 +17,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Judge a state; `at` is the message of a checkpoint.
 pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -> Judgement {
     let name = &captured.files.timeline;
+    let subject = name.as_str();
     let book = captured.files.book_bytes();
     let mut judgement = Judgement::default();
-    let active = rules::queue_active(name, book, options.allow_active_queue);
     match options.allow_active_queue {
-        true => judgement.warnings.extend(active),
-        false => judgement.refused.extend(active),
+        true => judgement.warnings.extend(rules::queue_active(subject, book, Wish::TakeAnyway)),
+        false => judgement.refused.extend(rules::queue_active(subject, book, Wish::Take)),
     }
     if at.is_none() && !options.strict {
         return judgement;

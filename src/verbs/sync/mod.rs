@@ -13,15 +13,15 @@ use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
 use crate::engine::copies::CopyError;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
-use crate::engine::files::{self, Closed, FileAction};
+use crate::engine::files::{self, Closed, FileAction, Leave};
 use crate::engine::operation::{Ending, Follows, Held, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_snapshots::{Taken, count_new, take_as_it_is};
+use crate::engine::take_snapshots::take_what_is_ready;
 use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::Finding;
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
@@ -98,15 +98,9 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
     if !options.dry_run && workspace.library().is_ok() {
-        let taken = take_as_it_is(workspace, None, monitor)?;
-        report.taken_first = count_new(&taken);
-        for outcome in &taken {
-            if let Taken::Failed(why) = &outcome.result {
-                let finding = Finding::new(Code::Unreadable, Level::Error, &outcome.timeline, why);
-                report.findings.push(finding.remedy("it was not stored, and so not sent"));
-                report.failed += 1;
-            }
-        }
+        let first = take_what_is_ready(workspace, monitor)?;
+        (report.taken_first, report.failed) = (first.new, first.not_taken);
+        report.findings.extend(first.findings);
     }
     if let Err(error) = exchange(workspace, options, &mut report, monitor) {
         let came = report.entries.iter().any(|entry| entry.outcome != SyncOutcome::Known);
@@ -385,7 +379,8 @@ fn apply(
     let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
     let why = "Files as they were before what another device wrote came";
     let library = workspace.library()?;
-    let planned = operation.write_files(library.root(), plan, &had, closed, why)?;
+    let leave = Leave { closed, active_queue: false };
+    let planned = operation.write_files(library.root(), plan, &had, leave, why)?;
     let ending = Ending { from: None, message: "as it is after a sync" };
     for step in steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay)) {
         operation.end_with(&library, &step.entry.timeline, &ending)?;

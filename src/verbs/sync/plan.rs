@@ -15,6 +15,7 @@ use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::Finding;
+use crate::st::auto_recap::queue_activity;
 use crate::st::{
     self, Chat, FileAt, Groups, Library, LibraryPath, Reference, TimelineFiles, TimelineName, User,
 };
@@ -52,6 +53,8 @@ enum Here {
     Changed,
     /// Something that cannot be read just now.
     Unreadable,
+    /// What its newest snapshot has, and ST-Auto-Recap is about to write more.
+    AtWork,
 }
 
 /// How a lorebook of the other side and the one here become one.
@@ -124,6 +127,10 @@ impl Planner<'_> {
                 Here::Changed => {}
                 Here::Unreadable => {
                     step.entry.outcome = SyncOutcome::Left(UNREADABLE);
+                    return Ok(());
+                }
+                Here::AtWork => {
+                    step.entry.outcome = SyncOutcome::Left(AT_WORK);
                     return Ok(());
                 }
                 here => {
@@ -388,7 +395,11 @@ impl Planner<'_> {
         }
         match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)
         {
-            Ok(look) if look.head.is_some() && look.unchanged => Ok(Here::Same),
+            Ok(look) if look.head.is_some() && look.unchanged => {
+                let book = look.captured.as_ref().and_then(|captured| captured.files.book_bytes());
+                let is_busy = book.is_some_and(|book| queue_activity(book).total() > 0);
+                Ok(if is_busy { Here::AtWork } else { Here::Same })
+            }
             Ok(_) => Ok(Here::Changed),
             Err(engine::Error::St(_)) => Ok(Here::Unreadable),
             Err(error) => Err(error.into()),
@@ -544,6 +555,7 @@ fn goes_on(chat: &[u8], longer: &[u8]) -> bool {
 
 const CHANGED: &str = "it changed here since its newest snapshot";
 const UNREADABLE: &str = "it cannot be read here just now";
+const AT_WORK: &str = "ST-Auto-Recap is at work in its lorebook";
 
 impl Here {
     /// Why nothing may be put in its place.
@@ -552,6 +564,7 @@ impl Here {
             Here::Absent | Here::Same => None,
             Here::Changed => Some(CHANGED),
             Here::Unreadable => Some(UNREADABLE),
+            Here::AtWork => Some(AT_WORK),
         }
     }
 }

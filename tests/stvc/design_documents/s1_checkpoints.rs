@@ -21,7 +21,7 @@ fn s1_t1_queue_blocking() {
     let before = sandbox.files();
     for arguments in [&["snapshot", "Harbour"][..], &["snapshot", "Harbour", "--at", "7"]] {
         let answer = sandbox.stvc(arguments).exits(4);
-        let words = "Cannot create checkpoint: 1 operations in queue";
+        let words = "Cannot create checkpoint: 1 operation in queue";
         assert!(answer.stderr.contains(words), "{}", answer.stderr);
         assert!(answer.stderr.contains("--wait"), "what can be done is said: {}", answer.stderr);
     }
