@@ -47,6 +47,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         verbs::Error::Partway { source } => code_of_verb(source),
         verbs::Error::Merge(MergeError::Conflicts { .. } | MergeError::Unmergeable { .. })
         | verbs::Error::Restore(_)
+        | verbs::Error::NoParent { .. }
         | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
         verbs::Error::Merge(MergeError::NotNewest { .. })
         | verbs::Error::NeedsOneTimeline { .. }

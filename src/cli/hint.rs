@@ -78,6 +78,9 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NeedsOneTimeline { option } => {
             format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()
         }
+        verbs::Error::NoParent { .. } => {
+            unchanged("name the chat that it was forked from; `stvc timelines --tree` shows all")
+        }
         verbs::Error::BadName { .. } => return None,
     })
 }

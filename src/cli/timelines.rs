@@ -15,7 +15,21 @@ use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
 
 /// Every timeline.
 pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
+    if let (Some(timeline), true) = (&args.name, args.no_parent || args.parent.is_some()) {
+        return set_parent(timeline, args.parent.as_deref(), workspace, out);
+    }
+    let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
+    let is_any = report.timelines.is_empty();
+    if let Some(part) = &args.name {
+        let part = part.to_lowercase();
+        let fits = |timeline: &Timeline| {
+            let name = &timeline.name;
+            [name.as_str().to_owned(), super::wording::name(name)]
+                .iter()
+                .any(|name| name.to_lowercase().contains(&part))
+        };
+        report.timelines.retain(fits);
+    }
     if args.tree && !out.is_json() {
         let columns = out.columns();
         for branch in verbs::timelines::tree::tree(&report.timelines) {
@@ -24,10 +38,38 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Resu
     } else {
         list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
     }
-    if report.timelines.is_empty() {
-        out.say("There are no chats here yet.");
+    match report.timelines.is_empty() {
+        true if is_any => out.say("There are no chats here yet."),
+        true => out.say("No timeline has that in its name."),
+        false => {}
     }
     Ok(finish("timelines", &report, out))
+}
+
+fn set_parent(
+    timeline: &str,
+    parent: Option<&str>,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> Result<u8> {
+    let report = verbs::timelines::parent::set_parent(workspace, timeline, parent)?;
+    let child = paint(LOOK.name, name(&report.timeline));
+    match &report.parent {
+        Some((parent, shared)) => out.say(format!(
+            "{child} comes from {} ({}).",
+            paint(LOOK.name, name(parent)),
+            fork_point(*shared)
+        )),
+        None => out.say(format!("{child} comes from no other timeline.")),
+    }
+    if report.rewritten > 0 {
+        let rewritten = count(report.rewritten as u64, "snapshot");
+        out.say(format!(
+            "{rewritten} got new ids; the old ids still work. `stvc undo` takes it back."
+        ));
+    }
+    out.summary("timelines", true, Counts::Parent { rewritten: report.rewritten });
+    Ok(exit::DONE)
 }
 
 /// What changed.

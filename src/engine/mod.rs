@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod changed_timelines;
 pub mod copies;
 mod error;
+pub(crate) mod family;
 pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
 pub(crate) mod group_list;

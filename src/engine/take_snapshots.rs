@@ -2,17 +2,17 @@
 //!
 //! A timeline that cannot be read or that the gate refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Head};
 use super::operation::{Follows, Held, Operation};
-use super::{Error, Result, Workspace, finish_interrupted};
+use super::{Error, Result, Workspace, family, finish_interrupted};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
 use crate::history;
-use crate::history::origin::{Lineage, Newcomer, order};
+use crate::history::origin::{Lineage, Newcomer, Origin, order};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
@@ -151,6 +151,7 @@ const KEPT_BYTES: usize = 16 << 20;
 
 /// One command's snapshots in the making.
 pub(crate) struct Taking<'a> {
+    workspace: &'a Workspace,
     pub store: &'a Store,
     pub library: &'a Library,
     pub scan: &'a Scan,
@@ -166,6 +167,8 @@ pub(crate) struct Taking<'a> {
     pub findings: Vec<Finding>,
     /// Known chats that were taken, if there are new ones that may come from them.
     grown: Option<Vec<(Newcomer, Snapshot)>>,
+    /// New timelines that are no renamed ones.
+    came: BTreeSet<TimelineName>,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
 }
@@ -190,6 +193,7 @@ impl<'a> Taking<'a> {
         how: How<'a>,
     ) -> Self {
         Self {
+            workspace,
             store,
             library,
             scan,
@@ -201,6 +205,7 @@ impl<'a> Taking<'a> {
             states: HashMap::new(),
             findings: Vec::new(),
             grown: None,
+            came: BTreeSet::new(),
             mend: store.is_marked_damaged(),
         }
     }
@@ -362,7 +367,11 @@ impl<'a> Taking<'a> {
         if let Some(refused) = self.refused(captured) {
             return Ok(refused);
         }
-        let follows = Follows::origin(lineage.origin(&newcomer)?);
+        let origin = lineage.origin(&newcomer)?;
+        if !matches!(origin, Origin::Renamed { .. }) {
+            self.came.insert(newcomer.name.clone());
+        }
+        let follows = Follows::origin(origin);
         let taken = self.store_state(captured, &State::of(&captured.files), follows)?;
         if let Taken::New(snapshot, _) = &taken {
             lineage.add(newcomer, snapshot);
@@ -425,7 +434,17 @@ impl<'a> Taking<'a> {
 
     /// Make it durable, then tidy up.
     pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
+        let workspace = self.workspace;
         let (objects, bytes) = self.operation.finish(held)?;
+        if let Some(rewritten) = family::settle(workspace, self.store, held, &self.came)? {
+            for outcome in &mut self.outcomes {
+                if let Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) = &mut outcome.result
+                    && let Some(became) = rewritten.became(snapshot.id.0)
+                {
+                    **snapshot = history::name_lookup::read(self.store, became)?;
+                }
+            }
+        }
         if objects > 0
             && let Err(error) = self.store.fold_packs(&held.lock)
         {

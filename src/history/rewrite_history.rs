@@ -34,7 +34,7 @@ pub(crate) struct Rewritten {
 
 impl Rewritten {
     /// What stands for a commit, if that is another.
-    fn became(&self, id: ObjectId) -> Option<SnapshotId> {
+    pub(crate) fn became(&self, id: ObjectId) -> Option<SnapshotId> {
         self.ids.get(&SnapshotId(id)).filter(|new| **new != id).copied().map(SnapshotId)
     }
 
@@ -216,6 +216,43 @@ pub(crate) fn without(
     }
     let ids = map.iter().filter_map(|(old, new)| Some((*old, (*new)?))).collect();
     Ok(Rewritten { ids, gone: gone.clone(), branches: Vec::new() })
+}
+
+/// What a timeline's first snapshot follows, and how many messages it shares with that; none: nothing.
+pub(crate) type Beginning = Option<(SnapshotId, u64)>;
+
+/// Write the history anew with timelines that begin elsewhere, which is said of their first snapshots. None may come to follow itself.
+pub(crate) fn begin_elsewhere(
+    pack: &mut PackWriter,
+    store: &Store,
+    history: &History,
+    beginnings: &HashMap<SnapshotId, Beginning>,
+) -> Result<Rewritten> {
+    let reader = store.reader();
+    let mut ids: HashMap<SnapshotId, ObjectId> = HashMap::new();
+    let mut open: Vec<_> = history.iter().map(|snapshot| snapshot.id).collect();
+    // What a snapshot follows now is written before it, whatever it followed.
+    while let Some(id) = open.last().copied() {
+        let snapshot = history.get(id).filter(|_| !ids.contains_key(&id));
+        let Some(snapshot) = snapshot else {
+            ids.entry(id).or_insert(id.0);
+            open.pop();
+            continue;
+        };
+        let (mut parents, mut fork_at) = (snapshot.parents.clone(), snapshot.fork_at);
+        if let Some(beginning) = beginnings.get(&id) {
+            parents.splice(..parents.len().min(1), beginning.map(|(parent, _)| parent));
+            fork_at = beginning.map(|(_, shared)| shared);
+        }
+        let before = open.len();
+        open.extend(parents.iter().filter(|parent| !ids.contains_key(parent)));
+        if open.len() == before {
+            let parents = parents.iter().map(|parent| ids[parent]).collect();
+            ids.insert(id, follow(pack, &reader, snapshot, parents, fork_at)?);
+            open.pop();
+        }
+    }
+    Ok(Rewritten { ids, gone: HashSet::new(), branches: Vec::new() })
 }
 
 /// How many first messages two snapshots share.

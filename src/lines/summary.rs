@@ -68,6 +68,7 @@ counts! {
         written: bool, base: Option<SnapshotId>
     }
     Operations { operations: usize, unreadable: usize }
+    Parent { rewritten: usize }
     Reconstruct {
         reconstructed: u64, known: u64, lost: u64, of_parent: u64, taken_first: bool,
         rewritten: usize, dry_run: bool

@@ -24,6 +24,14 @@ pub enum Error {
     /// Of `undo`.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// A timeline cannot come from another.
+    #[error("{child} does not come from {parent}: they share no message")]
+    NoParent {
+        /// The one it should come from.
+        parent: String,
+        /// The timeline.
+        child: String,
+    },
     /// The option needs exactly one timeline.
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline {

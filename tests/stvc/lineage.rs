@@ -446,3 +446,96 @@ fn a_renamed_chat_answers_to_its_old_name_and_to_the_one_that_is_printed() {
     let answer = sandbox.stvc(&["snapshot"]).exits(0).stdout;
     assert!(answer.contains("1 deleted"), "{answer}");
 }
+
+/// Two forks of a chat that is refused at first: by its queue, or because it cannot be read.
+fn forks_come_first(sandbox: &mut Sandbox) -> (Story, Story) {
+    let mut main = Story::new("main", 12);
+    let mut first = main.fork("first", 8);
+    first.say("in the first", 2000);
+    let mut second = main.fork("second", 9);
+    second.say("in the second", 2001);
+    main.say("later in the main chat", 3000);
+    for fork in [&first, &second] {
+        fork.write(sandbox);
+        snapshot(sandbox);
+        sandbox.wait(60);
+    }
+    main.write(sandbox);
+    (first, second)
+}
+
+#[test]
+fn a_main_chat_that_comes_late_is_the_parent_of_its_forks() {
+    let mut sandbox = Sandbox::empty();
+    forks_come_first(&mut sandbox);
+    snapshot(&sandbox);
+    let found = tree(&sandbox);
+    assert_eq!(found["main"], (None, None));
+    assert_eq!(found["first"], (Some("main".into()), Some(9)));
+    assert_eq!(found["second"], (Some("main".into()), Some(10)));
+    // Nobody has to know that ids changed, and the tree does not turn again.
+    sandbox.wait(60);
+    snapshot(&sandbox);
+    assert_eq!(tree(&sandbox), found);
+    sandbox.git(&["fsck", "--strict"]);
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn a_chat_that_names_its_parent_is_its_child_in_any_order() {
+    for late in
+        [["main", "first", "second"], ["second", "main", "first"], ["first", "main", "second"]]
+    {
+        let mut sandbox = Sandbox::empty();
+        forks_come_first(&mut sandbox);
+        let all: std::collections::BTreeMap<_, _> =
+            late.iter().map(|name| (*name, sandbox.read(&path(name)))).collect();
+        std::fs::remove_dir_all(sandbox.store()).unwrap();
+        late.iter().for_each(|name| std::fs::remove_file(sandbox.path(&path(name))).unwrap());
+        for name in late {
+            sandbox.write(&path(name), &all[name]);
+            sandbox.wait(60);
+            snapshot(&sandbox);
+        }
+        let found = tree(&sandbox);
+        for fork in ["first", "second"] {
+            assert_eq!(found[fork].0.as_deref(), Some("main"), "{late:?}: {found:?}");
+        }
+        assert_eq!(found["main"], (None, None), "{late:?}");
+    }
+}
+
+#[test]
+fn a_person_can_say_what_a_timeline_comes_from() {
+    let mut sandbox = Sandbox::empty();
+    // No names tell: what shares its beginning is taken for the origin, in the order in which it came.
+    let (mut first, _) = forks_come_first(&mut sandbox);
+    std::fs::remove_dir_all(sandbox.store()).unwrap();
+    std::fs::remove_file(sandbox.path(&path("second"))).unwrap();
+    std::fs::remove_file(sandbox.path(&path("main"))).unwrap();
+    first.main_chat = None;
+    first.write(&sandbox);
+    snapshot(&sandbox);
+    sandbox.wait(60);
+    Story::new("main", 12).write(&sandbox);
+    snapshot(&sandbox);
+    assert_eq!(tree(&sandbox)["main"].0.as_deref(), Some("first"), "as it came");
+
+    let before = tree(&sandbox);
+    let answer = sandbox.stvc(&["timelines", "first", "--parent", "main"]).exits(0);
+    assert!(answer.stdout.contains("first comes from Mira / main"), "{}", answer.stdout);
+    let found = tree(&sandbox);
+    assert_eq!(found["first"], (Some("main".into()), Some(9)));
+    assert_eq!(found["main"], (None, None));
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(tree(&sandbox), before);
+    sandbox.stvc(&["timelines", "main", "--no-parent"]).exits(0);
+    assert_eq!(tree(&sandbox)["main"], (None, None));
+    Story { messages: Vec::new(), ..Story::new("other", 1) }.write(&sandbox);
+    snapshot(&sandbox);
+    sandbox.stvc(&["timelines", "other", "--parent", "main"]).exits(4);
+    sandbox.stvc(&["timelines", "main", "--parent", "main"]).exits(4);
+    sandbox.stvc(&["timelines", "--parent", "main"]).exits(2);
+    sandbox.git(&["fsck", "--strict"]);
+    sandbox.stvc(&["check"]).exits(0);
+}

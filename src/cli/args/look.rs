@@ -11,6 +11,18 @@ pub struct Timelines {
     /// As a tree: each fork below the timeline it forked from, with the message after which it did
     #[arg(long)]
     pub tree: bool,
+
+    /// Only timelines with this in their name
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Say that timeline NAME was forked from PARENT, where that was not found out rightly
+    #[arg(long, value_name = "PARENT", requires = "name", conflicts_with = "tree")]
+    pub parent: Option<String>,
+
+    /// Say that timeline NAME was forked from none
+    #[arg(long, requires = "name", conflicts_with_all = ["tree", "parent"])]
+    pub no_parent: bool,
 }
 
 #[derive(Debug, clap::Args)]

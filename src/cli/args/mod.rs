@@ -160,8 +160,8 @@ impl Command {
     /// Whether it changes nothing in the store, and so can be asked of a backup.
     pub fn only_looks(&self) -> bool {
         match self {
+            Command::Timelines(timelines) => timelines.parent.is_none() && !timelines.no_parent,
             Command::Status
-            | Command::Timelines(_)
             | Command::Log(_)
             | Command::Show(_)
             | Command::Diff(_)

@@ -23,7 +23,7 @@ use index::{Index, Record, SAMPLE, samples_shared};
 
 pub(crate) use beginning::closest;
 pub(crate) use identities::Identities;
-pub(crate) use newcomer::{Newcomer, order, without_blank_end};
+pub(crate) use newcomer::{Newcomer, named, order, without_blank_end};
 
 /// The snapshots of a timeline, oldest first, and what it was forked from.
 pub(crate) type Own = (Vec<Snapshot>, Option<Snapshot>);
@@ -64,8 +64,8 @@ struct TakenChat {
     seconds: i64,
 }
 
-/// How well a candidate fits; the greatest wins.
-type Rank = (usize, u8, i64, usize);
+/// How well a candidate fits; the greatest wins: is it the one that the chat names, how many messages are shared, what do names say, which came first.
+type Rank = (bool, usize, u8, i64, usize);
 
 impl Lineage {
     /// Load what is known and bring it up to date. `here` are the timelines whose files are there.
@@ -117,34 +117,53 @@ impl Lineage {
         };
         let mut best: Option<(Rank, SnapshotId, ObjectId)> = None;
         let mut offer = |rank: Rank, id, tree| {
-            if rank.0 > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+            if rank.1 > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
                 best = Some((rank, id, tree));
             }
         };
+        // Unless names go round in a circle, as they can after renames.
+        let descendants = self.descendants_of(&newcomer.name);
+        let circle = parent.as_ref().is_some_and(|parent| descendants.contains(parent));
+        let descendants = if circle { HashSet::new() } else { descendants };
+        // Whoever names a chat that is there comes from it, though another may share more: that one came from it, too, or from the newcomer. More than a greeting
+        // must be shared: another chat may have the name by now.
+        let is_named =
+            |timeline: &TimelineName, shared| Some(timeline) == parent.as_ref() && shared > 1;
         for (order, taken) in self.taken.iter().enumerate() {
-            if !is_possible(&taken.timeline, taken.main_chat.as_deref()) {
+            if !is_possible(&taken.timeline, taken.main_chat.as_deref())
+                || descendants.contains(&taken.timeline)
+            {
                 continue;
             }
             let shared = newcomer.chain.shared_with(&taken.chain);
             let tier = tier(&taken.timeline, false, taken.main_chat.as_deref());
             // Of chats taken at one moment, the one that could be an origin first is the older.
-            offer((shared, tier, taken.seconds, usize::MAX - order), taken.id, taken.tree);
+            let named = is_named(&taken.timeline, shared);
+            let order = usize::MAX - order;
+            offer((named, shared, tier, taken.seconds, order), taken.id, taken.tree);
         }
-        let stored = self.closest_stored(&newcomer.chain, &newcomer.name);
-        let stored: Vec<_> = stored
-            .into_iter()
-            .filter(|stored| is_possible(&stored.timeline, stored.main_chat.as_deref()))
-            .collect();
+        let could_be = |stored: &Snapshot| {
+            is_possible(&stored.timeline, stored.main_chat.as_deref())
+                && !descendants.contains(&stored.timeline)
+                // A checkpoint of the chat itself that was taken first is no origin.
+                && stored.timeline != newcomer.name
+        };
+        let mut stored = self.closest_stored(&newcomer.chain, &could_be);
+        let of_parent = |stored: &Snapshot| Some(&stored.timeline) == parent.as_ref();
+        stored.extend(self.closest_stored(&newcomer.chain, &of_parent));
         for snapshot in stored {
             let shared = self.shared(&newcomer.chain, &snapshot)?;
             let former = parent.as_ref().is_some_and(|parent| self.was_called(&snapshot, parent));
             let tier = tier(&snapshot.timeline, former, snapshot.main_chat.as_deref());
-            offer((shared, tier, snapshot.time.seconds, 0), snapshot.id, snapshot.tree);
+            let named = is_named(&snapshot.timeline, shared);
+            offer((named, shared, tier, snapshot.time.seconds, 0), snapshot.id, snapshot.tree);
         }
         // A greeting alone makes no fork, unless the chat says that it is one: new chats of one character begin alike.
         let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
         Ok(match best {
-            Some(((shared, ..), id, tree)) if shared >= least => Origin::Fork { id, tree, shared },
+            Some(((_, shared, ..), id, tree)) if shared >= least => {
+                Origin::Fork { id, tree, shared }
+            }
             _ => Origin::None,
         })
     }
@@ -245,13 +264,35 @@ impl Lineage {
         self.history.ancestry(snapshot).take_while(|other| other.fork_at.is_none()).any(former)
     }
 
-    /// The stored snapshots that share the most sampled beginnings with `chain`.
-    /// Not those of the chat itself: a checkpoint of it that was taken first is no origin.
-    fn closest_stored(&self, chain: &Chain, except: &TimelineName) -> Vec<Snapshot> {
+    /// The timelines that say they come from this one, or from one that does.
+    fn descendants_of(&self, name: &TimelineName) -> HashSet<TimelineName> {
+        let stored = self.history.heads().map(|(name, head)| (name, head.main_chat.as_deref()));
+        let taken = self.taken.iter().map(|taken| (&taken.timeline, taken.main_chat.as_deref()));
+        let named: Vec<_> = stored
+            .chain(taken)
+            .filter_map(|(timeline, main_chat)| {
+                Some((timeline, newcomer::named(timeline, main_chat?)?))
+            })
+            .collect();
+        let mut found: HashSet<TimelineName> = HashSet::new();
+        let mut parents = vec![name.clone()];
+        while let Some(parent) = parents.pop() {
+            for (timeline, _) in named.iter().filter(|(_, named)| *named == parent) {
+                // Names can go round in a circle after renames.
+                if *timeline != name && found.insert((*timeline).clone()) {
+                    parents.push((*timeline).clone());
+                }
+            }
+        }
+        found
+    }
+
+    /// Of the stored snapshots that can be meant, those that share the most sampled beginnings with `chain`.
+    fn closest_stored(&self, chain: &Chain, fits: &dyn Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
         let mut most = 0;
         let mut closest = Vec::new();
         for (snapshot, record) in self.index.iter(&self.history) {
-            if snapshot.timeline == *except {
+            if !fits(snapshot) {
                 continue;
             }
             let samples = samples_shared(chain, record);

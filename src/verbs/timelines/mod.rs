@@ -1,5 +1,6 @@
 //! All timelines, and what became of each since its newest snapshot: `timelines` and `status` are two views of this.
 
+pub mod parent;
 pub mod tree;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,71 @@
+//! A person says what a timeline comes from.
+
+use std::collections::HashMap;
+
+use crate::archive::SnapshotId;
+use crate::engine::{Workspace, family};
+use crate::history::rewrite_history::shared_messages;
+use crate::history::{self, History, name_lookup};
+use crate::st::TimelineName;
+use crate::verbs::{Error, Result};
+
+/// What a timeline comes from now.
+pub struct Parent {
+    /// The timeline.
+    pub timeline: TimelineName,
+    /// What it comes from, and how many messages it shares with that.
+    pub parent: Option<(TimelineName, u64)>,
+    /// How many snapshots got another id.
+    pub rewritten: usize,
+}
+
+/// Let a timeline come from another one, or from nothing.
+pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -> Result<Parent> {
+    let (store, held) = workspace.hold(&workspace.open_store()?)?;
+    let library = workspace.library().ok();
+    let history = History::load(&store)?;
+    let all = history.heads().map(|(name, _)| name.clone()).collect();
+    let find = |name: &str| name_lookup::timeline(name, library.as_ref(), &all);
+    let head_of = |name: &TimelineName| {
+        let missing = || history::Error::NoSuchTimeline { name: name.to_string() };
+        history.head(name).ok_or_else(missing)
+    };
+    let timeline = find(timeline)?;
+    let parent = parent.map(find).transpose()?;
+    let (own, origin) = history.own(head_of(&timeline)?);
+    let Some(first) = own.last() else {
+        return Ok(Parent { timeline, parent: None, rewritten: 0 });
+    };
+    let mut beginnings = HashMap::new();
+    let mut shares = None;
+    if let Some(parent) = &parent {
+        let unrelated =
+            || Error::NoParent { parent: parent.to_string(), child: timeline.to_string() };
+        let head = head_of(parent)?;
+        let closest = match *parent == timeline {
+            true => None,
+            false => family::closest(&store, &history, head, first)?,
+        };
+        let (from, shared) = closest.ok_or_else(unrelated)?;
+        // If that one comes from this one, it comes from where this one came from so far.
+        let is_own = |id: &SnapshotId| own.iter().any(|snapshot| snapshot.id == *id);
+        let turn =
+            history.ancestry(&from).find(|snapshot| snapshot.parents.first().is_some_and(is_own));
+        if let Some(turn) = turn.filter(|turn| !is_own(&turn.id)) {
+            let before = match origin {
+                Some(origin) => {
+                    let shared = shared_messages(&store, origin, turn)?;
+                    Some((origin.id, shared))
+                }
+                None => None,
+            };
+            beginnings.insert(turn.id, before);
+        }
+        beginnings.insert(first.id, Some((from.id, shared)));
+        shares = Some(shared);
+    } else {
+        beginnings.insert(first.id, None);
+    }
+    let rewritten = family::begin(workspace, &store, &held, &history, &beginnings)?;
+    Ok(Parent { rewritten: rewritten.anew().len(), parent: parent.zip(shares), timeline })
+}
