@@ -16,7 +16,6 @@ use std::time::Duration;
 pub enum Existing {
     /// Fail with [`io::ErrorKind::AlreadyExists`] and leave it alone.
     Keep,
-    /// Take its place.
     Replace,
 }
 
@@ -75,7 +74,6 @@ impl Temp {
         }
     }
 
-    /// The open file.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }

@@ -16,48 +16,37 @@ use crate::st::{Chat, Raw, TimelineName, lorebook_name};
 /// The version of these fields.
 const VERSION: u64 = 2;
 
-/// The state of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointState {
-    /// The version of these fields.
     pub version: u64,
     /// The last message.
     pub message_id: Option<u64>,
-    /// The chat's name.
     pub chat_id: String,
     /// Whether no work was pending in the lorebook's queue.
     pub queue_was_empty: bool,
     /// How many operations were pending, in progress or to be tried again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active_operations: u64,
-    /// Whether the last message ends a scene.
     pub has_scene_break: bool,
-    /// Whether that scene has a recap.
     pub has_scene_recap: bool,
-    /// Whether there is a running recap.
     pub has_running_recap: bool,
     /// The lorebook bound to the chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_lorebook_name: Option<String>,
-    /// The version of the running recap in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_recap_version: Option<i64>,
-    /// How many scenes are in that version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_recap_scene_count: Option<i64>,
     /// All its versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running_recap_versions: Vec<i64>,
-    /// How many messages are in the combined recap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_message_count: Option<i64>,
-    /// When the combined recap was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_timestamp: Option<i64>,
     /// The hash of the combined recap's text, which stands in the chat's header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_content: Option<Blake3>,
-    /// The name of the scene that ends here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scene_break_name: Option<String>,
     /// The hash of that scene's recap, which stands in the message.

@@ -2,11 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a file is to its timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The chat itself.
     Chat,
     /// The lorebook bound to it.
     Lorebook,

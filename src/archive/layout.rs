@@ -13,7 +13,6 @@ use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
 /// What was noticed on the way.
 #[derive(Clone, Default)]
 pub(super) struct Noticed {
-    /// What is wrong.
     pub problems: Problems,
     /// What is no part of a snapshot: nothing is known yet of what hangs on it.
     pub extra: Vec<(ObjectId, Mode)>,
@@ -254,7 +253,6 @@ impl<'a> Folder<'a> {
         format!("{}{}", self.path, String::from_utf8_lossy(&entry.name))
     }
 
-    /// A file belongs here.
     fn file(&mut self, entry: &RawEntry, part: &mut Option<ObjectId>) {
         match entry.mode {
             Mode::File | Mode::OtherFile => {
@@ -269,7 +267,6 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// A folder belongs here.
     fn folder(&mut self, entry: &RawEntry, part: &mut Option<ObjectId>) {
         match entry.mode {
             Mode::Folder => drop(part.get_or_insert(entry.id)),
@@ -310,7 +307,6 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Message `number` is in the wrong folder.
     fn misplaced(&mut self, entry: &RawEntry, number: usize) {
         let folder = message_folder(number / PER_FOLDER);
         let belongs = format!("chat/messages/{folder}/{}", message_file(number));

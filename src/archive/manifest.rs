@@ -13,19 +13,15 @@ use crate::store::ObjectId;
 /// The manifest format this program writes.
 pub(super) const FORMAT: u64 = 1;
 
-/// One file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// What it is.
     pub role: Role,
     /// The lorebook's name as the chat's metadata has it; other files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its path in the library.
     pub path: String,
-    /// Its length.
     pub bytes: u64,
-    /// Its hash.
     pub blake3: Blake3,
 }
 
@@ -65,10 +61,8 @@ impl FileRecord {
 /// Longer files are not taken in from elsewhere: SillyTavern cannot read them, and judging one must end.
 pub(super) const LONGEST_FILE: u64 = 1 << 30;
 
-/// The manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Which version of this document it is.
     pub format: u64,
     /// The timeline's place.
     pub timeline: String,
@@ -76,7 +70,6 @@ pub struct Manifest {
     pub files: Vec<FileRecord>,
     /// BLAKE3 over `files`.
     pub content: ContentId,
-    /// How many messages the chat has.
     pub messages: u64,
     /// Set when the chat was cut after this message (`snapshot --at`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,12 +99,10 @@ impl Manifest {
         }
     }
 
-    /// The file of that role, if there is one.
     pub fn file(&self, role: Role) -> Option<&FileRecord> {
         self.files.iter().find(|file| file.role == role)
     }
 
-    /// Whether it is of a group chat.
     pub fn is_group(&self) -> bool {
         self.timeline.starts_with("group chats/")
     }

@@ -23,7 +23,6 @@ const FLIPPED_IN_EXTRA: &[&[u8]] = &[
 ];
 
 impl Identity {
-    /// The identity of one line of a chat.
     pub fn of(line: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         match Raw::parse(line).and_then(|message| message.members()) {
@@ -114,12 +113,10 @@ impl Link {
         Self(half(&hasher))
     }
 
-    /// As hexadecimal digits.
     pub fn to_hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// From hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         u128::from_str_radix(text, 16)
             .ok()
@@ -129,7 +126,6 @@ impl Link {
 }
 
 impl Chain {
-    /// The chain of these lines.
     pub fn of(lines: &[&[u8]]) -> Self {
         let mut chain = Self(Vec::with_capacity(lines.len()));
         let identities =
@@ -140,7 +136,6 @@ impl Chain {
         chain
     }
 
-    /// Add a message.
     pub fn push(&mut self, next: Identity) {
         let last = self.0.last().copied().unwrap_or(Link::START);
         self.0.push(last.then(next));
@@ -151,17 +146,14 @@ impl Chain {
         if length == 0 { Some(Link::START) } else { self.0.get(length - 1).copied() }
     }
 
-    /// How many messages it has.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many first messages two chats share.
     pub fn shared_with(&self, other: &Chain) -> usize {
         let (mut low, mut high) = (0, self.len().min(other.len()));
         // Links are equal up to some length and differ from there on.

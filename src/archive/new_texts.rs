@@ -8,20 +8,16 @@ use crate::store::{self, EntryKind, ObjectId, Reader, TreeEntry, name_encoding};
 /// A blob that no snapshot had so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewText {
-    /// The blob.
     pub id: ObjectId,
-    /// What it is.
     pub place: TextPlace,
 }
 
-/// Where a blob stands in its snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextPlace {
     /// A line of the chat after the header, with its number.
     Message(usize),
     /// An entry of the lorebook, with its key.
     Entry(String),
-    /// A lorebook that was stored whole.
     Book,
 }
 

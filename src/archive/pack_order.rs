@@ -185,7 +185,6 @@ struct Walk {
 #[derive(Clone, Copy)]
 struct TreePlace {
     family: u32,
-    /// The hash of the path.
     path: u64,
     /// What blobs below are, if that is settled.
     class: Option<Class>,

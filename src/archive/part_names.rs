@@ -5,17 +5,14 @@ use crate::store::name_encoding::{former_tree_segment, tree_segment};
 /// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
 pub(super) const PER_FOLDER: usize = 100;
 
-/// The folder of that number.
 pub(super) fn message_folder(folder: usize) -> String {
     format!("{folder:03}")
 }
 
-/// The file that holds the message of that number.
 pub(super) fn message_file(index: usize) -> String {
     format!("{index:05}.json")
 }
 
-/// The folder of the lorebook of that name.
 pub(super) fn book_folder(name: &str) -> String {
     tree_segment(name.as_bytes())
 }

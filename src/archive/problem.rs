@@ -21,134 +21,61 @@ pub enum Weight {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// An object that is needed to rebuild a file is missing or damaged.
-    Unreadable {
-        /// Which, if that is known.
-        id: Option<ObjectId>,
-        /// What is wrong with it, in words that name it.
-        why: String,
-    },
+    Unreadable { id: Option<ObjectId>, why: String },
     /// There is no manifest.
     NoManifest,
     /// The manifest is none.
-    BadManifest {
-        /// What is wrong with it, in words that name it.
-        why: String,
-    },
+    BadManifest { why: String },
     /// The manifest is about another timeline than the commit.
-    OtherTimeline {
-        /// What the commit says.
-        commit: TimelineName,
-        /// What the manifest says.
-        manifest: String,
-    },
+    OtherTimeline { commit: TimelineName, manifest: String },
     /// The manifest leads a file to where it does not belong.
-    BadPath {
-        /// Which, and why not.
-        why: String,
-    },
+    BadPath { why: String },
     /// The manifest has no chat, or has a file of one role twice.
-    BadFiles {
-        /// Which role.
-        role: Role,
-    },
+    BadFiles { role: Role },
     /// A part that the manifest promises is not in the tree.
-    NoPart {
-        /// Where it should be.
-        path: String,
-    },
+    NoPart { path: String },
     /// A folder where a file belongs, a file where a folder does, or neither.
-    WrongKind {
-        /// The path of the file or part.
-        path: String,
-    },
+    WrongKind { path: String },
     /// A message is not there, though later ones are.
-    NoMessage {
-        /// Its number.
-        number: usize,
-    },
+    NoMessage { number: usize },
     /// The lorebook cannot be put together.
-    BadBook {
-        /// Why not.
-        why: String,
-    },
-    /// A rebuilt file is not the one that was stored.
-    Differs {
-        /// Its path in the library.
-        path: String,
-    },
+    BadBook { why: String },
+    /// A rebuilt file is not the one that was stored; its path in the library.
+    Differs { path: String },
     /// The content id is not that of the files that the manifest lists.
     WrongContent,
     /// The commit names another content id than the manifest.
     OtherContent,
     /// A name that is not safe on every system.
-    UnsafeName {
-        /// The path of the file or part.
-        path: String,
-    },
+    UnsafeName { path: String },
     /// A link, or an entry that is neither a file nor a folder.
-    Link {
-        /// The path of the file or part.
-        path: String,
-    },
+    Link { path: String },
     /// A tree that git does not take for one.
-    NotGits {
-        /// The path of the file or part.
-        path: String,
-    },
+    NotGits { path: String },
     /// Trees within trees, more than any snapshot has.
     TooDeep,
     /// A file or object that is longer than any of SillyTavern's.
-    TooLong {
-        /// What it is about.
-        what: String,
-    },
+    TooLong { what: String },
     /// An object is missing or damaged that no file needs.
-    Lacks {
-        /// What is wrong with it, in words that name it.
-        why: String,
-    },
+    Lacks { why: String },
     /// Something that is no part of a snapshot.
-    Extra {
-        /// The path of the file or part.
-        path: String,
-    },
+    Extra { path: String },
     /// An entry that the lorebook does not name.
-    UnusedEntry {
-        /// The path of the file or part.
-        path: String,
-    },
+    UnusedEntry { path: String },
     /// A file with another mode than 100644.
-    OddMode {
-        /// The path of the file or part.
-        path: String,
-    },
+    OddMode { path: String },
     /// A message or folder of messages whose name is not written as it should be, or that is in the wrong place.
-    Misplaced {
-        /// Where it is.
-        path: String,
-        /// Where it belongs.
-        belongs: String,
-    },
+    Misplaced { path: String, belongs: String },
     /// The lorebook's folder is not called after it.
-    BookFolder {
-        /// What it is called.
-        path: String,
-    },
+    BookFolder { path: String },
     /// The manifest does not say what the lorebook is called.
     NamelessBook,
     /// The manifest lists its files in another order.
     FileOrder,
     /// The chat is not split into its lines, or the wrong line is its header.
     NotSplit,
-    /// The number of messages is wrong.
-    Count {
-        /// Who says it: the manifest or the commit.
-        by: &'static str,
-        /// What is said.
-        says: u64,
-        /// How many there are.
-        is: u64,
-    },
+    /// The manifest or the commit, as `by` says, has another number of messages than there are.
+    Count { by: &'static str, says: u64, is: u64 },
     /// The commit names another lorebook than the manifest.
     OtherLorebook,
     /// The commit lost white space at an end of the timeline's name: trailers could not hold it once.
@@ -165,7 +92,6 @@ impl Problem {
         Self::Unreadable { id, why: error.to_string() }
     }
 
-    /// How much it matters.
     pub fn weight(&self) -> Weight {
         use Problem::*;
         match self {
@@ -254,7 +180,6 @@ impl fmt::Display for Problem {
 /// How many problems of one snapshot are kept: a tree may be full of them.
 const KEPT: usize = 8;
 
-/// The problems of one snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
     list: Vec<Problem>,
@@ -263,7 +188,6 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// One more.
     pub fn push(&mut self, problem: Problem) {
         let weight = problem.weight();
         if self.list.contains(&problem) {

@@ -14,9 +14,7 @@ use crate::store::{Kind, Mode, ObjectId, Reader, TreeEntry};
 
 /// A snapshot's tree with its manifest: what is where, before any message is read.
 pub struct Tree {
-    /// The tree's id.
     pub id: ObjectId,
-    /// The manifest.
     pub manifest: Manifest,
     noticed: Noticed,
     header: Option<ObjectId>,
@@ -25,9 +23,7 @@ pub struct Tree {
     group: Option<ObjectId>,
 }
 
-/// A stored lorebook's objects.
 pub struct StoredBook {
-    /// What its folder is called.
     name: String,
     /// The file with its entries cut out.
     pub book: ObjectId,
@@ -81,7 +77,6 @@ impl StoredBook {
     }
 }
 
-/// The objects of a chat's lines.
 #[derive(Default)]
 struct Lines {
     header: Option<ObjectId>,
@@ -110,17 +105,14 @@ enum Trust {
     Whole,
 }
 
-/// A snapshot's files, rebuilt.
 #[derive(Clone)]
 pub struct Contents {
     /// The manifest they were checked against.
     pub manifest: Manifest,
-    /// The files, equal to what was stored.
     pub files: TimelineFiles,
 }
 
 impl Contents {
-    /// The bytes of the file of that role.
     pub fn bytes(&self, role: Role) -> Option<&[u8]> {
         match role {
             Role::Chat => Some(&self.files.chat.bytes),
@@ -207,12 +199,10 @@ impl Tree {
         self.header
     }
 
-    /// The object of the group's file.
     pub fn group(&self) -> Option<ObjectId> {
         self.group
     }
 
-    /// The lorebook's objects.
     pub fn book(&self) -> Option<&StoredBook> {
         self.book.as_ref()
     }
@@ -336,7 +326,6 @@ pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
     Manifest::decode(tree, &reader.blob(root.manifest.ok_or_else(incomplete)?)?)
 }
 
-/// The first message alone.
 pub fn first_message(reader: &Reader, tree: ObjectId) -> Result<Option<ObjectId>> {
     let mut at = tree;
     for name in ["chat", "messages", "000"] {

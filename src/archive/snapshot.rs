@@ -27,13 +27,11 @@ impl Kind {
     /// What was on disk before a restore overwrote it.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 
-    /// The word in the commit.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The branch of a timeline.
 pub fn branch(timeline: &TimelineName) -> RefName {
     RefName::branch(timeline.as_str().split('/'))
 }
@@ -51,14 +49,11 @@ pub fn former_branch(timeline: &TimelineName) -> Option<RefName> {
     former.filter(|former| *former != branch(timeline))
 }
 
-/// One snapshot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Its name.
     pub id: SnapshotId,
-    /// What it holds.
     pub content: ContentId,
-    /// Its tree.
     pub tree: ObjectId,
     /// The snapshots it follows.
     pub parents: Vec<SnapshotId>,
@@ -66,15 +61,12 @@ pub struct Snapshot {
     pub timeline: TimelineName,
     /// Why it was taken.
     pub kind: Kind,
-    /// How many messages the chat had.
     pub messages: u64,
     /// For the first of a fork: how many messages it shares with its parent.
     pub fork_at: Option<u64>,
-    /// When the state was taken.
     pub time: Time,
     /// What it is called.
     pub subject: String,
-    /// The lorebook's name.
     pub lorebook: Option<String>,
     /// The end of the last message, with its speaker.
     pub last_words: Option<String>,
@@ -131,7 +123,6 @@ impl Snapshot {
     }
 }
 
-/// The trailers of a commit that should be a snapshot.
 struct Says<'c>(&'c Commit);
 
 impl<'c> Says<'c> {
@@ -188,7 +179,6 @@ pub struct NewSnapshot<'a> {
     pub manifest: &'a Manifest,
     /// The chat, for the last words.
     pub chat: &'a Chat<'a>,
-    /// Its tree.
     pub tree: ObjectId,
     /// What it follows.
     pub parent: Option<SnapshotId>,
@@ -202,9 +192,7 @@ pub struct NewSnapshot<'a> {
     pub renamed_from: Option<TimelineName>,
     /// See [`Snapshot::source`].
     pub source: Option<String>,
-    /// Why it is taken.
     pub kind: Kind,
-    /// The moment it was taken.
     pub time: Time,
     /// The user's words for it.
     pub message: Option<&'a str>,
@@ -229,7 +217,6 @@ impl<'a> NewSnapshot<'a> {
         }
     }
 
-    /// The commit to write.
     pub fn commit(&self) -> NewCommit {
         let manifest = self.manifest;
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();

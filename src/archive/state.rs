@@ -7,20 +7,16 @@ use super::{Blake3, Role};
 use crate::parallel::both;
 use crate::st::{Chat, LibraryPath, TimelineFiles, TimelineName};
 
-/// A timeline's state.
 pub struct State<'a> {
-    /// Its files.
     pub files: &'a TimelineFiles,
     /// The chat, split.
     pub chat: Chat<'a>,
     /// The hash of the bytes of each folder of messages.
     pub(super) folders: Vec<Blake3>,
-    /// The manifest of all this.
     pub manifest: Manifest,
 }
 
 impl<'a> State<'a> {
-    /// The state that was captured.
     pub fn of(files: &'a TimelineFiles) -> Self {
         Self::build(files, None, Notes::IfInUse)
     }

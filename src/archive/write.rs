@@ -11,7 +11,6 @@ use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
 /// A state that is in the pack now.
 pub struct Written {
-    /// Its tree.
     pub tree: ObjectId,
     /// Its folders of messages, to be known next time.
     pub folders: Folders,
@@ -63,7 +62,6 @@ struct Folder<'m> {
     first: usize,
     messages: &'m [&'m [u8]],
     hash: Blake3,
-    /// Its tree, if it is known.
     tree: Option<ObjectId>,
 }
 

@@ -4,7 +4,6 @@ use super::{Code, Finding, Level};
 
 /// How a chat changed since its last snapshot.
 pub struct Passage<'a> {
-    /// The timeline.
     pub timeline: &'a str,
     /// Messages at the last snapshot.
     pub before: u64,

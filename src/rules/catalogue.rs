@@ -2,9 +2,7 @@
 
 use super::level::Level::{self, Error, Info, Warning};
 
-/// What is known of one code.
 pub struct Rule {
-    /// The code.
     pub code: Code,
     /// How bad it may be.
     pub levels: &'static [Level],
@@ -12,7 +10,6 @@ pub struct Rule {
     pub from: &'static str,
     /// What was found.
     pub meaning: &'static str,
-    /// What to do about it.
     pub remedy: &'static str,
 }
 
@@ -470,7 +467,6 @@ catalogue! {
     }
 }
 
-/// Every code.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     CATALOGUE.iter().flat_map(|(_, rules)| *rules)
 }

@@ -7,15 +7,11 @@ use crate::st::{Chat, Raw, TimelineName};
 /// The state that a checkpoint is taken of.
 #[derive(Clone, Copy)]
 pub struct Point<'a> {
-    /// Whose.
     pub timeline: &'a TimelineName,
     /// Its chat; not cut.
     pub chat: &'a Chat<'a>,
-    /// Its metadata.
     pub metadata: Option<Raw<'a>>,
-    /// Its lorebook.
     pub book: Option<&'a [u8]>,
-    /// The message.
     pub message: usize,
 }
 

@@ -10,11 +10,9 @@ use super::level::Level;
 pub struct Finding {
     /// Names the rule; stable.
     pub code: Code,
-    /// How bad it is.
     pub level: Level,
     /// What it is about: a file, a timeline, a snapshot.
     pub subject: String,
-    /// What was found.
     pub message: String,
     /// What to do about it.
     pub remedy: Option<String>,
@@ -36,7 +34,6 @@ impl Finding {
         Self { code, level, subject: subject.into(), message: message.into(), remedy: None }
     }
 
-    /// The same with a remedy.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self

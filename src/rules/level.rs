@@ -1,4 +1,3 @@
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Worth knowing.
@@ -10,7 +9,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// The word in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Info => "info",

@@ -20,14 +20,11 @@ pub struct LibraryFacts {
     pub unknown: Vec<(String, String)>,
 }
 
-/// One timeline.
 #[derive(Clone, Debug)]
 pub struct TimelineFacts {
-    /// Its name.
     pub name: TimelineName,
     /// The file of its group, for a group chat that belongs to one.
     pub group: Option<LibraryPath>,
-    /// Its lorebook.
     pub book: Option<BookFacts>,
     /// The chat that it says it was forked from, as typed.
     pub main_chat: Option<String>,
@@ -35,7 +32,6 @@ pub struct TimelineFacts {
     pub origin: Option<TimelineName>,
     /// The links to checkpoints in its messages: number of the message, name as typed.
     pub links: Vec<(usize, String)>,
-    /// What the extension's settings were.
     pub settings_hash: Option<String>,
     /// The chat that its running recap says it belongs to.
     pub recap_of: Option<String>,
@@ -43,23 +39,19 @@ pub struct TimelineFacts {
     pub metadata_in: Option<LibraryPath>,
 }
 
-/// The lorebook that a chat is bound to.
 #[derive(Clone, Debug)]
 pub struct BookFacts {
     /// Its name, as the chat has it.
     pub name: String,
     /// Its file; none if the name gives no file name.
     pub path: Option<LibraryPath>,
-    /// Whether the file is there.
     pub exists: bool,
     /// If it is missing: a snapshot that has it, as it can be typed.
     pub stored: Option<String>,
 }
 
-/// A lorebook that nothing uses.
 #[derive(Clone, Debug)]
 pub struct UnusedBook {
-    /// Its file.
     pub path: LibraryPath,
     /// The chat that used it once, and whether that is gone.
     pub once: Option<(String, bool)>,
@@ -70,7 +62,6 @@ pub struct UnusedBook {
 /// A lorebook of several timelines.
 #[derive(Clone, Debug)]
 pub struct SharedBook<'f> {
-    /// Its file.
     pub path: &'f LibraryPath,
     /// Who uses it, by name.
     pub users: Vec<&'f TimelineFacts>,
@@ -93,7 +84,6 @@ impl LibraryFacts {
         named.or_else(said).filter(|parent| *parent != timeline.name)
     }
 
-    /// The timeline of that name.
     pub fn timeline(&self, name: &TimelineName) -> Option<&TimelineFacts> {
         self.timelines.iter().find(|timeline| timeline.name == *name)
     }

@@ -8,15 +8,12 @@ use super::{Code, Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook, is_book_of};
 use crate::st::{Key, Raw, main_chat, uid_text};
 
-/// A lorebook that can be read.
 pub(super) struct Book<'a> {
-    /// Its path.
     pub path: &'a str,
     /// Its entries that are objects, as JavaScript sees them, in the order of the file.
     pub entries: Vec<BookEntry<'a>>,
 }
 
-/// One entry.
 pub(super) struct BookEntry<'a> {
     pub key: String,
     pub uid: Option<String>,

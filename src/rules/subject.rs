@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::st::{Chat, Raw, TimelineName};
 
-/// What the rules look at.
 pub struct Subject<'a> {
     pub timeline: &'a TimelineName,
     pub chat: &'a Chat<'a>,
@@ -13,11 +12,9 @@ pub struct Subject<'a> {
     pub chat_path: &'a str,
     pub metadata: Option<Raw<'a>>,
     pub lorebook: Option<Bound<'a>>,
-    /// The messages to look at.
     pub looked_at: &'a [Range<usize>],
 }
 
-/// The lorebook that is bound to the chat.
 pub struct Bound<'a> {
     pub name: &'a str,
     /// Path and bytes; none if it is missing.
@@ -35,7 +32,6 @@ impl<'a> Subject<'a> {
         usize::try_from(number).is_ok_and(|number| number >= self.messages.len())
     }
 
-    /// Whether a line is to be looked at.
     pub fn is_looked_at(&self, place: usize) -> bool {
         self.looked_at.iter().any(|range| range.contains(&place))
     }

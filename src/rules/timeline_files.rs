@@ -27,7 +27,6 @@ pub fn of_files(
     })
 }
 
-/// Every message.
 pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
 
 fn numbered<'a>(chat: &Chat<'a>) -> Vec<(usize, &'a [u8])> {

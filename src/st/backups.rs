@@ -10,18 +10,14 @@ use chrono::NaiveDateTime;
 
 use super::{Error, Result, sanitize};
 
-/// One backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Its file.
     pub path: PathBuf,
-    /// Its file's name.
     pub file: String,
     /// Whose it is, mangled.
     pub key: String,
     /// When it was taken, in the local time of its machine.
     pub taken: NaiveDateTime,
-    /// Its length.
     pub bytes: u64,
 }
 

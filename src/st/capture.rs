@@ -22,7 +22,6 @@ const PAUSES_MS: [u64; 4] = [10, 40, 80, 160];
 /// What tells two states of a file apart without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Length in bytes.
     pub len: u64,
     /// Last change, in nanoseconds since 1970; 0 where the system does not say.
     pub mtime_ns: i64,
@@ -31,7 +30,6 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a file.
     pub fn of(metadata: &Metadata) -> Self {
         let mtime_ns = match metadata.modified().map(|time| time.duration_since(UNIX_EPOCH)) {
             Ok(Ok(since)) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
@@ -54,15 +52,11 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-/// Where files are read from.
 pub trait Files {
-    /// All bytes of a file.
     fn read(&self, path: &Path) -> io::Result<FileBytes>;
-    /// The stamp of a file.
     fn stamp(&self, path: &Path) -> io::Result<Stamp>;
 }
 
-/// The files on the disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
@@ -79,7 +73,6 @@ impl Files for Disk {
 /// One timeline's files as they stood side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// The files.
     pub files: TimelineFiles,
     /// What they looked like from outside.
     pub stamps: Stamps,
@@ -90,15 +83,11 @@ pub struct Captured {
 /// The stamps of a timeline's files; none for a file that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// Of the chat.
     pub chat: Stamp,
-    /// Of the lorebook.
     pub lorebook: Option<Stamp>,
-    /// Of the group's file.
     pub group: Option<Stamp>,
 }
 
-/// A file that was read.
 struct ReadFile {
     file: FileAt,
     stamp: Stamp,

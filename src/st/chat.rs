@@ -38,7 +38,6 @@ impl<'a> Chat<'a> {
         Self { header: (!headless).then_some(first), messages: Vec::new() }
     }
 
-    /// The file's bytes.
     pub fn join(&self) -> Vec<u8> {
         let lines = self.header.iter().chain(&self.messages);
         let mut bytes = Vec::with_capacity(lines.clone().map(|line| line.len() + 1).sum());
@@ -128,7 +127,6 @@ impl<'a> Message<'a> {
         *field = Some(value);
     }
 
-    /// The whole object.
     pub fn raw(&self) -> Raw<'a> {
         self.raw
     }
@@ -148,7 +146,6 @@ impl<'a> Message<'a> {
         self.is_system.is_some_and(|value| value.truthy())
     }
 
-    /// The text.
     pub fn text(&self) -> Option<String> {
         self.mes?.string()
     }

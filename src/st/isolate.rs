@@ -11,20 +11,15 @@ use super::{entries, lorebook_name};
 pub struct Rename<'a> {
     /// The chat's new name: the running recap must say that it is this chat's, or the extension wipes it.
     pub chat: Option<&'a str>,
-    /// The chat that it is forked from.
     pub main_chat: Option<&'a str>,
     /// The slug that tells SillyTavern whether a file is the one it has loaded.
     pub integrity: Option<&'a str>,
-    /// The lorebook's new name.
     pub book: Option<BookRename<'a>>,
 }
 
-/// A lorebook under another name.
 #[derive(Clone, Copy, Debug)]
 pub struct BookRename<'a> {
-    /// What it was called.
     pub old: &'a str,
-    /// What it is called now.
     pub new: &'a str,
     /// Its bytes: timed effects are found by a hash in which its name is.
     pub bytes: &'a [u8],

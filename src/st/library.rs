@@ -15,18 +15,15 @@ const NOT_UNICODE: &str = "its name is not valid Unicode";
 /// The folders of a user's folder in which chats and what belongs to them lie.
 pub const FOLDERS: [&str; 4] = ["chats", "group chats", "groups", "worlds"];
 
-/// One SillyTavern user directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     root: PathBuf,
 }
 
-/// What a look through a library found.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// Every chat file, sorted.
     pub timelines: Vec<TimelineName>,
-    /// The groups that the group chats belong to.
     pub groups: Groups,
     /// What could not be read, and why; the rest of the scan stands.
     pub unreadable: Vec<(String, String)>,

@@ -16,24 +16,14 @@ pub struct Cut<'a> {
     pub entries: Vec<(Key, &'a [u8])>,
 }
 
-/// Why a book could not be put together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
-    /// A cut with no key before it.
     #[error("the lorebook is cut at byte {at}, but no key stands there")]
-    NoKey {
-        /// Where in the cut book.
-        at: usize,
-    },
-    /// The entry of a cut is missing.
+    NoKey { at: usize },
     #[error("the lorebook's entry {key:?} is missing")]
-    NoEntry {
-        /// The entry's key.
-        key: String,
-    },
+    NoEntry { key: String },
 }
 
-/// Cut a lorebook file.
 pub fn cut(bytes: &[u8]) -> Cut<'_> {
     let Some(entries) = cuttable(bytes) else {
         return Cut { book: bytes.to_vec(), entries: Vec::new() };
@@ -151,7 +141,6 @@ pub fn uid_text(uid: Raw<'_>) -> Option<String> {
     Some(if whole { format!("{number:.0}") } else { uid.as_str().to_owned() })
 }
 
-/// An entry's UID.
 pub fn entry_uid(entry: Raw) -> Option<i64> {
     entry.get("uid")?.integer()
 }

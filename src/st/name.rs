@@ -27,7 +27,6 @@ impl TimelineName {
         Ok(Self(format!("{SOLO}{folder}/{name}")))
     }
 
-    /// The group chat `name`.
     pub fn group(name: &str) -> Result<Self> {
         plain(name)?;
         Ok(Self(format!("{GROUP}{name}")))
@@ -46,7 +45,6 @@ impl TimelineName {
         }
     }
 
-    /// The whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -62,7 +60,6 @@ impl TimelineName {
         rest.split_once('/').map(|(folder, _)| folder)
     }
 
-    /// Whether it is a group chat.
     pub fn is_group(&self) -> bool {
         self.0.starts_with(GROUP)
     }
@@ -72,7 +69,6 @@ impl TimelineName {
         Self::parse(path.as_str().strip_suffix(CHAT_ENDING)?).ok()
     }
 
-    /// The chat file.
     pub fn file(&self) -> LibraryPath {
         LibraryPath(format!("{}{CHAT_ENDING}", self.0))
     }
@@ -84,7 +80,6 @@ impl TimelineName {
 pub struct LibraryPath(String);
 
 impl LibraryPath {
-    /// Check and take a path.
     pub fn parse(text: &str) -> Result<Self> {
         for part in text.split('/') {
             plain(part).map_err(|error| match error {
@@ -101,7 +96,6 @@ impl LibraryPath {
         Ok(Self(text.to_owned()))
     }
 
-    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

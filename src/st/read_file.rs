@@ -23,7 +23,6 @@ const VERY_LONG: usize = 8 << 20;
 /// The size of a large page.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// What a file holds.
 pub struct FileBytes(Memory);
 
 enum Memory {
@@ -33,7 +32,6 @@ enum Memory {
 }
 
 impl FileBytes {
-    /// All of it.
     pub fn as_slice(&self) -> &[u8] {
         self
     }

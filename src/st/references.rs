@@ -15,7 +15,6 @@ use std::path::Path;
 use crate::regular;
 use unicode_normalization::UnicodeNormalization;
 
-/// Who uses a lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
     /// A chat, by its header.
@@ -32,16 +31,12 @@ pub enum User {
     Persona(String),
 }
 
-/// One use of a lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The lorebook's name.
     pub book: String,
-    /// Who uses it.
     pub user: User,
 }
 
-/// All uses of lorebooks.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     /// Those that were found.

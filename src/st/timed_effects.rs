@@ -84,7 +84,6 @@ pub fn rename_effects(
 struct Entries {
     /// Hashes under the old name, as text, and under the new.
     forth: HashMap<String, u64>,
-    /// The other way.
     back: HashMap<String, u64>,
     /// The uids, as they stand in the keys of effects.
     uids: HashSet<Vec<u8>>,

@@ -6,25 +6,19 @@ use super::{
     rename_in_metadata, set_group_metadata,
 };
 
-/// The files of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineFiles {
     /// Whose they are.
     pub timeline: TimelineName,
-    /// The chat.
     pub chat: FileAt,
-    /// The lorebook that is bound to it.
     pub lorebook: Option<BoundBook>,
-    /// The file of the group that it belongs to.
     pub group: Option<FileAt>,
 }
 
 /// One file and its place in the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileAt {
-    /// Its place.
     pub path: LibraryPath,
-    /// What it holds.
     pub bytes: FileBytes,
 }
 
@@ -51,20 +45,16 @@ impl BoundBook {
 pub struct Book<'f> {
     /// Its name, as the chat has it.
     pub name: &'f str,
-    /// Its file's place.
     pub path: &'f LibraryPath,
-    /// What its file holds.
     pub bytes: &'f [u8],
 }
 
 impl TimelineFiles {
-    /// A chat alone.
     pub fn chat_only(timeline: &TimelineName, chat: impl Into<FileBytes>) -> Self {
         let chat = FileAt { path: timeline.file(), bytes: chat.into() };
         Self { timeline: timeline.clone(), chat, lorebook: None, group: None }
     }
 
-    /// The chat, split.
     pub fn split(&self) -> Chat<'_> {
         Chat::split(&self.chat.bytes, self.timeline.is_group())
     }
@@ -81,7 +71,6 @@ impl TimelineFiles {
         Some(Book { name: &bound.name, path, bytes })
     }
 
-    /// What the lorebook's file holds.
     pub fn book_bytes(&self) -> Option<&[u8]> {
         self.book().map(|book| book.bytes)
     }
@@ -100,7 +89,6 @@ impl TimelineFiles {
         }
     }
 
-    /// What the group's file holds.
     pub fn group_bytes(&self) -> Option<&[u8]> {
         self.group.as_ref().map(|group| group.bytes.as_slice())
     }

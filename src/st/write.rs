@@ -12,14 +12,11 @@ use std::path::Path;
 /// What a file holds, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Its length.
     pub bytes: u64,
-    /// Its BLAKE3.
     pub blake3: [u8; 32],
 }
 
 impl Fingerprint {
-    /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self { bytes: bytes.len() as u64, blake3: *blake3::hash(bytes).as_bytes() }
     }

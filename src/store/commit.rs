@@ -32,12 +32,9 @@ impl Serialize for Time {
     }
 }
 
-/// A commit to be written.
 #[derive(Clone, Debug)]
 pub struct NewCommit {
-    /// Its tree.
     pub tree: ObjectId,
-    /// Its parents.
     pub parents: Vec<ObjectId>,
     /// Author's and committer's date.
     pub time: Time,
@@ -48,14 +45,10 @@ pub struct NewCommit {
     pub trailers: Vec<(Cow<'static, str>, String)>,
 }
 
-/// A commit that was read.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// Its own id.
     pub id: ObjectId,
-    /// Its tree.
     pub tree: ObjectId,
-    /// Its parents.
     pub parents: Vec<ObjectId>,
     /// The author's date.
     pub time: Time,
@@ -90,7 +83,6 @@ impl From<Commit> for NewCommit {
 /// Git wants a name and a mail address; a snapshot has no author but the program.
 const WHO: &str = "stvc <stvc@localhost>";
 
-/// The bytes of a commit object.
 pub fn encode(commit: &NewCommit) -> Vec<u8> {
     let mut out = format!("tree {}\n", commit.tree);
     for parent in &commit.parents {
@@ -111,7 +103,6 @@ pub fn encode(commit: &NewCommit) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Read the bytes of the commit `id`.
 pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
     let damaged = |why: String| Error::Damaged { id, why };
     let commit = gix::objs::CommitRef::from_bytes(bytes, gix::hash::Kind::Sha1)

@@ -24,7 +24,6 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Index `base`.
     pub(super) fn new(base: &[u8]) -> Self {
         let blocks = base.len() / BLOCK;
         let size = (blocks + 1).next_power_of_two();

@@ -2,10 +2,8 @@ use std::path::PathBuf;
 
 use super::ObjectId;
 
-/// What this layer returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no store at {}", path.display())]

@@ -21,14 +21,11 @@ use crate::durable::{self, Existing};
 use crate::progress::Monitor;
 use crate::regular;
 
-/// What was collected.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
     /// What the new pack holds; nothing if there was nothing to do.
     pub packed: Packed,
-    /// How many packs there were.
     pub packs_before: usize,
-    /// How many loose objects there were.
     pub loose_before: usize,
     /// What all of them took.
     pub bytes_before: u64,
@@ -38,11 +35,9 @@ pub struct Collected {
     pub dropped: usize,
     /// Objects that nothing refers to, and that are too young to go.
     pub spared: usize,
-    /// Whether anything was done.
     pub changed: bool,
 }
 
-/// A pack that is there.
 struct OldPack {
     index: PathBuf,
     bytes: u64,

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{ObjectId, RefChange};
 
-/// One command, as the log has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedOperation {
     /// Counts up from 1.
@@ -13,7 +12,6 @@ pub struct LoggedOperation {
     pub time: String,
     /// The command line, program first.
     pub command: Vec<String>,
-    /// What moved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<RefChange>,
     /// The operation that this one took back.
@@ -67,9 +65,7 @@ impl LoggedOperation {
 /// What a command does.
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
-    /// The refs that move.
     pub refs: Vec<RefChange>,
-    /// The user's files that are written.
     pub files: Vec<FileChange>,
     /// Where these files are, if that is not the folder that holds the store.
     pub library: Option<String>,
@@ -82,7 +78,6 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Refs move, and nothing else happens.
     pub fn moves(refs: Vec<RefChange>) -> Self {
         Self { refs, ..Self::default() }
     }

@@ -12,7 +12,6 @@ use super::pack_file::{ZLIB_RATIO, again};
 use super::symlinks::refuse_link;
 use super::{Error, Kind, ObjectId, Result};
 
-/// A loose object.
 pub(super) struct Loose {
     pub id: ObjectId,
     pub path: PathBuf,

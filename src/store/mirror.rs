@@ -14,7 +14,6 @@ use crate::durable::{self, Existing, Temp};
 use crate::progress::Monitor;
 use crate::regular;
 
-/// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// How many objects, also those that came along in their pack.

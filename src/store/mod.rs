@@ -68,7 +68,6 @@ pub use repack::{Packed, Placed};
 pub use tree::{EntryKind, Mode, RawEntry, RawTree, TreeEntry};
 pub use url::Url;
 
-/// An open store.
 pub struct Store {
     git_dir: PathBuf,
     objects: Arc<object_files::ObjectFiles>,
@@ -79,7 +78,6 @@ pub struct Store {
 }
 
 impl Store {
-    /// The repository's folder.
     pub fn path(&self) -> &Path {
         &self.git_dir
     }

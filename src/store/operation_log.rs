@@ -19,9 +19,7 @@ const CHECK: &str = ",\"check\":\"";
 /// So many hex digits of the BLAKE3 of everything before.
 const DIGITS: usize = 16;
 
-/// One line.
 pub(super) enum Line {
-    /// What was done.
     Operation(LoggedOperation),
     /// Refs and files of the operation of that number are in place.
     Finished(u64),
@@ -35,7 +33,6 @@ struct Finished {
 /// How the log ends.
 #[derive(Default)]
 pub(super) struct End {
-    /// The last operation.
     pub(super) last: Option<LoggedOperation>,
     /// Numbers of operations whose refs or files may not be in place.
     pub(super) unfinished: Vec<u64>,

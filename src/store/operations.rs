@@ -12,7 +12,6 @@ use super::{
 
 /// Operations that are old enough to go.
 pub struct Expiry {
-    /// How many.
     pub dropped: usize,
     /// The refs that nothing in the log needs any more.
     pub refs: Vec<RefChange>,

@@ -43,7 +43,6 @@ pub struct PackWriter {
 }
 
 impl Store {
-    /// Begin to write objects.
     pub fn pack_writer(&self) -> PackWriter {
         PackWriter {
             dir: self.git_dir.join("objects").join("pack"),
@@ -113,12 +112,10 @@ impl PackWriter {
         self.distrust
     }
 
-    /// How many objects were added.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is anything to write.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -90,7 +90,6 @@ impl PackFile {
             || matches!(self.data.get(), Some(Opened::Gone))
     }
 
-    /// Its index.
     pub(super) fn index(&self) -> Result<&Opened<index::File>> {
         open(&self.index, &self.path, |path| index::File::at(path, gix::hash::Kind::Sha1))
     }

@@ -2,7 +2,6 @@
 
 use super::{Error, ObjectId, Result};
 
-/// Where one object stands in the pack.
 pub(super) struct IndexEntry {
     pub id: ObjectId,
     pub crc32: u32,

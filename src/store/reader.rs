@@ -25,7 +25,6 @@ impl Clone for Reader {
 }
 
 impl Store {
-    /// A reader of this store's objects.
     pub fn reader(&self) -> Reader {
         Reader::over(Arc::clone(&self.objects))
     }
@@ -37,7 +36,6 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// One more reader.
     pub fn reader(&self) -> Reader {
         Reader::over(Arc::clone(&self.files))
     }
@@ -58,7 +56,6 @@ impl Reader {
         reader
     }
 
-    /// Readers for other threads.
     pub fn shared(&self) -> Readers {
         Readers { files: Arc::clone(&self.files) }
     }
@@ -92,7 +89,6 @@ impl Reader {
         Ok(buffer)
     }
 
-    /// The blob `id`.
     pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
         let length = self.read(id, Kind::Blob, &mut buffer)?.len();
@@ -100,7 +96,6 @@ impl Reader {
         Ok(buffer)
     }
 
-    /// The entries of the tree `id`.
     pub fn tree(&self, id: ObjectId) -> Result<Vec<TreeEntry>> {
         let mut buffer = Vec::new();
         tree::decode(id, self.read(id, Kind::Tree, &mut buffer)?)
@@ -112,7 +107,6 @@ impl Reader {
         tree::decode_raw(id, self.read(id, Kind::Tree, &mut buffer)?)
     }
 
-    /// The commit `id`.
     pub fn commit(&self, id: ObjectId) -> Result<Commit> {
         let mut buffer = Vec::new();
         commit::decode(id, self.read(id, Kind::Commit, &mut buffer)?)
@@ -137,7 +131,6 @@ impl Reader {
         unless_lost(self.find(id, |place, kept| header_at(id, place, kept)))
     }
 
-    /// Of which kind an object is.
     pub fn kind(&self, id: ObjectId) -> Result<Option<Kind>> {
         Ok(self.look(id)?.map(|(kind, _)| kind))
     }

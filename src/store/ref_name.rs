@@ -73,10 +73,8 @@ impl std::fmt::Display for RefName {
 /// One ref that moves: `None` is "not there".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefChange {
-    /// Which ref.
     #[serde(rename = "ref")]
     pub name: RefName,
-    /// Where it was.
     #[serde(with = "hex")]
     pub before: Option<ObjectId>,
     /// Where it goes.

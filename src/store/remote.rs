@@ -33,32 +33,14 @@ pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
 /// Why git could not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// There is none.
     #[error("there is no git on this machine")]
     NoGit,
-    /// Git, or the server, says why.
     #[error("{url}: {words}")]
-    Failed {
-        /// The server.
-        url: String,
-        /// What git said.
-        words: String,
-    },
-    /// Somebody else wrote there meanwhile; nothing was written.
+    Failed { url: String, words: String },
     #[error("{url}: somebody else wrote there meanwhile")]
-    Raced {
-        /// The server.
-        url: String,
-    },
-    /// The repository there.
+    Raced { url: String },
     #[error("{url}: it holds {what}, which no backup of stvc's holds")]
-    Foreign {
-        /// The server.
-        url: String,
-        /// A ref.
-        what: String,
-    },
-    /// The repository here.
+    Foreign { url: String, what: String },
     #[error(transparent)]
     Store(#[from] Error),
 }

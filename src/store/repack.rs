@@ -24,22 +24,16 @@ use crate::progress::Monitor;
 /// One object in its place among the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    /// The id of the object.
     pub id: ObjectId,
-    /// The kind of the object.
     pub kind: Kind,
     /// Which slot it is a version of. The objects of one slot stand together.
     pub slot: u32,
 }
 
-/// What was packed.
 #[derive(Clone, Debug, Default)]
 pub struct Packed {
-    /// How many objects.
     pub objects: usize,
-    /// How many of them are deltas.
     pub deltas: usize,
-    /// The size of the pack.
     pub bytes: u64,
     /// The volumes in it: objects that nothing refers to.
     pub(super) volumes: Vec<ObjectId>,

@@ -12,30 +12,22 @@ use super::{Error, ObjectId, Result};
 /// What a tree's entry points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file.
     Blob,
-    /// A folder.
     Tree,
 }
 
-/// One entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// Its name in the folder.
     pub name: String,
-    /// File or folder.
     pub kind: EntryKind,
-    /// The object.
     pub id: ObjectId,
 }
 
 impl TreeEntry {
-    /// A file.
     pub fn blob(name: impl Into<String>, id: ObjectId) -> Self {
         Self { name: name.into(), kind: EntryKind::Blob, id }
     }
 
-    /// A folder.
     pub fn tree(name: impl Into<String>, id: ObjectId) -> Self {
         Self { name: name.into(), kind: EntryKind::Tree, id }
     }
@@ -62,7 +54,6 @@ pub fn encode(entries: &[TreeEntry]) -> Vec<u8> {
     out
 }
 
-/// Read the bytes of the tree `id`.
 pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     let damaged = |why: String| Error::Damaged { id, why };
     let tree = TreeRef::from_bytes(bytes, gix::hash::Kind::Sha1)
@@ -119,11 +110,9 @@ impl Mode {
 /// One entry, as the bytes of its tree have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawEntry {
-    /// What its mode says.
     pub mode: Mode,
     /// Its name, which may be any bytes.
     pub name: Vec<u8>,
-    /// The object.
     pub id: ObjectId,
 }
 

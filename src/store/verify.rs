@@ -15,7 +15,6 @@ use crate::parallel::in_parts;
 use crate::progress::Monitor;
 use crate::regular;
 
-/// What was found.
 #[derive(Debug, Default)]
 pub struct Health {
     /// How many objects were read.
@@ -32,7 +31,6 @@ pub struct Health {
 pub struct DamagedFile {
     /// Where it is, from the store's folder.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub why: String,
     /// Whether something was lost by it, as far as the file alone tells.
     pub harmful: bool,

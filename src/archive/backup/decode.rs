@@ -12,18 +12,14 @@ use crate::store::{Kind, longest};
 /// The kind of the last record.
 pub(super) const END: u8 = 0;
 
-/// What the beginning of a file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek {
-    /// A backup.
     Plain,
     /// Something that age encrypted.
     Encrypted,
-    /// Something else.
     Other,
 }
 
-/// What a file begins with.
 pub fn peek(begin: &[u8]) -> Peek {
     if begin.starts_with(MAGIC.as_bytes()) {
         Peek::Plain
@@ -34,7 +30,6 @@ pub fn peek(begin: &[u8]) -> Peek {
     }
 }
 
-/// Reads a backup from beginning to end.
 pub struct Decoder<R: Read> {
     header: Header,
     stream: Option<Zstd<'static, Hashed<R>>>,

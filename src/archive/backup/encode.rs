@@ -19,10 +19,8 @@ const TABLES: [CParameter; 2] = [CParameter::ChainLog(20), CParameter::HashLog(1
 /// How much each core takes at a time.
 const JOB: u32 = 4 << 20;
 
-/// What was written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
-    /// How many objects.
     pub objects: u64,
     /// How long they are together.
     pub bytes: u64,

@@ -11,7 +11,6 @@ use super::{BackupError, Result};
 use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName};
 
-/// What a backup holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The program that wrote it, for people.
@@ -26,7 +25,6 @@ pub struct Header {
     pub snapshots: u64,
     /// How many objects follow.
     pub objects: u64,
-    /// The branches and tags.
     #[serde(deserialize_with = "each_once")]
     pub refs: BTreeMap<String, String>,
 }

@@ -24,17 +24,13 @@ pub enum Given<'l> {
     Beyond,
 }
 
-/// One commit of a backup.
 pub struct Found {
-    /// Its id.
     pub id: ObjectId,
     /// The commits that it follows, as far as it can be read.
     pub parents: Vec<ObjectId>,
-    /// What it is.
     pub what: What,
 }
 
-/// What a commit of a backup is.
 pub enum What {
     /// A snapshot, and what is said of it.
     Snapshot(Box<Snapshot>, Verdict),
@@ -77,7 +73,6 @@ impl fmt::Display for Found {
     }
 }
 
-/// What is in a backup.
 pub struct Judged {
     /// All commits that its branches and tags lead to, each once.
     pub commits: Vec<Found>,

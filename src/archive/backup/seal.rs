@@ -27,9 +27,7 @@ impl Passphrase {
 
 /// Where a backup goes: as it is, or encrypted on the way.
 pub enum Sealable<W: Write> {
-    /// As it is.
     Plain(W),
-    /// Encrypted.
     Sealed(Box<StreamWriter<W>>),
 }
 
@@ -44,7 +42,6 @@ impl<W: Write> Sealable<W> {
         Ok(Self::Sealed(Box::new(out)))
     }
 
-    /// Write what is left.
     pub fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(out) => Ok(out),

@@ -19,7 +19,6 @@ use crate::st::{Chat, Key, Raw, TimelineFiles};
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 
-/// What part of a state a change is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A message of the chat.
@@ -35,12 +34,9 @@ impl Part {
     pub const ALL: [Part; 3] = [Part::Message, Part::Lorebook, Part::Metadata];
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
-    /// Not there before.
     Added,
-    /// Not there any more.
     Removed,
     /// The same in another place: a message among the others, an entry under another UID.
     Moved,
@@ -58,7 +54,6 @@ pub enum ChangeKind {
     Recap,
     /// A message's links to checkpoints and branches.
     Link,
-    /// An entry's title.
     Renamed,
     /// An entry's place among the others, and nothing else.
     Order,
@@ -97,20 +92,15 @@ impl ChangeKind {
 /// What a path starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// The chat's metadata.
     Metadata,
-    /// The chat's header.
     Header,
-    /// The group's file.
     Group,
-    /// The lorebook's file.
     Book,
 }
 
 /// A value's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// What the path starts from.
     pub root: Root,
     /// One key after the other; none: the whole.
     pub keys: Vec<Key>,
@@ -118,21 +108,16 @@ pub struct Location {
     pub version: Option<i64>,
 }
 
-/// Where a change is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessagePlace {
     /// A message: its number after the change, or before it where it was removed.
     Message(usize),
-    /// A lorebook entry, by its key.
     Entry(Key),
-    /// A value.
     Value(Location),
 }
 
-/// One change.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
-    /// In what part.
     pub part: Part,
     /// What happened; first what matters most. Never empty.
     pub kinds: Vec<ChangeKind>,
@@ -140,9 +125,7 @@ pub struct Change<'a> {
     pub place: MessagePlace,
     /// Where it was before, for messages and entries that were there before.
     pub from: Option<MessagePlace>,
-    /// The raw value before.
     pub before: Option<&'a [u8]>,
-    /// The raw value after.
     pub after: Option<&'a [u8]>,
     /// What differs within it, where both values are objects.
     pub fields: Vec<Field<'a>>,
@@ -160,7 +143,6 @@ impl Change<'_> {
     }
 }
 
-/// One side of a comparison.
 pub struct Side<'a> {
     chat: Chat<'a>,
     metadata: Option<Raw<'a>>,
@@ -175,7 +157,6 @@ impl<'a> Side<'a> {
         Self { chat, metadata: None, book: None, group: None }
     }
 
-    /// These files.
     pub fn of(files: &'a TimelineFiles) -> Self {
         let chat = files.split();
         let metadata = files.metadata(&chat);

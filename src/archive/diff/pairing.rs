@@ -17,7 +17,6 @@ const REACH: usize = 16;
 pub(in crate::archive) struct Bag(Vec<u64>);
 
 impl Bag {
-    /// The words of `text`.
     pub fn of(text: &str) -> Self {
         let words = tokens(text).into_iter().filter(|word| word.contains(char::is_alphanumeric));
         let mut hashes: Vec<u64> = words
@@ -59,7 +58,6 @@ struct Candidate<'a> {
     speaker: Option<String>,
     text: String,
     bag: Bag,
-    /// The texts of its swipes.
     swipes: Vec<String>,
     line: &'a [u8],
 }

@@ -8,12 +8,9 @@ use crate::st::{Key, Raw};
 /// Deeper than this values are compared as a whole: a hostile file must not exhaust the stack.
 const DEPTH: usize = 32;
 
-/// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
-    /// The member of an object.
     Key(Key),
-    /// The item of a list.
     Item(usize),
 }
 
@@ -24,16 +21,13 @@ impl PathStep {
     }
 }
 
-/// A part that differs.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
     /// Where in the value.
     pub path: Vec<PathStep>,
     /// To which of the change's kinds it belongs.
     pub kind: ChangeKind,
-    /// What was there.
     pub before: Option<Raw<'a>>,
-    /// What is there.
     pub after: Option<Raw<'a>>,
 }
 

@@ -9,7 +9,6 @@ use unicode_width::UnicodeWidthChar;
 /// After this long the comparison of two texts settles for what it has.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A stretch of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
     /// In both.

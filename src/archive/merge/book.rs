@@ -5,11 +5,9 @@ use std::collections::HashSet;
 use crate::st::auto_recap::{QUEUE, REGISTRY_PREFIX};
 use crate::st::{Key, Member, Raw, entry_comment};
 
-/// A lorebook in its parts.
 pub(super) struct Book<'a> {
     /// The whole.
     pub root: Raw<'a>,
-    /// The value of `entries`.
     pub entries: Raw<'a>,
     /// The entries, in the order of the file. No key stands twice.
     pub list: Vec<(Key, Raw<'a>)>,
@@ -33,7 +31,6 @@ impl<'a> Book<'a> {
         Ok(Self { root, entries, list, raw_keys })
     }
 
-    /// The entry at a place.
     pub(super) fn entry(&self, place: Option<usize>) -> Option<Raw<'a>> {
         Some(self.list.get(place?)?.1)
     }

@@ -21,7 +21,6 @@ pub(super) struct Sides<'a> {
     pub theirs: Option<Raw<'a>>,
 }
 
-/// Which side's value it is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Ours,

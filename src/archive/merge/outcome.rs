@@ -10,38 +10,28 @@ pub enum Prefer {
     Theirs,
 }
 
-/// One of the three books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that is merged into.
     Ours,
-    /// The other one.
     Theirs,
 }
 
-/// A book that cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmergeable {
-    /// The side that cannot be merged.
     pub side: Side,
-    /// Why not.
     pub why: &'static str,
 }
 
 /// The merged book, and what was done.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
-    /// The file.
     pub bytes: Vec<u8>,
     /// Entries that only theirs had, by their UIDs in the merged book.
     pub added: Vec<Named>,
     /// Entries that theirs removed, by their UIDs in ours.
     pub removed: Vec<Named>,
-    /// Entries that theirs changed.
     pub edited: Vec<Edited>,
-    /// Entries that have another UID now.
     pub renumbered: Vec<Renumbered>,
-    /// What both sides changed differently.
     pub conflicts: Vec<Conflict>,
     /// Values beside the entries that theirs changed.
     pub book: Vec<FieldChange>,
@@ -53,16 +43,13 @@ pub struct Merged {
     pub with_base: bool,
 }
 
-/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Its key.
     pub uid: String,
-    /// Its title.
     pub title: String,
 }
 
-/// An entry that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
     /// Which, by its UID in the merged book.
@@ -76,9 +63,7 @@ pub struct Edited {
 pub struct Renumbered {
     /// Its UID before: in ours if it moved there, else in theirs.
     pub old: String,
-    /// Its UID now.
     pub new: String,
-    /// Its title.
     pub title: String,
     /// Whether ours had it, and theirs moved it; otherwise its UID was taken.
     pub moved: bool,
@@ -91,29 +76,22 @@ pub struct FieldChange {
     pub field: String,
     /// Before both.
     pub base: Option<Vec<u8>>,
-    /// In the book that is merged into.
     pub ours: Option<Vec<u8>>,
-    /// In the other book.
     pub theirs: Option<Vec<u8>>,
-    /// In the merged book.
     pub merged: Option<Vec<u8>>,
 }
 
-/// What both sides changed differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The entry, by its UID in the merged book; none: the book itself.
     pub entry: Option<Named>,
-    /// How they differ.
     pub kind: ConflictKind,
     /// The values; of an entry that one side removed the whole.
     pub value: FieldChange,
 }
 
-/// How both sides differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictKind {
-    /// Two values.
     Values,
     /// Ours removed the entry and theirs edited it: it is in the merged book, as in theirs.
     RemovedHere,

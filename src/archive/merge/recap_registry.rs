@@ -27,7 +27,6 @@ pub(super) struct Directory {
     pub in_theirs: Vec<bool>,
 }
 
-/// UIDs in one of the books.
 pub(super) type Uids = HashMap<String, usize>;
 
 /// A registry's text in one of the books.
@@ -129,7 +128,6 @@ pub(super) fn renamed(lines: &Lines<'_>, directory: &Directory) -> String {
     format!("\"{}\"", lines.written(directory))
 }
 
-/// Merge a registry's text.
 pub(super) fn merge(
     base: Option<&Lines<'_>>,
     ours: &Lines<'_>,

@@ -54,9 +54,7 @@ const FIELDS: [(&str, &str); 40] = [
 /// What a note has beside the entry's own fields.
 const NOT_OF_THE_ENTRY: [&str; 2] = ["world", "strategy"];
 
-/// A lorebook that was put together.
 pub struct Rebuilt {
-    /// The file.
     pub bytes: Vec<u8>,
     /// Where each entry comes from, in the order of the file; the queue is not among them.
     pub entries: Vec<EntryOrigin>,
@@ -69,9 +67,7 @@ pub struct Rebuilt {
 /// Where an entry comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryOrigin {
-    /// Its UID, as it was.
     pub uid: String,
-    /// Its title.
     pub title: String,
     /// Which of the books the same entry was found in.
     pub filled_from: Option<usize>,
@@ -141,7 +137,6 @@ fn push_member(text: &mut String, key: &str, value: &str) {
     text.push_str(&format!("\n        \"{key}\": {value}"));
 }
 
-/// The same entry in a book.
 fn counterpart<'b>(note: Raw<'_>, book: &[KnownEntry<'b>]) -> Option<Raw<'b>> {
     let (uid, marks) = (entry_uid(note), Marks::of(note));
     let by_uid = book.iter().find(|known| known.uid == uid && marks.agree(&known.marks));

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use crate::st::auto_recap::running_recap;
 use crate::st::{Edits, Raw, item_spans, member_spans};
 
-/// What was taken out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
     /// How many versions of the running recap there were.

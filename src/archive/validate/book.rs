@@ -11,12 +11,10 @@ use crate::archive::{Blake3, Error, Result};
 use crate::st;
 use crate::store::{Mode, ObjectId, Reader};
 
-/// What a lorebook's folder holds.
 #[derive(Default)]
 pub(super) struct BookFacts {
     /// Its length and hash; none if it could not be put together, or is longer than it may be.
     pub whole: Option<(u64, Blake3)>,
-    /// What is wrong with it.
     pub problems: Problems,
     /// What is no part of it.
     pub extra: Vec<(ObjectId, Mode)>,

@@ -12,14 +12,12 @@ use crate::archive::{Blake3, Result};
 use crate::st::{Chat, is_blank};
 use crate::store::{Kind, Mode, ObjectId, Reader};
 
-/// What a chat's tree holds.
 #[derive(Default)]
 pub(super) struct ChatFacts {
     /// Its length and hash; none if it could not be put together, or is longer than it may be.
     pub whole: Option<(u64, Blake3)>,
     /// How many lines after the header are not blank.
     pub messages: u64,
-    /// What is wrong with it.
     pub problems: Problems,
     /// What is no part of it.
     pub extra: Vec<(ObjectId, Mode)>,
@@ -32,7 +30,6 @@ pub(super) struct Chats {
     folders: HashMap<(usize, ObjectId), Folder>,
 }
 
-/// A folder of messages.
 struct Folder {
     messages: Vec<(usize, ObjectId)>,
     problems: Problems,
@@ -237,7 +234,6 @@ impl Room {
         Self { left: longest.saturating_add(1), was_too_small: false }
     }
 
-    /// Whether there was room.
     fn take(&mut self, length: usize) -> bool {
         let left = self.left.checked_sub(length as u64 + 1);
         self.was_too_small |= left.is_none();

@@ -26,16 +26,12 @@ use super::{Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapsh
 use crate::store::{Mode, ObjectId, Reader};
 use needed::needed;
 
-/// What is said of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// All of it is as it should be, and its files come back byte for byte.
     Sound,
     /// Its manifest is of a later format than this program knows. All of it is there; what it means, a later program knows.
-    Newer {
-        /// Its format.
-        format: u64,
-    },
+    Newer { format: u64 },
     /// Something is wrong with it; [`Problems::worst`] says how bad that is.
     Unsound(Problems),
 }
@@ -88,7 +84,6 @@ pub struct Validator {
     wholes: Wholes,
 }
 
-/// What is said of a tree.
 enum Judged {
     Newer(u64),
     Known {
@@ -103,7 +98,6 @@ struct Says {
     timeline: String,
     content: ContentId,
     lorebook: Option<String>,
-    /// As many as there are.
     messages: u64,
 }
 
@@ -147,7 +141,6 @@ fn count(by: &'static str, says: u64, is: u64, problems: &mut Problems) {
 }
 
 impl Validator {
-    /// A judge of what `reader` reads.
     pub fn new(reader: Reader) -> Self {
         Self {
             reader,

@@ -8,36 +8,27 @@ use super::super::lorebook::{entries, entry_comment};
 /// The title of the entry that holds the queue.
 pub const QUEUE: &str = "__operation_queue";
 
-/// A lorebook entry that holds a queue.
 #[derive(Clone, Debug)]
 pub struct QueueEntry<'a> {
-    /// Its key in the book.
     pub key: String,
-    /// The entry.
     pub entry: Raw<'a>,
     /// What is to be done; none if it cannot be read.
     pub operations: Option<Vec<Operation>>,
 }
 
-/// One piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Its id.
     pub id: String,
-    /// What is to be done.
     pub kind: String,
     /// `pending`, `in_progress`, `retrying`, `completed`, `failed`, `cancelled`.
     pub status: String,
-    /// The messages that it is about.
     pub messages: Vec<i64>,
 }
 
 /// How many operations are not done yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Waiting.
     pub pending: u64,
-    /// Being done.
     pub in_progress: u64,
     /// Failed, and to be tried again. (The extension's own gate forgets these.)
     pub retrying: u64,
@@ -51,7 +42,6 @@ impl Operation {
 }
 
 impl Activity {
-    /// All of them.
     pub fn total(&self) -> u64 {
         self.pending + self.in_progress + self.retrying
     }
@@ -101,7 +91,6 @@ pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
     Some(queue.items()?.into_iter().map(operation).collect())
 }
 
-/// Read one operation.
 fn operation(raw: Raw<'_>) -> Operation {
     let text = |key: &str| raw.get(key).and_then(|value| value.string()).unwrap_or_default();
     Operation {

@@ -5,7 +5,6 @@ use super::super::json::{Member, Raw};
 /// The running recap: the story so far, in versions.
 #[derive(Clone, Debug)]
 pub struct RunningRecap<'a> {
-    /// The whole object.
     pub raw: Raw<'a>,
     /// The chat that it says it belongs to.
     pub chat_id: Option<String>,
@@ -15,14 +14,11 @@ pub struct RunningRecap<'a> {
     pub versions: Option<Vec<RecapVersion<'a>>>,
 }
 
-/// One version of the running recap.
 #[derive(Clone, Copy, Debug)]
 pub struct RecapVersion<'a> {
-    /// The whole object.
     pub raw: Raw<'a>,
     /// Its number, from 0; gaps are legal.
     pub version: Option<i64>,
-    /// How many scenes are in it.
     pub scene_count: Option<i64>,
     /// The message that ends the last scene in it.
     pub new_scene_index: Option<i64>,
@@ -34,12 +30,10 @@ impl<'a> RunningRecap<'a> {
         self.versions.as_ref().is_some_and(|versions| !versions.is_empty())
     }
 
-    /// The version of that number.
     pub fn version(&self, number: i64) -> Option<&RecapVersion<'a>> {
         self.versions.as_ref()?.iter().find(|version| version.version == Some(number))
     }
 
-    /// The version in use.
     pub fn current(&self) -> Option<&RecapVersion<'a>> {
         self.version(self.current_version?)
     }
@@ -50,7 +44,6 @@ impl<'a> RunningRecap<'a> {
     }
 }
 
-/// The running recap of a chat.
 pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
     let raw = metadata.get("auto_recap_running_scene_recaps")?;
     let [chat_id, current_version, versions] =
@@ -78,15 +71,12 @@ pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
 /// The combined recap. No released extension writes it; it is checked where it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CombinedRecap {
-    /// Its text.
     pub content: String,
-    /// How many messages are in it.
     pub message_count: Option<i64>,
     /// When it was made, in milliseconds since 1970.
     pub timestamp: Option<i64>,
 }
 
-/// The combined recap of a chat.
 pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
     let raw = metadata.path(&["auto_recap", "combined_recap"]).filter(Raw::is_object)?;
     Some(CombinedRecap {
@@ -119,7 +109,6 @@ pub struct CachedItem {
     pub uid: String,
     /// What kind of thing it is.
     pub kind: String,
-    /// Its name.
     pub name: String,
 }
 

@@ -10,7 +10,6 @@ use super::super::json::Raw;
 /// How the titles of registries begin; the type follows.
 pub const REGISTRY_PREFIX: &str = "_registry_";
 
-/// One line of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryItem {
     /// The UID of the entry, as text.

@@ -6,7 +6,6 @@ use super::super::json::{Key, Raw};
 /// What a message carries of the extension.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
-    /// The whole object.
     pub raw: Raw<'a>,
     is_break: Option<Raw<'a>>,
     name: Option<Raw<'a>>,
@@ -47,7 +46,6 @@ pub fn scene_breaks<'a>(chat: &Chat<'a>) -> Vec<(usize, Scene<'a>)> {
 }
 
 impl<'a> Scene<'a> {
-    /// Whether a scene ends here.
     pub fn is_break(&self) -> bool {
         self.is_break.is_some_and(|value| value.truthy())
     }

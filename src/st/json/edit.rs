@@ -11,7 +11,6 @@ pub struct Edits<'a> {
 }
 
 impl<'a> Edits<'a> {
-    /// No changes yet.
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, edits: Vec::new() }
     }
@@ -62,7 +61,6 @@ impl<'a> Edits<'a> {
         self.edits.push((first.start..last.end, text));
     }
 
-    /// The text with all changes.
     pub fn apply(mut self) -> Vec<u8> {
         self.edits.sort_by_key(|(span, _)| (span.start, span.end));
         let mut out = Vec::with_capacity(self.text.len());
@@ -81,7 +79,6 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// Where the items of an array stand in `text`.
 pub fn item_spans(array: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
     array.items().unwrap_or_default().iter().map(|item| item.span_in(text)).collect()
 }

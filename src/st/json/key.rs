@@ -28,7 +28,6 @@ impl Key {
         Some(Self(out))
     }
 
-    /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -21,14 +21,12 @@ pub(super) use stringify::{quote, stringify_members};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a>(&'a str);
 
-/// One member of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
     /// The key, decoded.
     pub key: Key,
     /// The key as it stands in the text, quotes included.
     pub raw_key: &'a [u8],
-    /// The value.
     pub value: Raw<'a>,
 }
 
@@ -48,12 +46,10 @@ impl<'a> Raw<'a> {
         Self(text.trim_matches([' ', '\t', '\n', '\r']))
     }
 
-    /// The value's text.
     pub fn as_str(&self) -> &'a str {
         self.0
     }
 
-    /// The value's bytes.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0.as_bytes()
     }
@@ -111,7 +107,6 @@ impl<'a> Raw<'a> {
         Key::decode(self.as_bytes()).map(Key::into_string_lossy)
     }
 
-    /// The value of `true` and `false`.
     pub fn bool(&self) -> Option<bool> {
         match self.0 {
             "true" => Some(true),
@@ -120,22 +115,18 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether it is `null`.
     pub fn is_null(&self) -> bool {
         self.0 == "null"
     }
 
-    /// Whether it is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }
 
-    /// Whether it is an array.
     pub fn is_array(&self) -> bool {
         self.0.starts_with('[')
     }
 
-    /// Whether it is a string.
     pub fn is_string(&self) -> bool {
         self.0.starts_with('"')
     }
