@@ -1,8 +1,8 @@
 //! Taking over the objects of another repository.
 
 use super::find_files::files_ending;
-use super::pack_file::PackFile;
-use super::{Error, Kind, ObjectId, PackWriter, Result, Store};
+use super::pack_file::{PackFile, as_they_stand};
+use super::{Error, Kind, ObjectId, PackWriter, Reader, Result, Store};
 
 impl PackWriter {
     /// Add these objects of another store, each hashed as it is read.
@@ -10,10 +10,20 @@ impl PackWriter {
         let reader = other.reader();
         let mut buffer = Vec::new();
         for (id, kind) in objects {
-            if !self.has(*id, *kind)? {
-                let bytes = reader.read(*id, *kind, &mut buffer)?;
-                self.add(*kind, bytes)?;
-            }
+            self.adopt_one(&reader, *id, *kind, &mut buffer)?;
+        }
+        Ok(())
+    }
+
+    fn adopt_one(
+        &mut self,
+        reader: &Reader,
+        id: ObjectId,
+        kind: Kind,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        if !self.has(id, kind)? {
+            self.add(kind, reader.read(id, kind, buffer)?)?;
         }
         Ok(())
     }
@@ -21,16 +31,12 @@ impl PackWriter {
     /// Add every object of another store's packs that this store does not have. What is no delta is copied as it stands, checked against the index's checksum.
     pub fn adopt(&mut self, other: &Store) -> Result<()> {
         let dir = other.git_dir.join("objects").join("pack");
-        let reader = other.reader();
+        let (reader, mut buffer) = (other.reader(), Vec::new());
         for path in files_ending(&dir, "idx")? {
             let damaged = |why: String| Error::DamagedPack { path: path.clone(), why };
             let file = PackFile::new(path.clone());
             let (index, pack) = (file.index()?.whole(&path)?, file.data()?.whole(&path)?);
-            let mut entries: Vec<_> = index.iter().collect();
-            entries.sort_by_key(|entry| entry.pack_offset);
-            let ends = entries.iter().skip(1).map(|entry| entry.pack_offset);
-            let ends: Vec<_> = ends.chain([pack.pack_end() as u64]).collect();
-            for (entry, end) in entries.iter().zip(ends) {
+            for (entry, end) in as_they_stand(index, pack.pack_end() as u64) {
                 let header =
                     pack.entry(entry.pack_offset).map_err(|error| damaged(error.to_string()))?;
                 match header.header.as_kind() {
@@ -45,11 +51,7 @@ impl PackWriter {
                     None => {
                         let kind =
                             reader.kind(entry.oid)?.ok_or(Error::Missing { id: entry.oid })?;
-                        if !self.has(entry.oid, kind)? {
-                            let mut buffer = Vec::new();
-                            let bytes = reader.read(entry.oid, kind, &mut buffer)?;
-                            self.add(kind, bytes)?;
-                        }
+                        self.adopt_one(&reader, entry.oid, kind, &mut buffer)?;
                     }
                 }
             }

@@ -26,18 +26,19 @@ pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
 
 /// Whether there is a file, or a link to one. What cannot be looked at is an error.
 pub(super) fn is_file(path: &Path) -> Result<bool> {
-    match fs::metadata(path) {
-        Ok(found) => Ok(found.is_file()),
-        Err(error) if is_absent(&error) => Ok(false),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-    }
+    Ok(unless_absent(fs::metadata(path), path)?.is_some_and(|found| found.is_file()))
 }
 
 /// Whether there is anything of that name. What cannot be looked at is an error.
 pub(super) fn is_there(path: &Path) -> Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if is_absent(&error) => Ok(false),
+    Ok(unless_absent(fs::symlink_metadata(path), path)?.is_some())
+}
+
+/// What the system gave; `None` if it says that there is no such file.
+pub(super) fn unless_absent<T>(given: io::Result<T>, path: &Path) -> Result<Option<T>> {
+    match given {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(source) => Err(Error::Io { path: path.to_owned(), source }),
     }
 }

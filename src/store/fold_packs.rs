@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::find_files::files_ending;
 use super::loose::{loose_objects, refuse_linked};
-use super::pack_file::{Opened, PackFile};
+use super::pack_file::{Opened, PackFile, as_they_stand};
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove, remove_pack};
 use super::{Error, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
@@ -63,9 +63,7 @@ impl Store {
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         Ok(folded.len())
     }
-}
 
-impl Store {
     /// Take loose objects, which a git may have written, into a pack if there are many.
     fn fold_loose(&self) -> Result<()> {
         let loose = loose_objects(&self.git_dir.join("objects"))?;
@@ -117,11 +115,7 @@ fn entries_of(path: &Path) -> Result<Option<Vec<Raw>>> {
     let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
         return Ok(None);
     };
-    let mut entries: Vec<_> = index.iter().collect();
-    entries.sort_by_key(|entry| entry.pack_offset);
-    let ends =
-        entries.iter().skip(1).map(|entry| entry.pack_offset).chain([pack.pack_end() as u64]);
-    let entries = entries.iter().zip(ends).map(|(entry, end)| {
+    let entries = as_they_stand(index, pack.pack_end() as u64).into_iter().map(|(entry, end)| {
         let raw = pack.entry_slice(entry.pack_offset..end)?;
         let sound = entry.crc32 == Some(crc32fast::hash(raw));
         let whole = pack.entry(entry.pack_offset).ok()?.header.is_base();

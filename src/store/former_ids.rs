@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::find_files::is_absent;
+use super::find_files::unless_absent;
 use super::{Error, Lock, ObjectId, Result, Store};
 use crate::regular;
 
@@ -47,11 +47,7 @@ impl Store {
 
     fn former_map(&self) -> Result<HashMap<ObjectId, ObjectId>> {
         let path = self.former_path();
-        let text = match regular::read(&path) {
-            Ok(text) => text,
-            Err(error) if is_absent(&error) => return Ok(HashMap::new()),
-            Err(source) => return Err(Error::Io { path, source }),
-        };
+        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
         let id = |hex: &str| ObjectId::from_hex(hex.as_bytes()).ok();
         let pair = |line: &str| {
             let (old, new) = line.split_once(' ')?;

@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::find_files::{files_ending, is_absent, is_there};
-use super::loose::{loose_objects, refuse_linked};
+use super::find_files::{files_ending, is_there, unless_absent};
+use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove, remove_pack};
@@ -90,17 +90,11 @@ impl Store {
                 gone.extend(unwanted);
             }
         }
-        gone.extend(
-            loose
-                .iter()
-                .filter(|object| unwanted(&object.id) && !young(object.modified))
-                .map(|object| object.id),
-        );
-        let young_loose = loose
-            .iter()
-            .filter(|object| unwanted(&object.id) && young(object.modified))
-            .map(|object| object.id);
-        let young_loose: HashSet<ObjectId> = young_loose.collect();
+        let unwanted_loose = loose.iter().filter(|object| unwanted(&object.id));
+        let (young_loose, old_loose): (Vec<&Loose>, Vec<&Loose>) =
+            unwanted_loose.partition(|object| young(object.modified));
+        let young_loose: HashSet<_> = young_loose.iter().map(|object| object.id).collect();
+        gone.extend(old_loose.iter().map(|object| object.id));
         gone.retain(|id| !spare.contains(id) && !young_loose.contains(id));
         collected.dropped = gone.len();
         collected.spared = spare.union(&young_loose).count();
@@ -171,11 +165,7 @@ impl Store {
     /// The pack that was made here last, by its index's name, and its volumes; nothing if there is none, or the file is damaged.
     fn packed_well(&self) -> Result<(String, HashSet<ObjectId>)> {
         let path = self.packed_mark();
-        let mark = match regular::read(&path) {
-            Ok(mark) => mark,
-            Err(error) if is_absent(&error) => Vec::new(),
-            Err(source) => return Err(Error::Io { path, source }),
-        };
+        let mark = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
         let mark = String::from_utf8_lossy(&mark);
         let mut lines = mark.lines();
         let name = lines.next().unwrap_or_default().to_owned();
@@ -247,11 +237,7 @@ fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
     let mut packs = Vec::new();
     for index in files_ending(dir, "idx")? {
         let pack = index.with_extension("pack");
-        let found = match fs::metadata(&pack) {
-            Ok(found) => found,
-            Err(error) if is_absent(&error) => continue,
-            Err(source) => return Err(Error::Io { path: pack, source }),
-        };
+        let Some(found) = unless_absent(fs::metadata(&pack), &pack)? else { continue };
         let file = PackFile::new(index.clone());
         let list = file.index()?.whole(&index)?;
         packs.push(OldPack {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::find_files::is_absent;
+use super::find_files::unless_absent;
 use super::limits::longest;
 use super::pack_file::{ZLIB_RATIO, again};
 use super::symlinks::refuse_link;
@@ -28,25 +28,18 @@ pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
         let fan = |name: &&str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
         let Some(first) = name.to_str().filter(fan) else { continue };
         let dir = folder.path();
-        let files = match fs::read_dir(&dir) {
-            Ok(files) => files,
-            Err(error) if is_absent(&error) => continue,
-            Err(source) => return Err(Error::Io { path: dir, source }),
-        };
+        let Some(files) = unless_absent(fs::read_dir(&dir), &dir)? else { continue };
         for file in files {
             let file = file.map_err(Error::io(&dir))?;
             let name = file.file_name();
             let hex = format!("{first}{}", name.to_string_lossy());
             let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else { continue };
-            let found = match file.metadata() {
-                Ok(found) => found,
-                // Another program packed it meanwhile.
-                Err(error) if is_absent(&error) => continue,
-                Err(source) => return Err(Error::Io { path: file.path(), source }),
-            };
+            let path = file.path();
+            // Another program may have packed it meanwhile.
+            let Some(found) = unless_absent(file.metadata(), &path)? else { continue };
             objects.push(Loose {
                 id,
-                path: file.path(),
+                path,
                 bytes: found.len(),
                 modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
             });
@@ -63,16 +56,12 @@ pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
 
 /// The object in a file of its own, into `out`.
 pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result<Kind> {
-    let length = match fs::metadata(file) {
-        Ok(found) if !found.is_file() => {
-            return Err(Error::Damaged { id, why: "it is not a file".into() });
-        }
-        Ok(found) => found.len(),
-        Err(error) if is_absent(&error) => return Err(Error::Missing { id }),
-        Err(source) => return Err(Error::Io { path: file.to_owned(), source }),
-    };
+    let found = unless_absent(fs::metadata(file), file)?.ok_or(Error::Missing { id })?;
+    if !found.is_file() {
+        return Err(Error::Damaged { id, why: "it is not a file".into() });
+    }
     let (_, size) = loose_header(id, file)?;
-    if size > length.saturating_mul(ZLIB_RATIO) {
+    if size > found.len().saturating_mul(ZLIB_RATIO) {
         let why = "it says that it is longer than its file can make it".to_owned();
         return Err(Error::Damaged { id, why });
     }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::find_files::{files_ending, is_absent};
+use super::find_files::{files_ending, unless_absent};
 use super::pack_file::{Opened, PackFile};
 use super::pack_folder::remove_pack;
 use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};
@@ -101,11 +101,7 @@ impl Store {
         let target = dir.join(name);
         let pack = target.with_extension("pack");
         // Open both first: what is open stays, whoever removes it.
-        let open = |path: &Path| match regular::open(path) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-        };
+        let open = |path: &Path| unless_absent(regular::open(path), path);
         let (Some(index), Some(data)) = (open(index)?, open(&index.with_extension("pack"))?) else {
             return Ok(None);
         };

@@ -11,7 +11,7 @@ use std::{fs, io};
 
 use gix::hash::Prefix;
 
-use super::find_files::{files_ending, is_absent, is_file};
+use super::find_files::{files_ending, is_absent, is_file, unless_absent};
 use super::loose::{loose_header, read_loose};
 use super::pack_file::{Opened, PackFile, RecentObjects, again};
 use super::{Error, Kind, Loss, ObjectId, Result};
@@ -281,12 +281,8 @@ fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Res
     };
     for path in indices {
         let pack = path.with_extension("pack");
-        match fs::metadata(&pack) {
-            Ok(pack) if pack.is_file() => found.push((pack.modified().ok(), path)),
-            Ok(_) => {}
-            Err(error) if is_absent(&error) => {}
-            Err(source) => return Err(Error::Io { path: pack, source }),
-        }
+        let pack = unless_absent(fs::metadata(&pack), &pack)?.filter(fs::Metadata::is_file);
+        found.extend(pack.map(|pack| (pack.modified().ok(), path)));
     }
     Ok(())
 }

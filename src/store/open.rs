@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use super::find_files::is_absent;
+use super::find_files::unless_absent;
 use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
@@ -36,8 +36,11 @@ pub enum Format {
 impl Store {
     /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
     pub fn open(path: &Path) -> Result<Self> {
-        let git_dir = git_dir(path)?.ok_or_else(|| no_store(path))?;
-        let store = Self::over(git_dir);
+        let store = match git_dir(path)? {
+            Some(git_dir) => Self::over(git_dir),
+            None if is_occupied(path) => return Err(Error::NotEmpty { path: path.to_owned() }),
+            None => return Err(Error::NoStore { path: path.to_owned() }),
+        };
         match store.format()? {
             Format::Known => {}
             Format::Missing | Format::Damaged => store.must_hold_snapshots()?,
@@ -59,8 +62,7 @@ impl Store {
     }
 
     fn create_as(path: &Path, mirror: bool) -> Result<Self> {
-        let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        if occupied || path.is_file() {
+        if is_occupied(path) {
             return Err(Error::NotEmpty { path: path.to_owned() });
         }
         let parent = durable::parent(path);
@@ -149,12 +151,8 @@ impl Store {
     /// What the format file says. A newer format than this program knows is an error.
     pub fn format(&self) -> Result<Format> {
         let path = self.private_dir().join("format");
-        let text = match regular::read(&path) {
-            Ok(text) => text,
-            Err(error) if is_absent(&error) => return Ok(Format::Missing),
-            Err(error) => {
-                return Err(Error::Io { path, source: error });
-            }
+        let Some(text) = unless_absent(regular::read(&path), &path)? else {
+            return Ok(Format::Missing);
         };
         // The line says its own checksum: one flipped bit must not look like a newer format.
         let Ok(text) = String::from_utf8(text) else { return Ok(Format::Damaged) };
@@ -202,13 +200,8 @@ impl Store {
     }
 }
 
-fn no_store(path: &Path) -> Error {
-    let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-    if occupied || path.is_file() {
-        Error::NotEmpty { path: path.to_owned() }
-    } else {
-        Error::NoStore { path: path.to_owned() }
-    }
+fn is_occupied(path: &Path) -> bool {
+    path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Whether a folder is a repository, bare or with a work tree.
@@ -218,13 +211,11 @@ pub fn is_repository(path: &Path) -> bool {
 
 /// `HEAD` is not asked for: a store that lost it can still be read.
 fn git_dir(path: &Path) -> Result<Option<PathBuf>> {
-    let is_dir = |dir: &Path| match fs::metadata(dir) {
-        Ok(found) => Ok(found.is_dir()),
-        Err(error) if is_absent(&error) => Ok(false),
-        Err(source) => Err(Error::Io { path: dir.to_owned(), source }),
+    let is_dir = |dir: PathBuf| -> Result<bool> {
+        Ok(unless_absent(fs::metadata(&dir), &dir)?.is_some_and(|found| found.is_dir()))
     };
     for dir in [path.to_owned(), path.join(".git")] {
-        if is_dir(&dir.join("objects"))? && is_dir(&dir.join("refs"))? {
+        if is_dir(dir.join("objects"))? && is_dir(dir.join("refs"))? {
             return Ok(Some(dir));
         }
     }

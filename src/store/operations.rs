@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, FixedOffset};
 
-use super::operation_log::Sync;
+use super::operation_log::{End, Sync};
 use super::{
     Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result, Store,
 };
@@ -86,8 +86,6 @@ impl Store {
             }
         }
         self.move_refs(&back)?;
-        let end = self.end_of_log()?;
-        let number = end.last.map_or(operation.number, |last| last.number) + 1;
         // Where each ref of the operation is now: what was kept stays kept, and one that somebody else moved is where it is.
         let mut refs = Vec::new();
         for change in &operation.refs {
@@ -96,18 +94,18 @@ impl Store {
         }
         refs.retain(|change| change.before != change.after);
         let files = operation.files.iter().map(FileChange::reversed).collect();
-        let mut unfinished = end.unfinished;
-        unfinished.retain(|pending| *pending != operation.number);
-        self.log_operation(&LoggedOperation {
-            number,
-            undoes: Some(operation.number),
-            finishes: None,
-            refs,
-            files,
-            unfinished,
-            ..operation.clone()
-        })?;
-        self.log_finished(number, Sync::Now)
+        let (undoes, finishes) = (Some(operation.number), None);
+        let outcome = LoggedOperation { undoes, finishes, refs, files, ..operation.clone() };
+        self.log_outcome(operation.number, outcome, Sync::Now)
+    }
+
+    /// Log what became of the operation `of`, which was begun, as one that is finished itself.
+    fn log_outcome(&self, of: u64, outcome: LoggedOperation, sync: Sync) -> Result<()> {
+        let End { last, mut unfinished } = self.end_of_log()?;
+        let number = last.map_or(of, |last| last.number) + 1;
+        unfinished.retain(|pending| *pending != of);
+        self.log_operation(&LoggedOperation { number, unfinished, ..outcome })?;
+        self.log_finished(number, sync)
     }
 
     /// The first branch ever becomes the one that plain `git log` and `git clone` show. That it fails is no reason to call a snapshot
@@ -211,22 +209,16 @@ impl Store {
 
     /// Note that an operation was interrupted, and who brought it to its end.
     fn log_finishing(&self, operation: &LoggedOperation, by: &[String], now: &str) -> Result<()> {
-        let end = self.end_of_log()?;
-        let number = end.last.map_or(operation.number, |last| last.number) + 1;
-        let mut unfinished = end.unfinished;
-        unfinished.retain(|pending| *pending != operation.number);
-        self.log_operation(&LoggedOperation {
-            number,
+        let outcome = LoggedOperation {
             time: now.to_owned(),
             command: by.to_owned(),
             refs: Vec::new(),
             undoes: None,
             finishes: Some(operation.number),
             library: None,
-            unfinished,
             ..operation.clone()
-        })?;
-        self.log_finished(number, Sync::Whenever)
+        };
+        self.log_outcome(operation.number, outcome, Sync::Whenever)
     }
 
     /// Which operations are older than `before`, and what goes with them. Nothing is changed yet.

@@ -64,8 +64,7 @@ impl PackWriter {
     pub fn add(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
         let id = hash(kind, data)?;
         if !self.has(id, kind)? {
-            let compressed = self.compressor.compress(data)?;
-            self.append(id, kind, data.len(), &compressed)?;
+            self.add_again(id, kind, data)?;
         }
         Ok(id)
     }
@@ -96,11 +95,14 @@ impl PackWriter {
                 new.push((*id, *blob));
             }
         }
+        let compress = |part: &[(ObjectId, &[u8])]| {
+            let mut compressor = Compressor::new();
+            part.iter().map(|(_, blob)| compressor.compress(blob)).collect::<Result<Vec<_>>>()
+        };
         // In stretches, so that the compressed copies never add up to much.
         for stretch in new.chunks(4096) {
-            let compressed =
-                in_parallel(stretch, |compressor, (_, blob)| compressor.compress(blob))?;
-            for ((id, blob), compressed) in stretch.iter().zip(compressed) {
+            let parts: Result<Vec<_>> = in_parts(stretch, 256, compress).into_iter().collect();
+            for ((id, blob), compressed) in stretch.iter().zip(parts?.into_iter().flatten()) {
                 self.append(*id, Kind::Blob, blob.len(), &compressed)?;
             }
         }
@@ -320,20 +322,4 @@ impl Compressor {
 
 fn at(level: i32) -> libdeflater::Compressor {
     libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default())
-}
-
-/// Apply `work` to each item on all cores; results in order.
-fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&mut Compressor, &T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let run = |part: &[T]| {
-        let mut compressor = Compressor::new();
-        part.iter().map(|item| work(&mut compressor, item)).collect::<Result<Vec<R>>>()
-    };
-    let mut all = Vec::with_capacity(items.len());
-    for part in in_parts(items, 256, run) {
-        all.extend(part?);
-    }
-    Ok(all)
 }

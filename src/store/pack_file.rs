@@ -126,7 +126,7 @@ impl PackFile {
     ) -> Result<Kind> {
         let data = self.data_for(id)?;
         let made = self.make(data, offset, kept, out);
-        made.map_err(|why| Error::Damaged { id, why: why.to_string() })
+        made.map_err(|why| Error::Damaged { id, why: why.into() })
     }
 
     fn make(
@@ -163,10 +163,10 @@ impl PackFile {
             inflate(data, entry, longest(Kind::Blob), &mut kept.zlib, &mut delta)?;
             let mut whole = Vec::new();
             delta::apply(&base, &delta, longest(kind), &mut whole)
-                .ok_or(Fault("a delta of it does not fit what it is made of"))?;
+                .ok_or("a delta of it does not fit what it is made of")?;
             made += whole.len() as u64;
             if made > MOST_MADE {
-                return Err(Fault("it is made of too much"));
+                return Err("it is made of too much");
             }
             if n == last {
                 *out = whole;
@@ -194,28 +194,28 @@ impl PackFile {
             if deltas.len() + below > DEEPEST || kept.too_deep.contains(&(self.number, at)) {
                 // Those that are made of it need not go down again.
                 kept.too_deep.insert((self.number, offset));
-                return Err(Fault("it is made of more than 4096 deltas"));
+                return Err("it is made of more than 4096 deltas");
             }
             if let Some(found) = found {
                 return Ok(Chain { deltas, base: Base::Recent(found), base_at: at });
             }
             if at >= data.pack_end() as u64 {
-                return Err(Fault("it would stand behind the end of its pack"));
+                return Err("it would stand behind the end of its pack");
             }
-            let entry = data.entry(at).map_err(|_| Fault("its beginning cannot be read"))?;
+            let entry = data.entry(at).map_err(|_| "its beginning cannot be read")?;
             let next = match entry.header {
                 Header::OfsDelta { base_distance } => entry
                     .checked_base_pack_offset(base_distance)
-                    .ok_or(Fault("what it is made of would stand before its pack"))?,
+                    .ok_or("what it is made of would stand before its pack")?,
                 Header::RefDelta { base_id } => match self.index.get() {
                     Some(Opened::Whole(index)) => index
                         .lookup(base_id)
                         .map(|place| index.pack_offset_at_index(place))
-                        .ok_or(Fault("what it is made of is not in its pack"))?,
-                    _ => return Err(Fault("what it is made of is not in its pack")),
+                        .ok_or("what it is made of is not in its pack")?,
+                    _ => return Err("what it is made of is not in its pack"),
                 },
                 header => {
-                    let kind = header.as_kind().ok_or(Fault("it is of no known kind"))?;
+                    let kind = header.as_kind().ok_or("it is of no known kind")?;
                     return Ok(Chain { deltas, base: Base::Entry(kind, entry), base_at: at });
                 }
             };
@@ -244,12 +244,12 @@ impl PackFile {
                     // The lengths of the base and of itself, ten bytes each at most.
                     let mut begin = [0; 20];
                     let begin = begin_of(data, entry, &mut kept.zlib, &mut begin)?;
-                    delta::length_of(begin).ok_or(Fault("its delta has no length"))?
+                    delta::length_of(begin).ok_or("its delta has no length")?
                 }
             };
             if length > longest(kind) { Err(TOO_LONG) } else { Ok((kind, length)) }
         };
-        header().map_err(|why: Fault| Error::Damaged { id, why: why.to_string() })
+        header().map_err(|why: Fault| Error::Damaged { id, why: why.into() })
     }
 }
 
@@ -266,15 +266,17 @@ enum Base {
 }
 
 /// Why an object of a pack cannot be made.
-#[derive(Clone, Copy, Debug)]
-struct Fault(&'static str);
+type Fault = &'static str;
 
 type Made<T> = std::result::Result<T, Fault>;
 
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
+/// The objects of a pack in the order in which they stand there, each with where it ends.
+pub(super) fn as_they_stand(index: &index::File, end_of_last: u64) -> Vec<(index::Entry, u64)> {
+    let mut entries: Vec<_> = index.iter().collect();
+    entries.sort_by_key(|entry| entry.pack_offset);
+    let ends = entries.iter().skip(1).map(|entry| entry.pack_offset).chain([end_of_last]);
+    let ends: Vec<_> = ends.collect();
+    entries.into_iter().zip(ends).collect()
 }
 
 /// Open a file once. What is wrong with the file stays so; what the system could not do just now is an error, and is tried again.
@@ -323,8 +325,8 @@ struct Zlib {
     stream: Option<Decompress>,
 }
 
-const TORN: Fault = Fault("its bytes cannot be unpacked");
-const TOO_LONG: Fault = Fault("it says that it is longer than any such object");
+const TORN: Fault = "its bytes cannot be unpacked";
+const TOO_LONG: Fault = "it says that it is longer than any such object";
 
 /// What an entry holds, into `out`.
 fn inflate(
@@ -340,7 +342,7 @@ fn inflate(
         return Err(TOO_LONG);
     }
     if size > there.saturating_mul(ZLIB_RATIO) {
-        return Err(Fault("it says that it is longer than its pack can make it"));
+        return Err("it says that it is longer than its pack can make it");
     }
     let size = usize::try_from(size).map_err(|_| TORN)?;
     out.clear();
@@ -366,8 +368,7 @@ fn inflate_pieces(
         // One more than there may be: only then is it seen that the stream ends where it should.
         let room = (filled * 2).clamp(AT_ONCE, size + 1);
         if out.len() < room {
-            out.try_reserve_exact(room - out.len())
-                .map_err(|_| Fault("it needs too much memory"))?;
+            out.try_reserve_exact(room - out.len()).map_err(|_| "it needs too much memory")?;
             out.resize(room, 0);
         }
         let (taken, written) = (stream.total_in(), stream.total_out());

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use super::find_files::{is_absent, unless_absent};
 use super::{Error, ObjectId, RefName, Result, Store};
 use crate::regular;
 
@@ -78,7 +79,7 @@ impl Store {
         let path = self.git_dir.join(name);
         let text = match regular::read(&path) {
             Ok(text) => text,
-            Err(error) if is_absent(&error) => return Ok(Loose::Missing),
+            Err(error) if is_no_file(&error) => return Ok(Loose::Missing),
             // A pipe, say, is no ref; it must not hide the others.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Loose::Broken),
             Err(source) => return Err(Error::Io { path, source }),
@@ -91,18 +92,17 @@ impl Store {
     /// The refs that git packed, and how many lines of the file mean nothing. Parsed once, as long as the file stays the same.
     fn packed_refs(&self) -> Result<Arc<Packed>> {
         let path = self.git_dir.join("packed-refs");
-        let stamp = match fs::metadata(&path) {
-            Ok(found) => PackedStamp::of(&found),
-            Err(error) if is_absent(&error) => return Ok(Arc::default()),
-            Err(source) => return Err(Error::Io { path, source }),
+        let Some(found) = unless_absent(fs::metadata(&path), &path)? else {
+            return Ok(Arc::default());
         };
+        let stamp = PackedStamp::of(&found);
         let mut known = self.packed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some((_, packed)) = known.as_ref().filter(|(known, _)| *known == stamp) {
             return Ok(Arc::clone(packed));
         }
         let text = match regular::read(&path) {
             Ok(text) => text,
-            Err(error) if is_absent(&error) => return Ok(Arc::default()),
+            Err(error) if is_no_file(&error) => return Ok(Arc::default()),
             Err(source) => return Err(Error::Io { path, source }),
         };
         let packed = Arc::new(parse_packed(&text));
@@ -217,12 +217,7 @@ pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>
 const PACKED_HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted ";
 
 fn list_below(dir: &Path, name: &str, names: &mut Vec<String>) -> Result<()> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if is_absent(&error) => return Ok(()),
-        Err(source) => return Err(Error::Io { path: dir.to_owned(), source }),
-    };
-    for entry in entries {
+    for entry in unless_absent(fs::read_dir(dir), dir)?.into_iter().flatten() {
         let entry = entry.map_err(Error::io(dir))?;
         let Some(part) = entry.file_name().to_str().map(str::to_owned) else { continue };
         let name = format!("{name}/{part}");
@@ -236,11 +231,9 @@ fn list_below(dir: &Path, name: &str, names: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
-    )
+/// Whether there is no such file, but perhaps a folder.
+fn is_no_file(error: &io::Error) -> bool {
+    is_absent(error) || error.kind() == io::ErrorKind::IsADirectory
 }
 
 #[cfg(test)]

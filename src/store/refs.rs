@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::find_files::unless_absent;
+use super::pack_folder::remove;
 use super::ref_collisions::folded;
 use super::ref_files::packed_text;
 use super::{Error, ObjectId, RefChange, RefName, Result, Store};
@@ -117,14 +119,7 @@ impl Store {
 
     /// The branch that `HEAD` names, whether or not it exists.
     pub fn head(&self) -> Result<Option<RefName>> {
-        let path = self.git_dir.join("HEAD");
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return Err(Error::Io { path, source: error });
-            }
-        };
+        let text = read_or_nothing(&self.git_dir.join("HEAD"))?;
         let text = String::from_utf8_lossy(&text);
         Ok(text
             .strip_prefix("ref: ")
@@ -140,29 +135,15 @@ impl Store {
         let names = changes.iter().map(|change| change.name.as_str()).chain(packed);
         for name in names {
             let lock = lock_path(&self.git_dir.join(name));
-            match fs::remove_file(&lock) {
-                Ok(()) => {}
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                    ) => {}
-                Err(error) => {
-                    return Err(Error::Io { path: lock, source: error });
-                }
-            }
+            unless_absent(fs::remove_file(&lock), &lock)?;
         }
         Ok(())
     }
 
     /// Where `HEAD` leads, if it names a commit and no branch.
     pub fn detached_head(&self) -> Result<Option<ObjectId>> {
-        let path = self.git_dir.join("HEAD");
-        match fs::read(&path) {
-            Ok(text) => Ok(ObjectId::from_hex(text.trim_ascii()).ok()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::Io { path, source }),
-        }
+        let text = read_or_nothing(&self.git_dir.join("HEAD"))?;
+        Ok(ObjectId::from_hex(text.trim_ascii()).ok())
     }
 }
 
@@ -221,12 +202,8 @@ impl LockedFile {
 
     /// Remove the file; the folder to be synced.
     fn delete(self) -> Result<PathBuf> {
-        match fs::remove_file(&self.target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::Io { path: self.target.clone(), source: error })
-            }
-            _ => Ok(durable::parent(&self.target).to_owned()),
-        }
+        remove(&self.target)?;
+        Ok(durable::parent(&self.target).to_owned())
     }
 }
 

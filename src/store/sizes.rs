@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use super::find_files::files_ending;
-use super::pack_file::{Opened, PackFile};
+use super::pack_file::{Opened, PackFile, as_they_stand};
 use super::{ObjectId, Result, Store};
 
 impl Store {
@@ -16,15 +16,13 @@ impl Store {
             let Ok(pack) = fs::metadata(path.with_extension("pack")) else { continue };
             let file = PackFile::new(path);
             let Opened::Whole(list) = file.index()? else { continue };
-            let mut objects: Vec<_> =
-                list.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
-            objects.sort_unstable();
             // The checksum ends the pack.
-            let ends = objects.iter().skip(1).map(|(offset, _)| *offset);
-            let ends = ends.chain([pack.len().saturating_sub(20)]).collect::<Vec<_>>();
-            for ((offset, id), end) in objects.iter().zip(ends) {
-                let size = end.saturating_sub(*offset);
-                sizes.entry(*id).and_modify(|known| *known = size.min(*known)).or_insert(size);
+            for (entry, end) in as_they_stand(list, pack.len().saturating_sub(20)) {
+                let size = end.saturating_sub(entry.pack_offset);
+                sizes
+                    .entry(entry.oid)
+                    .and_modify(|known| *known = size.min(*known))
+                    .or_insert(size);
             }
         }
         Ok(sizes)

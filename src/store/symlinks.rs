@@ -4,7 +4,7 @@
 use std::fs::{self, FileType};
 use std::path::Path;
 
-use super::find_files::is_absent;
+use super::find_files::unless_absent;
 use super::{Error, Result, Store};
 use crate::regular;
 
@@ -31,12 +31,7 @@ impl Store {
         }
         let private = self.private_dir();
         refuse_link(&private)?;
-        let entries = match fs::read_dir(&private) {
-            Ok(entries) => entries,
-            Err(error) if is_absent(&error) => return Ok(()),
-            Err(source) => return Err(Error::Io { path: private, source }),
-        };
-        for entry in entries {
+        for entry in unless_absent(fs::read_dir(&private), &private)?.into_iter().flatten() {
             let entry = entry.map_err(Error::io(&private))?;
             refuse_kind(entry.file_type().map_err(Error::io(entry.path()))?, &entry.path())?;
         }
@@ -56,10 +51,9 @@ impl Store {
 
 /// Refuse what is itself a link, or neither file nor folder; what is not there is none.
 pub(super) fn refuse_link(path: &Path) -> Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(found) => refuse_kind(found.file_type(), path),
-        Err(error) if is_absent(&error) => Ok(()),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    match unless_absent(fs::symlink_metadata(path), path)? {
+        Some(found) => refuse_kind(found.file_type(), path),
+        None => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data;
 
-use super::find_files::{files_ending, is_absent, is_there};
+use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
 use super::pack_file::{Opened, PackFile, RecentObjects};
@@ -51,6 +51,12 @@ impl Health {
         let file = self.files.first().map(|file| (file.path.clone(), file.why.clone()));
         let pack = || indices.first().cloned().unwrap_or_default();
         file.or_else(|| self.damaged.values().next().map(|why| (pack(), why.clone())))
+    }
+
+    /// What is damaged in one place and was read in another is not damaged.
+    fn without_copies(mut self) -> Self {
+        self.damaged.retain(|id, _| !self.sound.contains(id));
+        self
     }
 
     fn file(&mut self, store: &Store, path: &Path, why: impl Into<String>, harmful: bool) {
@@ -106,10 +112,8 @@ impl Store {
         }
         // A command that is just moving its refs has logged what it will do, and logs when it is done.
         let log = self.private_dir().join("operations.jsonl");
-        match fs::metadata(&log) {
-            Ok(found) => note(&found.len().to_le_bytes()),
-            Err(error) if is_absent(&error) => {}
-            Err(source) => return Err(Error::Io { path: log, source }),
+        if let Some(found) = unless_absent(fs::metadata(&log), &log)? {
+            note(&found.len().to_le_bytes());
         }
         Ok(Fingerprint(hasher.finalize()))
     }
@@ -118,19 +122,16 @@ impl Store {
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
         let mut health = Health::default();
         let dir = self.git_dir.join("objects").join("pack");
-        let mut bad = BTreeMap::new();
         for path in files_ending(&dir, "pack")? {
             if !is_there(&path.with_extension("idx"))? {
                 health.file(self, &path, "it has no index, so git does not see it; a command was interrupted, or the index was lost", false);
             }
         }
         for index in files_ending(&dir, "idx")? {
-            self.verify_pack(&index, &mut health, &mut bad, monitor)?;
+            self.verify_pack(&index, &mut health, monitor)?;
         }
-        self.verify_loose(&mut health, &mut bad, monitor)?;
-        bad.retain(|id, _| !health.sound.contains(id));
-        health.damaged = bad;
-        Ok(health)
+        self.verify_loose(&mut health, monitor)?;
+        Ok(health.without_copies())
     }
 
     /// Read every object of the packs with these indices.
@@ -139,20 +140,17 @@ impl Store {
         indices: &[PathBuf],
         monitor: &mut dyn Monitor,
     ) -> Result<Health> {
-        let (mut health, mut bad) = (Health::default(), BTreeMap::new());
+        let mut health = Health::default();
         for index in indices {
-            self.verify_pack(index, &mut health, &mut bad, monitor)?;
+            self.verify_pack(index, &mut health, monitor)?;
         }
-        bad.retain(|id, _| !health.sound.contains(id));
-        health.damaged = bad;
-        Ok(health)
+        Ok(health.without_copies())
     }
 
     fn verify_pack(
         &self,
         path: &Path,
         health: &mut Health,
-        bad: &mut BTreeMap<ObjectId, String>,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         let pack_path = path.with_extension("pack");
@@ -196,7 +194,8 @@ impl Store {
                 match outcome {
                     Ok(()) => drop(health.sound.insert(*id)),
                     Err(error) if error.is_loss() => {
-                        bad.insert(*id, format!("{error} (in {})", file_name(&pack_path)));
+                        let why = format!("{error} (in {})", file_name(&pack_path));
+                        health.damaged.insert(*id, why);
                     }
                     Err(error) => return Err(error),
                 }
@@ -206,12 +205,7 @@ impl Store {
         Ok(())
     }
 
-    fn verify_loose(
-        &self,
-        health: &mut Health,
-        bad: &mut BTreeMap<ObjectId, String>,
-        monitor: &mut dyn Monitor,
-    ) -> Result<()> {
+    fn verify_loose(&self, health: &mut Health, monitor: &mut dyn Monitor) -> Result<()> {
         monitor.begin("reading loose objects", None);
         let mut buffer = Vec::new();
         for Loose { id, path, .. } in loose_objects(&self.git_dir.join("objects"))? {
@@ -222,7 +216,7 @@ impl Store {
                 Ok(()) => drop(health.sound.insert(id)),
                 Err(error) if error.is_loss() => {
                     health.file(self, &path, error.to_string(), true);
-                    bad.insert(id, error.to_string());
+                    health.damaged.insert(id, error.to_string());
                 }
                 Err(error) => return Err(error),
             }
