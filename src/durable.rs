@@ -35,12 +35,23 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A new folder in `dir`, to be filled and then renamed.
 pub fn create_temp_dir(dir: &Path) -> io::Result<PathBuf> {
+    make_temp(dir, TEMP_PREFIX, |path| fs::create_dir(path)).map(|(path, ())| path)
+}
+
+/// Make something under a name that nothing has yet.
+fn make_temp<T>(
+    dir: &Path,
+    prefix: &str,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
     loop {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = dir.join(format!("{TEMP_PREFIX}{}-{n}.tmp", std::process::id()));
-        match fs::create_dir(&path) {
+        // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
+        let path = dir.join(format!("{prefix}{}-{n}.tmp", std::process::id()));
+        match make(&path) {
+            // Left behind by a process of the same id that was killed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| path),
+            made => return made.map(|made| (path, made)),
         }
     }
 }
@@ -59,19 +70,9 @@ impl Temp {
 
     /// A new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
     pub fn within(dir: &Path, prefix: &str) -> io::Result<Self> {
-        loop {
-            let n = NEXT.fetch_add(1, Ordering::Relaxed);
-            // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
-            let path = dir.join(format!("{prefix}{}-{n}.tmp", std::process::id()));
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(file) => {
-                    return Ok(Self { path, file });
-                }
-                // Left behind by a process of the same id that was killed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let make =
+            |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        make_temp(dir, prefix, make).map(|(path, file)| Self { path, file })
     }
 
     pub fn file(&mut self) -> &mut File {
@@ -204,6 +205,7 @@ pub fn parent(path: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
 /// Put a cache in its place; no link there is followed. Nothing is synced: one that is torn is not believed. That it fails matters to nobody.
 pub fn replace_cache(path: &Path, bytes: &[u8]) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -212,8 +214,8 @@ pub fn replace_cache(path: &Path, bytes: &[u8]) {
     // Left behind by a process of the same number that was killed.
     let _ = fs::remove_file(&temp);
     let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&temp)?;
-        io::Write::write_all(&mut file, bytes)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&temp)?;
+        file.write_all(bytes)?;
         drop(file);
         fs::rename(&temp, path)
     };
