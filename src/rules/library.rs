@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::finding::more;
 use super::{Code, Finding, Level};
 use crate::st::{LibraryPath, TimelineName, chat_name};
 
@@ -72,8 +73,7 @@ pub struct SharedBook<'f> {
 impl LibraryFacts {
     /// The chat beside `chat` that it means by `id`, if it is there. Names are found as they were typed, with the file's ending or without.
     pub fn chat_called(&self, chat: &TimelineName, id: &str) -> Option<TimelineName> {
-        let bare = id.strip_suffix(".jsonl").unwrap_or(id);
-        [id, bare].iter().find_map(|id| beside(chat, id).filter(|name| self.here.contains(name)))
+        called(&self.here, chat, id)
     }
 
     /// The timeline that this one was forked from, if it is there: by its own word, else by what was said in it.
@@ -141,6 +141,12 @@ fn beside(chat: &TimelineName, id: &str) -> Option<TimelineName> {
     }
 }
 
+/// The timeline among `names` that lies beside `chat` and is called so, with the file's ending or without.
+fn called(names: &BTreeSet<TimelineName>, chat: &TimelineName, id: &str) -> Option<TimelineName> {
+    let bare = id.strip_suffix(".jsonl").unwrap_or(id);
+    [id, bare].iter().find_map(|id| beside(chat, id).filter(|name| names.contains(name)))
+}
+
 /// All findings about a library as a whole.
 pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     let mut findings: Vec<_> = facts.shared().iter().map(shared).collect();
@@ -201,14 +207,11 @@ fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     }
     let shown = dangling.iter().take(NAMED).map(|(n, link)| format!("message {n} to {link:?}"));
     let shown = shown.collect::<Vec<_>>().join(", ");
-    let more = match dangling.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = more(dangling.len(), NAMED);
     let message = format!(
         "links to checkpoints that do not exist: {shown}{more}; SillyTavern would begin a new chat there"
     );
-    let stored = dangling.iter().find_map(|(_, link)| stored(facts, name, link));
+    let stored = dangling.iter().find_map(|(_, link)| called(&facts.deleted, name, link));
     let remedy = match stored {
         Some(gone) => restores(&gone),
         None => "remove the link in SillyTavern, or leave it alone".into(),
@@ -231,7 +234,7 @@ fn missing_parent(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
             "SillyTavern does not follow renames: \"Back to parent chat\" does not work in it"
                 .into()
         }
-        None => match stored(facts, name, main_chat) {
+        None => match called(&facts.deleted, name, main_chat) {
             Some(gone) => restores(&gone),
             None => {
                 "\"Back to parent chat\" does not work in it; nothing else depends on it".into()
@@ -239,12 +242,6 @@ fn missing_parent(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
         },
     };
     Some(Finding::new(Code::ParentMissing, Level::Warning, name.as_str(), message).remedy(remedy))
-}
-
-/// The deleted timeline that is called so, if the store has it.
-fn stored(facts: &LibraryFacts, chat: &TimelineName, id: &str) -> Option<TimelineName> {
-    let bare = id.strip_suffix(".jsonl").unwrap_or(id);
-    [id, bare].iter().find_map(|id| beside(chat, id).filter(|name| facts.deleted.contains(name)))
 }
 
 fn restores(timeline: &TimelineName) -> String {

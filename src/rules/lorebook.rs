@@ -6,7 +6,7 @@ use super::finding::{brief, few};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook, is_book_of};
-use crate::st::{Key, Raw, main_chat, uid_text};
+use crate::st::{Raw, entries_and_repeats, main_chat, uid_text};
 
 pub(super) struct Book<'a> {
     pub path: &'a str,
@@ -50,7 +50,7 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
             )),
         );
     };
-    let Some((entries, repeated)) = entries(bytes) else {
+    let Some((entries, repeated)) = entries_and_repeats(bytes) else {
         let message = "it is not a readable lorebook; it is stored as one piece";
         let finding = Finding::new(Code::LorebookBroken, Level::Warning, path, message)
             .remedy("mend the file, or restore an earlier snapshot");
@@ -70,29 +70,6 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
         })
     });
     (Some(Book { path, entries: entries.collect() }), finding)
-}
-
-/// Key and value of every entry, and whether any key stood twice; of such a key the last counts. None if that is no lorebook.
-fn entries(bytes: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
-    let root = Raw::parse(bytes)?.members()?;
-    let mut found = root.into_iter().filter(|member| member.key.as_bytes() == b"entries");
-    let mut list = found.next()?;
-    let mut repeated = false;
-    for later in found {
-        (list, repeated) = (later, true);
-    }
-    let mut places: HashMap<Key, usize> = HashMap::new();
-    let mut entries: Vec<(Key, Raw<'_>)> = Vec::new();
-    for member in list.value.members()? {
-        match places.get(&member.key) {
-            Some(place) => (entries[*place].1, repeated) = (member.value, true),
-            None => {
-                places.insert(member.key.clone(), entries.len());
-                entries.push((member.key, member.value));
-            }
-        }
-    }
-    Some((entries, repeated))
 }
 
 /// UIDs that several entries have. Which of them a registry or an extension means is chance.

@@ -106,19 +106,30 @@ fn trim_end(text: &[u8]) -> &[u8] {
 
 /// The entries of a lorebook as JavaScript reads them, in the order of the file: of a repeated key the last counts. Empty if it is no lorebook.
 pub fn entries(book: &[u8]) -> Vec<(Key, Raw<'_>)> {
-    let entries = Raw::parse(book).and_then(|book| book.get("entries")?.members());
-    let mut found: Vec<(Key, Raw<'_>)> = Vec::new();
+    entries_and_repeats(book).map(|(entries, _)| entries).unwrap_or_default()
+}
+
+/// [`entries`], and whether any key stood twice. None if it is no lorebook.
+pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
+    let root = Raw::parse(book)?.members()?;
+    let mut found = root.into_iter().filter(|member| member.key.as_bytes() == b"entries");
+    let mut list = found.next()?;
+    let mut repeated = false;
+    for later in found {
+        (list, repeated) = (later, true);
+    }
     let mut places: HashMap<Key, usize> = HashMap::new();
-    for member in entries.unwrap_or_default() {
+    let mut entries: Vec<(Key, Raw<'_>)> = Vec::new();
+    for member in list.value.members()? {
         match places.get(&member.key) {
-            Some(place) => found[*place].1 = member.value,
+            Some(place) => (entries[*place].1, repeated) = (member.value, true),
             None => {
-                places.insert(member.key.clone(), found.len());
-                found.push((member.key, member.value));
+                places.insert(member.key.clone(), entries.len());
+                entries.push((member.key, member.value));
             }
         }
     }
-    found
+    Some((entries, repeated))
 }
 
 /// An entry's title or memo.

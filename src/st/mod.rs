@@ -39,7 +39,9 @@ pub use groups::Groups;
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
 pub use library::{FOLDERS, Library, Scan};
-pub use lorebook::{Cut, FillError, cut, entries, entry_comment, entry_uid, fill, uid_text};
+pub use lorebook::{
+    Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_uid, fill, uid_text,
+};
 pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
