@@ -104,9 +104,10 @@ pub fn capture(
     let attempt = Attempt { root: library.root(), files };
     let mut pauses = PAUSES_MS.into_iter();
     loop {
-        let changed = match attempt.capture(groups, name, now_ns())? {
-            Read::Steady(captured) => return Ok(captured),
-            Read::Moved(path) => path,
+        let changed = match attempt.capture(groups, name, now_ns()) {
+            Ok(captured) => return Ok(captured),
+            Err(Halt::Failed(error)) => return Err(error),
+            Err(Halt::Moved(path)) => path,
         };
         match pauses.next() {
             Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
@@ -117,12 +118,20 @@ pub fn capture(
     }
 }
 
-/// The outcome of a read that others may disturb.
-enum Read<T> {
-    Steady(T),
+/// Why an attempt ended early.
+enum Halt {
+    Failed(Error),
     /// This file changed meanwhile.
     Moved(LibraryPath),
 }
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+type Attempted<T> = std::result::Result<T, Halt>;
 
 struct Attempt<'a> {
     root: &'a Path,
@@ -130,42 +139,25 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn capture(
-        &self,
-        groups: &Groups,
-        name: &TimelineName,
-        seen_ns: i64,
-    ) -> Result<Read<Captured>> {
-        let chat = match self.read(&name.file())? {
-            Read::Steady(Some(chat)) => chat,
-            Read::Steady(None) => {
-                let path = name.file().under(self.root);
-                return Err(Error::Io { path, source: io::ErrorKind::NotFound.into() });
-            }
-            Read::Moved(path) => return Ok(Read::Moved(path)),
+    fn capture(&self, groups: &Groups, name: &TimelineName, seen_ns: i64) -> Attempted<Captured> {
+        let Some(chat) = self.read(&name.file())? else {
+            let path = name.file().under(self.root);
+            return Err(Error::Io { path, source: io::ErrorKind::NotFound.into() }.into());
         };
         let group_path = if name.is_group() { groups.group_of(name.chat()) } else { None };
         // Without it the state would not be whole, and nobody would notice later.
         if let (None, true, Some((file, why))) = (group_path, name.is_group(), &groups.unread) {
             let source = io::Error::other(why.clone());
-            return Err(Error::Io { path: self.root.join(file), source });
+            return Err(Error::Io { path: self.root.join(file), source }.into());
         }
-        let group = match group_path.map(|path| self.read(path)).transpose()? {
-            Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
-            Some(Read::Steady(group)) => group,
-            None => None,
-        };
+        let group = group_path.map(|path| self.read(path)).transpose()?.flatten();
         let bound = bound_lorebook(
             &Chat::header_of(&chat.file.bytes, name.is_group()),
             name,
             group.as_ref().map(|group| group.file.bytes.as_slice()),
         );
         let path = bound.as_deref().and_then(lorebook_path);
-        let book = match path.as_ref().map(|path| self.read(path)).transpose()? {
-            Some(Read::Moved(path)) => return Ok(Read::Moved(path)),
-            Some(Read::Steady(file)) => file,
-            None => None,
-        };
+        let book = path.as_ref().map(|path| self.read(path)).transpose()?.flatten();
         let stamps = Stamps {
             chat: chat.stamp,
             lorebook: book.as_ref().map(|book| book.stamp),
@@ -180,7 +172,7 @@ impl Attempt<'_> {
             if let Some(path) = path
                 && self.stamp(path)? != stamp
             {
-                return Ok(Read::Moved(path.clone()));
+                return Err(Halt::Moved(path.clone()));
             }
         }
         let bytes = book.map(|book| book.file.bytes);
@@ -190,21 +182,19 @@ impl Attempt<'_> {
             lorebook: bound.map(|name| BoundBook { name, path, bytes }),
             group: group.map(|group| group.file),
         };
-        Ok(Read::Steady(Captured { files, stamps, seen_ns }))
+        Ok(Captured { files, stamps, seen_ns })
     }
 
     /// A file with the stamp it had before it was read; none if it is missing.
-    fn read(&self, path: &LibraryPath) -> Result<Read<Option<ReadFile>>> {
-        let Some(stamp) = self.stamp(path)? else {
-            return Ok(Read::Steady(None));
-        };
+    fn read(&self, path: &LibraryPath) -> Attempted<Option<ReadFile>> {
+        let Some(stamp) = self.stamp(path)? else { return Ok(None) };
         let full = path.under(self.root);
         match self.files.read(&full) {
             Ok(bytes) if bytes.len() as u64 == stamp.len => {
                 let file = FileAt { path: path.clone(), bytes };
-                Ok(Read::Steady(Some(ReadFile { file, stamp })))
+                Ok(Some(ReadFile { file, stamp }))
             }
-            Ok(_) => Ok(Read::Moved(path.clone())),
+            Ok(_) => Err(Halt::Moved(path.clone())),
             // Gone, or cut shorter, since it was stamped.
             Err(error)
                 if matches!(
@@ -212,9 +202,9 @@ impl Attempt<'_> {
                     io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
                 ) =>
             {
-                Ok(Read::Moved(path.clone()))
+                Err(Halt::Moved(path.clone()))
             }
-            Err(source) => Err(Error::Io { path: full, source }),
+            Err(source) => Err(Error::Io { path: full, source }.into()),
         }
     }
 

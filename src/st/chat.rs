@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::json::{Key, Raw, for_members};
+use super::json::Raw;
 
 /// A chat file in its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,46 +85,32 @@ impl<'a> Message<'a> {
     }
 
     fn read_str(line: &'a str) -> Option<Self> {
-        let mut message = Self {
-            // Not looked at unless the line proves to be an object.
-            raw: Raw::object(line),
-            name: None,
-            is_user: None,
-            is_system: None,
-            mes: None,
-            send_date: None,
-            extra: None,
-            swipe_id: None,
-            swipes: None,
-            swipe_info: None,
-        };
-        for_members(line, |key, value| {
-            if key.contains('\\') {
-                if let Some(key) = Key::decode(key.as_bytes()) {
-                    message.take(key.as_bytes(), value);
-                }
-            } else {
-                message.take(key.trim_matches('"').as_bytes(), value);
-            }
-        })?;
-        Some(message)
-    }
-
-    /// A later member of the same key takes the place of an earlier one, as in JavaScript.
-    fn take(&mut self, key: &[u8], value: Raw<'a>) {
-        let field = match key {
-            b"name" => &mut self.name,
-            b"is_user" => &mut self.is_user,
-            b"is_system" => &mut self.is_system,
-            b"mes" => &mut self.mes,
-            b"send_date" => &mut self.send_date,
-            b"extra" => &mut self.extra,
-            b"swipe_id" => &mut self.swipe_id,
-            b"swipes" => &mut self.swipes,
-            b"swipe_info" => &mut self.swipe_info,
-            _ => return,
-        };
-        *field = Some(value);
+        // Not looked at unless the line proves to be an object.
+        let raw = Raw::object(line);
+        let [name, is_user, is_system, mes, send_date, extra, swipe_id, swipes, swipe_info] =
+            raw.pick([
+                "name",
+                "is_user",
+                "is_system",
+                "mes",
+                "send_date",
+                "extra",
+                "swipe_id",
+                "swipes",
+                "swipe_info",
+            ])?;
+        Some(Self {
+            raw,
+            name,
+            is_user,
+            is_system,
+            mes,
+            send_date,
+            extra,
+            swipe_id,
+            swipes,
+            swipe_info,
+        })
     }
 
     pub fn raw(&self) -> Raw<'a> {

@@ -168,7 +168,7 @@ impl Library {
     }
 
     /// The entries of a folder of the library; a missing folder has none.
-    fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
+    pub(super) fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
         let entries = match fs::read_dir(self.root.join(at)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),

@@ -8,7 +8,6 @@ use super::json::Raw;
 use super::name::lorebook_path;
 use super::{Chat, Library, Scan, TimelineName, lorebook_name};
 use std::collections::HashSet;
-use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -133,18 +132,9 @@ impl Library {
         found: &mut References,
         mut each: impl FnMut(&mut References, &str, &Path),
     ) {
-        let entries = match fs::read_dir(self.root().join(at)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => return found.failed(at, error),
-            Ok(entries) => entries,
-        };
-        let mut files = Vec::new();
-        for entry in entries {
-            match entry {
-                Ok(entry) => files.push((entry.file_name(), entry.path())),
-                Err(error) => found.failed(at, error),
-            }
-        }
+        let entries = self.list(at, &mut found.unreadable);
+        let mut files: Vec<_> =
+            entries.iter().map(|entry| (entry.file_name(), entry.path())).collect();
         files.sort_unstable();
         for (name, path) in files {
             let name = name.to_string_lossy();
@@ -155,7 +145,7 @@ impl Library {
     }
 }
 
-fn first_line(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn first_line(path: &Path) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     BufReader::new(regular::open(path)?).read_until(b'\n', &mut line)?;
     line.pop_if(|last| *last == b'\n');

@@ -1,9 +1,8 @@
 //! Which lorebook a chat uses, and which chats use a lorebook, from the first line of each chat.
 
-use std::io::{BufRead, BufReader};
-
 use crate::regular;
 
+use super::references::first_line;
 use super::{
     Chat, Groups, Library, LibraryPath, Result, TimelineName, bound_lorebook, lorebook_path,
 };
@@ -11,11 +10,8 @@ use super::{
 /// The file of the lorebook that a chat is bound to; none if there is none or the chat cannot be read.
 pub fn lorebook_of(library: &Library, groups: &Groups, name: &TimelineName) -> Option<LibraryPath> {
     let root = library.root();
-    let mut line = Vec::new();
-    let file = regular::open(&name.file().under(root)).ok()?;
-    BufReader::new(file).read_until(b'\n', &mut line).ok()?;
-    let line = line.strip_suffix(b"\n").unwrap_or(&line);
-    let chat = Chat::header_of(line, name.is_group());
+    let line = first_line(&name.file().under(root)).ok()?;
+    let chat = Chat::header_of(&line, name.is_group());
     let group = name.is_group().then(|| groups.group_of(name.chat())).flatten();
     let group = group.and_then(|path| regular::read(&path.under(root)).ok());
     lorebook_path(&bound_lorebook(&chat, name, group.as_deref())?)

@@ -33,18 +33,9 @@ impl Fingerprint {
 
 fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
     let mut file = regular::open(path)?;
-    let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
-    let mut piece = vec![0; 1 << 17];
-    loop {
-        match regular::read_some(&mut file, &mut piece)? {
-            0 => break,
-            read => {
-                hasher.update(&piece[..read]);
-                bytes += read as u64;
-            }
-        }
-    }
-    Ok(Fingerprint { bytes, blake3: *hasher.finalize().as_bytes() })
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(&mut file)?;
+    Ok(Fingerprint { bytes: hasher.count(), blake3: *hasher.finalize().as_bytes() })
 }
 
 /// Write a file of the library at `root`, which must exist; folders below it are made. `former` is what the file holds, if it is there: a
