@@ -19,6 +19,12 @@ pub(super) struct Noticed {
 }
 
 impl Noticed {
+    /// What was noticed of a part of it.
+    pub(super) fn extend(&mut self, part: &Noticed) {
+        self.problems.extend(&part.problems);
+        self.extra.extend_from_slice(&part.extra);
+    }
+
     /// Something with a safe name is no part of the snapshot.
     pub(super) fn extra(&mut self, path: &str, id: ObjectId, mode: Mode) {
         self.problems.push(Problem::Extra { path: path.to_owned() });
@@ -62,16 +68,7 @@ pub(super) fn chat(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
-    let (mut header, mut messages) = (None, None);
-    let mut folder = Folder::new("chat/", noticed);
-    for entry in folder.open(reader, id)? {
-        match entry.name.as_slice() {
-            b"header.json" => folder.file(&entry, &mut header),
-            b"messages" => folder.folder(&entry, &mut messages),
-            _ => folder.extra(&entry),
-        }
-    }
-    Ok((header, messages))
+    Folder::new("chat/", noticed).file_and_folder(reader, id, "header.json", "messages")
 }
 
 /// The folders of messages with their numbers, in order.
@@ -158,8 +155,7 @@ pub(super) fn lorebook(
             folder.folder(entry, &mut found);
             folder.safe(entry);
             if !is_it(&entry) && name.is_some() {
-                let path = folder.path_of(entry);
-                folder.noticed.problems.push(Problem::BookFolder { path });
+                folder.note(entry, |path| Problem::BookFolder { path });
             }
         } else {
             folder.extra(entry);
@@ -176,17 +172,8 @@ pub(super) fn book(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
-    let (mut book, mut entries) = (None, None);
     let path = format!("lorebooks/{name}/");
-    let mut folder = Folder::new(&path, noticed);
-    for entry in folder.open(reader, id)? {
-        match entry.name.as_slice() {
-            b"book.json" => folder.file(&entry, &mut book),
-            b"entries" => folder.folder(&entry, &mut entries),
-            _ => folder.extra(&entry),
-        }
-    }
-    Ok((book, entries))
+    Folder::new(&path, noticed).file_and_folder(reader, id, "book.json", "entries")
 }
 
 /// The entries of a lorebook by the names of their files.
@@ -249,6 +236,31 @@ impl<'a> Folder<'a> {
         Ok(tree.entries)
     }
 
+    /// One file and one folder belong here.
+    fn file_and_folder(
+        mut self,
+        reader: &Reader,
+        id: ObjectId,
+        file: &str,
+        folder: &str,
+    ) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+        let mut found = (None, None);
+        for entry in self.open(reader, id)? {
+            match entry.name.as_slice() {
+                name if name == file.as_bytes() => self.file(&entry, &mut found.0),
+                name if name == folder.as_bytes() => self.folder(&entry, &mut found.1),
+                _ => self.extra(&entry),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Something is wrong with an entry, whose path it is.
+    fn note(&mut self, entry: &RawEntry, problem: impl FnOnce(String) -> Problem) {
+        let path = self.path_of(entry);
+        self.noticed.problems.push(problem(path));
+    }
+
     fn path_of(&self, entry: &RawEntry) -> String {
         format!("{}{}", self.path, String::from_utf8_lossy(&entry.name))
     }
@@ -257,32 +269,27 @@ impl<'a> Folder<'a> {
         match entry.mode {
             Mode::File | Mode::OtherFile => {
                 if entry.mode == Mode::OtherFile {
-                    let path = self.path_of(entry);
-                    self.noticed.problems.push(Problem::OddMode { path });
+                    self.note(entry, |path| Problem::OddMode { path });
                 }
                 // Of two with one name the first counts; that there are two was noticed.
                 part.get_or_insert(entry.id);
             }
-            Mode::Folder | Mode::Link | Mode::Other => self.wrong_kind(entry),
+            Mode::Folder | Mode::Link | Mode::Other => {
+                self.note(entry, |path| Problem::WrongKind { path });
+            }
         }
     }
 
     fn folder(&mut self, entry: &RawEntry, part: &mut Option<ObjectId>) {
         match entry.mode {
             Mode::Folder => drop(part.get_or_insert(entry.id)),
-            _ => self.wrong_kind(entry),
+            _ => self.note(entry, |path| Problem::WrongKind { path }),
         }
-    }
-
-    fn wrong_kind(&mut self, entry: &RawEntry) {
-        let path = self.path_of(entry);
-        self.noticed.problems.push(Problem::WrongKind { path });
     }
 
     /// Nothing belongs here.
     fn extra(&mut self, entry: &RawEntry) {
-        let path = self.path_of(entry);
-        self.noticed.problems.push(match entry.mode {
+        self.note(entry, |path| match entry.mode {
             _ if !is_safe(&entry.name) => Problem::UnsafeName { path },
             Mode::Link | Mode::Other => Problem::Link { path },
             _ => Problem::Extra { path },
@@ -293,8 +300,7 @@ impl<'a> Folder<'a> {
     /// Its name is somebody's choice, and must be safe.
     fn safe(&mut self, entry: &RawEntry) {
         if !is_safe(&entry.name) {
-            let path = self.path_of(entry);
-            self.noticed.problems.push(Problem::UnsafeName { path });
+            self.note(entry, |path| Problem::UnsafeName { path });
         }
     }
 
@@ -302,15 +308,14 @@ impl<'a> Folder<'a> {
     fn belongs(&mut self, entry: &RawEntry, name: impl FnOnce() -> String) {
         let name = name();
         if entry.name != name.as_bytes() {
-            let (path, belongs) = (self.path_of(entry), format!("{}{name}", self.path));
-            self.noticed.problems.push(Problem::Misplaced { path, belongs });
+            let belongs = format!("{}{name}", self.path);
+            self.note(entry, |path| Problem::Misplaced { path, belongs });
         }
     }
 
     fn misplaced(&mut self, entry: &RawEntry, number: usize) {
         let folder = message_folder(number / PER_FOLDER);
         let belongs = format!("chat/messages/{folder}/{}", message_file(number));
-        let path = self.path_of(entry);
-        self.noticed.problems.push(Problem::Misplaced { path, belongs });
+        self.note(entry, |path| Problem::Misplaced { path, belongs });
     }
 }

@@ -6,18 +6,16 @@ use std::rc::Rc;
 use super::needed::needed;
 use crate::archive::layout::{self, Noticed};
 use crate::archive::part_names::{entry_file, former_entry_file};
-use crate::archive::problem::{Problem, Problems};
+use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Error, Result};
 use crate::st;
-use crate::store::{Mode, ObjectId, Reader};
+use crate::store::{ObjectId, Reader};
 
 #[derive(Default)]
 pub(super) struct BookFacts {
     /// Its length and hash; none if it could not be put together, or is longer than it may be.
     pub whole: Option<(u64, Blake3)>,
-    pub problems: Problems,
-    /// What is no part of it.
-    pub extra: Vec<(ObjectId, Mode)>,
+    pub noticed: Noticed,
 }
 
 /// Knows what the lorebooks that it saw hold, and the entries of the last one.
@@ -40,15 +38,12 @@ impl Books {
             return Ok(Rc::clone(known));
         }
         let mut facts = BookFacts::default();
-        let mut noticed = Noticed::default();
-        let whole = self.put_together(reader, name, folder, longest, &mut noticed);
-        let whole = needed(whole, &mut noticed.problems)?;
+        let whole = self.put_together(reader, name, folder, longest, &mut facts.noticed);
+        let whole = needed(whole, &mut facts.noticed.problems)?;
         let was_too_long = matches!(whole, Some(Whole::TooLong));
         if let Some(Whole::Bytes(bytes)) = whole {
             facts.whole = Some((bytes.len() as u64, Blake3::of(&bytes)));
         }
-        facts.problems = noticed.problems;
-        facts.extra = noticed.extra;
         let facts = Rc::new(facts);
         // Another manifest may allow more.
         if !was_too_long {

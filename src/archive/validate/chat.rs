@@ -10,7 +10,7 @@ use crate::archive::part_names::PER_FOLDER;
 use crate::archive::problem::{Problem, Problems};
 use crate::archive::{Blake3, Result};
 use crate::st::{Chat, is_blank};
-use crate::store::{Kind, Mode, ObjectId, Reader};
+use crate::store::{Kind, ObjectId, Reader};
 
 #[derive(Default)]
 pub(super) struct ChatFacts {
@@ -18,9 +18,7 @@ pub(super) struct ChatFacts {
     pub whole: Option<(u64, Blake3)>,
     /// How many lines after the header are not blank.
     pub messages: u64,
-    pub problems: Problems,
-    /// What is no part of it.
-    pub extra: Vec<(ObjectId, Mode)>,
+    pub noticed: Noticed,
 }
 
 /// Knows what the chats that it saw hold, and the messages of the last one.
@@ -32,8 +30,7 @@ pub(super) struct Chats {
 
 struct Folder {
     messages: Vec<(usize, ObjectId)>,
-    problems: Problems,
-    extra: Vec<(ObjectId, Mode)>,
+    noticed: Noticed,
     /// Its messages, joined, once they were read.
     joined: Option<Joined>,
 }
@@ -61,8 +58,7 @@ impl Chats {
         let mut room = Room::of(longest);
         let read = self.put_together(reader, chat, is_group, &mut room, &mut facts, &mut noticed);
         needed(read, &mut noticed.problems)?;
-        facts.problems.extend(&noticed.problems);
-        facts.extra.append(&mut noticed.extra);
+        facts.noticed.extend(&noticed);
         let facts = Rc::new(facts);
         // Another manifest may allow more.
         if !room.was_too_small {
@@ -93,8 +89,7 @@ impl Chats {
                     Some(folder) => folder,
                     None => Folder::list(reader, number, id)?,
                 };
-                facts.problems.extend(&folder.problems);
-                facts.extra.extend_from_slice(&folder.extra);
+                facts.noticed.extend(&folder.noticed);
                 folders.push(((number, id), folder));
             }
             facts.hash(reader, header, &mut folders, is_group, room)
@@ -117,13 +112,14 @@ impl ChatFacts {
     ) -> Result<()> {
         let mut hasher = Hasher::default();
         let mut buffer = Vec::new();
+        let problems = &mut self.noticed.problems;
         if let Some(header) = header {
             let line = reader.read(header, Kind::Blob, &mut buffer)?;
             if !room.take(line.len()) {
                 return Ok(());
             }
             hasher.line(line);
-            self.problems.split(begins_with_header(line, is_group) && is_one_line(line));
+            problems.split(begins_with_header(line, is_group) && is_one_line(line));
         }
         let begins_well = |line: &[u8], n: usize| {
             n > 0 || header.is_some() || !begins_with_header(line, is_group)
@@ -133,12 +129,12 @@ impl ChatFacts {
                 let Some(joined) = folder.joined(reader, room)? else { return Ok(()) };
                 hasher.line(&joined.bytes);
                 self.messages += joined.messages;
-                self.problems.split(joined.is_split && begins_well(&joined.bytes, n));
+                problems.split(joined.is_split && begins_well(&joined.bytes, n));
             }
         } else {
             // Nobody writes such folders, so nothing is kept of them.
             let all = std::mem::take(folders).into_iter().flat_map(|(_, folder)| folder.messages);
-            let all = layout::in_order(all.collect(), &mut self.problems);
+            let all = layout::in_order(all.collect(), problems);
             for (n, id) in all.into_iter().enumerate() {
                 let line = reader.read(id, Kind::Blob, &mut buffer)?;
                 if !room.take(line.len()) {
@@ -146,10 +142,10 @@ impl ChatFacts {
                 }
                 hasher.line(line);
                 self.messages += u64::from(!is_blank(line));
-                self.problems.split(is_one_line(line) && begins_well(line, n));
+                problems.split(is_one_line(line) && begins_well(line, n));
             }
         }
-        self.problems.split(hasher.lines > 0);
+        problems.split(hasher.lines > 0);
         self.whole = Some((hasher.inner.count(), hasher.finish()));
         Ok(())
     }
@@ -159,8 +155,7 @@ impl Folder {
     fn list(reader: &Reader, number: usize, id: ObjectId) -> Result<Self> {
         let mut noticed = Noticed::default();
         let messages = layout::messages(reader, number, id, &mut noticed)?;
-        let Noticed { problems, extra } = noticed;
-        Ok(Self { messages, problems, extra, joined: None })
+        Ok(Self { messages, noticed, joined: None })
     }
 
     /// Its messages; none if there is no room for them.

@@ -232,8 +232,7 @@ impl Validator {
             return Ok(None);
         };
         let facts = self.chats.read(&self.reader, chat, manifest.is_group(), longest(record))?;
-        noticed.problems.extend(&facts.problems);
-        noticed.extra.extend_from_slice(&facts.extra);
+        noticed.extend(&facts.noticed);
         compare(record, facts.whole, &mut noticed.problems);
         if facts.whole.is_none() {
             return Ok(None);
@@ -267,8 +266,7 @@ impl Validator {
             return Ok(());
         };
         let facts = self.books.read(&self.reader, &name, folder, longest(record))?;
-        noticed.problems.extend(&facts.problems);
-        noticed.extra.extend_from_slice(&facts.extra);
+        noticed.extend(&facts.noticed);
         compare(record, facts.whole, &mut noticed.problems);
         Ok(())
     }
