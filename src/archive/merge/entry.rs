@@ -192,32 +192,15 @@ fn united(sides: Sides<'_>) -> Option<Vec<u8>> {
 
 /// Whether nobody edited the entry: the same but for its UID and its place among the others.
 pub(super) fn untouched(before: Raw<'_>, after: Raw<'_>) -> bool {
-    let fields = |entry: Raw<'_>| -> Option<Vec<(Key, String)>> {
-        let aside = |key: &Key| {
-            key.as_bytes() == b"uid" || CHURN.iter().any(|name| key.as_bytes() == name.as_bytes())
-        };
-        let members = entry.members()?.into_iter().filter(|member| !aside(&member.key));
-        Some(members.map(|member| (member.key, member.value.as_str().to_owned())).collect())
-    };
-    let (Some(old), Some(new)) = (fields(before), fields(after)) else {
+    let (Some(mut old), Some(mut new)) = (before.members(), after.members()) else {
         return same(before, after);
     };
-    // Of a repeated key the last counts.
-    let value = |list: &[(Key, String)], key: &Key| {
-        list.iter().rev().find(|(other, _)| other == key).map(|(_, value)| value.clone())
-    };
-    let is_in = |list: &[(Key, String)], other: &[(Key, String)]| {
-        list.iter().all(|(key, _)| {
-            let (a, b) = (value(list, key), value(other, key));
-            a == b
-                || match (
-                    a.as_deref().and_then(Raw::parse_str),
-                    b.as_deref().and_then(Raw::parse_str),
-                ) {
-                    (Some(a), Some(b)) => same(a, b),
-                    _ => false,
-                }
-        })
+    for list in [&mut old, &mut new] {
+        let is_aside = |name: &[u8]| name == b"uid" || CHURN.iter().any(|n| n.as_bytes() == name);
+        list.retain(|member| !is_aside(member.key.as_bytes()));
+    }
+    let is_in = |list: &[Member<'_>], other: &[Member<'_>]| {
+        list.iter().all(|member| alike(last(list, &member.key), last(other, &member.key)))
     };
     is_in(&old, &new) && is_in(&new, &old)
 }

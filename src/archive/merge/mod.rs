@@ -179,11 +179,7 @@ impl<'a> Merge<'a> {
             }
             told_lines(&key, base, ours, theirs, &lines, out);
             let entry = named(&key, title);
-            out.conflicts.extend(lines.conflicts.into_iter().map(|value| Conflict {
-                entry: Some(entry.clone()),
-                kind: ConflictKind::Values,
-                value,
-            }));
+            out.conflict(Some(&entry), lines.conflicts);
         }
         let old = match from {
             Side::Ours => here.clone(),
@@ -238,10 +234,7 @@ impl<'a> Merge<'a> {
             match choice {
                 Choice::Ours => return (None, Side::Ours),
                 Choice::Theirs => out.edited.push(Edited { entry, fields: vec![value] }),
-                Choice::Conflict => {
-                    let kind = ConflictKind::Values;
-                    out.conflicts.push(Conflict { entry: Some(entry), kind, value });
-                }
+                Choice::Conflict => out.conflict(Some(&entry), vec![value]),
             }
             return match take {
                 true => (Some(Cow::Borrowed(theirs.as_bytes())), Side::Theirs),
@@ -249,11 +242,7 @@ impl<'a> Merge<'a> {
             };
         }
         let Mixed { value, changed, conflicts } = mix(base, ours, theirs, self.prefer, skip);
-        out.conflicts.extend(conflicts.into_iter().map(|value| Conflict {
-            entry: Some(entry.clone()),
-            kind: ConflictKind::Values,
-            value,
-        }));
+        out.conflict(Some(&entry), conflicts);
         let anything = !changed.is_empty();
         if anything {
             out.edited.push(Edited { entry, fields: changed });
@@ -324,11 +313,7 @@ impl<'a> Merge<'a> {
         let base = self.base.as_ref().map(|base| base.root);
         let mixed = mix(base, self.ours.root, self.theirs.root, self.prefer, is_entries_key);
         out.book = mixed.changed;
-        out.conflicts.extend(mixed.conflicts.into_iter().map(|value| Conflict {
-            entry: None,
-            kind: ConflictKind::Values,
-            value,
-        }));
+        out.conflict(None, mixed.conflicts);
         let root = Raw::parse(&mixed.value);
         let place = root.and_then(|root| {
             let member = root.members()?.into_iter().find(is_entries)?;

@@ -1,6 +1,6 @@
 //! Under which key each entry of the merged book stands.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::book::Book;
 use super::matching::Group;
@@ -19,7 +19,7 @@ pub(super) fn keys(
         Some(book.list.get(place?)?.0.clone())
     };
     let staying: Vec<_> = (0..groups.len()).filter(|n| stays[*n]).collect();
-    let mut given: HashMap<usize, Key> = HashMap::new();
+    let mut keys: Vec<Option<Key>> = vec![None; groups.len()];
     let mut taken: HashSet<Key> = HashSet::new();
     let (mut moved, mut new) = (Vec::new(), Vec::new());
     for n in &staying {
@@ -32,7 +32,7 @@ pub(super) fn keys(
             }
             (Some(here), _) => {
                 taken.insert(here.clone());
-                given.insert(*n, here);
+                keys[*n] = Some(here);
             }
             (None, Some(there)) => new.push((*n, there)),
             (None, None) => {}
@@ -43,14 +43,14 @@ pub(super) fn keys(
         match [there, here].into_iter().find(|key| !taken.contains(key)) {
             Some(key) => {
                 taken.insert(key.clone());
-                given.insert(n, key);
+                keys[n] = Some(key);
             }
             None => without.push(n),
         }
     }
     for (n, there) in new {
         if taken.insert(there.clone()) {
-            given.insert(n, there);
+            keys[n] = Some(there);
         } else {
             without.push(n);
         }
@@ -63,10 +63,6 @@ pub(super) fn keys(
     let mut texts: HashSet<String> =
         inside.flatten().filter_map(|entry| uid_text(entry.get("uid")?)).collect();
     texts.extend(taken.iter().map(Key::to_string_lossy));
-    let mut keys: Vec<Option<Key>> = vec![None; groups.len()];
-    for (n, key) in given {
-        keys[n] = Some(key);
-    }
     let mut next = 0_u64;
     for n in without {
         while !texts.insert(next.to_string()) {

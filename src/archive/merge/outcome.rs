@@ -100,6 +100,13 @@ pub enum ConflictKind {
 }
 
 impl Merged {
+    /// Both sides have other values.
+    pub(super) fn conflict(&mut self, entry: Option<&Named>, values: Vec<FieldChange>) {
+        let kind = ConflictKind::Values;
+        let conflict = |value| Conflict { entry: entry.cloned(), kind, value };
+        self.conflicts.extend(values.into_iter().map(conflict));
+    }
+
     /// Whether the merged book is `ours` to the byte.
     pub fn is_unchanged(&self, ours: &[u8]) -> bool {
         self.bytes == ours
