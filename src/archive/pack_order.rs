@@ -255,17 +255,19 @@ impl Reach {
     }
 
     /// Call `each` with every object of a tree, itself included, that was not seen before.
-    pub fn visit(&mut self, tree: ObjectId, each: &mut dyn FnMut(ObjectId)) -> Result<()> {
+    pub fn visit(&mut self, tree: ObjectId, each: &mut dyn FnMut(ObjectId, Kind)) -> Result<()> {
         let mut open = vec![tree];
         while let Some(tree) = open.pop() {
             if !self.seen.insert(tree) {
                 continue;
             }
-            each(tree);
+            each(tree, Kind::Tree);
             for entry in self.reader.raw_tree(tree)?.entries {
                 match entry.mode {
                     Mode::Folder => open.push(entry.id),
-                    mode if mode.is_blob() && self.seen.insert(entry.id) => each(entry.id),
+                    mode if mode.is_blob() && self.seen.insert(entry.id) => {
+                        each(entry.id, Kind::Blob);
+                    }
                     _ => {}
                 }
             }

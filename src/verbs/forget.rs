@@ -170,13 +170,13 @@ fn freed(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result
     let sizes = store.packed_sizes()?;
     let mut walk = archive::Reach::new(store.reader());
     for snapshot in history.iter().filter(|snapshot| !gone.contains(&snapshot.id)) {
-        walk.visit(snapshot.tree, &mut |_| {})?;
+        walk.visit(snapshot.tree, &mut |_, _| {})?;
     }
     let mut bytes = 0;
     let size = |id: ObjectId| sizes.get(&id).copied().unwrap_or(0);
     for snapshot in history.iter().filter(|snapshot| gone.contains(&snapshot.id)) {
         bytes += size(snapshot.id.0);
-        walk.visit(snapshot.tree, &mut |id| bytes += size(id))?;
+        walk.visit(snapshot.tree, &mut |id, _| bytes += size(id))?;
     }
     Ok(bytes)
 }

@@ -142,7 +142,7 @@ fn shared_bytes(
         let mut reach = Reach::new(store.reader());
         for tree in by_timeline.get(name).into_iter().flatten() {
             // What is damaged is counted elsewhere.
-            unless_lost(reach.visit(*tree, &mut |id| {
+            unless_lost(reach.visit(*tree, &mut |id, _| {
                 whose.entry(id).and_modify(|owner| *owner = several).or_insert(n);
             }))?;
         }

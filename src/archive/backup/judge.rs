@@ -6,9 +6,9 @@ use std::fmt;
 
 use super::{BackupError, LONGEST_OBJECT, Result};
 use crate::archive::validate::{Wholes, hinders};
-use crate::archive::{self, Problem, Snapshot, Validator, Verdict};
+use crate::archive::{self, Problem, Reach, Snapshot, Validator, Verdict};
 use crate::progress::Monitor;
-use crate::store::{Kind, Loss, Mode, ObjectId, Reader, RefName, Store};
+use crate::store::{Kind, Loss, ObjectId, Reader, RefName, Store};
 
 /// Kind and length of every object that a backup holds.
 pub type Lengths = HashMap<ObjectId, (Kind, u64)>;
@@ -57,6 +57,13 @@ impl Found {
             What::Known | What::Nothing(_) => true,
         };
         self.is_fit() && is_read
+    }
+
+    fn open_case(&mut self) -> Option<(&Snapshot, &mut Verdict)> {
+        match &mut self.what {
+            What::Snapshot(snapshot, verdict) => Some((snapshot, verdict)),
+            What::Known | What::Nothing(_) => None,
+        }
     }
 }
 
@@ -146,35 +153,14 @@ pub fn judge(
     Ok(Judged { commits, objects: walk.seen.len() })
 }
 
-impl Found {
-    fn open_case(&mut self) -> Option<(&Snapshot, &mut Verdict)> {
-        match &mut self.what {
-            What::Snapshot(snapshot, verdict) => Some((snapshot, verdict)),
-            What::Known | What::Nothing(_) => None,
-        }
-    }
-}
-
 /// All objects of some trees, each tree before what is in it.
 pub fn objects_of(
     store: &Store,
     trees: impl IntoIterator<Item = ObjectId>,
 ) -> Result<Vec<(ObjectId, Kind)>> {
-    let reader = store.reader();
-    let (mut objects, mut seen) = (Vec::new(), HashSet::new());
-    let mut open: Vec<_> = trees.into_iter().collect();
-    while let Some(tree) = open.pop() {
-        if !seen.insert(tree) {
-            continue;
-        }
-        objects.push((tree, Kind::Tree));
-        for entry in reader.raw_tree(tree)?.entries {
-            if entry.mode == Mode::Folder {
-                open.push(entry.id);
-            } else if entry.mode.is_blob() && seen.insert(entry.id) {
-                objects.push((entry.id, Kind::Blob));
-            }
-        }
+    let (mut reach, mut objects) = (Reach::new(store.reader()), Vec::new());
+    for tree in trees {
+        reach.visit(tree, &mut |id, kind| objects.push((id, kind))).map_err(unreadable)?;
     }
     Ok(objects)
 }
