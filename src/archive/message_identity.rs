@@ -58,12 +58,15 @@ fn extra(value: Raw<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for member in members.iter().filter(|member| !FLIPPED_IN_EXTRA.contains(&member.key.as_bytes()))
     {
-        out.extend_from_slice(member.raw_key);
-        out.push(b':');
-        out.extend_from_slice(member.value.as_bytes());
-        out.push(b',');
+        push_member(&mut out, member.raw_key, member.value.as_bytes());
     }
     (!out.is_empty()).then_some(out)
+}
+
+fn push_member(out: &mut Vec<u8>, raw_key: &[u8], value: &[u8]) {
+    for part in [raw_key, b":", value, b","] {
+        out.extend_from_slice(part);
+    }
 }
 
 fn swipe_info(value: Raw<'_>) -> Vec<u8> {
@@ -78,10 +81,7 @@ fn swipe_info(value: Raw<'_>) -> Vec<u8> {
                         _ => Some(member.value.as_bytes().to_vec()),
                     };
                     if let Some(value) = value {
-                        out.extend_from_slice(member.raw_key);
-                        out.push(b':');
-                        out.extend_from_slice(&value);
-                        out.push(b',');
+                        push_member(&mut out, member.raw_key, &value);
                     }
                 }
             }

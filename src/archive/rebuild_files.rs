@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::{Error, Result, Role};
 use crate::parallel::in_parts;
 use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
-use crate::store::{Kind, Mode, ObjectId, Reader, TreeEntry};
+use crate::store::{Kind, Mode, ObjectId, Reader};
 
 /// A snapshot's tree with its manifest: what is where, before any message is read.
 pub struct Tree {
@@ -77,23 +77,20 @@ impl StoredBook {
     }
 }
 
-#[derive(Default)]
-struct Lines {
-    header: Option<ObjectId>,
-    messages: Vec<ObjectId>,
-}
-
-impl Lines {
-    fn read(reader: &Reader, chat: ObjectId, noticed: &mut Noticed) -> Result<Self> {
-        let (header, folders) = layout::chat(reader, chat, noticed)?;
-        let mut messages = Vec::new();
-        if let Some(folders) = folders {
-            for (number, folder) in layout::folders(reader, folders, noticed)? {
-                messages.extend(layout::messages(reader, number, folder, noticed)?);
-            }
+/// The objects of a chat's header and of the lines after it.
+fn lines(
+    reader: &Reader,
+    chat: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
+    let (header, folders) = layout::chat(reader, chat, noticed)?;
+    let mut messages = Vec::new();
+    if let Some(folders) = folders {
+        for (number, folder) in layout::folders(reader, folders, noticed)? {
+            messages.extend(layout::messages(reader, number, folder, noticed)?);
         }
-        Ok(Self { header, messages: layout::in_order(messages, &mut noticed.problems) })
     }
+    Ok((header, layout::in_order(messages, &mut noticed.problems)))
 }
 
 /// What is hashed while a chat is rebuilt.
@@ -146,9 +143,9 @@ impl Tree {
         let manifest = Manifest::decode(id, &reader.blob(manifest)?)?;
         noticed.problems.extend(&manifest.problems());
 
-        let mut lines = Lines::default();
+        let (mut header, mut messages) = (None, Vec::new());
         match root.chat {
-            Some(chat) => lines = Lines::read(reader, chat, &mut noticed)?,
+            Some(chat) => (header, messages) = lines(reader, chat, &mut noticed)?,
             None => noticed.problems.push(Problem::NoPart { path: "chat".into() }),
         }
         let record = manifest.file(Role::Lorebook);
@@ -176,7 +173,6 @@ impl Tree {
         {
             return Err(incomplete(worst));
         }
-        let Lines { header, messages } = lines;
         Ok(Self { id, manifest, noticed, header, messages, book, group: root.group })
     }
 
@@ -329,7 +325,7 @@ pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
 pub fn first_message(reader: &Reader, tree: ObjectId) -> Result<Option<ObjectId>> {
     let mut at = tree;
     for name in ["chat", "messages", "000"] {
-        match find(&reader.tree(at)?, name) {
+        match reader.tree(at)?.iter().find(|entry| entry.name == name) {
             Some(entry) => at = entry.id,
             None => return Ok(None),
         }
@@ -363,8 +359,4 @@ fn read_lines(
         Ok(joined)
     };
     in_parts(ids, 256, read).into_iter().collect()
-}
-
-fn find<'t>(entries: &'t [TreeEntry], name: &str) -> Option<&'t TreeEntry> {
-    entries.iter().find(|entry| entry.name == name)
 }

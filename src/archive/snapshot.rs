@@ -222,7 +222,8 @@ impl<'a> NewSnapshot<'a> {
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
         let subject = match self.message {
             Some(message) if !message.trim().is_empty() => message.to_owned(),
-            _ => format!("{chat_name}: {}", plural(manifest.messages, "message", "messages")),
+            _ if manifest.messages == 1 => format!("{chat_name}: 1 message"),
+            _ => format!("{chat_name}: {} messages", manifest.messages),
         };
         let lorebook = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
         let trailers = [
@@ -247,10 +248,6 @@ impl<'a> NewSnapshot<'a> {
             trailers,
         }
     }
-}
-
-fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// How much of the last message stands in the commit.

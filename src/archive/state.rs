@@ -5,7 +5,7 @@ use super::manifest::{FileRecord, Manifest};
 use super::part_names::PER_FOLDER;
 use super::{Blake3, Role};
 use crate::parallel::both;
-use crate::st::{Chat, LibraryPath, TimelineFiles, TimelineName};
+use crate::st::{Chat, FileAt, LibraryPath, TimelineFiles, TimelineName};
 
 pub struct State<'a> {
     pub files: &'a TimelineFiles,
@@ -54,19 +54,15 @@ impl<'a> State<'a> {
         let whole = || Blake3::of(bytes);
         let ((chat, folders), hash) =
             if bytes.len() < LONG { (split(), whole()) } else { both(split, whole) };
-        let mut records = vec![FileRecord {
-            role: Role::Chat,
-            name: None,
-            path: files.chat.path.as_str().to_owned(),
-            bytes: bytes.len() as u64,
-            blake3: hash,
-        }];
-        let book = files.book();
-        records.extend(
-            book.map(|book| record(Role::Lorebook, Some(book.name), book.path, book.bytes)),
-        );
+        let mut records = vec![record(Role::Chat, &files.chat.path, bytes, hash)];
+        records.extend(files.book().map(|book| FileRecord {
+            name: Some(book.name.to_owned()),
+            ..record(Role::Lorebook, book.path, book.bytes, Blake3::of(book.bytes))
+        }));
         let group = files.group.as_ref();
-        records.extend(group.map(|group| record(Role::Group, None, &group.path, &group.bytes)));
+        records.extend(
+            group.map(|FileAt { path, bytes }| record(Role::Group, path, bytes, Blake3::of(bytes))),
+        );
         let mut manifest = Manifest::new(timeline, records, chat.message_count() as u64, cut_at);
         if notes != Notes::Never {
             let metadata = files.metadata(&chat);
@@ -102,12 +98,7 @@ fn folder_hashes(chat: &Chat<'_>, bytes: &[u8]) -> Vec<Blake3> {
     chat.messages.chunks(PER_FOLDER).map(hash).collect()
 }
 
-fn record(role: Role, name: Option<&str>, path: &LibraryPath, bytes: &[u8]) -> FileRecord {
-    FileRecord {
-        role,
-        name: name.map(str::to_owned),
-        path: path.as_str().to_owned(),
-        bytes: bytes.len() as u64,
-        blake3: Blake3::of(bytes),
-    }
+fn record(role: Role, path: &LibraryPath, bytes: &[u8], blake3: Blake3) -> FileRecord {
+    let path = path.as_str().to_owned();
+    FileRecord { role, name: None, path, bytes: bytes.len() as u64, blake3 }
 }

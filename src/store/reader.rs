@@ -17,13 +17,6 @@ pub struct Reader {
     kept: RefCell<RecentObjects>,
 }
 
-impl Clone for Reader {
-    /// Another one, which has read nothing yet.
-    fn clone(&self) -> Self {
-        Self::over(Arc::clone(&self.files))
-    }
-}
-
 impl Store {
     pub fn reader(&self) -> Reader {
         Reader::over(Arc::clone(&self.objects))

@@ -11,6 +11,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::{Change, ChangeKind, MessagePlace, Part, message, pairing};
 use crate::archive::message_identity::Identity;
+use crate::st::is_blank;
 
 /// After this long the alignment settles for what it has.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -188,10 +189,6 @@ fn pair<'a>(
         after: Some(is),
         fields,
     }
-}
-
-fn is_blank(line: &[u8]) -> bool {
-    line.iter().all(u8::is_ascii_whitespace)
 }
 
 #[cfg(test)]

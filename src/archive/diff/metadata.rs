@@ -1,9 +1,7 @@
 //! Metadata by path: the chat's, its header's other values, its group's; the running recap by version.
 
 use super::value::{Field, PathStep, Rules, fields, members};
-use super::{
-    Change, ChangeKind, Location, MessagePlace, Part, Root, Side, rewritten, value_change, whole,
-};
+use super::{Change, Location, Part, Root, Side, rewritten, value_change, whole};
 use crate::st::{Key, Raw};
 
 /// Everything that changed.
@@ -98,19 +96,10 @@ fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
         if before.is_some() && after.is_some() && fields.is_empty() {
             continue;
         }
-        changes.push(Change {
-            part: Part::Metadata,
-            kinds: vec![ChangeKind::of(before, after)],
-            place: MessagePlace::Value(Location {
-                root: Root::Metadata,
-                keys: keys(field),
-                version: Some(number),
-            }),
-            from: None,
-            before: before.map(|version| version.as_bytes()),
-            after: after.map(|version| version.as_bytes()),
-            fields,
-        });
+        let location = Location { root: Root::Metadata, keys: keys(field), version: Some(number) };
+        let bytes = |version: Option<Raw<'a>>| version.map(|version| version.as_bytes());
+        let change = value_change(Part::Metadata, location, bytes(before), bytes(after));
+        changes.push(Change { fields, ..change });
     }
     Some(changes)
 }

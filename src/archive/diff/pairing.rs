@@ -80,8 +80,7 @@ impl<'a> Candidate<'a> {
     }
 
     fn likeness(&self, other: &Candidate<'_>) -> f32 {
-        let blank = |line: &[u8]| line.iter().all(u8::is_ascii_whitespace);
-        if blank(self.line) || blank(other.line) {
+        if st::is_blank(self.line) || st::is_blank(other.line) {
             return 0.0;
         }
         // The other's swipe is shown now.

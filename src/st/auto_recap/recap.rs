@@ -11,12 +11,11 @@ pub struct RunningRecap<'a> {
     /// The version in use; none if it is not there or no whole number.
     pub current_version: Option<i64>,
     /// The versions; none if that is no list.
-    pub versions: Option<Vec<RecapVersion<'a>>>,
+    pub versions: Option<Vec<RecapVersion>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct RecapVersion<'a> {
-    pub raw: Raw<'a>,
+pub struct RecapVersion {
     /// Its number, from 0; gaps are legal.
     pub version: Option<i64>,
     pub scene_count: Option<i64>,
@@ -30,11 +29,11 @@ impl<'a> RunningRecap<'a> {
         self.versions.as_ref().is_some_and(|versions| !versions.is_empty())
     }
 
-    pub fn version(&self, number: i64) -> Option<&RecapVersion<'a>> {
+    pub fn version(&self, number: i64) -> Option<&RecapVersion> {
         self.versions.as_ref()?.iter().find(|version| version.version == Some(number))
     }
 
-    pub fn current(&self) -> Option<&RecapVersion<'a>> {
+    pub fn current(&self) -> Option<&RecapVersion> {
         self.version(self.current_version?)
     }
 
@@ -53,7 +52,6 @@ pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
         let [version, scene_count, new_scene_index] =
             raw.pick(["version", "scene_count", "new_scene_index"]).unwrap_or_default();
         RecapVersion {
-            raw,
             version: integer(version),
             scene_count: integer(scene_count),
             new_scene_index: integer(new_scene_index),

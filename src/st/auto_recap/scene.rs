@@ -6,7 +6,6 @@ use super::super::json::{Key, Raw};
 /// What a message carries of the extension.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
-    pub raw: Raw<'a>,
     is_break: Option<Raw<'a>>,
     name: Option<Raw<'a>>,
     memory: Option<Raw<'a>>,
@@ -36,7 +35,7 @@ pub fn scene(line: &[u8]) -> Option<Scene<'_>> {
             "scene_recap_hash",
             "scene_recap_metadata",
         ])?;
-    Some(Scene { raw, is_break, name, memory, old_recap, versions, current_index, hash, metadata })
+    Some(Scene { is_break, name, memory, old_recap, versions, current_index, hash, metadata })
 }
 
 /// The messages of a chat that end a scene, in order.
