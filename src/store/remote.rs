@@ -37,6 +37,7 @@ pub enum RemoteError {
     NoGit,
     #[error("{url}: {words}")]
     Failed { url: String, words: String },
+    /// Nothing was written.
     #[error("{url}: somebody else wrote there meanwhile")]
     Raced { url: String },
     #[error("{url}: it holds {what}, which no backup of stvc's holds")]

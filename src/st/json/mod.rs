@@ -11,7 +11,7 @@ mod stringify;
 
 pub use edit::{Edits, item_spans, member_spans};
 pub use key::Key;
-use scan::for_members;
+pub(super) use scan::for_members;
 use serde_json::value::RawValue;
 use std::ops::Range;
 pub use stringify::stringify;
