@@ -93,6 +93,16 @@ catalogue! {
             meaning: "line 1 cannot be read; SillyTavern loses the chat's metadata",
             remedy: "mend line 1, or restore an earlier snapshot",
         }
+        ChatHeaderMissing = "chat-header-missing" [Warning] {
+            from: FILES,
+            meaning: "line 1 is a message, where the header should be; SillyTavern drops it unread, and it is gone with the next save",
+            remedy: "put a header before it, such as `{\"user_name\":\"unused\",\"character_name\":\"unused\",\"chat_metadata\":{}}`",
+        }
+        NotUtf8 = "not-utf8" [Warning] {
+            from: FILES,
+            meaning: "some bytes of the chat or lorebook are no UTF-8; SillyTavern reads them as � and writes that back with its next save",
+            remedy: "restore an earlier snapshot, or save the file as UTF-8",
+        }
         ChatLineBroken = "chat-line-broken" [Warning] {
             from: FILES,
             meaning: "lines that SillyTavern drops silently",

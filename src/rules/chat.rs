@@ -32,10 +32,26 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             )
             .remedy("mend line 1, or restore an earlier snapshot"),
         );
+    } else if let Some(header) = chat.header.and_then(Raw::parse)
+        && header.get("mes").is_some()
+        && header.get("chat_metadata").is_none()
+    {
+        let message = "line 1 is a message, where the header should be; SillyTavern drops it unread, and it is gone with the next save";
+        findings.push(warn(Code::ChatHeaderMissing, message.into()).remedy(
+            r#"put a line before it: {"user_name":"unused","character_name":"unused","chat_metadata":{}}"#,
+        ));
     }
     let first_line = if chat.header.is_some() { 2 } else { 1 };
     let broken = parts.looked_at.iter().flat_map(|range| broken_lines(chat, range.clone()));
     let broken: Vec<_> = broken.map(|index| index + first_line).collect();
+    let is_text = |line: &[u8]| std::str::from_utf8(line).is_ok();
+    let header = chat.header.filter(|header| !is_text(header)).map(|_| 1);
+    let lines = chat.messages.iter().enumerate();
+    let lines = lines.filter(|(at, line)| parts.is_looked_at(*at) && !is_text(line));
+    let odd: Vec<_> = header.into_iter().chain(lines.map(|(at, _)| at + first_line)).collect();
+    if !odd.is_empty() {
+        findings.push(not_utf8(path, &format!("line {} is", listed(&odd))));
+    }
     if !broken.is_empty() {
         let message = format!(
             "line {} cannot be read; SillyTavern drops such lines silently",
@@ -47,4 +63,13 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
         );
     }
     findings
+}
+
+/// Some bytes are no text.
+pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
+    let message = format!(
+        "{which} not UTF-8; SillyTavern reads what is odd there as \u{fffd} and writes that back with its next save"
+    );
+    Finding::new(Code::NotUtf8, Level::Warning, path, message)
+        .remedy("restore an earlier snapshot, or save the file as UTF-8")
 }

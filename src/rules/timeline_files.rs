@@ -41,6 +41,10 @@ fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     findings.extend(lorebook::names(parts));
     let (book, found) = lorebook::read(parts);
     findings.extend(found);
+    let file = parts.lorebook.as_ref().and_then(|bound| bound.file);
+    if let Some((path, _)) = file.filter(|(_, bytes)| std::str::from_utf8(bytes).is_err()) {
+        findings.push(chat::not_utf8(path, "it is"));
+    }
     if let Some(book) = &book {
         findings.extend(lorebook::findings(book));
         findings.extend(recap_registry::findings(parts, book));

@@ -241,3 +241,48 @@ fn odd_values_anywhere_are_no_failure() {
         assert!(of_files(&sandbox).len() < 9);
     }
 }
+
+#[test]
+fn what_sillytavern_would_lose_silently_is_said() {
+    let message = r#"{"name":"Wren","is_user":true,"mes":"the first thing that was said"}"#;
+    let header = r#"{"user_name":"unused","character_name":"unused","chat_metadata":{}}"#;
+    let odd = b"{\"name\":\"Wren\",\"mes\":\"caf\xe9\"}".as_slice();
+    let cases: [(&str, &str, Vec<u8>); 3] = [
+        ("chat-header-missing", "line 1 is a message", [message, message].join("\n").into_bytes()),
+        (
+            "not-utf8",
+            "line 3 is not UTF-8",
+            [header.as_bytes(), b"\n", message.as_bytes(), b"\n", odd].concat(),
+        ),
+        ("not-utf8", "line 1 is not UTF-8", [odd, b"\n", message.as_bytes()].concat()),
+    ];
+    for (code, words, chat) in cases {
+        let sandbox = Sandbox::empty();
+        sandbox.write("chats/Mira/odd.jsonl", &chat);
+        for command in [&["snapshot"][..], &["doctor"], &["show", "odd"], &["status"]] {
+            let answer = sandbox.json(command).exits(0);
+            let found = answer.of_type("finding");
+            // What is known is not said again by a command that takes nothing.
+            let found = found.iter().find(|line| line["code"] == code);
+            if command != ["status"] {
+                let found = found.unwrap_or_else(|| panic!("{command:?}: {}", answer.stdout));
+                assert!(found["message"].as_str().unwrap().contains(words), "{found}");
+            }
+        }
+        assert!(sandbox.read("chats/Mira/odd.jsonl") == chat);
+    }
+    // A lorebook, too.
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    let mut book = sandbox.read(&library.book_path());
+    let at = book.windows(3).position(|bytes| bytes == b"Wet").unwrap();
+    book[at] = 0xff;
+    sandbox.write(&library.book_path(), book);
+    let answer = sandbox.json(&["snapshot"]).exits(0);
+    assert!(
+        answer.of_type("finding").iter().any(|line| line["code"] == "not-utf8"),
+        "{}",
+        answer.stdout
+    );
+}
