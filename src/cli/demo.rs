@@ -66,7 +66,7 @@ impl Demo<'_> {
         self.out.say(paint(LOOK.name, format!("$ stvc {}", typed.join(" "))));
         let library = self.library.display().to_string();
         // Said outright, so that no variable of the environment leads the demo to the user's own store.
-        let store = self.library.join(".stvc").display().to_string();
+        let store = self.library.join(st::STORE).display().to_string();
         let mut line: Vec<String> =
             ["stvc", "--data", &library, "--store", &store].map(str::to_owned).into();
         if self.out.is_json() {

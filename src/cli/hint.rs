@@ -192,6 +192,9 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
         engine::Error::History(history::Error::NoSuchSnapshot { .. }) => {
             "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
         }
+        engine::Error::St(st::Error::NeverStarted { .. }) => {
+            "start it once; or bring chats back into it: `stvc import BACKUP`, then `stvc restore --all`".into()
+        }
         engine::Error::St(st::Error::NoLibraryFound { .. } | st::Error::NotALibrary { .. }) => {
             "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::Result;
+use super::{Error, Result};
 use crate::rules::Finding;
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
@@ -57,13 +57,17 @@ impl Workspace {
     pub(crate) fn for_recovery(&self) -> (Self, Option<PathBuf>) {
         let empty = |dir: &PathBuf| {
             let mut entries = std::fs::read_dir(dir).ok()?.flatten();
-            entries.all(|entry| entry.file_name() == ".stvc").then(|| dir.clone())
+            entries.all(|entry| entry.file_name() == st::STORE).then(|| dir.clone())
         };
-        if let (LibraryPlace::At(dir), Err(_)) = (&self.library, self.library())
-            && let Some(dir) = empty(dir)
-        {
-            let store = self.store.clone().unwrap_or_else(|| dir.join(".stvc"));
-            return (Self { store: Some(store), ..self.clone() }, Some(dir));
+        let begin = match (&self.library, self.library()) {
+            (_, Err(Error::St(st::Error::NeverStarted { root, .. }))) => Some(root),
+            (LibraryPlace::At(dir), Err(_)) => empty(dir),
+            _ => None,
+        };
+        if let Some(root) = begin {
+            let store = self.store.clone().unwrap_or_else(|| root.join(st::STORE));
+            let library = LibraryPlace::At(root.clone());
+            return (Self { library, user: None, store: Some(store), ..self.clone() }, Some(root));
         }
         (self.clone(), None)
     }
@@ -72,7 +76,7 @@ impl Workspace {
     pub fn store_path(&self) -> Result<PathBuf> {
         match &self.store {
             Some(path) => Ok(path.clone()),
-            None => Ok(self.library()?.root().join(".stvc")),
+            None => Ok(self.library()?.root().join(st::STORE)),
         }
     }
 

@@ -7,6 +7,9 @@ use std::path::{Component, Path, PathBuf};
 
 const DEFAULT_USER: &str = "default-user";
 
+/// What the store is called that lies in a user's folder.
+pub const STORE: &str = ".stvc";
+
 /// How much a folder must look like a user directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
@@ -23,8 +26,19 @@ pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<PathBuf> {
     fs::read_dir(&dir).map_err(Error::io(&dir))?;
     match at(&dir, user, Proof::Named)? {
         Some(root) => Ok(root),
+        None if is_unused_install(&dir) => Err(never_started(&dir, user)),
         None => Err(Error::NotALibrary { path: dir }),
     }
+}
+
+/// Whether it is a SillyTavern that never ran: it makes its users' folders when it starts.
+fn is_unused_install(dir: &Path) -> bool {
+    dir.join("server.js").is_file() && dir.join("public").is_dir() && dir.join("default").is_dir()
+}
+
+fn never_started(install: &Path, user: Option<&str>) -> Error {
+    let root = install.join("data").join(user.unwrap_or(DEFAULT_USER));
+    Error::NeverStarted { path: install.to_owned(), root }
 }
 
 /// See [`Library::find`](super::Library::find).
@@ -34,7 +48,11 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
         from = fs::canonicalize(&from).map_err(Error::io(start))?;
     }
     let mut without_user = None;
+    let mut unused = None;
     for dir in from.ancestors() {
+        if is_unused_install(dir) {
+            unused.get_or_insert_with(|| never_started(dir, user));
+        }
         // Beside somebody else's user directory, the one asked for may lie.
         let holder = dir == from || dir.ends_with("data") || without_user.is_some();
         let proof = Proof::Found { holder };
@@ -48,7 +66,8 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-    Err(without_user.unwrap_or_else(|| Error::NoLibraryFound { start: start.to_path_buf() }))
+    let nothing = || Error::NoLibraryFound { start: start.to_path_buf() };
+    Err(without_user.or(unused).unwrap_or_else(nothing))
 }
 
 /// The user directory that `dir` is or holds.
@@ -122,6 +141,10 @@ fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
 fn is_user(dir: &Path, proof: Proof) -> bool {
     let has = |name: &str| dir.join(name).is_dir();
     let settings = dir.join("settings.json").is_file();
+    // A store of ours tells that it was one, whatever was lost since.
+    if dir.join(STORE).join("HEAD").is_file() {
+        return true;
+    }
     if !has("chats") {
         return settings && (has("group chats") || has("worlds"));
     }

@@ -12,6 +12,9 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not a SillyTavern folder", path.display())]
     NotALibrary { path: PathBuf },
+    /// It makes its users' folders when it starts; `root` will be one of them.
+    #[error("the SillyTavern in {} was never started, so there are no chats yet", path.display())]
+    NeverStarted { path: PathBuf, root: PathBuf },
     #[error("no SillyTavern folder at or above {}", start.display())]
     NoLibraryFound { start: PathBuf },
     #[error("{} holds several users: {}", path.display(), users.join(", "))]

@@ -33,6 +33,7 @@ mod write;
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
+pub use discover::STORE;
 pub use error::{Error, Result};
 pub use group_edit::{list_in_group, set_group_metadata};
 pub use groups::Groups;

@@ -45,6 +45,7 @@ mod packaging;
 mod parallel;
 mod queue_gate;
 mod reconstruct;
+mod recovery;
 mod requirements;
 mod round_trip;
 mod search;
