@@ -20,28 +20,16 @@ pub enum Error {
     Watch(#[from] watch::Error),
     /// Standard output cannot take a backup and words, nor a terminal a backup.
     #[error("a backup cannot be written to {what}")]
-    BadOutput {
-        /// What it is.
-        what: &'static str,
-    },
+    BadOutput { what: &'static str },
     /// There is no passphrase.
     #[error("no passphrase: {why}")]
-    NoPassphrase {
-        /// Why not.
-        why: String,
-    },
+    NoPassphrase { why: String },
     /// A backup can be looked at, not written to.
     #[error("{} is a backup, not a store", path.display())]
-    BackupIsNoStore {
-        /// The backup.
-        path: PathBuf,
-    },
+    BackupIsNoStore { path: PathBuf },
     /// Ctrl-C and the like cannot be caught.
     #[error("cannot be told to stop: {why}")]
-    NoSignals {
-        /// What the system says.
-        why: String,
-    },
+    NoSignals { why: String },
 }
 
 macro_rules! from_below {

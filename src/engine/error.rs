@@ -32,60 +32,28 @@ pub enum Error {
     Copy(#[from] CopyError),
     /// A rule forbids it; nothing was changed.
     #[error("{}", findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "))]
-    Refused {
-        /// Which and why.
-        findings: Vec<Finding>,
-    },
+    Refused { findings: Vec<Finding> },
     /// Some files could not be written, nor could what was done be taken back. The next command finishes it.
     #[error("{source}")]
-    Unfinished {
-        /// What went wrong.
-        source: Box<Error>,
-    },
+    Unfinished { source: Box<Error> },
     /// A file could not be written, and all that was done is as it was.
     #[error("{source}")]
-    TakenBack {
-        /// What went wrong.
-        source: Box<Error>,
-    },
+    TakenBack { source: Box<Error> },
     /// Files that another program saved just then are left as they are; all else is done.
     #[error("{} saved by another program in this moment, and left as it is", in_short_paths(paths))]
-    LeftAlone {
-        /// The files.
-        paths: Vec<String>,
-        /// How many others were written.
-        others: usize,
-    },
+    LeftAlone { paths: Vec<String>, others: usize },
     /// SillyTavern is running, and files would be replaced that it may have in memory.
     #[error("SillyTavern is running on this library (process {process}); a chat that is open there would be written back over {}", paths.join(", "))]
-    SillyTavernRuns {
-        /// Its process.
-        process: u32,
-        /// The files.
-        paths: Vec<String>,
-    },
+    SillyTavernRuns { process: u32, paths: Vec<String> },
     /// The snapshot has no such part.
     #[error("snapshot {snapshot} has no {part}")]
-    NoSuchPart {
-        /// The snapshot.
-        snapshot: String,
-        /// The part.
-        part: &'static str,
-    },
+    NoSuchPart { snapshot: String, part: &'static str },
     /// The history cannot be read whole, so it must not be written anew.
     #[error("the history is damaged at {subject}: {why}")]
-    BrokenHistory {
-        /// A ref or commit.
-        subject: String,
-        /// What is wrong.
-        why: String,
-    },
+    BrokenHistory { subject: String, why: String },
     /// No operation has that number.
     #[error("there is no operation {number}")]
-    NoSuchOperation {
-        /// The number.
-        number: u64,
-    },
+    NoSuchOperation { number: u64 },
 }
 
 /// Why a tag could not be set or found.
@@ -93,26 +61,13 @@ pub enum Error {
 pub enum TagError {
     /// The tag is taken.
     #[error("the tag {name:?} is already used for snapshot {snapshot}")]
-    Taken {
-        /// The tag.
-        name: String,
-        /// What it names.
-        snapshot: String,
-    },
+    Taken { name: String, snapshot: String },
     /// There is no such tag.
     #[error("there is no tag {name:?}")]
-    Missing {
-        /// The tag.
-        name: String,
-    },
+    Missing { name: String },
     /// The name cannot be a tag.
     #[error("{name:?} cannot be a tag: {why}")]
-    BadName {
-        /// The name.
-        name: String,
-        /// Why not.
-        why: &'static str,
-    },
+    BadName { name: String, why: &'static str },
 }
 
 /// The first of some files, and how many more there are, as the beginning of a sentence.

@@ -17,32 +17,16 @@ pub enum Error {
     Archive(#[from] archive::Error),
     /// No timeline is called that.
     #[error("no timeline is called {name:?}")]
-    NoSuchTimeline {
-        /// What was asked for.
-        name: String,
-    },
+    NoSuchTimeline { name: String },
     /// No snapshot is called that.
     #[error("no snapshot, tag or timeline is called {name:?}")]
-    NoSuchSnapshot {
-        /// What was asked for.
-        name: String,
-    },
+    NoSuchSnapshot { name: String },
     /// The history is shorter.
     #[error("{name:?} does not go back that far: there are only {steps} snapshots before it")]
-    NotSoFarBack {
-        /// What was asked for.
-        name: String,
-        /// How many there are.
-        steps: usize,
-    },
+    NotSoFarBack { name: String, steps: usize },
     /// The name fits several.
     #[error("{name:?} can mean several")]
-    Ambiguous {
-        /// What was asked for.
-        name: String,
-        /// What it can mean.
-        candidates: Vec<String>,
-    },
+    Ambiguous { name: String, candidates: Vec<String> },
     /// The policy keeps nothing.
     #[error(
         "this would keep nothing but tagged snapshots, fork points and the newest of each timeline"
@@ -50,18 +34,10 @@ pub enum Error {
     KeepsNothing,
     /// The store's configuration cannot be read.
     #[error("{}: {why}", path.display())]
-    BadConfiguration {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    BadConfiguration { path: PathBuf, why: String },
     /// What a timeline was at that message cannot be known.
     #[error("{}", finding.message)]
-    Unknowable {
-        /// Why not.
-        finding: Box<Finding>,
-    },
+    Unknowable { finding: Box<Finding> },
 }
 
 impl store::Loss for Error {

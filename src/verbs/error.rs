@@ -26,35 +26,19 @@ pub enum Error {
     Undo(#[from] UndoError),
     /// A timeline cannot come from another.
     #[error("{child} does not come from {parent}: they share no message")]
-    NoParent {
-        /// The one it should come from.
-        parent: String,
-        /// The timeline.
-        child: String,
-    },
+    NoParent { parent: String, child: String },
     /// The option needs exactly one timeline.
     #[error("{option} needs exactly one timeline")]
-    NeedsOneTimeline {
-        /// The option.
-        option: &'static str,
-    },
+    NeedsOneTimeline { option: &'static str },
     /// `forget` was told nothing, and nor is the store's configuration.
     #[error("it is not said what to keep")]
     NoPolicy,
     /// Nothing can be called that.
     #[error("{name:?} cannot be a chat's name: {why}")]
-    BadName {
-        /// The name.
-        name: String,
-        /// Why not.
-        why: &'static str,
-    },
+    BadName { name: String, why: &'static str },
     /// It failed after part of it was done, which stays.
     #[error("{source}")]
-    Partway {
-        /// What went wrong.
-        source: Box<Error>,
-    },
+    Partway { source: Box<Error> },
 }
 
 /// Why nothing was merged.
@@ -62,36 +46,16 @@ pub enum Error {
 pub enum MergeError {
     /// A timeline has no lorebook to merge.
     #[error("{timeline} has no lorebook")]
-    NoLorebook {
-        /// The timeline.
-        timeline: String,
-    },
+    NoLorebook { timeline: String },
     /// Only the lorebook as it is now can be merged into.
     #[error("{name:?} is an older state of {timeline}")]
-    NotNewest {
-        /// What was asked for.
-        name: String,
-        /// The timeline.
-        timeline: String,
-    },
+    NotNewest { name: String, timeline: String },
     /// A lorebook is not one that can be merged.
     #[error("{book} cannot be merged: {why}")]
-    Unmergeable {
-        /// The file.
-        book: String,
-        /// Why not.
-        why: &'static str,
-    },
+    Unmergeable { book: String, why: &'static str },
     /// Both lorebooks changed the same values differently; nothing was changed.
     #[error("{}", if *count == 1 { "1 conflict is not settled".to_owned() } else { format!("{count} conflicts are not settled") })]
-    Conflicts {
-        /// How many.
-        count: usize,
-        /// The timeline that was to be changed.
-        into: String,
-        /// The other one.
-        from: String,
-    },
+    Conflicts { count: usize, into: String, from: String },
 }
 
 /// Why nothing was restored.
@@ -99,16 +63,10 @@ pub enum MergeError {
 pub enum RestoreError {
     /// The name for a restored chat is taken.
     #[error("{path} is there already")]
-    NameTaken {
-        /// The file.
-        path: String,
-    },
+    NameTaken { path: String },
     /// A deleted chat had the name, and its history still has.
     #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
-    NameStored {
-        /// The timeline.
-        timeline: String,
-    },
+    NameStored { timeline: String },
     /// A restore would overwrite files that hold something else.
     #[error("something else is there: {}", paths.join(", "))]
     InTheWay {
@@ -137,10 +95,7 @@ pub enum RestoreError {
     },
     /// The folder for a restore is not empty.
     #[error("{} is not empty", path.display())]
-    NotEmpty {
-        /// The folder.
-        path: PathBuf,
-    },
+    NotEmpty { path: PathBuf },
 }
 
 /// Why nothing was taken back.
@@ -151,12 +106,7 @@ pub enum UndoError {
     Nothing,
     /// The operation was taken back already.
     #[error("operation {number} was undone already, by operation {by}")]
-    Already {
-        /// The operation.
-        number: u64,
-        /// The one that took it back.
-        by: u64,
-    },
+    Already { number: u64, by: u64 },
     /// What the operation did has changed since.
     #[error("operation {number} cannot be undone: {what} changed since")]
     ChangedSince {

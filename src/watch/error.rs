@@ -21,10 +21,7 @@ pub enum Error {
     },
     /// A unit is there that was not written by this program.
     #[error("{} is there already and was not written by stvc", path.display())]
-    UnitInTheWay {
-        /// The file.
-        path: PathBuf,
-    },
+    UnitInTheWay { path: PathBuf },
     /// The home folder is not known.
     #[error("it is not known where your home folder is")]
     NoHome,

@@ -7,36 +7,16 @@ use crate::archive::backup::BackupError;
 pub enum CopyError {
     /// A backup could not be written, or is not believed.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The backup.
-        path: PathBuf,
-        /// What is wrong.
-        source: BackupError,
-    },
+    File { path: PathBuf, source: BackupError },
     /// A file is there that a backup must not replace.
     #[error("{} is there already: {what}", path.display())]
-    InTheWay {
-        /// The file or folder.
-        path: PathBuf,
-        /// What it is.
-        what: InTheWay,
-    },
+    InTheWay { path: PathBuf, what: InTheWay },
     /// It is not known how to back up to there, or to read from there.
     #[error("{destination:?} is no place for a backup: {why}")]
-    UnknownDestination {
-        /// What was asked for.
-        destination: String,
-        /// Why not.
-        why: &'static str,
-    },
+    UnknownDestination { destination: String, why: &'static str },
     /// A copy elsewhere has snapshots that were never here; nothing was changed.
     #[error("{destination} holds snapshots that are not here, of {}", in_short(refs))]
-    NotHere {
-        /// The copy.
-        destination: String,
-        /// Its branches and tags.
-        refs: Vec<String>,
-    },
+    NotHere { destination: String, refs: Vec<String> },
 }
 
 /// What is where a backup should go.
