@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::Blake3;
 use crate::st::auto_recap::{
-    QUEUE, REGISTRY_PREFIX, combined_recap, queue_activity, running_recap, scene,
+    QUEUE, REGISTRY_PREFIX, checkpoint_state, combined_recap, queue_activity, running_recap, scene,
 };
 use crate::st::{Chat, Raw, TimelineName, lorebook_name};
 
@@ -30,9 +30,12 @@ pub struct CheckpointState {
     pub has_scene_break: bool,
     pub has_scene_recap: bool,
     pub has_running_recap: bool,
-    /// The lorebook bound to the chat.
+    /// The lorebook bound to the chat; of a fork, the one that its own was copied from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_lorebook_name: Option<String>,
+    /// The lorebook that a fork got for its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloned_lorebook_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_recap_version: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,43 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl CheckpointState {
+    /// The lorebook that the chat must have.
+    pub fn bound_lorebook_name(&self) -> Option<&String> {
+        self.cloned_lorebook_name.as_ref().or(self.original_lorebook_name.as_ref())
+    }
+
+    /// What a fork records of itself in its chat, in the names that the extension compares. `source` says where its lorebook comes from, if not from a
+    /// file.
+    pub fn of_fork(
+        &self,
+        chat: &str,
+        book: Option<(&str, &str)>,
+        milliseconds: i64,
+        source: Option<String>,
+    ) -> String {
+        let mut state = serde_json::json!({
+            "version": VERSION,
+            "timestamp": milliseconds,
+            "message_id": self.message_id,
+            "chat_id": chat,
+            "queue_was_empty": self.queue_was_empty,
+            "has_scene_break": self.has_scene_break,
+            "has_scene_recap": self.has_scene_recap,
+            "has_running_recap": self.has_running_recap,
+            "original_lorebook_name": book.map(|(old, _)| old),
+            "cloned_lorebook_name": book.map(|(_, new)| new),
+            "running_recap_version": self.running_recap_version,
+            "running_recap_scene_count": self.running_recap_scene_count,
+            "combined_recap_message_count": self.combined_recap_message_count,
+            "combined_recap_timestamp": self.combined_recap_timestamp,
+            "scene_break_name": self.scene_break_name,
+        });
+        if let Some(source) = source {
+            state["lorebook_source"] = source.into();
+        }
+        state.to_string()
+    }
+
     /// Read it off a state.
     pub fn of(
         timeline: &TimelineName,
@@ -92,6 +132,14 @@ impl CheckpointState {
         let combined = metadata.and_then(combined_recap);
         let active = book.map(queue_activity).unwrap_or_default().total();
         let hash = |text: String| Blake3::of(text.as_bytes());
+        let bound = metadata.and_then(lorebook_name);
+        let noted = |key| metadata.and_then(checkpoint_state)?.get(key)?.string();
+        let (original, cloned) = match noted("original_lorebook_name") {
+            Some(original) if bound.is_some() && noted("cloned_lorebook_name") == bound => {
+                (Some(original), bound)
+            }
+            _ => (bound, None),
+        };
         Self {
             version: VERSION,
             message_id: last.map(|last| last as u64),
@@ -101,7 +149,8 @@ impl CheckpointState {
             has_scene_break: scene_break.is_some(),
             has_scene_recap: scene.is_some_and(|scene| scene.recap().is_some()),
             has_running_recap: recap.as_ref().is_some_and(|recap| recap.exists()),
-            original_lorebook_name: metadata.and_then(lorebook_name),
+            original_lorebook_name: original,
+            cloned_lorebook_name: cloned,
             running_recap_version: recap
                 .as_ref()
                 .filter(|recap| recap.exists())

@@ -109,18 +109,21 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
 
 /// What a writer who uses ST-Auto-Recap wants to know of the state.
 fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
-    // What was put together is told where it comes from, and has other recaps.
-    let Some(state) = report.state.as_ref().filter(|_| report.origin.is_none()) else { return };
+    let Some(state) = &report.state else { return };
     let snapshot = &report.snapshot;
-    let called = report.tags.first().cloned().or_else(|| state.scene_break_name.clone());
-    let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
-    out.say(format!("Checkpoint:     {}", clean(&called)));
+    if report.origin.is_none() {
+        let called = report.tags.first().cloned().or_else(|| state.scene_break_name.clone());
+        let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
+        out.say(format!("Checkpoint:     {}", clean(&called)));
+    }
     out.say(format!("Running recap:  {}", recap(state)));
     if let Some(n) = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok()) {
         out.say(format!("Combined recap: {}", count(n, "message")));
     }
-    let taken = format!("{} ({})", date(snapshot.time), age(snapshot.time, workspace.now));
-    out.say(format!("Taken:          {taken}"));
+    if report.origin.is_none() {
+        let taken = format!("{} ({})", date(snapshot.time), age(snapshot.time, workspace.now));
+        out.say(format!("Taken:          {taken}"));
+    }
     if !state.queue_was_empty {
         let active = count(state.active_operations, "operation");
         out.say(format!("Queue:          {active} waited in it when this was taken"));
@@ -137,6 +140,9 @@ pub fn made(origin: &Origin, out: &mut Out) {
             "Running recap: {} of {} versions had been written then{current}.",
             trimmed.versions_after, trimmed.versions_before
         ));
+    }
+    if let Some(count) = trimmed.combined_dropped {
+        out.say(format!("The combined recap told of {count} messages, and is taken out."));
     }
     let Some((message, scene)) = &origin.scene else {
         match &origin.book_of {

@@ -90,8 +90,7 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
     fn from(report: &'a restore::Report) -> Self {
         let snapshot = &report.snapshot;
         let made = report.origin.as_ref();
-        // What was put together has other recaps than the snapshot it was cut from.
-        let state = report.state.as_ref().filter(|_| made.is_none());
+        let state = report.state.as_ref();
         let scene = state.and_then(|state| state.scene_break_name.as_deref());
         let name = report.tags.first().map(String::as_str).or(scene);
         Self {

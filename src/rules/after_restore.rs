@@ -29,7 +29,7 @@ pub fn restored(contents: &Contents) -> Vec<Finding> {
         by: "the snapshot",
         version: state.running_recap_version,
         combined: state.combined_recap_message_count,
-        lorebook: Some(state.original_lorebook_name.clone()),
+        lorebook: Some(state.bound_lorebook_name().cloned()),
     });
     let noted = checkpoint_state(metadata).map(|state| Record {
         by: "the extension",

@@ -1,7 +1,7 @@
 //! May a checkpoint be taken here? The rules of ST-Auto-Recap's own plans, in their words.
 
 use super::{Code, Finding, Level};
-use crate::st::auto_recap::{queue_activity, running_recap, scene};
+use crate::st::auto_recap::{combined_recap, queue_activity, running_recap, scene};
 use crate::st::{Chat, Raw, TimelineName};
 
 /// The state that a checkpoint is taken of.
@@ -138,29 +138,36 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Versions of the running recap that tell of messages after `message`: a cut state knows its future.
-pub fn recap_from_future(point: &Point<'_>) -> Option<Finding> {
-    let recap = point.metadata.and_then(running_recap)?;
+/// Recaps that tell of messages after `message`: a cut state knows its future.
+pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
+    let Some(metadata) = point.metadata else { return Vec::new() };
     let later = |index: Option<i64>| index.is_some_and(|index| index > point.message as i64);
-    let versions = recap.versions.as_ref()?;
+    let versions = running_recap(metadata).and_then(|recap| recap.versions).unwrap_or_default();
     let numbers: Vec<_> = versions
         .iter()
         .filter(|version| later(version.new_scene_index))
         .map(|version| version.version.map_or_else(|| "?".into(), |number| format!("v{number}")))
         .collect();
-    if numbers.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "the running recap has versions that tell of what comes after message {}: {}",
-        point.message,
-        numbers.join(", ")
-    );
-    let remedy = "`stvc restore … --at N` and `stvc reconstruct` take them out; this checkpoint keeps what is on disk";
-    Some(
-        Finding::new(Code::RecapFromFuture, Level::Warning, point.timeline.as_str(), message)
-            .remedy(remedy),
-    )
+    let running = (!numbers.is_empty()).then(|| {
+        format!(
+            "the running recap has versions that tell of what comes after message {}: {}",
+            point.message,
+            numbers.join(", ")
+        )
+    });
+    let told = combined_recap(metadata).and_then(|combined| combined.message_count);
+    let combined = told.filter(|count| *count > point.message as i64 + 1).map(|count| {
+        format!(
+            "the combined recap tells of {count} messages, and message {} is the last",
+            point.message
+        )
+    });
+    let remedy = "`stvc restore … --at N` and `stvc reconstruct` take that out; this checkpoint keeps what is on disk";
+    let finding = |message| {
+        let subject = point.timeline.as_str();
+        Finding::new(Code::RecapFromFuture, Level::Warning, subject, message).remedy(remedy)
+    };
+    running.into_iter().chain(combined).map(finding).collect()
 }
 
 /// A checkpoint at an earlier message is what is on disk: its lorebook knows what came after.

@@ -1,7 +1,7 @@
 //! A chat under another name, or with another lorebook: the few values of its metadata that name either are changed where they
 //! stand, and no other byte is.
 
-use super::auto_recap::running_recap;
+use super::auto_recap::{STATE, checkpoint_state, running_recap};
 use super::json::{Edits, Raw};
 use super::timed_effects::rename_effects;
 use super::{entries, lorebook_name};
@@ -15,6 +15,8 @@ pub struct Rename<'a> {
     /// The slug that tells SillyTavern whether a file is the one it has loaded.
     pub integrity: Option<&'a str>,
     pub book: Option<BookRename<'a>>,
+    /// What a checkpoint records of itself, as JSON, if it records nothing yet.
+    pub state: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,20 @@ pub fn rename_in_metadata(text: &[u8], metadata: Raw<'_>, rename: &Rename<'_>) -
             let renamed = rename_effects(timed, book.old, book.new, &entries(book.bytes));
             edits.replace(timed, renamed.bytes);
         }
+    }
+    match (checkpoint_state(metadata), rename.state) {
+        // What the extension compares when the chat is opened.
+        (Some(state), _) => {
+            if let Some(book) = rename.book {
+                edits.set(state, "cloned_lorebook_name", &quoted(book.new));
+                edits.set(state, "original_lorebook_name", &quoted(book.old));
+            }
+            if let (Some(name), Some(value)) = (rename.chat, state.get("chat_id")) {
+                edits.replace(value, quoted(name));
+            }
+        }
+        (None, Some(state)) => edits.set(metadata, STATE, state),
+        (None, None) => {}
     }
     edits.apply()
 }

@@ -248,6 +248,8 @@ fn req_38_what_a_checkpoint_records() {
         "combined_recap_content": blake3::hash(b"All of it.").to_hex().to_string(),
         "scene_break_name": "The ferry",
         "scene_recap": blake3::hash(library.scenes[1].recap.as_bytes()).to_hex().to_string(),
+        // It tells of more messages than the checkpoint has.
+        "warnings": ["recap-from-future"],
     });
     assert_eq!(state, expected);
 }

@@ -59,6 +59,14 @@ fn req_19_req_28_only_the_named_values_of_the_header_change() {
         serde_json::from_str::<serde_json::Value>(&header(&chat)).unwrap()["chat_metadata"]["main_chat"],
         "Harbour nights"
     );
+    // What the extension compares when the chat is opened.
+    let state = metadata(chat.as_bytes())["auto_recap_checkpoint_state"].clone();
+    assert_eq!(state["original_lorebook_name"], old.as_str());
+    assert_eq!(state["cloned_lorebook_name"], "z-AutoLB-Mira-What if");
+    assert_eq!((&state["version"], &state["running_recap_version"]), (&2.into(), &1.into()));
+    assert_eq!((&state["chat_id"], &state["message_id"]), (&"What if".into(), &11.into()));
+    let (begin, end) = chat.split_once(",\"auto_recap_checkpoint_state\":{").unwrap();
+    let chat = format!("{begin}{}", end.split_once('}').unwrap().1);
     let without = header(&chat).replace(",\"main_chat\":\"Harbour nights\"", "");
     assert_eq!(without, header(&expected).replace(",\"main_chat\":\"Harbour nights\"", ""));
     assert_ne!(slug, "66adfc4f-2db0-4526-bd6a-13e6945c6df4");
@@ -465,5 +473,41 @@ proptest! {
         prop_assert!(!before.contains_key(&path));
         prop_assert_eq!(&after[&path], &before[&source.book_path()]);
         prop_assert_eq!(new_files(&before, &after).len(), 2);
+    }
+}
+
+/// A fork does not say of itself that it is not isolated.
+#[test]
+fn req_38_req_41_a_fork_records_both_lorebooks() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    let old = library.book.clone().unwrap();
+    // The extension has noted one, of a checkpoint before.
+    let noted = format!(
+        r#"{{"version":2,"chat_id":"Harbour nights","cloned_lorebook_name":"{old}","running_recap_version":1}}"#
+    );
+    for noted in [None, Some(noted)] {
+        library.more =
+            noted.map(|noted| ("auto_recap_checkpoint_state".into(), noted)).into_iter().collect();
+        library.chat =
+            if library.more.is_empty() { "Harbour nights" } else { "Harbour days" }.into();
+        library.write(&sandbox);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        let name = format!("What if of {}", library.chat);
+        let answer = sandbox.stvc(&["restore", &library.chat, "--as", &name]).exits(0);
+        assert!(!answer.stderr.contains("isolation"), "{}", answer.stderr);
+        let chat = sandbox.read(&format!("chats/Mira/{name}.jsonl"));
+        let state = metadata(&chat)["auto_recap_checkpoint_state"].clone();
+        let new = metadata(&chat)["world_info"].as_str().unwrap().to_owned();
+        assert_eq!(state["cloned_lorebook_name"], new.as_str());
+        assert_eq!(state["original_lorebook_name"], old.as_str());
+        assert_eq!(state["chat_id"], name.as_str());
+        // Restored once more, it is still what was recorded.
+        let shown = sandbox.json(&["show", &name]).exits(0).of_type("snapshot").remove(0);
+        assert_eq!(shown["state"]["original_lorebook_name"], old.as_str());
+        assert_eq!(shown["state"]["cloned_lorebook_name"], new.as_str());
+        std::fs::remove_file(sandbox.path(&format!("chats/Mira/{name}.jsonl"))).unwrap();
+        let answer = sandbox.stvc(&["restore", &name]).exits(0);
+        assert!(!answer.stderr.contains("mismatch"), "{}", answer.stderr);
     }
 }

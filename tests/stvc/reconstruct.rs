@@ -318,3 +318,27 @@ fn what_was_taken_before_the_scene_was_noted_is_not_its_end() {
     let answer = sandbox.json(&["reconstruct", "chats/Mira/Harbour nights"]).exits(0);
     assert_eq!(answer.of_type("summary")[0]["reconstructed"], 2);
 }
+
+#[test]
+fn a_combined_recap_of_the_future_is_taken_out_and_said() {
+    let sandbox = Sandbox::empty();
+    let library =
+        RecapLibrary { combined: Some(("All of it.".into(), 12)), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.stvc(&["snapshot", "Harbour", "--at", "7"]).exits(0);
+    assert!(answer.stderr.contains("the combined recap tells of 12 messages"), "{}", answer.stderr);
+    let answer = sandbox.stvc(&["restore", "Harbour nights", "--at", "7", "--as", "then"]).exits(0);
+    assert!(
+        answer.stdout.contains("The combined recap told of 12 messages, and is taken out."),
+        "{}",
+        answer.stdout
+    );
+    let chat = String::from_utf8(sandbox.read("chats/Mira/then.jsonl")).unwrap();
+    assert!(!chat.contains("All of it."), "{chat}");
+    // Where it can be of then, it stays, and is told as `restore` does.
+    let words = ["restore", "Harbour nights", "--at", "11", "--as", "now"];
+    let answer = sandbox.json(&words).exits(0).of_type("restored").remove(0);
+    assert_eq!(answer["combined_recap_message_count"], 12);
+    assert_eq!(answer["running_recap_scene_count"], 2);
+}

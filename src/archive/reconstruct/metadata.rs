@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::st::auto_recap::running_recap;
+use crate::st::auto_recap::{combined_recap, running_recap};
 use crate::st::{Edits, Raw, item_spans, member_spans};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Trimmed {
     pub versions_after: usize,
     /// The version in use then.
     pub current_version: Option<i64>,
+    /// How many messages the combined recap told of, if they were more than there were then: it is taken out.
+    pub combined_dropped: Option<i64>,
     /// How many entries of the cached registry named an entry that did not exist then.
     pub cache_dropped: usize,
 }
@@ -47,6 +49,15 @@ pub fn trim_metadata(
             trimmed.current_version = (trimmed.versions_after > 0).then_some(current);
             edits.set(recap.raw, "current_version", &current.to_string());
         }
+    }
+    let told = combined_recap(metadata).and_then(|combined| combined.message_count);
+    trimmed.combined_dropped = told.filter(|count| *count > last as i64 + 1);
+    if trimmed.combined_dropped.is_some()
+        && let Some(owner) = metadata.get("auto_recap")
+    {
+        let members = owner.members().unwrap_or_default();
+        edits
+            .retain(&member_spans(owner, text), |n| members[n].key.as_bytes() != b"combined_recap");
     }
     if let (Some(uids), Some(index)) =
         (uids, metadata.path(&["auto_lorebooks", "registry", "index"]))
@@ -87,6 +98,17 @@ mod tests {
         let (text, trimmed) = at(3);
         assert!(text.contains(r#""current_version":0,"versions":[]}"#));
         assert_eq!(trimmed.current_version, None);
+        let text = HEADER.replace(
+            r#""x":1"#,
+            r#""auto_recap":{"enabled":true,"combined_recap":{"message_count":10}}"#,
+        );
+        let metadata = Raw::parse_str(&text).unwrap().get("chat_metadata").unwrap();
+        let trim = |last| trim_metadata(text.as_bytes(), metadata, last, None);
+        assert_eq!(trim(9).1.combined_dropped, None);
+        let (without, trimmed) = trim(8);
+        assert_eq!(trimmed.combined_dropped, Some(10));
+        let without = String::from_utf8(without).unwrap();
+        assert!(without.contains(r#""auto_recap":{"enabled":true},"#), "{without}");
         let (text, _) = at(99);
         assert_eq!(text, HEADER.replace(r#","9":{"uid":9}"#, ""));
     }

@@ -14,8 +14,8 @@ pub use names::{book_segment, fork_book_name, is_book_of, is_fork_book};
 pub use queue::{Activity, Operation, QUEUE, QueueEntry, queue_activity, queue_operations, queues};
 pub use queue_edit::{clear_queue, trim_queue};
 pub use recap::{
-    CachedItem, CombinedRecap, RecapVersion, RunningRecap, attached_lorebook, checkpoint_state,
-    combined_recap, lorebook_map, registry_cache, running_recap,
+    CachedItem, CombinedRecap, RecapVersion, RunningRecap, STATE, attached_lorebook,
+    checkpoint_state, combined_recap, lorebook_map, registry_cache, running_recap,
 };
 pub use registry::{REGISTRY_PREFIX, RegistryItem, registry_items, registry_line_uid};
 pub use scene::{Scene, scene, scene_breaks};

@@ -84,9 +84,12 @@ pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
     })
 }
 
+/// Where a checkpoint's own record stands.
+pub const STATE: &str = "auto_recap_checkpoint_state";
+
 /// What the extension itself noted of a checkpoint when it made it, if it did.
 pub fn checkpoint_state(metadata: Raw<'_>) -> Option<Raw<'_>> {
-    metadata.get("auto_recap_checkpoint_state").filter(Raw::is_object)
+    metadata.get(STATE).filter(Raw::is_object)
 }
 
 /// The lorebook that the extension believes to be the chat's.

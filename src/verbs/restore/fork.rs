@@ -6,12 +6,13 @@ use std::path::Path;
 
 use super::material::Material;
 use super::options::{Report, reload};
-use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree};
+use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
 use crate::engine::operation::{self, Follows, Held, Operation};
 use crate::engine::{Workspace, group_list};
 use crate::history::History;
+use crate::history::at_message::Origin;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::{self, Code, Finding, Level};
 use crate::st::{
@@ -71,7 +72,15 @@ pub(super) fn restore(
     let bound = metadata.and_then(st::lorebook_name);
     let clone = clone_book(store, &library, material, bound, metadata, &name, report)?;
     let integrity = slug(&name, report, workspace);
+    let state = State::made(material.files(), None).manifest.checkpoint;
+    let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
+    let state = state.filter(|_| in_use).map(|state| {
+        let book = clone.as_ref().map(|clone| (clone.old.as_str(), clone.new.as_str()));
+        let now = workspace.now.timestamp_millis();
+        state.of_fork(name.chat(), book, now, report.origin.as_ref().map(source_of_book))
+    });
     let rename = Rename {
+        state: state.as_deref(),
         chat: Some(name.chat()),
         // Where the parent is gone, its name would lead SillyTavern to make an empty chat.
         main_chat: parent.as_ref().map(TimelineName::chat),
@@ -151,6 +160,16 @@ pub(super) fn restore(
     report.root = root;
     reload(report);
     Ok(())
+}
+
+/// Where the lorebook of a state that was put together comes from.
+fn source_of_book(origin: &Origin) -> String {
+    match (&origin.scene, origin.book_of) {
+        (Some((message, Some(scene))), _) => format!("as noted at message {message} ({scene})"),
+        (Some((message, None)), _) => format!("as noted at message {message}"),
+        (None, Some(id)) => format!("snapshot {id}"),
+        (None, None) => "there was none".to_owned(),
+    }
 }
 
 /// The lorebook that the snapshot has, whatever its chat names.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::material::Material;
-use super::options::{Options, Report, reload, wanted};
+use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan, Leave};
 use crate::engine::operation::{Ending, Held, Operation};
@@ -67,7 +67,9 @@ pub(super) fn restore(
     }
     let anything_in_the_way = !in_the_way.is_empty();
     let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
-    let leave = Leave { closed, active_queue: options.allow_active_queue };
+    // Who says what becomes of the queue knows of it.
+    let active_queue = options.allow_active_queue || options.queue != QueueChange::Keep;
+    let leave = Leave { closed, active_queue };
     files::ask_queues(&plan, leave)?;
     match held {
         None => report.files = plan.iter().map(FilePlan::action).collect(),

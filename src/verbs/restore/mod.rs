@@ -12,7 +12,7 @@ mod options;
 
 use std::path::PathBuf;
 
-use crate::archive::{self, Rebuilt, Role, Snapshot};
+use crate::archive::{self, Rebuilt, Role, Snapshot, State};
 use crate::engine::operation::Held;
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::at_message::{Past, Then};
@@ -69,13 +69,14 @@ fn bring_back(
         }
     }
     findings.extend(verdict_findings::unsound(&snapshot, &problems));
-    let state = contents.manifest.checkpoint.clone();
+    let mut state = contents.manifest.checkpoint.clone();
     let mut material = Material::of(&snapshot, contents);
     match made {
         Some(made) => {
             origin = Some(made.origin.clone());
             findings.extend(made.findings.clone());
             material.become_made(*made);
+            state = State::made(material.files(), None).manifest.checkpoint;
         }
         None => findings.extend(rules::restored(&material.contents)),
     }
