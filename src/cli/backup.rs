@@ -1,4 +1,5 @@
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
@@ -9,19 +10,29 @@ use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
 use stvc::engine::take_snapshots::TakenFirst;
 use stvc::lines::{CopyLine, Counts};
+use stvc::st;
 use stvc::verbs::backup;
 use stvc::verbs::backup::file::{self, Options, Report};
 
+/// `user`: of all users this one, who gets a place beside the others.
 pub fn run(
     args: &args::Backup,
+    user: Option<&str>,
     secret: &args::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {
+    let destination = match (user, args.destination.as_deref()) {
+        (Some(user), Some(destination)) => Some(place_of(user, destination)),
+        (_, destination) => destination.map(str::to_owned),
+    };
     if args.last {
-        return tell_last(args.destination.as_deref(), workspace, out);
+        return tell_last(destination.as_deref(), workspace, out);
     }
-    let place = CopyPlace::parse(args.destination.as_deref().unwrap_or_default())?;
+    let place = CopyPlace::parse(destination.as_deref().unwrap_or_default())?;
+    if let (Some(_), CopyPlace::Output | CopyPlace::Remote(_)) = (user, &place) {
+        return Err(no_place(args, "for all users it must be a file or a folder"));
+    }
     match place {
         CopyPlace::Output => {}
         CopyPlace::File(_) if args.prune => {
@@ -55,7 +66,8 @@ pub fn run(
         _ => {
             let mut stdout = io::stdout().lock();
             let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
-            let _ = stdout.flush();
+            let failed = |source| st::Error::Io { path: "standard output".into(), source };
+            stdout.flush().map_err(failed)?;
             report
         }
     };
@@ -133,6 +145,14 @@ fn to_copy(
     let code = code(report.odd, &first);
     out.summary("backup", code == exit::DONE, counts);
     Ok(code)
+}
+
+/// `chats.stvc` is `chats-alice.stvc` for Alice, and `/media/stick` is `/media/stick/alice`.
+fn place_of(user: &str, destination: &str) -> String {
+    match destination.strip_suffix(".stvc") {
+        Some(stem) => format!("{stem}-{user}.stvc"),
+        None => Path::new(destination).join(user).display().to_string(),
+    }
 }
 
 fn no_place(args: &args::Backup, why: &'static str) -> Error {

@@ -12,6 +12,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a command could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// It cannot be done for all users at once.
+    #[error("{command} works for one user at a time")]
+    OneUser { command: &'static str },
     /// What was asked for.
     #[error(transparent)]
     Verb(#[from] verbs::Error),

@@ -34,7 +34,7 @@ pub fn exit_code(error: &Error) -> u8 {
         Error::Verb(error) | Error::Watch(watch::Error::Verb(error)) => code_of_verb(error),
         Error::Watch(watch::Error::Watched { .. }) => LOCKED,
         Error::Watch(watch::Error::UnitInTheWay { .. }) => REFUSED,
-        Error::BadOutput { .. } | Error::BackupIsNoStore { .. } => USAGE,
+        Error::OneUser { .. } | Error::BadOutput { .. } | Error::BackupIsNoStore { .. } => USAGE,
         Error::Watch(watch::Error::NoHome)
         | Error::NoPassphrase { .. }
         | Error::NoSignals { .. } => FAILED,

@@ -58,6 +58,7 @@ pub fn hint(error: &Error) -> Option<Hint> {
         Error::NoPassphrase { .. } => {
             "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
         }
+        Error::OneUser { .. } => "choose one with `--user NAME`".into(),
         Error::NoSignals { .. } => return None,
     })
 }
@@ -233,7 +234,7 @@ fn of_tag(error: &TagError) -> Option<Hint> {
             "`stvc tag` lists the tags, `stvc tag NAME SNAPSHOT` makes one".into()
         }
         TagError::Taken { name, .. } => {
-            format!("choose another name, or first `stvc tag --delete {}`", shell(name)).into()
+            format!("choose another name, or `stvc tag {} SNAPSHOT --move`", shell(name)).into()
         }
         TagError::BadName { .. } => return None,
     })

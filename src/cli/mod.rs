@@ -53,10 +53,13 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use error::{Error, Result};
-use output::Out;
+use output::{LOOK, Out, paint};
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, UserLine};
+use stvc::rules::{Code, Finding, Level};
 use stvc::store;
+use wording::clean;
 
 /// How long to wait for another stvc to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -83,10 +86,60 @@ fn run(arguments: &[OsString]) -> u8 {
     let mut out = Out::new(&args);
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
-    let outcome = on_backup(&args, &workspace, &mut out);
+    let outcome = match args.all_users {
+        true => for_all_users(&args, &workspace, &mut out),
+        false => {
+            tell_of_others(&args, &workspace, &mut out);
+            on_backup(&args, &workspace, &mut out)
+        }
+    };
     out.findings(&workspace.take_notices());
     let code = outcome.unwrap_or_else(|problem| report_error::report(&problem, name, &mut out));
     out.finish(code)
+}
+
+/// Somebody else's chats are not taken, and they may not know.
+fn tell_of_others(args: &Args, workspace: &Workspace, out: &mut Out) {
+    let is_told = args.command.is_for_users() || matches!(args.command, Command::Status);
+    let library = workspace.library().ok().filter(|_| is_told && workspace.store.is_none());
+    let others = library.as_ref().map(|library| library.other_users()).unwrap_or_default();
+    if let (false, Some(library)) = (others.is_empty(), &library) {
+        let message = format!("there are other users, too: {}", others.join(", "));
+        let user = library.root().file_name().unwrap_or_default().to_string_lossy();
+        let finding = Finding::new(Code::OtherUsers, Level::Info, user, message)
+            .remedy("`--user NAME` for another one, `--all-users` for all");
+        out.findings(&[finding]);
+    }
+}
+
+/// The same command for each user. One that fails does not keep the others from it.
+fn for_all_users(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let command = args.command.name();
+    if !args.command.is_for_users() {
+        return Err(Error::OneUser { command });
+    }
+    let users = workspace.of_all_users()?;
+    if let Command::Watch(args) = &args.command {
+        return watch::run(args, &users, out);
+    }
+    let mut codes = Vec::new();
+    for (user, workspace) in &users {
+        out.object(UserLine { user });
+        out.line(paint(LOOK.name, clean(user)));
+        let outcome = match &args.command {
+            Command::Backup(backup) => {
+                backup::run(backup, Some(user), &args.secret, workspace, out)
+            }
+            _ => dispatch(args, workspace, out),
+        };
+        out.findings(&workspace.take_notices());
+        codes.push(outcome.unwrap_or_else(|problem| report_error::report(&problem, command, out)));
+        out.end_summary();
+    }
+    let failed = codes.iter().filter(|code| **code != exit::DONE).count();
+    out.summary(command, failed == 0, Counts::Users { users: users.len(), failed });
+    let first = codes.first().copied().unwrap_or(exit::DONE);
+    Ok(if codes.iter().all(|code| *code == first) { first } else { exit::PARTLY })
 }
 
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
@@ -128,7 +181,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Check(args) => check::run(args, secret, workspace, out),
         Command::Doctor(args) => doctor::run(args, workspace, out),
         Command::Tag(args) => tag::run(args, workspace, out),
-        Command::Backup(args) => backup::run(args, secret, workspace, out),
+        Command::Backup(args) => backup::run(args, None, secret, workspace, out),
         Command::Import(args) => import::run(args, secret, workspace, out),
         Command::Sync(args) => sync::run(args, workspace, out),
         Command::Stats => stats::run(workspace, out),
@@ -136,7 +189,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Gc(args) => gc::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
-        Command::Watch(args) => watch::run(args, workspace, out),
+        Command::Watch(args) => watch::run(args, &[(String::new(), workspace.clone())], out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),
         Command::Demo => demo::run(out),

@@ -6,6 +6,7 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 
 use super::args::{Args, Color};
+use super::exit::FAILED;
 use super::progress_bar::Bar;
 use super::wording::clean;
 use stvc::lines::{Counts, FindingLine, Line, Summary};
@@ -48,7 +49,8 @@ pub struct Out {
     quiet: bool,
     color: ColorChoice,
     summary: Option<Summary>,
-    pipe_broken: bool,
+    /// Why nothing can be written to standard output any more.
+    cut_off: Option<io::Error>,
 }
 
 impl Out {
@@ -62,7 +64,7 @@ impl Out {
             Color::Always => ColorChoice::AlwaysAnsi,
             Color::Never => ColorChoice::Never,
         };
-        Self { json, quiet, color, summary: None, pipe_broken: false }
+        Self { json, quiet, color, summary: None, cut_off: None }
     }
 
     /// Whether the answer is JSON.
@@ -124,18 +126,24 @@ impl Out {
             }
         }
         line.push('\n');
-        if !self.pipe_broken {
+        if self.cut_off.is_none() {
             let mut stdout = io::stdout();
-            self.pipe_broken =
-                stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).is_err();
+            self.cut_off = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).err();
         }
     }
 
-    /// What was noticed. Warnings and errors go to standard error, as errors do.
+    /// What was noticed. Warnings and errors go to standard error, as errors do. What holds for several is said once.
     pub fn findings(&mut self, findings: &[Finding]) {
-        for finding in findings {
-            self.object(FindingLine::from(finding));
-            if self.json {
+        if self.json {
+            findings.iter().for_each(|finding| self.object(FindingLine::from(finding)));
+            return;
+        }
+        let same = |a: &Finding, b: &Finding| {
+            (a.code, a.level, &a.message, &a.remedy) == (b.code, b.level, &b.message, &b.remedy)
+        };
+        for (n, finding) in findings.iter().enumerate() {
+            let said = findings[..n].iter().any(|other| same(other, finding));
+            if said || finding.level == Level::Info && self.quiet {
                 continue;
             }
             let (style, word) = match finding.level {
@@ -143,15 +151,14 @@ impl Out {
                 Level::Warning => (LOOK.warn, "warning"),
                 Level::Info => (LOOK.dim, "note"),
             };
-            if finding.level == Level::Info && self.quiet {
-                continue;
+            let subject = clean(&finding.subject);
+            let mut text =
+                format!("{}: {subject}: {}", paint(style, word), clean(&finding.message));
+            let others: Vec<_> =
+                findings[n + 1..].iter().filter(|other| same(other, finding)).collect();
+            if !others.is_empty() {
+                text.push_str(&format!("\n  {}", also(&others)));
             }
-            let mut text = format!(
-                "{}: {}: {}",
-                paint(style, word),
-                clean(&finding.subject),
-                clean(&finding.message)
-            );
             if let Some(remedy) = &finding.remedy {
                 text.push_str(&format!("\n  {}", paint(LOOK.dim, clean(remedy))));
             }
@@ -187,6 +194,13 @@ impl Out {
         self.summary = Some(Summary { command, ok, counts });
     }
 
+    /// Print the summary now; another one follows.
+    pub fn end_summary(&mut self) {
+        if let Some(summary) = self.summary.take() {
+            self.object(summary);
+        }
+    }
+
     /// How wide the terminal is; a fixed width where there is none.
     pub fn columns(&self) -> usize {
         let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
@@ -199,20 +213,35 @@ impl Out {
         Bar::new(!self.json && !self.quiet && io::stderr().is_terminal())
     }
 
-    /// Print what is left. The exit code, unless nobody could read the answer.
+    /// Print what is left. The exit code, unless the answer could not be written. `stvc log | head` closes the pipe; that is no error.
     pub fn finish(mut self, code: u8) -> u8 {
-        if let Some(summary) = self.summary.take() {
-            self.object(summary);
+        self.end_summary();
+        match self.cut_off.take() {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.error_line(&format!("{}: standard output: {error}", paint(LOOK.bad, "error")));
+                code.max(FAILED)
+            }
+            _ => code,
         }
-        code
     }
 
     fn write(&mut self, text: &str) {
-        if self.pipe_broken {
+        if self.cut_off.is_some() {
             return;
         }
         let mut stdout = anstream::AutoStream::new(io::stdout(), self.color);
-        // `stvc log | head` closes the pipe; that is no error.
-        self.pipe_broken = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err();
+        self.cut_off = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).err();
     }
+}
+
+/// The others of which the same is said.
+fn also(others: &[&Finding]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<_> = others.iter().take(NAMED).map(|other| clean(&other.subject)).collect();
+    let more = match others.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let one = if others.len() == 1 { "1 other".into() } else { format!("{} others", others.len()) };
+    format!("the same for {one}: {}{more}", named.join(", "))
 }

@@ -1,9 +1,9 @@
 //! Errors in words, with a hint what to do next.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use super::error::Error;
-use super::exit::{USAGE, exit_code};
+use super::exit::{FAILED, USAGE, exit_code};
 use super::hint::hint;
 use super::output::{LOOK, Out, paint};
 use super::wording::clean;
@@ -48,12 +48,21 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         let error = ErrorLine { message, hint: None, candidates: Vec::new(), exit };
         let summary = Summary { command: "", ok: false, counts: Counts::None {} };
-        for line in [Line::Error(error), Line::Summary(summary)] {
-            let line = serde_json::to_string(&line).unwrap_or_default();
-            let _ = writeln!(std::io::stdout(), "{line}");
-        }
+        let lines = [Line::Error(error), Line::Summary(summary)];
+        let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");
+        written(io::stdout().write_all(lines.concat().as_bytes()), exit)
     } else {
-        let _ = problem.print();
+        written(problem.print(), exit)
     }
-    exit
+}
+
+/// The exit code of an answer, unless it could not be written.
+fn written(outcome: io::Result<()>, exit: u8) -> u8 {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "error: standard output: {error}");
+            exit.max(FAILED)
+        }
+        _ => exit,
+    }
 }

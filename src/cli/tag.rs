@@ -12,7 +12,7 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
     let options = match (&args.name, &args.snapshot, args.delete) {
         (Some(name), _, true) => Options::Delete { name: name.clone() },
         (Some(name), Some(snapshot), false) => {
-            Options::Add { name: name.clone(), snapshot: snapshot.clone() }
+            Options::Add { name: name.clone(), snapshot: snapshot.clone(), lead: args.lead }
         }
         (name, None, false) => Options::List { name: name.clone() },
         (None, ..) => Options::List { name: None },

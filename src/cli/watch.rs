@@ -1,43 +1,77 @@
+use std::sync::{Mutex, PoisonError};
+
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{label, new_snapshot};
 use super::wording::{clean, count, shell};
 use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, WatchEvent, WatchLine};
+use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, UserLine, WatchEvent, WatchLine};
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
 
-pub fn run(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+/// Watch over the libraries of these users; of one, if nobody spoke of users, its name is empty.
+pub fn run(args: &args::Watch, users: &[(String, Workspace)], out: &mut Out) -> Result<u8> {
     if args.install {
-        return install(args, workspace, out);
+        return users
+            .iter()
+            .try_fold(exit::DONE, |_, (_, workspace)| install(args, workspace, out));
     }
     let options = Options {
         settle: args.settle.0,
         patience: args.patience.0,
         poll: args.poll.map(|span| span.0),
     };
-    let (waker, listener) = watch::waker();
-    let stop = waker.clone();
-    ctrlc::set_handler(move || stop.stop())
+    let watches: Vec<_> = users.iter().map(|user| (user, watch::waker())).collect();
+    let stop: Vec<_> = watches.iter().map(|(_, (waker, _))| waker.clone()).collect();
+    ctrlc::set_handler(move || stop.iter().for_each(|waker| waker.stop()))
         .map_err(|why| Error::NoSignals { why: why.to_string() })?;
-    let summary =
-        watch::watch(workspace, &options, &waker, &listener, &super::now, &mut |event| {
-            tell(&event, out)
-        })?;
-    out.say(format!("Stopped; {} taken.", count(summary.taken as u64, "snapshot")));
-    out.summary(
-        "watch",
-        true,
-        Counts::Watch { taken: summary.taken, autosaves: summary.autosaves },
-    );
+    let shared = Mutex::new(&mut *out);
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let mut running = Vec::new();
+        for ((user, workspace), (waker, listener)) in watches {
+            let (options, shared) = (&options, &shared);
+            running.push(scope.spawn(move || {
+                let out = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut tell = |event: Event<'_>| tell(&event, user, &mut out());
+                let ended =
+                    watch::watch(workspace, options, &waker, &listener, &super::now, &mut tell);
+                // The others go on, perhaps for long.
+                if let (Err(error), false) = (&ended, user.is_empty()) {
+                    out().warn(&format!("{}: {}", clean(user), clean(&error.to_string())));
+                }
+                ended
+            }));
+        }
+        running.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let (mut taken, mut autosaves, mut failed) = (0, 0, Vec::new());
+    for outcome in outcomes {
+        match outcome {
+            Ok(summary) => {
+                taken += summary.taken;
+                autosaves += summary.autosaves;
+            }
+            Err(error) => failed.push(error),
+        }
+    }
+    if let Some(error) = failed.pop() {
+        return Err(error.into());
+    }
+    out.say(format!("Stopped; {} taken.", count(taken as u64, "snapshot")));
+    out.summary("watch", true, Counts::Watch { taken, autosaves });
     Ok(exit::DONE)
 }
 
-fn tell(event: &Event<'_>, out: &mut Out) {
+fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
     let now = super::now();
-    let line = |text: &str| format!("{}  {text}", paint(LOOK.dim, now.format("%Y-%m-%d %H:%M:%S")));
+    let whose = if user.is_empty() { String::new() } else { format!("{}: ", clean(user)) };
+    let line =
+        |text: &str| format!("{}  {whose}{text}", paint(LOOK.dim, now.format("%Y-%m-%d %H:%M:%S")));
+    if !user.is_empty() {
+        out.object(UserLine { user });
+    }
     let event = match event {
         Event::Started { root, polling } => {
             let how = polling.as_ref().map(|(interval, why)| {

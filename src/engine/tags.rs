@@ -2,6 +2,7 @@
 
 use super::{Result, TagError};
 use crate::archive::{Snapshot, SnapshotId};
+use crate::history::{self, name_lookup};
 use crate::store::{ObjectId, RefName, Store};
 
 /// The tags of one snapshot.
@@ -22,9 +23,26 @@ pub(crate) fn tag_ref(name: &str) -> Result<RefName> {
     RefName::tag(name).ok_or_else(|| bad("it is too long"))
 }
 
-/// The ref of a tag that must not exist yet.
+/// The ref of a tag that a user wants to have: it must not read like anything else.
+pub(crate) fn wanted(store: &Store, name: &str) -> Result<RefName> {
+    let bad = |why| TagError::BadName { name: name.to_owned(), why };
+    if name_lookup::is_like_id(name) {
+        return Err(bad("it reads like the beginning of a snapshot's id").into());
+    }
+    let steps = name.rsplit_once('~').map(|(_, steps)| steps);
+    if steps.is_some_and(|steps| steps.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Err(bad("~N at its end means N snapshots before").into());
+    }
+    let heads = history::heads(store)?;
+    if heads.iter().any(|head| name_lookup::is_named(&head.timeline, name)) {
+        return Err(bad("a chat is called that").into());
+    }
+    tag_ref(name)
+}
+
+/// The same for one that must not exist yet.
 pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
-    let tag = tag_ref(name)?;
+    let tag = wanted(store, name)?;
     match store.ref_target(&tag)? {
         None => Ok(tag),
         Some(id) => Err(TagError::Taken { name: name.to_owned(), snapshot: id.to_string() }.into()),

@@ -1,6 +1,6 @@
 //! What every verb works on: a library, its store, and the moment of the command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +51,21 @@ impl Workspace {
             LibraryPlace::At(dir) => Library::open(dir, user)?,
             LibraryPlace::Above(dir) => Library::find(dir, user)?,
         })
+    }
+
+    /// The same for each user, by name.
+    pub fn of_all_users(&self) -> Result<Vec<(String, Self)>> {
+        let library = self.library()?;
+        let name = |root: &Path| root.file_name().map(|name| name.to_string_lossy().into_owned());
+        let (root, others) = (library.root(), library.other_users().iter());
+        let beside = |user: &String| root.with_file_name(user);
+        let mut roots: Vec<_> = others.map(beside).chain([root.to_owned()]).collect();
+        roots.sort();
+        let of = |root: PathBuf| {
+            let user = name(&root).unwrap_or_default();
+            (user, Self { library: LibraryPlace::At(root), user: None, ..self.clone() })
+        };
+        Ok(roots.into_iter().map(of).collect())
     }
 
     /// The same for bringing everything back, which may be into a folder with nothing in it; then also that folder.

@@ -106,11 +106,17 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
     if let Some(tag) = RefName::tag(text)
         && let Some(id) = store.ref_target(&tag)?
     {
-        return read(store, SnapshotId(id));
+        let tagged = read(store, SnapshotId(id))?;
+        // Earlier versions let a tag be called like something else.
+        return match shadowed(text, &tagged, store)? {
+            others if others.is_empty() => Ok(tagged),
+            mut candidates => {
+                candidates.insert(0, format!("{} {} (the tag)", tagged.id, tagged.subject));
+                Err(Error::Ambiguous { name: text.into(), candidates })
+            }
+        };
     }
-    let is_hex =
-        text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_hex {
+    if is_like_id(text) {
         let reader = store.reader();
         let ids = reader.with_prefix(&text.to_lowercase(), Kind::Commit)?;
         if let Some(found) = single(text, readable(store, ids)?)? {
@@ -136,6 +142,33 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
         },
         Err(error) => Err(error),
     }
+}
+
+/// Whether it can be the beginning of an id.
+pub fn is_like_id(text: &str) -> bool {
+    text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a name is a timeline's own: in full, with its folder, or the chat's alone.
+pub fn is_named(timeline: &TimelineName, text: &str) -> bool {
+    let with_folder = timeline.folder().map(|folder| format!("{folder}/{}", timeline.chat()));
+    let names = [Some(timeline.as_str()), with_folder.as_deref(), Some(timeline.chat())];
+    names.into_iter().flatten().any(|name| name.to_lowercase() == text.to_lowercase())
+}
+
+/// What else the name of a tag stands for: other snapshots by their ids, and timelines.
+fn shadowed(text: &str, tagged: &Snapshot, store: &Store) -> Result<Vec<String>> {
+    let mut others = Vec::new();
+    if is_like_id(text) {
+        let ids = store.reader().with_prefix(&text.to_lowercase(), Kind::Commit)?;
+        let found = readable(store, ids)?;
+        let found = found.iter().filter(|found| found.id != tagged.id);
+        others.extend(found.map(|found| format!("{} {}", found.id, found.subject)));
+    }
+    let heads = super::heads(store)?;
+    let named = heads.iter().filter(|head| head.id != tagged.id && is_named(&head.timeline, text));
+    others.extend(named.map(|head| head.timeline.to_string()));
+    Ok(others)
 }
 
 fn by_content(text: &str, prefix: &str, store: &Store) -> Result<Snapshot> {

@@ -21,7 +21,7 @@ pub use found::{FindingLine, MatchLine, RepairLine};
 pub use merge::MergeLine;
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{PlanLine, SnapshotLine, TagLine, TimelineLine};
-pub use store::{LargeLine, OperationLine, ShareLine, StoreLine};
+pub use store::{LargeLine, OperationLine, ShareLine, StoreLine, UserLine};
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
 
@@ -68,5 +68,6 @@ lines! {
     Tag(TagLine<'a>),
     TakenIn(TakenInLine<'a>),
     Timeline(TimelineLine<'a>),
+    User(UserLine<'a>),
     Watch(WatchLine<'a>),
 }

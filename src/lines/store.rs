@@ -19,6 +19,12 @@ impl<'a> OperationLine<'a> {
     }
 }
 
+/// A user, of whom what follows is told; with `--all-users`.
+#[derive(Serialize)]
+pub struct UserLine<'a> {
+    pub user: &'a str,
+}
+
 /// The store.
 #[derive(Serialize)]
 pub struct StoreLine {

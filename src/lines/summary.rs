@@ -96,5 +96,6 @@ counts! {
     Tag { tags: usize }
     Timelines { timelines: usize, new: usize, changed: usize, unchanged: usize, deleted: usize }
     Undo { operation: u64, refs: usize, files: usize, dry_run: bool }
+    Users { users: usize, failed: usize }
     Watch { taken: usize, autosaves: usize }
 }

@@ -63,6 +63,11 @@ const FILES: &str = "`snapshot`, `status`, `show`, `restore`, `doctor`";
 
 catalogue! {
     "Chats" => {
+        OtherUsers = "other-users" [Info] {
+            from: "`snapshot`, `status`, `watch`, `backup`, `check`, `doctor`, `stats`",
+            meaning: "SillyTavern has several users, and only the chats of `default-user` are looked at",
+            remedy: "`--user NAME` for another one, `--all-users` for all: each keeps a store of their own",
+        }
         Unreadable = "unreadable" [Error] {
             from: "`snapshot`, `status`, `timelines`",
             meaning: "a file or folder of the library cannot be read; it was not stored",

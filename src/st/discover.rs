@@ -20,8 +20,14 @@ enum Proof {
     Found { holder: bool },
 }
 
+/// A user's directory that was found, and the users beside it if nobody said which.
+pub(super) struct Found {
+    pub root: PathBuf,
+    pub others: Vec<String>,
+}
+
 /// See [`Library::open`](super::Library::open).
-pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<PathBuf> {
+pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
     let dir = std::path::absolute(dir).map_err(Error::io(dir))?;
     fs::read_dir(&dir).map_err(Error::io(&dir))?;
     match at(&dir, user, Proof::Named)? {
@@ -42,7 +48,7 @@ fn never_started(install: &Path, user: Option<&str>) -> Error {
 }
 
 /// See [`Library::find`](super::Library::find).
-pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
+pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
     let mut from = std::path::absolute(start).map_err(Error::io(start))?;
     if from.components().any(|part| part == Component::ParentDir) {
         from = fs::canonicalize(&from).map_err(Error::io(start))?;
@@ -71,7 +77,7 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<PathBuf> {
 }
 
 /// The user directory that `dir` is or holds.
-fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
+fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
     if is_user(dir, proof) {
         return match user {
             Some(user) if dir.file_name().is_none_or(|name| name != user) => {
@@ -81,7 +87,7 @@ fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
                     users: Vec::new(),
                 })
             }
-            _ => Ok(Some(dir.to_path_buf())),
+            _ => Ok(Some(Found { root: dir.to_path_buf(), others: Vec::new() })),
         };
     }
     if let Some(root) = among(&dir.join("data"), user, proof)? {
@@ -94,7 +100,7 @@ fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
 }
 
 /// The directory of the chosen user among those in `holder`; none if it holds no user directory at all.
-fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathBuf>> {
+fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
     let users = match users(holder, proof) {
         Ok(users) => users,
         // Met on the way up, a folder one may not list is just not it.
@@ -120,7 +126,10 @@ fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<PathB
             }
         },
     };
-    Ok(Some(holder.join(chosen)))
+    // Who names one knows of the others.
+    let unnamed = |other: &&String| user.is_none() && *other != chosen;
+    let others = users.iter().filter(unnamed).cloned().collect();
+    Ok(Some(Found { root: holder.join(chosen), others }))
 }
 
 /// The names of the user directories in `holder`, sorted.

@@ -18,6 +18,7 @@ pub const FOLDERS: [&str; 4] = ["chats", "group chats", "groups", "worlds"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     root: PathBuf,
+    others: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,17 +34,22 @@ impl Library {
     /// The library at `dir`: a user directory, a SillyTavern install (then under its `data/`) or a folder of user directories.
     /// Without `user` it is `default-user`, or the only one there is.
     pub fn open(dir: &Path, user: Option<&str>) -> Result<Self> {
-        discover::open(dir, user).map(|root| Self { root })
+        discover::open(dir, user).map(|found| Self { root: found.root, others: found.others })
     }
 
     /// The library that `start` lies in, or that belongs to the install `start` lies in.
     pub fn find(start: &Path, user: Option<&str>) -> Result<Self> {
-        discover::find(start, user).map(|root| Self { root })
+        discover::find(start, user).map(|found| Self { root: found.root, others: found.others })
     }
 
     /// The user directory.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The users beside this one, if nobody said which is meant.
+    pub fn other_users(&self) -> &[String] {
+        &self.others
     }
 
     /// List the chats and read the groups.

@@ -4,7 +4,7 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::TagError;
 use crate::engine::{Workspace, tags};
 use crate::history::{History, name_lookup};
-use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName};
+use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::Result;
 
 /// What to do.
@@ -21,6 +21,8 @@ pub enum Options {
         name: String,
         /// The snapshot.
         snapshot: String,
+        /// Also if another one has it.
+        lead: bool,
     },
     /// Take a name away; the snapshot stays while its timeline has it.
     Delete {
@@ -55,16 +57,20 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
                 }
             }
         }
-        Options::Add { name, snapshot } => {
+        Options::Add { name, snapshot, lead } => {
             let (store, held) = workspace.hold(&store)?;
             let snapshot =
                 name_lookup::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
             let tag = tags::tag_ref(name)?;
             let before = store.ref_target(&tag)?;
             if before != Some(snapshot.id.0) {
-                tags::free(&store, name)?;
-                let change = RefChange { name: tag, before, after: Some(snapshot.id.0) };
-                store.transact(&held.lock, workspace.timestamp(), Effect::moves(vec![change]))?;
+                match lead {
+                    true => tags::wanted(&store, name)?,
+                    false => tags::free(&store, name)?,
+                };
+                let mut changes = vec![RefChange { name: tag, before, after: Some(snapshot.id.0) }];
+                changes.extend(before.map(|before| keeping(&store, before)).transpose()?);
+                store.transact(&held.lock, workspace.timestamp(), Effect::moves(changes))?;
             }
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
@@ -77,18 +83,22 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
                 (None, None) => return Err(TagError::Missing { name: name.clone() }.into()),
             };
             let snapshot = name_lookup::read(&store, SnapshotId(before))?;
-            // A checkpoint may hang by its tag alone; the operation log must still find it.
-            let kept = RefName::kept(before);
-            let kept_before = store.ref_target(&kept)?;
             let tag_before = store.ref_target(&tag)?;
             let changes = vec![
-                RefChange { name: kept, before: kept_before, after: Some(before) },
+                keeping(&store, before)?,
                 RefChange { name: tag, before: tag_before, after: None },
             ];
             store.transact(&held.lock, workspace.timestamp(), Effect::moves(changes))?;
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
     }
+}
+
+/// A checkpoint may hang by its tag alone; the operation log must still find it.
+fn keeping(store: &Store, id: ObjectId) -> Result<RefChange> {
+    let name = RefName::kept(id);
+    let before = store.ref_target(&name)?;
+    Ok(RefChange { name, before, after: Some(id) })
 }
 
 /// What the tag named that an interrupted deletion took away.

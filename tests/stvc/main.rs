@@ -54,4 +54,5 @@ mod sync;
 mod terminal;
 mod undo;
 mod unreadable;
+mod users;
 mod watch;

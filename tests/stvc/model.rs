@@ -304,7 +304,7 @@ impl Model {
     fn tag(&mut self, snapshot: usize, name: String) {
         let id = self.snapshots[snapshot].id.clone();
         let free = self.tags.get(&name).is_none_or(|at| self.snapshots[*at].id == id);
-        let options = tag::Options::Add { name: name.clone(), snapshot: id };
+        let options = tag::Options::Add { name: name.clone(), snapshot: id, lead: false };
         let outcome = tag::tag(&self.sandbox.workspace(), &options);
         assert_eq!(outcome.is_ok(), free, "{name}");
         if free {

@@ -497,3 +497,50 @@ fn on_a_file_system_without_case_nothing_is_lost() {
     let mut sandbox = Sandbox::empty();
     twins_stay_apart(&mut sandbox, &folder.path().join("store"));
 }
+
+#[test]
+fn a_tag_reads_like_nothing_else() {
+    let mut sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let ids = sandbox.snapshot_ids();
+    let chat = "The Tide Office — part 1 (雨)";
+    for bad in [
+        &ids[1][..8],
+        "cafe",
+        "back~2",
+        "back~",
+        chat,
+        &format!("Mira Voss/{chat}"),
+        &chat.to_uppercase(),
+    ] {
+        let answer = sandbox.stvc(&["tag", bad, &ids[0]]).exits(2);
+        assert!(answer.stderr.contains("cannot be a tag"), "{bad}: {}", answer.stderr);
+        sandbox.stvc(&["snapshot", "Tide Office", "--tag", bad]).exits(2);
+    }
+    // A name that is taken stays where it is, unless that is asked for.
+    sandbox.stvc(&["tag", "here", &ids[0]]).exits(0);
+    let refused = sandbox.stvc(&["tag", "here", &ids[1]]).exits(1);
+    assert!(refused.stderr.contains("stvc tag here SNAPSHOT --move"), "{}", refused.stderr);
+    sandbox.stvc(&["tag", "here", &ids[1], "--move"]).exits(0);
+    assert_eq!(
+        sandbox.json(&["show", "here"]).exits(0).of_type("snapshot")[0]["id"],
+        ids[1].as_str()
+    );
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(
+        sandbox.json(&["show", "here"]).exits(0).of_type("snapshot")[0]["id"],
+        ids[0].as_str()
+    );
+
+    // Where an earlier version let one be called like something else, nothing is guessed.
+    sandbox.wait(60);
+    let old = ids.iter().find(|id| !id.starts_with(&ids[1][..6])).unwrap();
+    sandbox.git(&["tag", &ids[1][..6], old]);
+    let answer = sandbox.json(&["show", &ids[1][..6]]).exits(1);
+    let candidates = answer.of_type("error")[0]["candidates"].as_array().unwrap().clone();
+    assert_eq!(candidates.len(), 2, "{candidates:?}");
+    for candidate in candidates {
+        let id = candidate.as_str().unwrap().split(' ').next().unwrap().to_owned();
+        sandbox.stvc(&["show", &id]).exits(0);
+    }
+}

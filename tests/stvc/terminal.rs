@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::harbour::{CHAT, library, message, story};
-use crate::common::{Answer, Sandbox};
+use crate::common::{Answer, Sandbox, answer};
 
 #[test]
 fn colours_only_where_they_are_wanted() {
@@ -105,4 +105,50 @@ fn without_colours(text: &str) -> String {
         }
     }
     out
+}
+
+/// A full disk behind standard output is an error; a reader that has enough is none.
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let commands: [&[&str]; 9] = [
+        &["log"],
+        &["status"],
+        &["timelines", "--tree"],
+        &["--json", "log"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["--json", "nonsense"],
+        &["backup", "-"],
+    ];
+    for command in commands {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let told = answer(sandbox.command(command).stdout(full).output().unwrap());
+        assert!(told.code == 1 || command.contains(&"nonsense"), "{command:?}: {}", told.code);
+        assert!(told.stderr.contains("No space left"), "{command:?}: {}", told.stderr);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        if command != ["backup", "-"] && !command.contains(&"nonsense") {
+            let answer =
+                crate::common::answer(sandbox.command(command).stdout(writer).output().unwrap());
+            assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn what_holds_for_many_is_said_once() {
+    let sandbox = Sandbox::empty();
+    for n in 0..30 {
+        let header =
+            r#"{"user_name":"u","character_name":"c","chat_metadata":{"world_info":"Gone"}}"#;
+        let chat = format!("{header}\n{{\"name\":\"u\",\"mes\":\"{n}\"}}");
+        sandbox.write(&format!("chats/Mira/Branch {n:02}.jsonl"), chat);
+    }
+    let told = sandbox.stvc(&["snapshot"]).exits(0).stderr;
+    assert_eq!(told.matches("does not exist").count(), 1, "{told}");
+    assert!(told.contains("the same for 29 others: chats/Mira/Branch 01"), "{told}");
+    assert_eq!(sandbox.json(&["status"]).of_type("finding").len(), 30);
 }

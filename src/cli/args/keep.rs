@@ -18,6 +18,10 @@ pub struct Tag {
     /// Take the name away
     #[arg(long, short)]
     pub delete: bool,
+
+    /// Also if another snapshot has the name: it gets it from that one
+    #[arg(long = "move", requires = "snapshot")]
+    pub lead: bool,
 }
 
 #[derive(Debug, clap::Args)]

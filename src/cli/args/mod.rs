@@ -36,6 +36,10 @@ pub struct Args {
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
+    /// All users, one after the other: snapshot, watch, backup, check, doctor, stats. Each keeps a store of their own
+    #[arg(long, global = true, help_heading = FOR_ALL, conflicts_with_all = ["user", "store"])]
+    pub all_users: bool,
+
     /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup can be looked at, too
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
@@ -155,6 +159,19 @@ impl Command {
             Command::Man(_) => "man",
             Command::Demo => "demo",
         }
+    }
+
+    /// Whether other users are told of, and it can be done for all.
+    pub fn is_for_users(&self) -> bool {
+        matches!(
+            self,
+            Command::Snapshot(_)
+                | Command::Watch(_)
+                | Command::Backup(_)
+                | Command::Check(_)
+                | Command::Doctor(_)
+                | Command::Stats
+        )
     }
 
     /// Whether it changes nothing in the store, and so can be asked of a backup.
