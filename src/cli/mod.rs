@@ -57,7 +57,7 @@ use output::{LOOK, Out, paint};
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, UserLine};
-use stvc::rules::{Code, Finding, Level};
+use stvc::rules;
 use stvc::store;
 use wording::clean;
 
@@ -104,11 +104,8 @@ fn tell_of_others(args: &Args, workspace: &Workspace, out: &mut Out) {
     let library = workspace.library().ok().filter(|_| is_told && workspace.store.is_none());
     let others = library.as_ref().map(|library| library.other_users()).unwrap_or_default();
     if let (false, Some(library)) = (others.is_empty(), &library) {
-        let message = format!("there are other users, too: {}", others.join(", "));
         let user = library.root().file_name().unwrap_or_default().to_string_lossy();
-        let finding = Finding::new(Code::OtherUsers, Level::Info, user, message)
-            .remedy("`--user NAME` for another one, `--all-users` for all");
-        out.findings(&[finding]);
+        out.findings(&[rules::other_users(&user, others)]);
     }
 }
 

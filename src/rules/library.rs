@@ -6,6 +6,13 @@ use super::finding::more;
 use super::{Code, Finding, Level};
 use crate::st::{LibraryPath, TimelineName, chat_name};
 
+/// Somebody else's chats are not looked at, and they may not know.
+pub fn other_users(user: &str, others: &[String]) -> Finding {
+    let message = format!("there are other users, too: {}", others.join(", "));
+    Finding::new(Code::OtherUsers, Level::Info, user, message)
+        .remedy("`--user NAME` for another one, `--all-users` for all")
+}
+
 /// A library in so far as its chats and lorebooks depend on each other.
 #[derive(Clone, Debug, Default)]
 pub struct LibraryFacts {

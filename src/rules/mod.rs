@@ -24,5 +24,7 @@ pub use checkpoint::{
 };
 pub use finding::Finding;
 pub use level::Level;
-pub use library::{BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library};
+pub use library::{
+    BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library, other_users,
+};
 pub use timeline_files::{ALL, of_files};
