@@ -12,7 +12,7 @@ fn reference() -> String {
         "# The commands\n\nMade from the program's own help; a test keeps it so. \
          Exit codes: 0 done, also when there was nothing to do; 1 failed; 2 wrong usage; 3 some done and some not; \
          4 refused by a rule, nothing changed; 10 no store; 11 locked by another process; 130 interrupted. \
-         `diff --exit-code` as git: 1 if something changed.\n",
+         `diff --exit-code` as git: 1 if something changed. `search` as grep: 1 if nothing was found.\n",
     );
     text.push_str(&section("stvc", &mut root));
     let names: Vec<_> =

@@ -13,6 +13,9 @@ pub const DONE: u8 = 0;
 /// It failed.
 pub const FAILED: u8 = 1;
 
+/// Nothing was found, as grep says it.
+pub const NOT_FOUND: u8 = 1;
+
 /// The command line cannot be understood.
 pub const USAGE: u8 = 2;
 
@@ -52,6 +55,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         verbs::Error::Merge(MergeError::NotNewest { .. })
         | verbs::Error::NeedsOneTimeline { .. }
         | verbs::Error::BadName { .. }
+        | verbs::Error::BadPattern { .. }
         | verbs::Error::NoPolicy => USAGE,
         verbs::Error::Merge(MergeError::NoLorebook { .. })
         | verbs::Error::Undo(UndoError::Nothing | UndoError::Already { .. }) => FAILED,

@@ -82,6 +82,7 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NoParent { .. } => {
             unchanged("name the chat that it was forked from; `stvc timelines --tree` shows all")
         }
+        verbs::Error::BadPattern { .. } => "without `--regex` words are searched for as they are".into(),
         verbs::Error::BadName { .. } => return None,
     })
 }

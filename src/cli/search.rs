@@ -7,6 +7,7 @@ use super::output::{LOOK, Out, paint};
 use super::wording::{age, clean, count, cut, cut_middle, name, short};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, MatchLine};
+use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
 
@@ -14,6 +15,10 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
     let options = Options {
         text: args.text.join(" "),
         phrase: args.phrase,
+        regex: args.regex,
+        who: args.who.clone(),
+        since: args.since,
+        until: args.until,
         timeline: args.timeline.clone(),
         only: args.only.map(|only| match only {
             Only::Chat => Part::Chat,
@@ -46,12 +51,20 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
         texts: report.texts,
     };
     out.summary("search", report.broken.is_empty(), counts);
-    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
+    Ok(match (report.broken.is_empty(), report.matches.is_empty()) {
+        (false, _) => exit::PARTLY,
+        (true, true) => exit::NOT_FOUND,
+        (true, false) => exit::DONE,
+    })
 }
 
 /// Id, chat, message or entry, age, what became of it.
 fn head_line(found: &Match, workspace: &Workspace, columns: usize) -> String {
-    let mut facts = vec![age(found.snapshot.time, workspace.now)];
+    let said = found.said.map(|seconds| Time { seconds, ..found.snapshot.time });
+    let mut facts = vec![age(said.unwrap_or(found.snapshot.time), workspace.now)];
+    if !found.others.is_empty() {
+        facts.push(format!("also in {}", count(found.others.len() as u64, "other")));
+    }
     let place = match &found.place {
         MatchPlace::Message { index, name, hidden, swipe } => {
             if *hidden {
@@ -76,7 +89,9 @@ fn head_line(found: &Match, workspace: &Workspace, columns: usize) -> String {
     };
     let facts = facts.join(", ");
     let taken = 10 + 1 + 2 + place.width() + 2 + facts.width() + lost.len();
-    let label = cut_middle(&name(&found.timeline), columns.saturating_sub(taken).max(20));
+    // Where it was first said, if it still is there; else where it was last.
+    let whose = if found.live { &found.first } else { &found.timeline };
+    let label = cut_middle(&name(whose), columns.saturating_sub(taken).max(20));
     format!(
         "{} {}  {place}  {}{}",
         paint(LOOK.id, short(found.snapshot.id)),

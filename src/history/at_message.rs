@@ -230,7 +230,7 @@ impl<'a> Past<'a> {
         let chat = Chat { header: header.as_deref(), messages: cut.messages.clone() }.join();
         let sent = || {
             let last = st::Message::read(cut.messages.last()?)?;
-            st::send_time(last.send_date()?)
+            Some(st::send_millis(last.send_date()?)?.div_euclid(1000))
         };
         let group = match (group, &base.group) {
             (Some(bytes), Some(group)) => {

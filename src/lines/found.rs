@@ -1,5 +1,6 @@
 //! What was found: texts, faults, and what can be repaired.
 
+use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
 use crate::archive::SnapshotId;
@@ -27,6 +28,12 @@ pub struct MatchLine<'a> {
     hidden: bool,
     live: bool,
     deleted: bool,
+    /// The timeline in which it was first said.
+    first: &'a str,
+    /// Others that have it now.
+    others: Vec<&'a str>,
+    /// When it was said.
+    said: Option<String>,
     text: &'a str,
 }
 
@@ -53,6 +60,12 @@ impl<'a> From<&'a Match> for MatchLine<'a> {
             hidden,
             live: found.live,
             deleted: found.deleted,
+            first: found.first.as_str(),
+            others: found.others.iter().map(|other| other.as_str()).collect(),
+            said: found
+                .said
+                .and_then(|said| DateTime::from_timestamp(said, 0))
+                .map(|said| said.to_rfc3339_opts(SecondsFormat::Secs, true)),
             text: &found.excerpt.text,
         }
     }

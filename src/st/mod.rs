@@ -49,7 +49,7 @@ pub use read_file::FileBytes;
 pub use references::{Reference, References, User};
 pub use running::running_on;
 pub use sanitize::sanitize;
-pub use send_date::send_time;
+pub use send_date::send_millis;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
 pub use timeline_files::{Book, BoundBook, FileAt, TimelineFiles};
 pub use users::{lorebook_of, users_of_lorebook};

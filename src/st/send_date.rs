@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDateTime};
 use super::json::Raw;
 
 /// Milliseconds since 1970, from ISO 8601, from a number, or from `November 15, 2026 12:22am` (taken as UTC).
-pub fn send_time(send_date: Raw<'_>) -> Option<i64> {
+pub fn send_millis(send_date: Raw<'_>) -> Option<i64> {
     if let Some(number) = send_date.integer() {
         return Some(number);
     }
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn all_three_ways_are_read() {
-        let time = |text: &str| send_time(Raw::parse(text.as_bytes()).unwrap());
+        let time = |text: &str| send_millis(Raw::parse(text.as_bytes()).unwrap());
         assert_eq!(time(r#""2026-11-15T00:22:00.000Z""#), Some(1_794_702_120_000));
         assert_eq!(time(r#""November 15, 2026 12:22am""#), Some(1_794_702_120_000));
         assert_eq!(time("1794702120000"), Some(1_794_702_120_000));

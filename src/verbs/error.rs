@@ -24,6 +24,9 @@ pub enum Error {
     /// Of `undo`.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// What is searched for is no regular expression.
+    #[error("this is no regular expression: {why}")]
+    BadPattern { why: String },
     /// A timeline cannot come from another.
     #[error("{child} does not come from {parent}: they share no message")]
     NoParent { parent: String, child: String },

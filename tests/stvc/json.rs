@@ -112,7 +112,9 @@ fn run(sandbox: &Sandbox, arguments: &[&str], code: i32) -> Answer {
     assert_eq!(last["type"], "summary", "{arguments:?}");
     let command = arguments.iter().find(|word| !word.starts_with('-')).unwrap();
     assert_eq!(last["command"], *command);
-    let changed = code == 1 && arguments.contains(&"--exit-code");
+    // As git and grep.
+    let changed =
+        code == 1 && (arguments.contains(&"--exit-code") || arguments.contains(&"search"));
     assert_eq!(last["ok"], code == 0 || changed, "{arguments:?}");
     for error in answer.of_type("error") {
         assert_eq!(error["exit"], code);

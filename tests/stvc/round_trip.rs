@@ -120,19 +120,20 @@ fn what_is_in_the_way_is_kept_first() {
 
     sandbox.stvc(&["restore", NAME, "--overwrite"]).exits(0);
     assert_same(&sandbox.files(), &before);
-    // What was there is the newest snapshot now, and so on, back and forth.
+    // What was there is the snapshot before it now, and so on, back and forth.
+    let before_it = format!("{NAME}~1");
     for expected in [&after, &before, &after] {
-        sandbox.stvc(&["restore", NAME, "--overwrite"]).exits(0);
+        sandbox.stvc(&["restore", &before_it, "--overwrite"]).exits(0);
         assert_same(&sandbox.files(), expected);
     }
-    assert_eq!(sandbox.snapshot_ids().len(), 5);
+    assert_eq!(sandbox.snapshot_ids().len(), 6);
 }
 
 #[test]
 fn only_one_part_comes_back_if_only_that_was_asked_for() {
     let (sandbox, before, after) = edited();
     sandbox.stvc(&["snapshot", NAME]).exits(0);
-    let old = format!("{NAME}~1");
+    let old = sandbox.snapshot_ids().pop().unwrap();
     sandbox.stvc(&["restore", &old, "--only", "chat", "--overwrite"]).exits(0);
     let mut expected = after.clone();
     expected.insert(CHAT.into(), before[CHAT].clone());

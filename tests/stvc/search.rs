@@ -55,7 +55,11 @@ fn story() -> Sandbox {
 }
 
 fn matches(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
-    sandbox.json(&[&["search"], arguments].concat()).exits(0).of_type("match")
+    let answer = sandbox.json(&[&["search"], arguments].concat());
+    let found = answer.of_type("match");
+    // As grep.
+    answer.exits(if found.is_empty() { 1 } else { 0 });
+    found
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
         Lamp · lantern, light, wick · Whale oil from the ferry.
     2 matches.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(0)), @"Nothing found in 3 snapshots.");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 3 snapshots.");
 }
 
 #[test]
@@ -97,9 +101,13 @@ fn fields_of_a_match() {
         let mut found = matches(&sandbox, arguments);
         assert_eq!(found.len(), 1, "{arguments:?}: {found:#?}");
         let mut found = found.remove(0);
-        for id in ["snapshot", "time"] {
+        for id in ["snapshot", "time", "first"] {
             assert!(found[id].is_string());
             found.as_object_mut().unwrap().remove(id);
+        }
+        for more in ["others", "said"] {
+            assert!(found.get(more).is_some());
+            found.as_object_mut().unwrap().remove(more);
         }
         found.to_string()
     };
@@ -197,4 +205,53 @@ fn a_missing_text_is_named_and_the_others_are_searched() {
     let answer = sandbox.json(&["search", "lighthouse"]).exits(3);
     assert_eq!(answer.of_type("match")[0]["live"], false);
     assert_eq!(answer.of_type("summary")[0]["ok"], false);
+}
+
+#[test]
+fn a_text_is_named_where_it_was_first_said() {
+    let mut sandbox = Sandbox::empty();
+    let header = r#"{"user_name":"u","character_name":"c","chat_metadata":{}}"#;
+    let line = |n: usize, who: &str, day: usize| {
+        format!(
+            r#"{{"name":"{who}","mes":"word {n} of the harbour","send_date":"2026-11-{day:02}T10:00:00.000Z"}}"#
+        )
+    };
+    let said: Vec<_> =
+        (0..8).map(|n| line(n, if n % 2 == 0 { "Mira" } else { "Wren" }, n + 1)).collect();
+    let write = |sandbox: &Sandbox, name: &str, lines: &[String]| {
+        sandbox.write(
+            &format!("chats/Mira/{name}.jsonl"),
+            [&[header.to_owned()], lines].concat().join("\n"),
+        );
+    };
+    write(&sandbox, "Main", &said);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for n in 0..5 {
+        sandbox.wait(60);
+        let own = line(90 + n, "Wren", 20);
+        write(&sandbox, &format!("A branch {n}"), &[&said[..6], &[own]].concat());
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    let one = matches(&sandbox, &["word 3 of", "--phrase"]);
+    assert_eq!(one.len(), 1);
+    assert_eq!(one[0]["first"], "chats/Mira/Main");
+    let all: usize = one[0]["others"].as_array().unwrap().len();
+    assert_eq!(all, 5, "{one:?}");
+    assert_eq!(one[0]["said"], "2026-11-04T10:00:00Z");
+    let told = sandbox.stvc(&["search", "word 3 of", "--phrase"]).exits(0).stdout;
+    assert!(told.contains("Mira / Main") && told.contains("also in 5 others"), "{told}");
+    assert_eq!(matches(&sandbox, &["word 7 of", "--phrase"])[0]["others"], serde_json::json!([]));
+
+    // By speaker, date and pattern.
+    assert_eq!(matches(&sandbox, &["harbour", "--who", "wren", "--in", "Main"]).len(), 4);
+    assert_eq!(
+        matches(&sandbox, &["harbour", "--since", "2026-11-07", "--until", "2026-11-10"]).len(),
+        2
+    );
+    assert_eq!(matches(&sandbox, &["--regex", "word [0-2] of"]).len(), 3);
+    assert_eq!(matches(&sandbox, &["--regex", "^WORD 9\\d"]).len(), 5);
+    assert!(matches(&sandbox, &["harbour", "--who", "nobody"]).is_empty());
+    sandbox.stvc(&["search", "--regex", "(unclosed"]).exits(2);
+    sandbox.stvc(&["search", "x", "--since", "the day before"]).exits(2);
+    sandbox.stvc(&["search", "x", "--who", " "]).exits(2);
 }

@@ -107,8 +107,8 @@ fn what_goes_wrong_on_the_way_changes_nothing() {
     next(&mut sandbox, 3);
     let (there, here) = (refs(&server), tree(&sandbox.store()));
     let fails = |words: &str, hint: &str| {
-        for command in ["backup", "import", "check"] {
-            let answer = calm(sandbox.stvc(&[command, &url])).exits(1);
+        for command in [&["backup", "--no-snapshot"][..], &["import"], &["check"]] {
+            let answer = calm(sandbox.stvc(&[command, &[&url]].concat())).exits(1);
             assert!(answer.stderr.contains(words), "{}", answer.stderr);
             assert!(answer.stderr.contains(hint), "{}", answer.stderr);
         }
@@ -118,22 +118,24 @@ fn what_goes_wrong_on_the_way_changes_nothing() {
     way(&sandbox, "down");
     fails("Could not resolve hostname", "is the server there");
     way(&sandbox, "cut");
-    let cut = calm(sandbox.stvc(&["backup", &url])).exits(1);
+    let cut = calm(sandbox.stvc(&["backup", &url, "--no-snapshot"])).exits(1);
     assert!(cut.stderr.contains("try again"), "{}", cut.stderr);
     assert_eq!(refs(&server), there);
     git(&server, &["fsck", "--strict"]);
     way(&sandbox, "");
     // No git: said, and nothing tried. Nobody listens; a password is wanted and nobody is there to type it.
-    for command in ["backup", "import", "check"] {
-        let mut command = sandbox.command(&[command, &url]);
+    for command in [&["backup", "--no-snapshot"][..], &["import"], &["check"]] {
+        let mut command = sandbox.command(&[command, &[&url]].concat());
         let answer = answer(command.env("PATH", sandbox.folder()).output().unwrap()).exits(1);
         assert!(answer.stderr.contains("there is no git on this machine"), "{}", answer.stderr);
     }
-    let nobody = sandbox.stvc(&["backup", "http://me:s3cret@127.0.0.1:9/chats.git"]).exits(1);
+    let nobody =
+        sandbox.stvc(&["backup", "http://me:s3cret@127.0.0.1:9/chats.git", "--no-snapshot"]);
+    let nobody = nobody.exits(1);
     assert!(nobody.stderr.contains("127.0.0.1"), "{}", nobody.stderr);
     assert!(!nobody.stderr.contains("s3cret"), "{}", nobody.stderr);
     assert!(tree(&sandbox.store()) == here, "something changed here");
-    sandbox.stvc(&["backup", &url]).exits(0);
+    sandbox.stvc(&["backup", &url, "--no-snapshot"]).exits(0);
     assert_eq!(refs(&server), refs(&sandbox.store()));
     sound(&sandbox);
 }

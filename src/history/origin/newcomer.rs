@@ -29,7 +29,7 @@ impl Newcomer {
     pub(crate) fn new(name: &TimelineName, chat: &Chat<'_>, group: Option<&[u8]>) -> Self {
         let lines = without_blank_end(&chat.messages);
         let sent = |line: &&[u8]| {
-            st::Message::read(line).and_then(|message| st::send_time(message.send_date()?))
+            st::Message::read(line).and_then(|message| st::send_millis(message.send_date()?))
         };
         let chat = Chat { header: chat.header, messages: Vec::new() };
         let main_chat = st::metadata(&chat, name, group).and_then(st::main_chat);

@@ -4,6 +4,7 @@
 //! still there, then those of deleted ones, then everything else, newest first. So a text that can still be found in a
 //! chat is shown there, and a lost one where it was last.
 
+mod families;
 mod terms;
 
 use std::collections::{BTreeSet, HashSet};
@@ -15,8 +16,9 @@ use crate::history::{self, History, name_lookup};
 use crate::parallel::{cores, each};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
-use crate::store::{self, Loss, Reader};
-use crate::verbs::Result;
+use crate::store::{self, Loss, ObjectId, Reader};
+use crate::verbs::{Error, Result};
+use families::Families;
 use terms::Terms;
 
 pub use terms::Excerpt;
@@ -28,6 +30,14 @@ pub struct Options {
     pub text: String,
     /// They must stand together, as they are written.
     pub phrase: bool,
+    /// It is a regular expression.
+    pub regex: bool,
+    /// Only what this one says: a part of the speaker's name, or of an entry's title.
+    pub who: Option<String>,
+    /// Only what was said, or stored where that is not known, from then on.
+    pub since: Option<i64>,
+    /// Only until then.
+    pub until: Option<i64>,
     /// In the snapshots of this timeline only.
     pub timeline: Option<String>,
     /// In chats or in lorebooks only.
@@ -55,6 +65,12 @@ pub struct Match {
     pub deleted: bool,
     /// Whether the timeline is there and its newest snapshot has the text.
     pub live: bool,
+    /// The timeline in which it was first said: where the one above was forked from, if it was said before that.
+    pub first: TimelineName,
+    /// Other timelines that have it now.
+    pub others: Vec<TimelineName>,
+    /// When it was said, in seconds since 1970, if that is known.
+    pub said: Option<i64>,
     /// Where in the snapshot.
     pub place: MatchPlace,
     /// The text around the words.
@@ -129,7 +145,19 @@ pub fn search(
     };
     snapshots.sort_by_key(|snapshot| (!is_head(snapshot), deleted.contains(&snapshot.id)));
 
-    let terms = Terms::new(&options.text, options.phrase);
+    let terms = match options.regex {
+        true => Terms::pattern(&options.text).map_err(|why| Error::BadPattern { why })?,
+        false => Terms::new(&options.text, options.phrase),
+    };
+    let who = options.who.as_ref().map(|who| who.to_lowercase());
+    let is_wanted = |hit: &Hit, snapshot: &Snapshot| {
+        let (MatchPlace::Message { name, .. } | MatchPlace::Entry { title: name, .. }) = &hit.place;
+        let time = hit.said.unwrap_or(snapshot.time.seconds);
+        who.as_ref().is_none_or(|who| name.to_lowercase().contains(who))
+            && options.since.is_none_or(|since| time >= since)
+            && options.until.is_none_or(|until| time <= until)
+    };
+    let mut families = Families::new(&history, &owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
     let mut new_texts = NewTexts::new(store.reader(), wants(Part::Chat), wants(Part::Lorebook));
     let broken = history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why));
@@ -152,16 +180,26 @@ pub fn search(
         let head = history.head(timeline);
         let is_deleted = head.is_some_and(|head| deleted.contains(&head.id));
         // The same words of another message of this snapshot are a match of their own; those of an older version are not.
-        let new: Vec<_> = hits.into_iter().filter(|hit| !told.contains(&hit.text)).collect();
+        let mut new = hits;
+        new.retain(|hit| !told.contains(&hit.text) && is_wanted(hit, snapshot));
         told.extend(new.iter().map(|hit| hit.text));
-        report.matches.extend(new.into_iter().map(|hit| Match {
-            snapshot: snapshot.clone(),
-            timeline: timeline.clone(),
-            deleted: is_deleted,
-            live: !is_deleted && is_head(snapshot),
-            place: hit.place,
-            excerpt: hit.excerpt,
-        }));
+        for hit in new.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
+            let (first, others) = match hit.place {
+                MatchPlace::Message { index, .. } => families.of(timeline, index, hit.id)?,
+                MatchPlace::Entry { .. } => (timeline.clone(), Vec::new()),
+            };
+            report.matches.push(Match {
+                snapshot: snapshot.clone(),
+                timeline: timeline.clone(),
+                deleted: is_deleted,
+                live: !is_deleted && is_head(snapshot),
+                first,
+                others,
+                said: hit.said,
+                place: hit.place,
+                excerpt: hit.excerpt,
+            });
+        }
         monitor.advance(1);
         if report.matches.len() > limit {
             report.matches.truncate(limit);
@@ -181,6 +219,9 @@ pub fn search(
 /// A text with the words in it.
 struct Hit {
     place: MatchPlace,
+    /// The object that holds it.
+    id: Option<ObjectId>,
+    said: Option<i64>,
     /// Tells it from others.
     text: Blake3,
     excerpt: Excerpt,
@@ -200,7 +241,7 @@ fn read_all(
         let mut buffer = Vec::new();
         for text in texts {
             match reader.read(text.id, store::Kind::Blob, &mut buffer) {
-                Ok(bytes) => look(&text.place, bytes, terms, &mut hits),
+                Ok(bytes) => look(text, bytes, terms, &mut hits),
                 Err(error) if error.is_loss() => broken.push(error.to_string()),
                 Err(error) => return Err(error),
             }
@@ -219,9 +260,10 @@ fn read_all(
     Ok(hits)
 }
 
-fn look(place: &TextPlace, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
+fn look(new: &NewText, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
     let text = String::from_utf8_lossy(bytes);
-    match place {
+    let before = hits.len();
+    match &new.place {
         TextPlace::Message(index) => look_at_message(*index, &text, terms, hits),
         TextPlace::Entry(key) => {
             let entry = Raw::parse_str(&text);
@@ -239,14 +281,16 @@ fn look(place: &TextPlace, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
             }
         }
     }
+    hits[before..].iter_mut().for_each(|hit| hit.id = Some(new.id));
 }
 
 /// The text that is shown and those of the other swipes, each once. A line that is no message is searched as it is.
 fn look_at_message(index: usize, line: &str, terms: &Terms, hits: &mut Vec<Hit>) {
     let Some(message) = Message::read(line.as_bytes()) else {
         let place = MatchPlace::Message { index, name: String::new(), hidden: false, swipe: None };
-        return find(place, line, terms, hits);
+        return find(place, line, None, terms, hits);
     };
+    let said = message.send_date().and_then(st::send_millis).map(|ms| ms.div_euclid(1000));
     let place = |swipe| MatchPlace::Message {
         index,
         name: message.name().unwrap_or_default(),
@@ -255,7 +299,7 @@ fn look_at_message(index: usize, line: &str, terms: &Terms, hits: &mut Vec<Hit>)
     };
     let mut seen = HashSet::new();
     if let Some(text) = message.text() {
-        find(place(None), &text, terms, hits);
+        find(place(None), &text, said, terms, hits);
         seen.insert(text);
     }
     let swipes = message.swipes().unwrap_or_default();
@@ -263,7 +307,7 @@ fn look_at_message(index: usize, line: &str, terms: &Terms, hits: &mut Vec<Hit>)
         if let Some(text) = swipe.string()
             && !seen.contains(&text)
         {
-            find(place(Some((n, swipes.len()))), &text, terms, hits);
+            find(place(Some((n, swipes.len()))), &text, said, terms, hits);
             seen.insert(text);
         }
     }
@@ -280,7 +324,7 @@ fn look_at_entry(
     let title = entry.and_then(st::entry_comment).unwrap_or_default();
     let place = MatchPlace::Entry { uid: key.map(str::to_owned), title: title.clone() };
     let Some(entry) = entry.filter(Raw::is_object) else {
-        return find(place, raw, terms, hits);
+        return find(place, raw, None, terms, hits);
     };
     let keys = |name| {
         let keys = entry.get(name).and_then(|keys| keys.items()).unwrap_or_default();
@@ -290,12 +334,12 @@ fn look_at_entry(
     let content = entry.get("content").and_then(|content| content.string()).unwrap_or_default();
     let parts: Vec<_> =
         [title, keys, content].into_iter().filter(|part| !part.is_empty()).collect();
-    find(place, &parts.join(" · "), terms, hits);
+    find(place, &parts.join(" · "), None, terms, hits);
 }
 
-fn find(place: MatchPlace, text: &str, terms: &Terms, hits: &mut Vec<Hit>) {
+fn find(place: MatchPlace, text: &str, said: Option<i64>, terms: &Terms, hits: &mut Vec<Hit>) {
     if terms.is_in(text) {
         let excerpt = terms.excerpt(text);
-        hits.push(Hit { place, text: Blake3::of(text.as_bytes()), excerpt });
+        hits.push(Hit { place, id: None, said, text: Blake3::of(text.as_bytes()), excerpt });
     }
 }

@@ -3,10 +3,15 @@
 
 use std::ops::Range;
 
-/// Words that must all stand in a text, each anywhere, also inside other words.
+use regex::{Regex, RegexBuilder};
+
+/// What must stand in a text.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
-    words: Vec<String>,
+pub(super) enum Terms {
+    /// All of these words, each anywhere, also inside other words.
+    Words(Vec<String>),
+    /// What fits a pattern.
+    Pattern(Regex),
 }
 
 /// A piece of a text around what was found.
@@ -36,23 +41,43 @@ impl Terms {
         words.retain(|word| !word.is_empty());
         words.sort_unstable();
         words.dedup();
-        Self { words }
+        Self::Words(words)
+    }
+
+    /// What fits a regular expression, in any case. What is wrong with it, if it is none.
+    pub(super) fn pattern(text: &str) -> Result<Self, String> {
+        let pattern = RegexBuilder::new(text).case_insensitive(true).build();
+        let why =
+            |error: regex::Error| error.to_string().lines().last().unwrap_or_default().to_owned();
+        pattern.map(Self::Pattern).map_err(why)
     }
 
     /// Whether all of it stands in `text`. What has no words is nowhere.
     pub(super) fn is_in(&self, text: &str) -> bool {
-        // Most texts do not have it, and few need more than this.
-        let folded = fold(text);
-        !self.words.is_empty() && self.words.iter().all(|word| folded.contains(word.as_str()))
+        match self {
+            Self::Words(words) => {
+                // Most texts do not have it, and few need more than this.
+                let folded = fold(text);
+                !words.is_empty() && words.iter().all(|word| folded.contains(word.as_str()))
+            }
+            Self::Pattern(pattern) => pattern.is_match(text),
+        }
     }
 
     /// The piece of `text` with the most of it.
     pub(super) fn excerpt(&self, text: &str) -> Excerpt {
         let mut places: Vec<(usize, usize)> = Vec::new();
-        let folded = Folded::of(text);
-        for (n, word) in self.words.iter().enumerate() {
-            let found = folded.text.match_indices(word.as_str()).take(PLACES);
-            places.extend(found.map(|(at, _)| (folded.source[at], n)));
+        match self {
+            Self::Words(words) => {
+                let folded = Folded::of(text);
+                for (n, word) in words.iter().enumerate() {
+                    let found = folded.text.match_indices(word.as_str()).take(PLACES);
+                    places.extend(found.map(|(at, _)| (folded.source[at], n)));
+                }
+            }
+            Self::Pattern(pattern) => {
+                places.extend(pattern.find_iter(text).take(PLACES).map(|found| (found.start(), 0)));
+            }
         }
         places.sort_unstable();
         let words_from = |start: usize| {
@@ -77,9 +102,16 @@ impl Terms {
     }
 
     fn marks(&self, text: &str) -> Vec<Range<usize>> {
+        let words = match self {
+            Self::Words(words) => words,
+            Self::Pattern(pattern) => {
+                let marks = pattern.find_iter(text).map(|found| found.range());
+                return marks.filter(|mark| !mark.is_empty()).collect();
+            }
+        };
         let folded = Folded::of(text);
         let mut marks: Vec<Range<usize>> = Vec::new();
-        for word in &self.words {
+        for word in words {
             for (at, _) in folded.text.match_indices(word.as_str()) {
                 let last = folded.source[at + word.len() - 1];
                 let end = text[last..].chars().next().map_or(last, |c| last + c.len_utf8());

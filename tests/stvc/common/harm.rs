@@ -10,6 +10,8 @@ use super::{Sandbox, Stored, calm, chat, files_of, make_writable, message};
 pub enum Harm {
     Deleted,
     CutTo(usize),
+    /// So many bytes are gone from its end.
+    CutBy(usize),
     Flipped(usize),
 }
 
@@ -17,17 +19,21 @@ pub enum Harm {
 pub fn hurt(path: &Path, harm: Harm, look: impl FnOnce()) {
     let whole = fs::read(path).unwrap();
     make_writable(path);
-    match harm {
-        Harm::Deleted => fs::remove_file(path).unwrap(),
-        Harm::CutTo(length) => fs::write(path, &whole[..length]).unwrap(),
-        Harm::Flipped(at) => {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x15;
-            fs::write(path, bytes).unwrap();
-        }
-    }
+    hurt_for_good(path, harm);
     look();
     fs::write(path, whole).unwrap();
+}
+
+/// Hurt a file.
+pub fn hurt_for_good(path: &Path, harm: Harm) {
+    let mut bytes = fs::read(path).unwrap();
+    match harm {
+        Harm::Deleted => return fs::remove_file(path).unwrap(),
+        Harm::CutTo(length) => bytes.truncate(length),
+        Harm::CutBy(length) => bytes.truncate(bytes.len() - length),
+        Harm::Flipped(at) => bytes[at] ^= 0x15,
+    }
+    fs::write(path, bytes).unwrap();
 }
 
 /// Three timelines, each stored by a command of its own and so in a pack of its own; the middle one has a lorebook and a tag.

@@ -26,7 +26,7 @@ pub use files::{
     assert_same, copy, files, files_of, fixtures, len, make_writable, rust_files, text, tree,
 };
 pub use git::{fsck, git, git_given, lose, refs, unpack, unpack_all};
-pub use harm::{Harm, Three, hurt};
+pub use harm::{Harm, Three, hurt, hurt_for_good};
 pub use missing::{cannot, cannot_here};
 pub use processes::{Done, can_trace, kill_after, limited, scripted, traced_with};
 pub use sandbox::{NOW, Sandbox};

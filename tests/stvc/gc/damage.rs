@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::{At, gc, pack_dir, packs, three};
 use crate::common::{
-    A, Harm, Sandbox, Stored, assert_same, calm, chat, check, copy, files, len, message, sound,
+    A, Harm, Sandbox, Stored, assert_same, calm, chat, check, copy, files, hurt_for_good, len,
+    message, sound,
 };
 
 /// Hurt one file of a copy; what `gc` says of it. Nothing may change unless all of it could be read, and what stands in other packs (`elsewhere`) must come back in any case.
@@ -20,15 +21,7 @@ fn gc_of_hurt(
     let hurt = Sandbox::empty();
     copy(&sandbox.library(), &hurt.library());
     let file = hurt.library().join(file.strip_prefix(sandbox.library()).unwrap());
-    let mut bytes = fs::read(&file).unwrap();
-    match harm {
-        Harm::Deleted => fs::remove_file(&file).unwrap(),
-        Harm::CutTo(length) => fs::write(&file, &bytes[..length]).unwrap(),
-        Harm::Flipped(at) => {
-            bytes[at] ^= 0x15;
-            fs::write(&file, bytes).unwrap();
-        }
-    }
+    hurt_for_good(&file, harm);
     let before = files(&hurt.store());
     let answer = calm(hurt.stvc(&["gc", "--grace", "0s"]));
     if answer.code == 0 {

@@ -1,0 +1,88 @@
+//! A moment as people write it: `2026-11-01`, `2026-11-01 18:30`, `yesterday`, `2 weeks ago`, `30d`.
+
+use chrono::{DateTime, Days, FixedOffset, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
+
+/// Read a moment; a day alone is its beginning. What is not said is as it is now, the time zone too.
+pub fn parse(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
+    let text = text.trim();
+    let no = || {
+        format!(
+            "{text:?} is no date; write 2026-11-01, \"2026-11-01 18:30\", yesterday, \"2 weeks ago\" or 30d"
+        )
+    };
+    if let Ok(moment) = DateTime::parse_from_rfc3339(text) {
+        return Ok(moment);
+    }
+    let midnight = |day: NaiveDate| day.and_time(NaiveTime::MIN);
+    let local = |moment: NaiveDateTime| now.timezone().from_local_datetime(&moment).single();
+    let forms = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
+    let exact = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(midnight);
+    if let Some(moment) = exact.or(day) {
+        return local(moment).ok_or_else(no);
+    }
+    let today = now.date_naive();
+    match text.to_lowercase().as_str() {
+        "now" => return Ok(now),
+        "today" => return local(midnight(today)).ok_or_else(no),
+        "yesterday" => {
+            let day = today.pred_opt().ok_or_else(no)?;
+            return local(midnight(day)).ok_or_else(no);
+        }
+        _ => {}
+    }
+    ago(text, now).ok_or_else(no)
+}
+
+/// `2 weeks ago`, `2 weeks`, `2w`.
+fn ago(text: &str, now: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
+    let text = text.to_lowercase();
+    let text = text.strip_suffix("ago").unwrap_or(&text).trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let n: u32 = number.parse().ok()?;
+    let unit = unit.trim();
+    let unit = unit.strip_suffix('s').filter(|unit| unit.len() > 1).unwrap_or(unit);
+    let seconds =
+        |each: i64| now.checked_sub_signed(chrono::Duration::seconds(each * i64::from(n)));
+    match unit {
+        "s" | "second" => seconds(1),
+        "min" | "minute" => seconds(60),
+        "h" | "hour" => seconds(3600),
+        "d" | "day" => now.checked_sub_days(Days::new(n.into())),
+        "w" | "week" => now.checked_sub_days(Days::new(u64::from(n) * 7)),
+        "m" | "month" => now.checked_sub_months(Months::new(n)),
+        "y" | "year" => now.checked_sub_months(Months::new(n.checked_mul(12)?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_as_people_write_them() {
+        let now = DateTime::parse_from_rfc3339("2026-11-15T18:30:00+01:00").unwrap();
+        for (text, expected) in [
+            ("2026-11-01", "2026-11-01T00:00:00+01:00"),
+            ("2026-11-01 18:30", "2026-11-01T18:30:00+01:00"),
+            ("2026-11-01T18:30:05", "2026-11-01T18:30:05+01:00"),
+            ("2026-11-01T18:30:05Z", "2026-11-01T18:30:05+00:00"),
+            (" Yesterday ", "2026-11-14T00:00:00+01:00"),
+            ("today", "2026-11-15T00:00:00+01:00"),
+            ("2 weeks ago", "2026-11-01T18:30:00+01:00"),
+            ("1 month ago", "2026-10-15T18:30:00+01:00"),
+            ("30d", "2026-10-16T18:30:00+01:00"),
+            ("5 min", "2026-11-15T18:25:00+01:00"),
+            ("2y", "2024-11-15T18:30:00+01:00"),
+        ] {
+            assert_eq!(parse(text, now).unwrap().to_rfc3339(), expected, "{text}");
+        }
+        for bad in
+            ["", "soon", "2026-13-01", "2026-02-30", "ago", "3 moons ago", "99999999999d", "-3d"]
+        {
+            assert!(parse(bad, now).is_err(), "{bad}");
+        }
+    }
+}

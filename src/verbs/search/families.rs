@@ -1,0 +1,89 @@
+//! In which timelines a text stands: forks have what was said before them.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::archive::{Snapshot, SnapshotId, Tree};
+use crate::history::History;
+use crate::history::owner_of_snapshot::Owners;
+use crate::st::TimelineName;
+use crate::store::{ObjectId, Reader, unless_lost};
+use crate::verbs::Result;
+
+/// What is known of timelines and their forks.
+pub(super) struct Families<'h> {
+    /// What each was forked from, and after how many messages.
+    parents: HashMap<&'h TimelineName, (&'h TimelineName, u64)>,
+    heads: Vec<(&'h TimelineName, &'h Snapshot)>,
+    reader: Reader,
+    /// The messages of newest states that were looked at.
+    messages: HashMap<&'h TimelineName, HashSet<ObjectId>>,
+}
+
+impl<'h> Families<'h> {
+    /// `gone` are the newest snapshots of timelines whose files are.
+    pub(super) fn new(
+        history: &'h History,
+        owners: &'h Owners,
+        gone: &HashSet<SnapshotId>,
+        reader: Reader,
+    ) -> Self {
+        let mut parents = HashMap::new();
+        for (name, head) in history.heads() {
+            let (own, origin) = history.own(head);
+            if let (Some(first), Some(origin)) = (own.last(), origin) {
+                let shared = first.fork_at.unwrap_or(0);
+                parents.insert(name, (owners.of_snapshot(origin), shared));
+            }
+        }
+        let heads = history.heads().filter(|(_, head)| !gone.contains(&head.id)).collect();
+        Self { parents, heads, reader, messages: HashMap::new() }
+    }
+
+    /// Where a message of a timeline was first said, and who else has it now.
+    pub(super) fn of(
+        &mut self,
+        timeline: &TimelineName,
+        index: usize,
+        id: Option<ObjectId>,
+    ) -> Result<(TimelineName, Vec<TimelineName>)> {
+        let first = self.first(timeline, index as u64);
+        let family: Vec<_> = self.heads.clone();
+        let mut others = Vec::new();
+        for (name, head) in family {
+            if name != timeline
+                && self.first(name, index as u64) == first
+                && self.has(name, head, id)?
+            {
+                others.push(name.clone());
+            }
+        }
+        Ok((first, others))
+    }
+
+    /// The timeline that a message of this number comes from.
+    fn first(&self, timeline: &TimelineName, index: u64) -> TimelineName {
+        let mut at = timeline;
+        // As many steps as there are timelines are enough, even if somebody made them go round.
+        for _ in 0..self.parents.len() {
+            match self.parents.get(at) {
+                Some((parent, shared)) if index < *shared => at = parent,
+                _ => break,
+            }
+        }
+        at.clone()
+    }
+
+    fn has(
+        &mut self,
+        name: &'h TimelineName,
+        head: &Snapshot,
+        id: Option<ObjectId>,
+    ) -> Result<bool> {
+        if !self.messages.contains_key(name) {
+            let tree = unless_lost(Tree::open(&self.reader, head.tree))?;
+            let ids = tree.map(|tree| tree.messages().iter().copied().collect());
+            self.messages.insert(name, ids.unwrap_or_default());
+        }
+        Ok(self.messages.get(name).is_some_and(|ids| id.is_some_and(|id| ids.contains(&id))))
+    }
+}
