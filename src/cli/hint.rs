@@ -243,6 +243,9 @@ fn of_tag(error: &TagError) -> Option<Hint> {
 
 fn of_copy(error: &CopyError) -> Option<Hint> {
     Some(match error {
+        CopyError::NoFolder { .. } => {
+            unchanged("is the drive plugged in? If it shall be a new folder, make it first")
+        }
         CopyError::File { source, .. } => return of_file(source),
         CopyError::InTheWay { what, .. } if !what.is_backup() => {
             unchanged("choose another name")

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
 use super::error::Error;
 use super::exit::{FAILED, USAGE, exit_code};
 use super::hint::hint;
@@ -51,9 +53,28 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let lines = [Line::Error(error), Line::Summary(summary)];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");
         written(io::stdout().write_all(lines.concat().as_bytes()), exit)
+    } else if problem.use_stderr() {
+        let _ = write!(anstream::stderr(), "{}", usage_words(problem));
+        exit
     } else {
         written(problem.print(), exit)
     }
+}
+
+/// What clap says of a wrong command line, with advice for people who write names with spaces and not for people who write parsers.
+fn usage_words(problem: &clap::Error) -> String {
+    let text = problem.render().ansi().to_string();
+    let lines = text.lines().filter(|line| !line.contains("as a value, use"));
+    let mut text: String = lines.map(|line| format!("{line}\n")).collect();
+    let word = match problem.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if problem.kind() == ErrorKind::UnknownArgument => word,
+        _ => return text,
+    };
+    if !word.starts_with('-') {
+        let example = "stvc restore \"Tide Office\"";
+        text.push_str(&format!("\nA name with spaces needs quotes: `{example}`.\n"));
+    }
+    text
 }
 
 /// The exit code of an answer, unless it could not be written.

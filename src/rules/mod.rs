@@ -19,12 +19,11 @@ mod timeline_files;
 pub use after_restore::restored;
 pub use alarms::{Passage, alarm};
 pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
-pub use checkpoint::{
-    Point, Wish, lorebook_of_now, queue_active, readiness, recap_from_future, strictly,
-};
+pub use checkpoint::{Point, lorebook_of_now, readiness, recap_from_future, strictly};
 pub use finding::Finding;
 pub use level::Level;
 pub use library::{
     BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library, other_users,
 };
+pub use queue::{Wish, queue_active};
 pub use timeline_files::{ALL, of_files};

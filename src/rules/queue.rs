@@ -1,10 +1,76 @@
-//! The extension's queue, which is an entry of the lorebook.
+//! The extension's queue, which is an entry of the lorebook: what is odd about it, and what must wait for it.
 
 use super::finding::{brief, few, listed};
 use super::lorebook::{Book, BookEntry};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
-use crate::st::auto_recap::{Operation, QUEUE, queue_operations};
+use crate::st::auto_recap::{Operation, QUEUE, queue_activity, queue_operations};
+
+/// What somebody wants to do with a lorebook in whose queue work may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Take a snapshot of it.
+    Take,
+    /// The same, ready or not.
+    TakeAnyway,
+    /// Give another chat a copy of it.
+    Copy,
+    /// Write another one in its place.
+    Replace,
+    /// Bring back a stored one, with the work that waited then.
+    BringBack,
+}
+
+/// Work that waits in the lorebook's queue. It stands for what is not in the chat and the lorebook yet, so a state taken now would be half of one, a copy would do the work of
+/// another chat, and a book in its place would get what it was not meant for. An error, unless it is wanted all the same.
+pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Finding> {
+    let activity = queue_activity(book?);
+    let total = activity.total();
+    if total == 0 {
+        return None;
+    }
+    let (level, outcome, remedy) = match wish {
+        Wish::Take => (
+            Level::Error,
+            "Cannot create checkpoint",
+            "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+        ),
+        Wish::TakeAnyway => (
+            Level::Warning,
+            "Taken all the same",
+            "its lorebook may lack what the queue was about to write",
+        ),
+        Wish::Copy => (
+            Level::Error,
+            "Cannot copy its lorebook",
+            "give the command again when the queue is empty",
+        ),
+        Wish::Replace => (
+            Level::Error,
+            "Cannot replace its lorebook",
+            "give the command again when the queue is empty; `--allow-active-queue` does it all the same",
+        ),
+        Wish::BringBack => (
+            Level::Warning,
+            "It was taken in the middle of the work, and goes on with it",
+            "`--clear-queue` drops what waits, `--trim-queue` what is about later messages",
+        ),
+    };
+    let operations = if total == 1 { "operation" } else { "operations" };
+    let retrying = match activity.retrying {
+        0 => String::new(),
+        n => format!(", {n} retrying"),
+    };
+    let wait = match level {
+        Level::Error => " Please wait for queue to finish.",
+        _ => "",
+    };
+    let message = format!(
+        "{outcome}: {total} {operations} in queue.{wait} ST-Auto-Recap: Queue is not empty ({} pending, {} in progress{retrying})",
+        activity.pending, activity.in_progress
+    );
+    Some(Finding::new(Code::QueueActive, level, subject, message).remedy(remedy))
+}
 
 pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     let queues: Vec<_> = book.entries.iter().filter(|entry| entry.title == QUEUE).collect();

@@ -334,3 +334,14 @@ fn an_odd_file_does_not_fail_the_snapshot_of_another_chat() {
     sandbox.stvc(&["snapshot", GOOD, "--tag", "mine"]).exits(0);
     good_is_stored(&sandbox);
 }
+
+#[test]
+fn advice_is_for_people_who_write_stories() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    let answer = sandbox.stvc(&["restore", "Tide", "Office"]).exits(2);
+    assert!(answer.stderr.contains("A name with spaces needs quotes"), "{}", answer.stderr);
+    let answer = sandbox.stvc(&["timelines", "--sinc", "x"]).exits(2);
+    assert!(answer.stderr.contains("--sinc"), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("as a value"), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("quotes"), "{}", answer.stderr);
+}

@@ -277,3 +277,19 @@ fn a_damaged_mirror_is_mended_by_the_next_backup() {
         sandbox.stvc(&["--store", text(&mirror), "restore", id, "--to", text(&to)]).exits(0);
     }
 }
+
+#[test]
+fn a_place_that_is_not_there_is_not_made_up() {
+    let sandbox = small();
+    let stick = sandbox.folder().join("media/stick/chats");
+    let answer = sandbox.stvc(&["backup", text(&stick)]).exits(1);
+    assert!(answer.stderr.contains("plugged in"), "{}", answer.stderr);
+    assert!(!sandbox.folder().join("media").exists());
+    for name in ["x.zip", "chats.stvc.bak", "notes.txt"] {
+        let answer = sandbox.stvc(&["backup", text(&sandbox.folder().join(name))]).exits(2);
+        assert!(answer.stderr.contains(".stvc"), "{}", answer.stderr);
+        assert!(!sandbox.folder().join(name).exists());
+    }
+    sandbox.stvc(&["backup", &format!("{}/", text(&sandbox.folder().join("v1.2")))]).exits(0);
+    sandbox.stvc(&["backup", text(&sandbox.folder().join("chats.git"))]).exits(0);
+}

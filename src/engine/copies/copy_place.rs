@@ -43,11 +43,13 @@ impl CopyPlace {
         if let Some(url) = Url::parse(text).map_err(refused)? {
             return Ok(CopyPlace::Remote(url));
         }
-        let is_file = path.extension().is_some_and(|ending| ending == "stvc");
-        Ok(if is_file {
-            CopyPlace::File(path.to_owned())
-        } else {
-            CopyPlace::Folder(path.to_owned())
-        })
+        // What is not there yet is what it is called.
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("stvc") => Ok(CopyPlace::File(path.to_owned())),
+            Some(ending) if ending != "git" && !text.ends_with(['/', '\\']) => Err(refused(
+                "a backup file ends in .stvc; write / behind the name of a folder with a dot in it",
+            )),
+            _ => Ok(CopyPlace::Folder(path.to_owned())),
+        }
     }
 }

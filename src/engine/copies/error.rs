@@ -5,6 +5,9 @@ use crate::archive::backup::BackupError;
 /// Why a copy elsewhere could not be written, read or found.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
+    /// The folder in which a backup shall be made.
+    #[error("{} is not there", path.display())]
+    NoFolder { path: PathBuf },
     /// A backup could not be written, or is not believed.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: BackupError },

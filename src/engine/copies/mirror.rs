@@ -11,6 +11,7 @@ use super::judge_outgoing::{self, Judged};
 use super::last_backups::{self, LastBackup};
 use super::update_refs::{self, May};
 use crate::archive::{SnapshotId, readable_beyond};
+use crate::durable;
 use crate::engine::copies::{CopyError, InTheWay};
 use crate::engine::{Result, Workspace};
 use crate::history::History;
@@ -143,7 +144,14 @@ fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
             mirror.become_mirror()?;
             Ok((mirror, false))
         }
-        None => Ok((Store::create_mirror(folder)?, true)),
+        None => {
+            // A stick that is not plugged in must not become a folder of that name.
+            let around = durable::parent(folder);
+            if !around.is_dir() {
+                return Err(CopyError::NoFolder { path: around.to_owned() }.into());
+            }
+            Ok((Store::create_mirror(folder)?, true))
+        }
     }
 }
 
