@@ -199,7 +199,7 @@ fn checkpoints_and_tags() {
     assert_eq!(head["messages"], 4);
     assert_snapshot!(words(&sandbox.stvc(&["tag", "lamp", "Storm"]).exits(1)), @r#"
     error: the tag "lamp" is already used for snapshot AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
-    hint: choose another name, or first `stvc tag --delete lamp`
+    hint: choose another name, or `stvc tag lamp SNAPSHOT --move`
     "#);
     sandbox.stvc(&["snapshot", "Storm", "--tag", "lamp"]).exits(1);
     assert_snapshot!(words(&sandbox.stvc(&["tag", "--delete", "lamp"]).exits(0)), @"deleted lamp  AAAAAAAAAA Ann / Harbour  2 hours ago");
