@@ -11,7 +11,7 @@ use super::{Follows, Operation};
 use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, branch};
 use crate::engine::{Result, changed_timelines};
 use crate::history::name_lookup;
-use crate::st::{self, FileBytes, Files, Library, Stamp, TimelineName};
+use crate::st::{self, FileBytes, Files, Groups, Library, Stamp, TimelineName};
 
 /// How a timeline's state came to be, if it has to be taken.
 #[derive(Default)]
@@ -34,13 +34,20 @@ impl Operation<'_> {
         if future.stamp(&timeline.file().under(library.root())).is_err() {
             return Ok(None);
         }
-        let mut groups = library.scan()?.groups;
-        for step in self.steps.iter().filter(|step| step.path.is_group()) {
-            if let Some(bytes) = &step.bytes {
-                groups.read_again(&step.path, bytes);
+        let mut groups = Groups::default();
+        if timeline.is_group() {
+            groups = library.scan()?.groups;
+            for step in self.steps.iter().filter(|step| step.path.is_group()) {
+                if let Some(bytes) = &step.bytes {
+                    groups.read_again(&step.path, bytes);
+                }
             }
         }
-        let captured = st::capture(library, &groups, timeline, &future)?;
+        // A lorebook that cannot be read must not keep a chat from coming back; `status` tells of it.
+        let captured = match st::capture(library, &groups, timeline, &future) {
+            Ok(captured) => captured,
+            Err(_) => return Ok(None),
+        };
         let state = State::of(&captured.files);
         let head = self.newest(timeline)?;
         if let Some(head) = &head
