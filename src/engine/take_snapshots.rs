@@ -2,21 +2,22 @@
 //!
 //! A timeline that cannot be read or that the gate refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Head};
 use super::operation::{Follows, Held, Operation};
-use super::{Error, Result, Workspace, family, finish_interrupted};
+use super::{Error, Result, Workspace, finish_interrupted};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
 use crate::history;
 use crate::history::origin::{Lineage, Newcomer, Origin, order};
+use crate::history::rewrite_history::begin_elsewhere;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::Store;
+use crate::store::{ObjectId, Store};
 
 /// What became of one timeline.
 pub struct TakenTimeline {
@@ -151,7 +152,6 @@ const KEPT_BYTES: usize = 16 << 20;
 
 /// One command's snapshots in the making.
 pub(crate) struct Taking<'a> {
-    workspace: &'a Workspace,
     pub store: &'a Store,
     pub library: &'a Library,
     pub scan: &'a Scan,
@@ -167,8 +167,8 @@ pub(crate) struct Taking<'a> {
     pub findings: Vec<Finding>,
     /// Known chats that were taken, if there are new ones that may come from them.
     grown: Option<Vec<(Newcomer, Snapshot)>>,
-    /// New timelines that are no renamed ones.
-    came: BTreeSet<TimelineName>,
+    /// New timelines that are no renamed ones, and what they come from.
+    came: HashMap<TimelineName, Option<SnapshotId>>,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
 }
@@ -193,7 +193,6 @@ impl<'a> Taking<'a> {
         how: How<'a>,
     ) -> Self {
         Self {
-            workspace,
             store,
             library,
             scan,
@@ -205,7 +204,7 @@ impl<'a> Taking<'a> {
             states: HashMap::new(),
             findings: Vec::new(),
             grown: None,
-            came: BTreeSet::new(),
+            came: HashMap::new(),
             mend: store.is_marked_damaged(),
         }
     }
@@ -368,8 +367,10 @@ impl<'a> Taking<'a> {
             return Ok(refused);
         }
         let origin = lineage.origin(&newcomer)?;
-        if !matches!(origin, Origin::Renamed { .. }) {
-            self.came.insert(newcomer.name.clone());
+        match &origin {
+            Origin::None => drop(self.came.insert(newcomer.name.clone(), None)),
+            Origin::Fork { id, .. } => drop(self.came.insert(newcomer.name.clone(), Some(*id))),
+            Origin::Renamed { .. } => {}
         }
         let follows = Follows::origin(origin);
         let taken = self.store_state(captured, &State::of(&captured.files), follows)?;
@@ -432,17 +433,29 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
+    /// Who comes from whom does not depend on who was stored first. What got another id.
+    fn settle_families(&mut self) -> Result<Vec<(ObjectId, ObjectId)>> {
+        let Some(lineage) = self.lineage.as_mut().filter(|_| !self.came.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let beginnings = lineage.late_parents(&self.came)?;
+        if beginnings.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pack = &mut self.operation.pack;
+        let rewritten = begin_elsewhere(pack, self.store, lineage.history(), &beginnings)?;
+        self.operation.follow(&rewritten)
+    }
+
     /// Make it durable, then tidy up.
     pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
-        let workspace = self.workspace;
+        let anew: HashMap<_, _> = self.settle_families()?.into_iter().collect();
         let (objects, bytes) = self.operation.finish(held)?;
-        if let Some(rewritten) = family::settle(workspace, self.store, held, &self.came)? {
-            for outcome in &mut self.outcomes {
-                if let Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) = &mut outcome.result
-                    && let Some(became) = rewritten.became(snapshot.id.0)
-                {
-                    **snapshot = history::name_lookup::read(self.store, became)?;
-                }
+        for outcome in &mut self.outcomes {
+            if let Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) = &mut outcome.result
+                && let Some(became) = anew.get(&snapshot.id.0)
+            {
+                **snapshot = history::name_lookup::read(self.store, SnapshotId(*became))?;
             }
         }
         if objects > 0

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::origin::{Identities, Lineage, Newcomer, Origin};
+use super::origin::{Beginning, Identities, Lineage, Newcomer, Origin};
 use super::{History, Result};
 use crate::archive::{Snapshot, SnapshotId, Tree, branch, moved};
 use crate::st::TimelineName;
@@ -217,9 +217,6 @@ pub(crate) fn without(
     let ids = map.iter().filter_map(|(old, new)| Some((*old, (*new)?))).collect();
     Ok(Rewritten { ids, gone: gone.clone(), branches: Vec::new() })
 }
-
-/// What a timeline's first snapshot follows, and how many messages it shares with that; none: nothing.
-pub(crate) type Beginning = Option<(SnapshotId, u64)>;
 
 /// Write the history anew with timelines that begin elsewhere, which is said of their first snapshots. None may come to follow itself.
 pub(crate) fn begin_elsewhere(

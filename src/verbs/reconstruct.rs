@@ -131,7 +131,7 @@ pub fn reconstruct(
         if !list.is_empty() {
             let all = BTreeMap::from([(name.clone(), list)]);
             let rewritten = insert(&mut operation.pack, &store, &mut lineage, all)?;
-            report.rewritten = operation.follow(&rewritten)?;
+            report.rewritten = operation.follow(&rewritten)?.len();
             operation.finish(held)?;
             lineage.save();
         }

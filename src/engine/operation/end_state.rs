@@ -77,8 +77,8 @@ impl Operation<'_> {
             return Ok(changed_timelines::head(self.store, timeline)?.0);
         };
         let Some(id) = change.after.map(SnapshotId) else { return Ok(None) };
-        match self.made.iter().find(|made| made.id == id) {
-            Some(made) => Ok(Some(made.clone())),
+        match self.made.iter().find(|(made, _)| made.id == id) {
+            Some((made, _)) => Ok(Some(made.clone())),
             None => Ok(Some(name_lookup::read(self.store, id)?)),
         }
     }

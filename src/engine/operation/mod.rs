@@ -10,7 +10,7 @@ pub mod files;
 pub mod log;
 mod recover;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use crate::history::rewrite_history::Rewritten;
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
 use crate::store::{
-    Effect, Kind as ObjectKind, ObjectId, PackWriter, RefChange, RefName, Store, commit,
+    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store, commit,
     unless_lost,
 };
 pub(crate) use apply::bytes_of;
@@ -117,7 +117,7 @@ pub(crate) struct Operation<'a> {
     moves: BTreeMap<RefName, RefChange>,
     message: Option<String>,
     /// The snapshots that branches will lead to.
-    made: Vec<Snapshot>,
+    made: Vec<(Snapshot, NewCommit)>,
     folders: Vec<(TimelineName, Folders)>,
     renamed: Vec<(ObjectId, ObjectId)>,
     /// The library, if files of it are written, and these.
@@ -164,7 +164,7 @@ impl<'a> Operation<'a> {
         let old = follows.renamed_from.clone();
         let parents = [follows.parent, follows.joined];
         let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
-        let (snapshot, written) = self.commit(state, kind, follows, &known)?;
+        let (snapshot, written, commit) = self.write(state, kind, follows, &known)?;
         self.folders.push((timeline.clone(), written.folders));
         // A branch that is led elsewhere must not take its history with it.
         let former = match self.moves_to(&branch(timeline)) {
@@ -181,7 +181,7 @@ impl<'a> Operation<'a> {
         if let Some(old) = old {
             self.drop_ref(branch(&old))?;
         }
-        self.made.push(snapshot.clone());
+        self.made.push((snapshot.clone(), commit));
         Ok((snapshot, written.new_messages))
     }
 
@@ -211,6 +211,17 @@ impl<'a> Operation<'a> {
         follows: Follows,
         known: &Folders,
     ) -> Result<(Snapshot, Written)> {
+        let (snapshot, written, _) = self.write(state, kind, follows, known)?;
+        Ok((snapshot, written))
+    }
+
+    fn write(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+        known: &Folders,
+    ) -> Result<(Snapshot, Written, NewCommit)> {
         let written =
             archive::write(state, &mut self.pack, &self.store.reader(), follows.tree, known)?;
         let new = NewSnapshot {
@@ -222,9 +233,15 @@ impl<'a> Operation<'a> {
             source: follows.source,
             ..NewSnapshot::of(state, written.tree, kind, self.workspace.time())
         };
-        let bytes = commit::encode(&new.commit());
+        let commit = new.commit();
+        let snapshot = self.add_commit(&commit)?;
+        Ok((snapshot, written, commit))
+    }
+
+    fn add_commit(&mut self, commit: &NewCommit) -> Result<Snapshot> {
+        let bytes = commit::encode(commit);
         let id = self.pack.add(ObjectKind::Commit, &bytes)?;
-        Ok((Snapshot::read(&commit::decode(id, &bytes)?)?, written))
+        Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
     }
 
     /// The alarm, if this state lost what the newest snapshot has.
@@ -270,14 +287,33 @@ impl<'a> Operation<'a> {
         self.renamed.extend_from_slice(ids);
     }
 
-    /// Lead every branch and tag to what its snapshot became; the former ids still name it. How many have another one now.
-    pub(crate) fn follow(&mut self, rewritten: &Rewritten) -> Result<usize> {
+    /// Lead every branch and tag to what its snapshot became; the former ids still name it. What has another id now: old and new.
+    pub(crate) fn follow(&mut self, rewritten: &Rewritten) -> Result<Vec<(ObjectId, ObjectId)>> {
         for (name, to) in rewritten.refs(self.store)? {
-            self.move_ref(name, to)?;
+            // What this operation takes itself follows below.
+            if !self.moves.contains_key(&name) {
+                self.move_ref(name, to)?;
+            }
         }
-        let anew = rewritten.anew();
+        let mut anew = rewritten.anew();
         self.rename(&anew);
-        Ok(anew.len())
+        let mut became: HashMap<_, _> = anew.iter().copied().collect();
+        for n in 0..self.made.len() {
+            let mut commit = self.made[n].1.clone();
+            let parents = commit.parents.iter().map(|id| became.get(id).copied().unwrap_or(*id));
+            let parents: Vec<_> = parents.collect();
+            if parents == commit.parents {
+                continue;
+            }
+            commit.parents = parents;
+            let (old, snapshot) = (self.made[n].0.id.0, self.add_commit(&commit)?);
+            became.insert(old, snapshot.id.0);
+            anew.push((old, snapshot.id.0));
+            let moves = self.moves.values_mut().filter(|change| change.after == Some(old));
+            moves.for_each(|change| change.after = Some(snapshot.id.0));
+            self.made[n] = (snapshot, commit);
+        }
+        Ok(anew)
     }
 
     /// Let a branch or tag name a snapshot.

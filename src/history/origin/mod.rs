@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::History;
+use super::owner_of_snapshot::Owners;
 use crate::archive::message_identity::Chain;
 use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::history::Result;
@@ -27,6 +28,9 @@ pub(crate) use newcomer::{Newcomer, named, order, without_blank_end};
 
 /// The snapshots of a timeline, oldest first, and what it was forked from.
 pub(crate) type Own = (Vec<Snapshot>, Option<Snapshot>);
+
+/// What a timeline's first snapshot follows, and how many messages it shares with that; none: nothing.
+pub(crate) type Beginning = Option<(SnapshotId, u64)>;
 
 /// Where a new chat comes from.
 #[derive(Clone, Debug)]
@@ -225,6 +229,40 @@ impl Lineage {
             chain: newcomer.chain,
             seconds: snapshot.time.seconds,
         });
+    }
+
+    /// Stored forks of chats that were taken just now: their first snapshots, and what they should follow. A chat may have been refused while forks of it were taken, which
+    /// then begin with nothing, or with each other. `came` are the new ones, and what each was found to come from.
+    pub(crate) fn late_parents(
+        &mut self,
+        came: &HashMap<TimelineName, Option<SnapshotId>>,
+    ) -> Result<HashMap<SnapshotId, Beginning>> {
+        let mut wanted = Vec::new();
+        let owners = Owners::of(&self.history);
+        for (timeline, head) in self.history.heads() {
+            let (own, origin) = self.history.own(head);
+            let Some(first) = own.last() else { continue };
+            let main_chat = first.main_chat.as_deref();
+            let Some(parent) = main_chat.and_then(|chat| named(timeline, chat)) else { continue };
+            let is_known = origin.is_some_and(|origin| *owners.of_snapshot(origin) == parent);
+            let Some(from) = came.get(&parent).filter(|_| !is_known) else { continue };
+            if from.is_none_or(|from| !self.history.leads_to(from, first.id)) {
+                wanted.push((parent, (*first).clone()));
+            }
+        }
+        let mut found = HashMap::new();
+        for (parent, first) in wanted {
+            let Some(n) = self.taken.iter().position(|taken| taken.timeline == parent) else {
+                continue;
+            };
+            let (id, chain) = (self.taken[n].id, self.taken[n].chain.clone());
+            let shared = self.shared(&chain, &first)?;
+            // A greeting alone is no sign: another chat may have the name by now.
+            if shared > 1 {
+                found.insert(first.id, Some((id, shared as u64)));
+            }
+        }
+        Ok(found)
     }
 
     /// Keep what was learnt.

@@ -125,7 +125,7 @@ pub fn import(
     report.new_timelines = new;
     if let Some(held) = &held {
         let rewritten = insert(&mut operation.pack, &store, &mut lineage, insertions)?;
-        report.rewritten = operation.follow(&rewritten)?;
+        report.rewritten = operation.follow(&rewritten)?.len();
         (_, report.bytes_written) = operation.finish(held)?;
         lineage.save();
     }

@@ -67,5 +67,5 @@ pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -
         beginnings.insert(first.id, None);
     }
     let rewritten = family::begin(workspace, &store, &held, &history, &beginnings)?;
-    Ok(Parent { rewritten: rewritten.anew().len(), parent: parent.zip(shares), timeline })
+    Ok(Parent { rewritten, parent: parent.zip(shares), timeline })
 }

@@ -49,6 +49,23 @@ pub const CASES: &[Listed] = &[
         pack_refs(stage);
         Scene::of(&["tag", "-d", "keep"])
     }),
+    ("tag", "tag-move", |stage| {
+        begun(stage);
+        stage.stvc("one", &["tag", "keep", "Mira/a"]).exits(0);
+        pack_refs(stage);
+        Scene::of(&["tag", "keep", "Mira/b", "--move"])
+    }),
+    ("timelines", "timelines-parent", |stage| {
+        late_parent(stage);
+        stage.stvc("one", &["snapshot"]).exits(0);
+        pack_refs(stage);
+        Scene::of(&["timelines", "Branch #1", "--no-parent"]).history()
+    }),
+    // A main chat whose forks were stored before it.
+    ("snapshot", "snapshot-late-parent", |stage| {
+        late_parent(stage);
+        Scene::of(&["snapshot"]).history()
+    }),
     ("undo", "undo-snapshot", |stage| {
         begun(stage);
         day(stage, "one");
@@ -108,6 +125,21 @@ pub fn recap(stage: &mut Stage) {
     stage.write("one", &library.chat_path(), library.chat_bytes());
     stage.write("one", &library.book_path(), library.book_bytes());
     stage.snapshot("one");
+}
+
+/// Forks that are stored, and the chat that they come from, which is not; one of them has gone on.
+fn late_parent(stage: &mut Stage) {
+    empty(stage, "one");
+    let main = RecapLibrary::default();
+    stage.write("one", &main.book_path(), main.book_bytes());
+    for (name, at) in [("Branch #1", 7), ("Branch #2", 11)] {
+        let fork = main.fork(name, at);
+        stage.write("one", &fork.chat_path(), fork.chat_bytes());
+        stage.snapshot("one");
+    }
+    let fork = main.fork("Branch #1", 7).chat_path();
+    stage.append("one", &fork, &message("more", 0));
+    stage.write("one", &main.chat_path(), main.chat_bytes());
 }
 
 /// Refs as git packs them: deleting one means writing all of them anew.
