@@ -31,6 +31,7 @@ pub fn run(
             count(report.taken_first as u64, "snapshot")
         ));
     }
+    out.findings(&report.findings);
     tell(&report, out);
     let of = |wanted: fn(&ChatBackupOutcome) -> bool| {
         report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
@@ -71,9 +72,9 @@ pub fn run(
         bytes_written: report.bytes_written,
         dry_run: report.dry_run,
     };
-    out.summary("import", failed == 0, counts);
+    out.summary("import", failed == 0 && report.findings.is_empty(), counts);
     Ok(match (failed, report.entries.len()) {
-        (0, _) => exit::DONE,
+        (0, _) if report.findings.is_empty() => exit::DONE,
         (failed, all) if failed == all => exit::FAILED,
         _ => exit::PARTLY,
     })

@@ -70,24 +70,43 @@ impl How<'static> {
     }
 }
 
-/// Store everything as it is now, before a command goes on that must not lose any of it; of all timelines, or of these. What became of each.
-pub(crate) fn take_as_it_is(
-    workspace: &Workspace,
-    only: Option<&[TimelineName]>,
-    monitor: &mut dyn Monitor,
-) -> Result<Vec<TakenTimeline>> {
-    take(workspace, only, How::as_it_is(), monitor)
-}
-
-/// What was taken before a command went on that brings everything elsewhere.
+/// What was taken before a command went on that must not lose any of it.
 #[derive(Default)]
 pub struct TakenFirst {
     /// How many snapshots.
     pub new: usize,
-    /// Timelines that changed and were not taken: what goes is their last good state.
+    /// Timelines that may have changed and were not taken: their last good state is what is stored.
     pub not_taken: usize,
     /// Why not.
     pub findings: Vec<Finding>,
+}
+
+impl TakenFirst {
+    fn of(outcomes: Vec<TakenTimeline>, remedy: &str) -> Self {
+        let mut first = Self { new: count_new(&outcomes), ..Self::default() };
+        for TakenTimeline { timeline, result } in outcomes {
+            let why = match result {
+                Taken::Failed(why) => {
+                    vec![Finding::new(Code::Unreadable, Level::Error, timeline, why)]
+                }
+                Taken::Refused(why) => why,
+                _ => continue,
+            };
+            first.not_taken += 1;
+            first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
+        }
+        first
+    }
+}
+
+/// Store everything as it is now, ready or not; of all timelines, or of these. What cannot be read is told.
+pub(crate) fn take_as_it_is(
+    workspace: &Workspace,
+    only: Option<&[TimelineName]>,
+    monitor: &mut dyn Monitor,
+) -> Result<TakenFirst> {
+    let outcomes = take(workspace, only, How::as_it_is(), monitor)?;
+    Ok(TakenFirst::of(outcomes, "what changed in it is not stored; the rest was done"))
 }
 
 /// Take what changed, as `snapshot` would: what is in the middle of the extension's work, or cannot be read, stays out and is told.
@@ -102,18 +121,7 @@ pub(crate) fn take_what_is_ready(
     };
     let how = How { gate: &gate, ..How::as_it_is() };
     let outcomes = take(workspace, None, how, monitor)?;
-    let mut first = TakenFirst { new: count_new(&outcomes), ..TakenFirst::default() };
-    for TakenTimeline { timeline, result } in outcomes {
-        let why = match result {
-            Taken::Failed(why) => vec![Finding::new(Code::Unreadable, Level::Error, timeline, why)],
-            Taken::Refused(why) => why,
-            _ => continue,
-        };
-        first.not_taken += 1;
-        let remedy = "what changed in it stays here; its newest snapshot goes";
-        first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
-    }
-    Ok(first)
+    Ok(TakenFirst::of(outcomes, "what changed in it stays here; its newest snapshot goes"))
 }
 
 fn take(

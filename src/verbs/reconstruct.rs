@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::engine::operation::Operation;
-use crate::engine::take_snapshots::{count_new, take_as_it_is};
+use crate::engine::take_snapshots::{TakenFirst, take_as_it_is};
 use crate::engine::{self, Workspace};
 use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
@@ -89,11 +89,10 @@ pub fn reconstruct(
             return Ok(Report { taken_first: false, dry_run: false, ..plan });
         }
     }
-    let mut taken_first = false;
+    let mut first = TakenFirst::default();
     if !options.dry_run {
         // Its past needs something to stand before.
-        let taken = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
-        taken_first = count_new(&taken) > 0;
+        first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
     }
     let (store, held) = workspace.open(options.dry_run)?;
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
@@ -102,8 +101,8 @@ pub fn reconstruct(
     let mut report = Report {
         timeline: name.clone(),
         outcomes: Vec::new(),
-        findings: Vec::new(),
-        taken_first,
+        findings: first.findings,
+        taken_first: first.new > 0,
         rewritten: 0,
         dry_run: options.dry_run,
     };

@@ -199,12 +199,20 @@ impl Stage {
         lines.map(|(name, tree)| (name.to_owned(), tree.to_owned())).collect()
     }
 
-    /// The trees of all snapshots that branches and tags lead to.
+    /// All snapshots that branches and tags lead to, each as its tree and those of its parents: ids differ with the time.
     pub fn history(&self, repository: &Path) -> Vec<String> {
-        let log = self.git(repository, &["log", "--branches", "--tags", "--format=%T"]);
-        let mut trees: Vec<_> = log.stdout.lines().map(str::to_owned).collect();
-        trees.sort_unstable();
-        trees
+        let log = self.git(repository, &["log", "--branches", "--tags", "--format=%H %T %P"]);
+        let lines: Vec<Vec<_>> = log.stdout.lines().map(|line| line.split(' ').collect()).collect();
+        let tree: BTreeMap<_, _> = lines.iter().map(|line| (line[0], line[1])).collect();
+        let mut snapshots: Vec<_> = lines
+            .iter()
+            .map(|line| {
+                let parents = line[2..].iter().filter_map(|id| tree.get(id).copied());
+                [line[1]].into_iter().chain(parents).collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        snapshots.sort_unstable();
+        snapshots
     }
 }
 

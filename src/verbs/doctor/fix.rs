@@ -14,7 +14,7 @@ use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_snapshots::{count_new, take_as_it_is};
+use crate::engine::take_snapshots::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Wish};
@@ -51,19 +51,20 @@ pub fn fix(
     }
     let library = workspace.library()?;
     // Everything is stored as it is before it is changed; a fork finds where it comes from on the way.
-    let taken = count_new(&take_as_it_is(workspace, None, monitor)?) > 0;
+    let first = take_as_it_is(workspace, None, monitor)?;
     let refused: Vec<_> = repairs.iter().map(|repair| at_work(&library, repair)).collect();
     let allowed = repairs.iter().zip(&refused).filter(|(_, refused)| refused.is_none());
     let allowed: Vec<_> = allowed.map(|(repair, _)| *repair).collect();
     let mut fixed = match allowed.is_empty() {
         true => Fixed::default(),
         false => fix_stored(workspace, &library, &allowed, closed, monitor)
-            .map_err(Error::after(taken))?,
+            .map_err(Error::after(first.new > 0))?,
     };
     let mut done = std::mem::take(&mut fixed.done).into_iter();
     let is_done = |refused: &Option<Finding>| refused.is_none() && done.next() == Some(true);
     fixed.done = refused.iter().map(is_done).collect();
     fixed.findings.extend(refused.into_iter().flatten());
+    fixed.findings.extend(first.findings);
     Ok(fixed)
 }
 

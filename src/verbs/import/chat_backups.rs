@@ -13,11 +13,12 @@ use crate::archive::message_identity::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::engine::Workspace;
 use crate::engine::operation::Operation;
-use crate::engine::take_snapshots::{count_new, take_as_it_is};
+use crate::engine::take_snapshots::take_as_it_is;
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
+use crate::rules::Finding;
 use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineFiles, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 use crate::verbs::Result;
@@ -68,6 +69,8 @@ pub struct Report {
     pub new_timelines: Vec<TimelineName>,
     /// Snapshots taken of the chats as they are now.
     pub taken_first: usize,
+    /// What of them could not be taken.
+    pub findings: Vec<Finding>,
     /// Stored snapshots that got a new id because something came before them.
     pub rewritten: usize,
     /// What the backups take.
@@ -92,6 +95,7 @@ pub fn import(
         entries: Vec::new(),
         new_timelines: Vec::new(),
         taken_first: 0,
+        findings: Vec::new(),
         rewritten: 0,
         bytes_there: backups.iter().map(|backup| backup.bytes).sum(),
         bytes_written: 0,
@@ -101,7 +105,8 @@ pub fn import(
         return Ok(report);
     }
     if !options.dry_run {
-        report.taken_first = count_new(&take_as_it_is(workspace, None, monitor)?);
+        let first = take_as_it_is(workspace, None, monitor)?;
+        (report.taken_first, report.findings) = (first.new, first.findings);
     }
     let scan = library.scan()?;
     let Some(store) = workspace.find_store()? else {
