@@ -24,6 +24,8 @@ impl Kind {
     pub const RECONSTRUCTED: Kind = Kind(Cow::Borrowed("reconstructed"));
     /// A state that was brought back in place.
     pub const RESTORED: Kind = Kind(Cow::Borrowed("restored"));
+    /// The timeline's last state, when its file was found deleted.
+    pub const DELETED: Kind = Kind(Cow::Borrowed("deleted"));
     /// What was on disk before a restore overwrote it.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 

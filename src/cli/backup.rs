@@ -1,6 +1,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use super::clock::Clock;
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell, size};
@@ -11,6 +12,7 @@ use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
 use stvc::engine::take_snapshots::TakenFirst;
 use stvc::lines::{CopyLine, Counts};
 use stvc::st;
+use stvc::store::Time;
 use stvc::verbs::backup;
 use stvc::verbs::backup::file::{self, Options, Report};
 
@@ -229,7 +231,7 @@ fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) ->
     let backups = last_backups::last(workspace, destination)?;
     for since in &backups {
         out.object(CopyLine::from(since));
-        out.line(line(since, workspace));
+        out.line(line(since, out.clock(workspace)));
     }
     if backups.is_empty() {
         out.say("No backup was taken yet. `stvc backup FILE.stvc` takes one.");
@@ -238,15 +240,13 @@ fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) ->
     Ok(exit::DONE)
 }
 
-fn line(since: &Since, workspace: &Workspace) -> String {
+/// `D:\stick  3 days ago, 4 snapshots of 2 timelines since`.
+pub fn line(since: &Since, clock: Clock) -> String {
     let taken = &since.taken;
     let when = chrono::DateTime::parse_from_rfc3339(&taken.taken).ok();
     let age = when.map_or_else(
         || clean(&taken.taken),
-        |when| {
-            let seconds = when.timestamp();
-            super::wording::age(stvc::store::Time { seconds, offset: 0 }, workspace.now)
-        },
+        |when| clock.age(Time { seconds: when.timestamp(), offset: 0 }),
     );
     let place = match taken.destination.as_str() {
         "-" => "standard output".to_owned(),

@@ -51,6 +51,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         verbs::Error::Merge(MergeError::Conflicts { .. } | MergeError::Unmergeable { .. })
         | verbs::Error::Restore(_)
         | verbs::Error::NoParent { .. }
+        | verbs::Error::StillThere { .. }
         | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
         verbs::Error::Merge(MergeError::NotNewest { .. })
         | verbs::Error::NeedsOneTimeline { .. }

@@ -1,6 +1,6 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{age, count, name, short, size};
+use super::wording::{count, name, short, size};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::history::retention::Policy;
@@ -40,7 +40,7 @@ pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> Result<
                     "  {}  {}, {}",
                     paint(LOOK.id, short(snapshot.id)),
                     count(snapshot.messages, "message"),
-                    age(snapshot.time, workspace.now)
+                    out.clock(workspace).age(snapshot.time)
                 ));
             }
         }

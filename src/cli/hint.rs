@@ -82,6 +82,9 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NoParent { .. } => {
             unchanged("name the chat that it was forked from; `stvc timelines --tree` shows all")
         }
+        verbs::Error::StillThere { .. } => {
+            unchanged("delete the chat in SillyTavern first; the next snapshot would take it again")
+        }
         verbs::Error::BadPattern { .. } => "without `--regex` words are searched for as they are".into(),
         verbs::Error::BadName { .. } => return None,
     })
@@ -188,6 +191,13 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
             .into()
         }
         engine::Error::History(history::Error::Ambiguous { .. }) => "type more of the name".into(),
+        engine::Error::History(
+            history::Error::NoSuchTimeline { similar, .. }
+            | history::Error::NoSuchSnapshot { similar, .. },
+        ) if !similar.is_empty() => "perhaps one of these is meant".into(),
+        engine::Error::History(history::Error::NotThatOld { .. }) => {
+            "`stvc log NAME` lists what there is".into()
+        }
         engine::Error::History(history::Error::NoSuchTimeline { .. }) => {
             "`stvc timelines` lists them".into()
         }

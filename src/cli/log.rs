@@ -1,34 +1,43 @@
 use unicode_width::UnicodeWidthStr;
 
+use super::clock::Clock;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{
-    age, clean, count, cut, cut_front, cut_middle, fork_point, name, own_words, short, was_called,
+    clean, count, cut, cut_front, cut_middle, fork_point, messages_in_short, name, own_words,
+    short, was_called,
 };
 use super::{args, exit, graph};
-use stvc::archive::Snapshot;
+use stvc::archive::{Kind, Snapshot};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::log::{LoggedSnapshot, Options};
 
 pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let options = Options { timeline: args.timeline.clone(), limit: args.limit };
+    let options = Options {
+        timeline: args.timeline.clone(),
+        since: args.since,
+        until: args.until,
+        limit: args.limit,
+    };
     let report = verbs::log::log(workspace, &options)?;
     for entry in &report.entries {
-        out.object(SnapshotLine::new(&entry.snapshot, &entry.tags));
+        let line = SnapshotLine::new(&entry.snapshot, &entry.tags);
+        out.object(line.logged(entry.lorebook_only, entry.is_damaged));
     }
-    if !out.is_json() {
-        let text = if args.graph {
-            draw(args, &report.entries, workspace, out.columns())
-        } else {
-            list(&report.entries, workspace, out.columns() - 4)
-        };
+    let clock = out.clock(workspace);
+    if args.graph && !out.is_json() {
+        let text = draw(args, &report.entries, clock, out.columns());
         if !text.is_empty() {
             out.line(text.trim_end_matches('\n'));
         }
+    } else {
+        list(&report.entries, clock, out);
     }
-    if report.entries.is_empty() {
+    if report.total == 0 && args.since.or(args.until).is_some() {
+        out.say("No snapshot was taken then.");
+    } else if report.total == 0 {
         out.say("There are no snapshots yet. `stvc snapshot` takes the first ones.");
     } else if report.entries.len() < report.total {
         out.say(paint(LOOK.dim, format!("… and {} more", report.total - report.entries.len())));
@@ -47,22 +56,17 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8>
 /// Above so many rows, what is linear is folded.
 const FOLD_ABOVE: usize = 40;
 
-fn draw(
-    args: &args::Log,
-    entries: &[LoggedSnapshot],
-    workspace: &Workspace,
-    columns: usize,
-) -> String {
+fn draw(args: &args::Log, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -> String {
     let everything = args.all || args.timeline.is_some() || args.limit.is_some();
     let is_folded = !everything && entries.len() > FOLD_ABOVE;
     let rows = if is_folded { graph::folded(entries) } else { graph::unfolded(entries) };
-    let room = |taken: usize| columns.saturating_sub(taken + 1).max(40);
+    let room = |taken: usize| columns.saturating_sub(taken + 1).max(20);
     let words = |row: &[&LoggedSnapshot], taken: usize| match row {
         // In a long graph only the end of each timeline is quoted.
         [entry] if is_folded && !entry.is_head && own_words(&entry.snapshot).is_none() => {
-            head_line(entry, workspace, room(taken))
+            head_line(entry, clock, room(taken))
         }
-        [entry] => words(entry, workspace, room(taken)),
+        [entry] => words(entry, clock, room(taken)),
         [newest, .., oldest] => fold_line(row.len(), &oldest.snapshot, &newest.snapshot),
         [] => String::new(),
     };
@@ -74,16 +78,13 @@ fn draw(
     text
 }
 
-fn list(entries: &[LoggedSnapshot], workspace: &Workspace, room: usize) -> String {
-    let mut text = String::new();
+fn list(entries: &[LoggedSnapshot], clock: Clock, out: &mut Out) {
+    let room = out.columns() - 4;
     for entry in entries {
-        for (n, line) in words(entry, workspace, room).lines().enumerate() {
-            text.push_str(if n == 0 { "" } else { "    " });
-            text.push_str(line);
-            text.push('\n');
-        }
+        let words = words(entry, clock, room);
+        let indented = |(n, line)| if n == 0 { format!("{line}") } else { format!("    {line}") };
+        out.record(&words.lines().enumerate().map(indented).collect::<Vec<_>>());
     }
-    text
 }
 
 /// `… 14 snapshots, 12 → 30 messages`.
@@ -95,36 +96,57 @@ fn fold_line(snapshots: usize, oldest: &Snapshot, newest: &Snapshot) -> String {
     paint(LOOK.dim, format!("… {}, {messages}", count(snapshots as u64, "snapshot")))
 }
 
-fn words(entry: &LoggedSnapshot, workspace: &Workspace, room: usize) -> String {
+fn words(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     let said = last_line(entry, room);
-    let head = head_line(entry, workspace, room);
+    let head = head_line(entry, clock, room);
     if said.is_empty() { head } else { format!("{head}\n{said}") }
 }
 
-/// Id, chat, messages, age, what became of it, tags.
-fn head_line(entry: &LoggedSnapshot, workspace: &Workspace, room: usize) -> String {
+/// A name is not cut below this for the sake of facts that can be said in fewer words.
+const NAME: usize = 28;
+
+/// Id, chat, messages, date, what became of it, tags.
+fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     let snapshot = &entry.snapshot;
-    let mut facts = vec![count(snapshot.messages, "message"), age(snapshot.time, workspace.now)];
-    facts.extend(snapshot.fork_at.map(fork_point));
-    if !matches!(snapshot.kind.as_str(), "snapshot") {
-        facts.push(clean(snapshot.kind.as_str()));
-    }
-    facts.extend(entry.snapshot.renamed_from.as_ref().map(|from| was_called(from, room / 3)));
-    let deleted = if entry.is_deleted { "deleted" } else { "" };
-    let facts = facts.join(", ");
+    let mut marks = Vec::new();
+    marks.extend(entry.is_deleted.then(|| paint(LOOK.warn, "deleted")));
+    marks.extend(entry.is_damaged.then(|| paint(LOOK.bad, "damaged")));
+    let mark: String = marks.iter().map(|mark| format!(", {mark}")).collect();
     let tags: Vec<_> = entry.tags.iter().map(|tag| clean(tag)).collect();
-    let tag_room: usize = tags.iter().map(|tag| tag.chars().count() + 3).sum();
-    let label = cut_middle(
-        &name(&snapshot.timeline),
-        room.saturating_sub(facts.width() + deleted.len() + tag_room + 15).max(20),
-    );
+    let tag_room: usize = tags.iter().map(|tag| tag.width() + 3).sum();
+    // The id, and what stands between.
+    let room = room.saturating_sub(marks.len() * ", damaged".len() + tag_room + 13);
+    let label = name(&snapshot.timeline);
+    let mut facts = facts(entry, clock, room / 3, false);
+    if room.saturating_sub(facts.width()) < label.width().min(NAME) {
+        facts = self::facts(entry, clock, room / 3, true);
+    }
+    let label = cut_middle(&label, room.saturating_sub(facts.width()).max(12));
     let label = if entry.is_head { paint(LOOK.name, label) } else { label };
     let tags: String =
         tags.iter().map(|tag| format!(" {}", paint(LOOK.tag, format!("[{tag}]")))).collect();
-    let mark =
-        if entry.is_deleted { format!(", {}", paint(LOOK.warn, deleted)) } else { String::new() };
     let id = paint(LOOK.id, short(snapshot.id));
     format!("{id} {label}  {}{mark}{tags}", paint(LOOK.dim, facts))
+}
+
+fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> String {
+    let snapshot = &entry.snapshot;
+    let mut facts = match brief {
+        true => vec![messages_in_short(snapshot.messages), clock.day(snapshot.time)],
+        false => vec![count(snapshot.messages, "message"), clock.date(snapshot.time)],
+    };
+    let fork = snapshot.fork_at.map(fork_point);
+    facts.extend(fork.map(|fork| match brief {
+        true => fork.replace("forked ", ""),
+        false => fork,
+    }));
+    // Of a deleted one the mark says it, or it came back.
+    if ![Kind::SNAPSHOT, Kind::DELETED].contains(&snapshot.kind) {
+        facts.push(clean(snapshot.kind.as_str()));
+    }
+    facts.extend(entry.lorebook_only.then(|| "lorebook only".to_owned()));
+    facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, room)));
+    facts.join(", ")
 }
 
 /// The user's words if there are any, else the end of the last message.

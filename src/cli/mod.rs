@@ -3,6 +3,7 @@
 mod args;
 mod backup;
 mod check;
+mod clock;
 #[cfg(test)]
 mod command_reference;
 mod completions;
@@ -10,6 +11,7 @@ mod demo;
 mod demo_library;
 mod diff;
 mod doctor;
+mod erase;
 mod error;
 mod exit;
 mod forget;
@@ -24,6 +26,7 @@ mod man;
 mod merge;
 mod operations;
 mod output;
+mod pager;
 mod passphrase;
 mod progress_bar;
 mod reconstruct;
@@ -31,11 +34,13 @@ mod report_error;
 mod restore;
 mod restore_all;
 mod restored_files;
+mod screen;
 mod search;
 mod show;
 mod snapshot;
 mod stats;
 mod sync;
+mod table;
 mod tag;
 mod timelines;
 mod tree;
@@ -100,7 +105,7 @@ fn run(arguments: &[OsString]) -> u8 {
 
 /// Somebody else's chats are not taken, and they may not know.
 fn tell_of_others(args: &Args, workspace: &Workspace, out: &mut Out) {
-    let is_told = args.command.is_for_users() || matches!(args.command, Command::Status);
+    let is_told = args.command.is_for_users() || matches!(args.command, Command::Status(_));
     let library = workspace.library().ok().filter(|_| is_told && workspace.store.is_none());
     let others = library.as_ref().map(|library| library.other_users()).unwrap_or_default();
     if let (false, Some(library)) = (others.is_empty(), &library) {
@@ -166,7 +171,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     match &args.command {
         Command::Init => init::run(workspace, out),
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
-        Command::Status => timelines::status(workspace, out),
+        Command::Status(args) => timelines::status(args, workspace, out),
         Command::Timelines(args) => timelines::run(args, workspace, out),
         Command::Log(args) => log::run(args, workspace, out),
         Command::Show(args) => show::run(args, workspace, out),
@@ -183,6 +188,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Sync(args) => sync::run(args, workspace, out),
         Command::Stats => stats::run(workspace, out),
         Command::Forget(args) => forget::run(args, workspace, out),
+        Command::Erase(args) => erase::run(args, workspace, out),
         Command::Gc(args) => gc::run(args, workspace, out),
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),

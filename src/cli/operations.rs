@@ -1,14 +1,17 @@
+use chrono::DateTime;
+
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, OperationLine};
-use stvc::store::LoggedOperation;
+use stvc::store::{LoggedOperation, Time};
 use stvc::verbs;
 
 pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
+    let clock = out.clock(workspace);
     for entry in &report.entries {
         let operation = &entry.operation;
         out.object(OperationLine::new(operation, entry.undone_by));
@@ -21,12 +24,12 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Res
             }
             (None, None, None) => String::new(),
         };
-        let time = paint(LOOK.dim, clean(&operation.time));
-        out.line(format!(
-            "{number}  {time}  {}{undone}",
-            paint(LOOK.name, command_line(operation))
-        ));
-        out.line(format!("      {}", effect(operation)));
+        let time = DateTime::parse_from_rfc3339(&operation.time).ok();
+        let time = time.map(|time| clock.date(Time { seconds: time.timestamp(), offset: 0 }));
+        let time = paint(LOOK.dim, time.unwrap_or_else(|| clean(&operation.time)));
+        let command = paint(LOOK.name, command_line(operation));
+        let command = format!("{number}  {time}  {command}{undone}");
+        out.record(&[command, format!("      {}", effect(operation))]);
     }
     if report.entries.is_empty() {
         out.say("Nothing was done yet.");

@@ -1,14 +1,19 @@
 //! Where words go: text or JSON, coloured or not, all or only what was asked for.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 
 use super::args::{Args, Color};
+use super::clock::{Clock, DateStyle};
 use super::exit::FAILED;
+use super::pager;
 use super::progress_bar::Bar;
+use super::screen::{Screen, in_ascii};
 use super::wording::clean;
+use stvc::engine::Workspace;
 use stvc::lines::{Counts, FindingLine, Line, Summary};
 use stvc::rules::{Finding, Level};
 
@@ -48,14 +53,31 @@ pub struct Out {
     json: bool,
     quiet: bool,
     color: ColorChoice,
+    date: Option<DateStyle>,
     summary: Option<Summary>,
     /// Why nothing can be written to standard output any more.
     cut_off: Option<io::Error>,
+    /// What waits for the pager, and that pager.
+    paged: Option<Paged>,
+}
+
+/// What is printed at the end, at once: the answer, and then what is wrong.
+struct Paged {
+    command: String,
+    text: String,
+    errors: Vec<String>,
 }
 
 impl Out {
     pub fn new(args: &Args) -> Self {
-        Self::with(args.json, args.quiet, args.color)
+        let mut out = Self::with(args.json, args.quiet, args.color);
+        out.date = args.date;
+        let pages = args.command.is_for_reading() && !args.no_pager && !args.json;
+        if pages && Screen::get().rows.is_some() {
+            let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
+            out.paged = pager::command(None).map(paged);
+        }
+        out
     }
 
     fn with(json: bool, quiet: bool, color: Color) -> Self {
@@ -64,7 +86,7 @@ impl Out {
             Color::Always => ColorChoice::AlwaysAnsi,
             Color::Never => ColorChoice::Never,
         };
-        Self { json, quiet, color, summary: None, cut_off: None }
+        Self { json, quiet, color, date: None, summary: None, cut_off: None, paged: None }
     }
 
     /// Whether the answer is JSON.
@@ -179,6 +201,10 @@ impl Out {
 
     /// One line on standard error.
     pub fn error_line(&mut self, text: &str) {
+        let text = on_screen(text);
+        if let Some(paged) = &mut self.paged {
+            return paged.errors.push(text.into_owned());
+        }
         let _ = writeln!(anstream::AutoStream::new(io::stderr(), self.color), "{text}");
     }
 
@@ -201,11 +227,24 @@ impl Out {
         }
     }
 
-    /// How wide the terminal is; a fixed width where there is none.
+    /// How wide the screen is; as good as endless if another program reads.
     pub fn columns(&self) -> usize {
-        let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-        let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        asked.or_else(seen).unwrap_or(100).clamp(40, 200)
+        Screen::get().columns()
+    }
+
+    /// What time it is, and how the reader wants to be told.
+    pub fn clock(&self, workspace: &Workspace) -> Clock {
+        Clock { now: workspace.now, style: self.date }
+    }
+
+    /// Several lines about one thing: below each other, or one line where another program reads.
+    pub fn record(&mut self, lines: &[String]) {
+        match Screen::get().is_pipe() {
+            true => {
+                self.line(lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("  "))
+            }
+            false => lines.iter().for_each(|line| self.line(line)),
+        }
     }
 
     /// A progress bar for long work, on a terminal only.
@@ -216,6 +255,7 @@ impl Out {
     /// Print what is left. The exit code, unless the answer could not be written. `stvc log | head` closes the pipe; that is no error.
     pub fn finish(mut self, code: u8) -> u8 {
         self.end_summary();
+        self.show_paged();
         match self.cut_off.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.error_line(&format!("{}: standard output: {error}", paint(LOOK.bad, "error")));
@@ -225,12 +265,47 @@ impl Out {
         }
     }
 
+    /// Show what waits, in the pager if it is long.
+    fn show_paged(&mut self) {
+        let Some(paged) = self.paged.take() else { return };
+        let text = match self.is_colored() {
+            true => paged.text,
+            false => anstream::adapter::strip_str(&paged.text).to_string(),
+        };
+        let shown = match pager::is_longer(&text, Screen::get()) {
+            true => pager::show(&text, &paged.command),
+            false => Ok(false),
+        };
+        match shown {
+            Ok(true) => {}
+            Ok(false) => self.write(&text),
+            Err(error) => {
+                self.write(&text);
+                let why = format!("the pager {:?} cannot be used: {error}", paged.command);
+                self.error_line(&format!("{}: {why}", paint(LOOK.warn, "warning")));
+            }
+        }
+        paged.errors.iter().for_each(|line| self.error_line(line));
+    }
+
     fn write(&mut self, text: &str) {
         if self.cut_off.is_some() {
             return;
         }
+        let text = on_screen(text);
+        if let Some(paged) = &mut self.paged {
+            return paged.text.push_str(&text);
+        }
         let mut stdout = anstream::AutoStream::new(io::stdout(), self.color);
         self.cut_off = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).err();
+    }
+}
+
+/// A text in signs that the screen has.
+fn on_screen(text: &str) -> Cow<'_, str> {
+    match Screen::get().is_ascii {
+        true => in_ascii(text).into(),
+        false => text.into(),
     }
 }
 

@@ -1,6 +1,7 @@
+use super::clock::Clock;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, date, name, short};
+use super::wording::{clean, count, name, short};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::history::at_message::Origin;
@@ -20,7 +21,7 @@ pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> Re
         match &outcome.result {
             Found::Made(snapshot, origin) => {
                 made += 1;
-                tell(outcome, snapshot.as_deref(), origin, out);
+                tell(outcome, snapshot.as_deref(), origin, out.clock(workspace), out);
             }
             Found::Known(snapshot) => {
                 known += 1;
@@ -85,6 +86,7 @@ fn tell(
     outcome: &Reconstruction,
     snapshot: Option<&stvc::archive::Snapshot>,
     origin: &Origin,
+    clock: Clock,
     out: &mut Out,
 ) {
     let entries = match &origin.scene {
@@ -99,7 +101,7 @@ fn tell(
                 paint(LOOK.id, short(snapshot.id)),
                 place(outcome),
                 count(snapshot.messages, "message"),
-                date(snapshot.time)
+                clock.date(snapshot.time)
             ));
         }
         None => out.say(format!("would make  {}  {entries}", place(outcome))),

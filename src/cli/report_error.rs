@@ -20,6 +20,10 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         Some(engine::Error::History(history::Error::Ambiguous { candidates, .. })) => {
             candidates.clone()
         }
+        Some(engine::Error::History(
+            history::Error::NoSuchTimeline { similar, .. }
+            | history::Error::NoSuchSnapshot { similar, .. },
+        )) => similar.iter().map(|name| name.to_string()).collect(),
         _ => Vec::new(),
     };
     if out.is_json() {

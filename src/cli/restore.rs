@@ -2,7 +2,7 @@ use super::args::{self, Only};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
-use super::wording::{age, clean, count, date, name, recap, short};
+use super::wording::{clean, count, name, recap, short};
 use super::{exit, restore_all};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
@@ -72,7 +72,7 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
     let snapshot = &report.snapshot;
     let messages = report.origin.as_ref().map_or(snapshot.messages, |made| made.message as u64 + 1);
     let when = match &report.origin {
-        None => format!("taken {}", age(snapshot.time, workspace.now)),
+        None => format!("taken {}", out.clock(workspace).age(snapshot.time)),
         Some(made) => {
             format!("as of message {}, from snapshot {}", made.message, short(snapshot.id))
         }
@@ -121,7 +121,7 @@ fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
         out.say(format!("Combined recap: {}", count(n, "message")));
     }
     if report.origin.is_none() {
-        let taken = format!("{} ({})", date(snapshot.time), age(snapshot.time, workspace.now));
+        let taken = out.clock(workspace).both(snapshot.time);
         out.say(format!("Taken:          {taken}"));
     }
     if !state.queue_was_empty {

@@ -21,7 +21,8 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         dry_run: args.dry_run,
         ..Options::default()
     };
-    let outcomes = restore_all(workspace, &options, &mut out.progress())?;
+    let restored = restore_all(workspace, &options, args.deleted, &mut out.progress())?;
+    let (outcomes, left_out) = (restored.timelines, restored.left_out);
     let (mut restored, mut failed, mut written, mut kept) = (0, 0, 0, 0);
     let mut codes = Vec::new();
     let mut reload = None;
@@ -74,6 +75,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         out.findings(&[reload]);
     }
     match (restored, failed, args.dry_run) {
+        (0, 0, _) if !left_out.is_empty() => {}
         (0, 0, _) => out.say("There are no timelines in the store."),
         (_, _, true) => {}
         _ => out.say(format!(
@@ -82,6 +84,16 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
             count(written as u64, "file"),
         )),
     }
+    if !left_out.is_empty() {
+        let names: Vec<_> = left_out.iter().map(name).collect();
+        out.say(format!(
+            "{} had been deleted before and {} left out: {}. `stvc restore --all --deleted` brings {} back, too.",
+            count(left_out.len() as u64, "timeline"),
+            if left_out.len() == 1 { "is" } else { "are" },
+            names.join(", "),
+            if left_out.len() == 1 { "it" } else { "them" },
+        ));
+    }
     if failed > 0 {
         let hint = "`stvc restore --all --overwrite` stores what is in the way and then replaces it; `stvc restore NAME --as OTHER` makes a chat of its own of it";
         out.say(format!("{} not restored. {hint}.", count(failed, "timeline")));
@@ -89,6 +101,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     let counts = Counts::RestoreAll {
         restored,
         failed,
+        left_out: left_out.iter().map(|name| name.to_string()).collect(),
         written,
         kept,
         dropped_operations: 0,

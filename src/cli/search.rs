@@ -1,10 +1,11 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::args::{self, Only};
+use super::clock::Clock;
 use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
-use super::wording::{age, clean, count, cut, cut_middle, name, short};
+use super::wording::{clean, count, cut, cut_middle, name, short};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, MatchLine};
 use stvc::store::Time;
@@ -27,11 +28,11 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
         limit: args.limit,
     };
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;
-    let columns = out.columns();
+    let (columns, clock) = (out.columns(), out.clock(workspace));
     for found in &report.matches {
         out.object(MatchLine::from(found));
-        out.line(head_line(found, workspace, columns));
-        out.line(format!("    {}", marked(&found.excerpt, columns - 4)));
+        let excerpt = format!("    {}", marked(&found.excerpt, columns - 4));
+        out.record(&[head_line(found, clock, columns), excerpt]);
     }
     match (report.matches.len(), report.more) {
         (0, _) => {
@@ -58,40 +59,44 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
     })
 }
 
+/// A name is not cut below this for the sake of a speaker or a title.
+const NAME: usize = 24;
+
 /// Id, chat, message or entry, age, what became of it.
-fn head_line(found: &Match, workspace: &Workspace, columns: usize) -> String {
+fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
     let said = found.said.map(|seconds| Time { seconds, ..found.snapshot.time });
-    let mut facts = vec![age(said.unwrap_or(found.snapshot.time), workspace.now)];
+    let mut facts = vec![clock.age(said.unwrap_or(found.snapshot.time))];
     if !found.others.is_empty() {
         facts.push(format!("also in {}", count(found.others.len() as u64, "other")));
     }
-    let place = match &found.place {
+    let (place, whose_words) = match &found.place {
         MatchPlace::Message { index, name, hidden, swipe } => {
             if *hidden {
                 facts.push("hidden".into());
             }
             // Counted from 1, as SillyTavern shows it.
             facts.extend(swipe.map(|(n, of)| format!("swipe {} of {of}, not shown", n + 1)));
-            format!("#{index} {}", cut(&clean(name), 30))
+            (format!("#{index} "), clean(name))
         }
         MatchPlace::Entry { uid, title } => match uid {
-            Some(uid) => {
-                format!("lorebook entry {} {}", cut(&clean(uid), 12), cut(&clean(title), 30))
-            }
-            None => "lorebook".into(),
+            Some(uid) => (format!("lorebook entry {} ", cut(&clean(uid), 12)), clean(title)),
+            None => ("lorebook".into(), String::new()),
         },
     };
-    let place = place.trim_end();
     let lost = match (found.live, found.deleted) {
         (true, _) => "",
         (false, true) => ", deleted chat",
         (false, false) => ", no longer in it",
     };
     let facts = facts.join(", ");
-    let taken = 10 + 1 + 2 + place.width() + 2 + facts.width() + lost.len();
     // Where it was first said, if it still is there; else where it was last.
-    let whose = if found.live { &found.first } else { &found.timeline };
-    let label = cut_middle(&name(whose), columns.saturating_sub(taken).max(20));
+    let whose = name(if found.live { &found.first } else { &found.timeline });
+    let taken = 10 + 1 + 2 + place.width() + 2 + facts.width() + lost.len();
+    let room = columns.saturating_sub(taken);
+    let words_room = room.saturating_sub(whose.width().min(NAME)).clamp(8, 30);
+    let place = format!("{place}{}", cut(&whose_words, words_room)).trim_end().to_owned();
+    let room = room.saturating_sub(whose_words.width().min(words_room));
+    let label = cut_middle(&whose, room.max(12));
     format!(
         "{} {}  {place}  {}{}",
         paint(LOOK.id, short(found.snapshot.id)),

@@ -1,6 +1,6 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{age, clean, count, cut, date, fork_point, name, recap, size};
+use super::wording::{clean, count, cut, fork_point, name, recap, size};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, SnapshotLine};
@@ -18,10 +18,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
     out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
     out.line(field("timeline", paint(LOOK.name, name(&snapshot.timeline))));
-    out.line(field(
-        "taken",
-        format!("{} ({})", date(snapshot.time), age(snapshot.time, workspace.now)),
-    ));
+    out.line(field("taken", out.clock(workspace).both(snapshot.time)));
     out.line(field("subject", clean(&snapshot.subject)));
     if !report.tags.is_empty() {
         let tags: Vec<_> = report.tags.iter().map(|tag| paint(LOOK.tag, clean(tag))).collect();

@@ -1,15 +1,13 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{
-    clean, count, cut_middle, fork_point, name, pad, recap, short, size, was_called,
-};
+use super::table::{self, Cell};
+use super::wording::{clean, count, fork_point, name, recap, short, size, was_called};
 use super::{args, exit};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, PlanLine, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::snapshot::{Options, Report, Taken};
-use unicode_width::UnicodeWidthStr;
 
 pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -58,19 +56,15 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
 }
 
 fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
-    let width = report
-        .timelines
-        .iter()
-        .filter(|outcome| named || !matches!(outcome.result, Taken::Unchanged(..)));
-    let width = width.map(|outcome| label(&outcome.timeline).width()).max().unwrap_or(0).min(60);
+    let mut rows = Vec::new();
     let mut unchanged = 0;
     let mut taken = 0;
     for outcome in &report.timelines {
-        let label = paint(LOOK.name, pad(&cut_middle(&label(&outcome.timeline), width), width));
+        let label = label(&outcome.timeline);
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 taken += 1;
-                out.say(new_snapshot(report, snapshot, tags, &label));
+                rows.push(new_snapshot(report, snapshot, tags, label));
                 let state = report.states.get(&snapshot.id);
                 let line = SnapshotLine::new(snapshot, tags_of(&outcome.result));
                 out.object(line.unchanged(false).state(state));
@@ -78,7 +72,12 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             Taken::WouldBeNew(messages, before) => {
                 taken += 1;
                 let was = before.map_or("new".to_owned(), |before| format!("was {before}"));
-                out.say(format!("would take  {label}  {} ({was})", count(*messages, "message")));
+                let facts = format!("{} ({was})", count(*messages, "message"));
+                rows.push(vec![
+                    Cell::plain("would take"),
+                    Cell::new(LOOK.name, label),
+                    Cell::plain(facts),
+                ]);
                 out.object(PlanLine {
                     timeline: &outcome.timeline,
                     messages: *messages,
@@ -88,14 +87,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             Taken::Unchanged(snapshot, tags) => {
                 unchanged += 1;
                 if named || !tags.is_empty() {
-                    let tags: String = tags
-                        .iter()
-                        .map(|tag| format!("  {}", paint(LOOK.tag, clean(tag))))
-                        .collect();
-                    out.say(format!(
-                        "{}  {label}  unchanged{tags}",
-                        paint(LOOK.id, short(snapshot.id))
-                    ));
+                    rows.push(row(snapshot, label, "unchanged".into(), tags));
                 }
                 out.object(SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(true));
             }
@@ -111,8 +103,9 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             Taken::Failed(why) => {
                 if !out.is_json() {
                     out.error_line(&format!(
-                        "{}: {label}: {}",
+                        "{}: {}: {}",
                         paint(LOOK.bad, "not taken"),
+                        paint(LOOK.name, label),
                         clean(why)
                     ));
                 } else {
@@ -121,6 +114,11 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             }
         }
     }
+    for deleted in &report.newly_deleted {
+        out.object(SnapshotLine::new(deleted, &[]).unchanged(false));
+        rows.push(was_deleted(deleted));
+    }
+    table::lines(&rows, 1, &[]).into_iter().for_each(|line| out.say(line));
     let mut rest = String::new();
     if unchanged > 0 && taken > 0 {
         rest.push_str(&format!(", {unchanged} unchanged"));
@@ -144,21 +142,35 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     }
 }
 
-/// The line of a new snapshot.
+/// The row of a new snapshot.
 pub(super) fn new_snapshot(
     report: &Report,
     snapshot: &Snapshot,
     tags: &[String],
-    label: &str,
-) -> String {
+    label: String,
+) -> Vec<Cell> {
     let mut facts = vec![count(snapshot.messages, "message")];
     facts.extend((snapshot.kind == Kind::AUTOSAVE).then(|| "autosave".to_owned()));
     facts.extend(snapshot.fork_at.map(fork_point));
     facts.extend(report.states.get(&snapshot.id).and_then(told));
     facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, 40)));
-    let tags: String =
-        tags.iter().map(|tag| format!("  {}", paint(LOOK.tag, clean(tag)))).collect();
-    format!("{}  {label}  {}{tags}", paint(LOOK.id, short(snapshot.id)), facts.join(", "))
+    row(snapshot, label, facts.join(", "), tags)
+}
+
+/// The row of a timeline that was found deleted.
+pub(super) fn was_deleted(last: &Snapshot) -> Vec<Cell> {
+    let facts = format!("was deleted; {} kept", count(last.messages, "message"));
+    row(last, name(&last.timeline), facts, &[])
+}
+
+fn row(snapshot: &Snapshot, label: String, facts: String, tags: &[String]) -> Vec<Cell> {
+    let tags: Vec<_> = tags.iter().map(|tag| clean(tag)).collect();
+    vec![
+        Cell::new(LOOK.id, short(snapshot.id)),
+        Cell::new(LOOK.name, label),
+        Cell::plain(facts),
+        Cell::new(LOOK.tag, tags.join("  ")),
+    ]
 }
 
 /// The recaps of a new state, if it has any.

@@ -1,7 +1,9 @@
+use unicode_width::UnicodeWidthStr;
+
 use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, cut_middle, name, pad, size};
+use super::wording::{clean, count, cut, cut_middle, name, pad, size};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, LargeLine, ShareLine};
 use stvc::verbs;
@@ -35,6 +37,7 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
         out.line("");
         out.line(paint(LOOK.dim, "stored for it alone   as copies  snapshots  timeline"));
     }
+    let room = out.columns().saturating_sub(44).max(20);
     for (n, share) in report.timelines.iter().enumerate() {
         out.object(ShareLine::from(share));
         if n < LISTED {
@@ -43,7 +46,7 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
                 size(share.bytes),
                 size(share.bytes_as_copies),
                 share.snapshots,
-                cut_middle(&name(&share.name), 50)
+                cut_middle(&name(&share.name), room)
             ));
         }
     }
@@ -70,14 +73,14 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
             .filter(|(bytes, _)| *bytes > 0)
             .map(|(bytes, what)| format!("{what} {}", size(*bytes)))
             .collect();
-        out.line(format!(
-            "{}  #{} {} in {}: {}",
-            pad(&size(large.bytes), 9),
-            large.index,
-            clean(&large.name),
-            cut_middle(&name(&large.timeline), 40),
-            parts.join(", ")
-        ));
+        let parts = parts.join(", ");
+        let place = format!("{}  #{}", pad(&size(large.bytes), 9), large.index);
+        let speaker = cut(&clean(&large.name), 20);
+        let taken = [place.as_str(), " ", &speaker, " in ", ": ", &parts];
+        let taken: usize = taken.iter().map(|part| part.width()).sum();
+        let room = out.columns().saturating_sub(taken).max(12);
+        let timeline = cut_middle(&name(&large.timeline), room);
+        out.line(format!("{place} {speaker} in {timeline}: {parts}"));
     }
     let counts = Counts::Stats {
         snapshots: report.snapshots,

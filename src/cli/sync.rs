@@ -16,7 +16,8 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     if report.taken_first > 0 {
         let first = count(report.taken_first as u64, "snapshot");
-        out.say(format!("First, {first} of the chats as they are now."));
+        let verb = if report.dry_run { "would be taken" } else { "taken" };
+        out.say(format!("First, {first} {verb} of the chats as they are now."));
     }
     for entry in &report.entries {
         out.object(SyncLine::new(entry, command(entry)));
@@ -56,6 +57,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         forward: of(&report, |outcome| *outcome == SyncOutcome::Forward),
         merged: of(&report, |outcome| *outcome == SyncOutcome::Merged),
         apart: of(&report, |outcome| matches!(outcome, SyncOutcome::Apart(_))),
+        erased: of(&report, |outcome| *outcome == SyncOutcome::Erased),
         left,
         left_there: report.left_there,
         failed: report.failed,
@@ -76,7 +78,9 @@ fn of(report: &Report, wanted: fn(&SyncOutcome) -> bool) -> usize {
 
 fn tell(report: &Report, out: &mut Out) {
     let came = report.entries.iter().filter(|entry| entry.outcome != SyncOutcome::Known);
-    let came = came.filter(|entry| !matches!(entry.outcome, SyncOutcome::Left(_))).count();
+    let stays =
+        |outcome: &SyncOutcome| matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::Erased);
+    let came = came.filter(|entry| !stays(&entry.outcome)).count();
     let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
     let verb = if report.dry_run { "would come" } else { "came" };
     let took = match came {
@@ -109,6 +113,9 @@ fn line(entry: &SyncedTimeline) -> String {
         SyncOutcome::Merged => "changed on both sides, and merged".into(),
         SyncOutcome::Apart(other) => {
             format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
+        }
+        SyncOutcome::Erased => {
+            "it, or what it was forked from, was removed here for good; it stays there".into()
         }
         SyncOutcome::Left(why) => {
             format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))

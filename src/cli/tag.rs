@@ -1,6 +1,6 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{age, clean, name, pad, short};
+use super::wording::{clean, name, pad, short};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, TagLine};
@@ -30,7 +30,7 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
             paint(LOOK.tag, pad(&clean(&tag.name), width)),
             paint(LOOK.id, short(tag.snapshot.id)),
             name(&tag.snapshot.timeline),
-            paint(LOOK.dim, age(tag.snapshot.time, workspace.now))
+            paint(LOOK.dim, out.clock(workspace).age(tag.snapshot.time))
         );
         match options {
             Options::Delete { .. } => out.say(format!("deleted {line}")),

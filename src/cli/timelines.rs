@@ -1,17 +1,22 @@
 //! `timelines` and `status`: the same report, all of it or what changed.
 
-use unicode_width::UnicodeWidthStr;
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashSet;
 
+use super::args::Order;
+use super::clock::Clock;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::table::{self, Cell};
 use super::tree::{self, notes};
-use super::wording::{age, clean, count, cut_middle, fork_point, name, pad, short};
-use super::{args, exit};
+use super::wording::{clean, count, fork_point, messages_in_short, name, short};
+use super::{args, backup, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, TimelineLine};
 use stvc::rules::{Code, Finding};
 use stvc::verbs;
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
+use stvc::watch;
 
 /// Every timeline.
 pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Result<u8> {
@@ -20,16 +25,7 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Resu
     }
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let is_any = report.timelines.is_empty();
-    if let Some(part) = &args.name {
-        let part = part.to_lowercase();
-        let fits = |timeline: &Timeline| {
-            let name = &timeline.name;
-            [name.as_str().to_owned(), super::wording::name(name)]
-                .iter()
-                .any(|name| name.to_lowercase().contains(&part))
-        };
-        report.timelines.retain(fits);
-    }
+    choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     if args.tree && !out.is_json() {
         let columns = out.columns();
         for branch in verbs::timelines::tree::tree(&report.timelines) {
@@ -72,9 +68,58 @@ fn set_parent(
     Ok(exit::DONE)
 }
 
+/// A person wants what they are at; a program, what does not change from one time to the next.
+fn usual_order(out: &Out) -> Order {
+    if out.is_json() { Order::Name } else { Order::Recent }
+}
+
+/// Only those that have `part` in their name, in this order.
+fn choose(report: &mut Report, part: Option<&str>, order: Order) {
+    if let Some(part) = part.map(str::to_lowercase) {
+        report.timelines.retain(|timeline| {
+            [timeline.name.as_str().to_owned(), name(&timeline.name)]
+                .iter()
+                .any(|name| name.to_lowercase().contains(&part))
+        });
+        let named: HashSet<_> =
+            report.timelines.iter().map(|timeline| timeline.name.as_str()).collect();
+        report.findings.retain(|finding| named.contains(finding.subject.as_str()));
+    }
+    report.timelines.sort_by(|a, b| by_number(a.name.as_str(), b.name.as_str()));
+    match order {
+        Order::Name => {}
+        Order::Recent => report.timelines.sort_by_key(|timeline| Reverse(timeline.saved)),
+        Order::Messages => report.timelines.sort_by_key(|timeline| Reverse(timeline.messages)),
+    }
+}
+
+/// `Branch #2` before `Branch #10`.
+fn by_number(a: &str, b: &str) -> Ordering {
+    let pieces = |text: &str| -> Vec<(u64, String)> {
+        let mut pieces = vec![(0, String::new())];
+        for c in text.to_lowercase().chars() {
+            let (number, rest) = match pieces.last_mut() {
+                Some(last) => last,
+                None => return pieces,
+            };
+            match c.to_digit(10) {
+                Some(digit) if rest.is_empty() => {
+                    *number = number.saturating_mul(10).saturating_add(digit.into());
+                }
+                Some(digit) => pieces.push((digit.into(), String::new())),
+                None => rest.push(c),
+            }
+        }
+        pieces
+    };
+    pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
+}
+
 /// What changed.
-pub fn status(workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let report = verbs::timelines::timelines(workspace, &mut out.progress())?;
+pub fn status(args: &args::Status, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
+    let is_any = !report.timelines.is_empty();
+    choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let changed: Vec<_> = report
         .timelines
         .iter()
@@ -90,6 +135,7 @@ pub fn status(workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let takeable = of(TimelineChange::New) + of(TimelineChange::Changed);
     let unchanged = of(TimelineChange::Unchanged);
     match (takeable, report.timelines.len()) {
+        (_, 0) if is_any => out.say("No timeline has that in its name."),
         (_, 0) => out.say("There are no chats here yet."),
         (0, _) if of(TimelineChange::Deleted) > 0 => out.say(format!(
             "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore NAME`."
@@ -103,47 +149,67 @@ pub fn status(workspace: &Workspace, out: &mut Out) -> Result<u8> {
         }
         _ => out.say(format!("{unchanged} unchanged. `stvc snapshot` takes the others.")),
     }
+    if report.has_store && is_any {
+        out.say(keeping(&report, workspace, out));
+    }
     Ok(finish("status", &report, out))
 }
 
+/// `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
+fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
+    let watch = match watch::is_running(workspace) {
+        true => "A watch is running.",
+        false => "No watch is running.",
+    };
+    let backup = match &report.last_backup {
+        Some(last) => format!("Last backup: {}.", backup::line(last, out.clock(workspace))),
+        None => "No backup was taken yet.".into(),
+    };
+    paint(LOOK.dim, format!("{watch} {backup}"))
+}
+
 fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
-    let room = out.columns().saturating_sub(52).max(24);
-    let width =
-        timelines.iter().map(|timeline| name(&timeline.name).width()).max().unwrap_or(0).min(room);
-    for timeline in timelines {
-        out.object(TimelineLine::from(*timeline));
-        let label = pad(&cut_middle(&name(&timeline.name), width), width);
-        let style = match timeline.change {
-            TimelineChange::New | TimelineChange::Changed => LOOK.good,
-            TimelineChange::Deleted => LOOK.warn,
-            TimelineChange::Unreadable => LOOK.bad,
-            TimelineChange::Unchanged => LOOK.dim,
-        };
-        let state = paint(style, pad(timeline.change.as_str(), 10));
-        let messages = pad(&messages(timeline), 14);
-        let head = match &timeline.head {
-            Some(head) => {
-                let snapshots = pad(&count(timeline.snapshots as u64, "snapshot"), 13);
-                format!(
-                    "{snapshots} {} {}",
-                    paint(LOOK.id, short(head.id)),
-                    paint(LOOK.dim, age(head.time, workspace.now))
-                )
-            }
-            None => "no snapshot yet".into(),
-        };
-        let fork = match (&timeline.parent, timeline.fork_at) {
-            (Some(parent), Some(at)) => {
-                format!("  {} of {}", fork_point(at), cut_middle(&clean(parent.chat()), 30))
-            }
-            _ => String::new(),
-        };
-        let notes: String = notes(timeline).into_iter().map(|note| format!("  {note}")).collect();
-        out.line(
-            format!("{state} {}  {messages} {head}{fork}{notes}", paint(LOOK.name, label))
-                .trim_end(),
-        );
+    timelines.iter().for_each(|timeline| out.object(TimelineLine::from(*timeline)));
+    let clock = out.clock(workspace);
+    let rows: Vec<_> = timelines.iter().map(|timeline| row(timeline, clock)).collect();
+    // What was forked from where is best seen in the tree; ids and counts are for those who have the room.
+    for line in table::lines(&rows, 1, &[FORK, SNAPSHOTS, NOTES, ID, PARTS]) {
+        out.line(line);
     }
+}
+
+const PARTS: usize = 3;
+const SNAPSHOTS: usize = 4;
+const ID: usize = 5;
+const FORK: usize = 7;
+const NOTES: usize = 8;
+
+fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
+    let style = match timeline.change {
+        TimelineChange::New | TimelineChange::Changed => LOOK.good,
+        TimelineChange::Deleted => LOOK.warn,
+        TimelineChange::Unreadable => LOOK.bad,
+        TimelineChange::Unchanged => LOOK.dim,
+    };
+    let head = timeline.head.as_ref();
+    let fork = timeline.parent.as_ref().zip(timeline.fork_at);
+    let fork = fork.map(|(parent, at)| format!("{} of {}", fork_point(at), clean(parent.chat())));
+    let damaged = timeline.damaged.map(|_| "damaged".to_owned());
+    let notes: Vec<_> = damaged.into_iter().chain(notes(timeline)).collect();
+    vec![
+        Cell::new(style, timeline.change.as_str()),
+        Cell::new(LOOK.name, name(&timeline.name)),
+        Cell::plain(messages(timeline)),
+        Cell::new(LOOK.good, timeline.changed_parts().join(", ")),
+        Cell::plain(head.map_or_else(
+            || "no snapshot yet".into(),
+            |_| count(timeline.snapshots as u64, "snapshot"),
+        )),
+        Cell::new(LOOK.id, head.map(|head| short(head.id)).unwrap_or_default()),
+        Cell::new(LOOK.dim, head.map(|head| clock.age(head.time)).unwrap_or_default()),
+        Cell::plain(fork.unwrap_or_default()),
+        Cell::new(LOOK.tag, notes.join("  ")),
+    ]
 }
 
 fn messages(timeline: &Timeline) -> String {
@@ -154,8 +220,7 @@ fn messages(timeline: &Timeline) -> String {
         {
             format!("{before} → {} msgs", timeline.messages)
         }
-        _ if timeline.messages == 1 => "1 msg".into(),
-        _ => format!("{} msgs", timeline.messages),
+        _ => messages_in_short(timeline.messages),
     }
 }
 
@@ -182,4 +247,16 @@ fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
     };
     out.summary(command, !unreadable, counts);
     if unreadable { exit::PARTLY } else { exit::DONE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names = ["b", "Branch #10", "branch #2", "Branch #2 - 1", "", "9", "10"];
+        names.sort_by(|a, b| by_number(a, b));
+        assert_eq!(names, ["", "b", "branch #2", "Branch #2 - 1", "Branch #10", "9", "10"]);
+    }
 }

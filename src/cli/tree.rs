@@ -43,13 +43,12 @@ pub fn line(branch: &Branch<'_>, columns: usize) -> String {
         _ => LOOK.good,
     };
     let notes: String = notes(timeline).into_iter().map(|note| format!("   {note}")).collect();
-    let plain_notes = anstream::adapter::strip_str(&notes).to_string();
-    let around = [lines.as_str(), &place, "   ", &messages, &state, &plain_notes];
+    let around = [lines.as_str(), &place, "   ", &messages, &state, &notes];
     let taken: usize = around.iter().map(|part| part.width()).sum();
     let room = columns.saturating_sub(taken).max(SHORTEST);
     let label = paint(LOOK.name, cut_middle(&label, room));
     let (lines, messages) = (paint(LOOK.dim, lines), paint(LOOK.dim, messages));
-    format!("{lines}{place}{label}   {messages}{}{notes}", paint(style, state))
+    format!("{lines}{place}{label}   {messages}{}{}", paint(style, state), paint(LOOK.tag, notes))
 }
 
 /// A name is never cut below this, however deep it stands.
@@ -66,5 +65,5 @@ pub fn notes(timeline: &Timeline) -> Vec<String> {
     if timeline.tags.len() > TAGS {
         tags.push(format!("and {} more tags", timeline.tags.len() - TAGS));
     }
-    former.into_iter().chain(tags.into_iter().map(|tag| paint(LOOK.tag, tag))).collect()
+    former.into_iter().chain(tags).collect()
 }

@@ -2,7 +2,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
-use super::snapshot::{label, new_snapshot};
+use super::snapshot::{label, new_snapshot, was_deleted};
+use super::table;
 use super::wording::{clean, count, shell};
 use super::{args, exit};
 use stvc::engine::Workspace;
@@ -128,7 +129,8 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     for outcome in &report.timelines {
         match &outcome.result {
             Taken::New(snapshot, tags) => {
-                out.say(line(&new_snapshot(report, snapshot, tags, &label(&outcome.timeline))));
+                let row = new_snapshot(report, snapshot, tags, label(&outcome.timeline));
+                table::lines(&[row], 1, &[]).iter().for_each(|text| out.say(line(text)));
                 out.object(SnapshotLine::new(snapshot, tags).unchanged(false));
             }
             Taken::Failed(why) => {
@@ -141,6 +143,10 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
             }
             _ => {}
         }
+    }
+    for deleted in &report.newly_deleted {
+        out.object(SnapshotLine::new(deleted, &[]).unchanged(false));
+        table::lines(&[was_deleted(deleted)], 1, &[]).iter().for_each(|text| out.say(line(text)));
     }
     out.findings(&report.findings);
 }

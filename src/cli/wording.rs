@@ -1,12 +1,11 @@
 //! Small words: ages, sizes, counts, and text from files made safe for a terminal.
 
-use chrono::{DateTime, FixedOffset};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::screen::Screen;
 use stvc::archive::{CheckpointState, Snapshot};
 use stvc::engine::files::Closed;
 use stvc::st::TimelineName;
-use stvc::store::Time;
 
 /// Text from a file or a name, with nothing in it that a terminal would obey: control characters and the ones that turn the
 /// direction of writing are shown as their code. Line breaks and tabs become spaces.
@@ -25,9 +24,14 @@ pub fn clean(text: &str) -> String {
     out
 }
 
+/// Whether a text stays as it is: it fits, or no person reads it.
+fn fits(text: &str, columns: usize) -> bool {
+    Screen::get().is_pipe() || text.width() <= columns
+}
+
 /// At most `columns` wide, cut at the end.
 pub fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
+    if fits(text, columns) {
         return text.to_owned();
     }
     let mut out = String::new();
@@ -46,16 +50,16 @@ pub fn cut(text: &str, columns: usize) -> String {
 
 /// At most `columns` wide, cut in the middle: names of forks differ at their end.
 pub fn cut_middle(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
+    if fits(text, columns) {
         return text.to_owned();
     }
-    let end = columns / 2;
+    let end = columns * 3 / 5;
     format!("{}{}", cut(text, columns - end).trim_end_matches('…'), cut_front(text, end))
 }
 
 /// At most `columns` wide, cut at the beginning.
 pub fn cut_front(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
+    if fits(text, columns) {
         return text.to_owned();
     }
     let mut kept = Vec::new();
@@ -88,6 +92,11 @@ fn plural(one: &str) -> String {
     }
 }
 
+/// `1 msg`, `2 msgs`.
+pub fn messages_in_short(n: u64) -> String {
+    if n == 1 { "1 msg".into() } else { format!("{n} msgs") }
+}
+
 /// `12.3 MB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
@@ -101,30 +110,6 @@ pub fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
-}
-
-/// `3 minutes ago`.
-pub fn age(time: Time, now: DateTime<FixedOffset>) -> String {
-    let seconds = now.timestamp() - time.seconds;
-    let (n, unit) = match seconds {
-        ..0 => return date(time),
-        0..60 => return "just now".into(),
-        60..3600 => (seconds / 60, "minute"),
-        3600..86_400 => (seconds / 3600, "hour"),
-        86_400..604_800 => (seconds / 86_400, "day"),
-        604_800..2_592_000 => (seconds / 604_800, "week"),
-        2_592_000..31_536_000 => (seconds / 2_592_000, "month"),
-        _ => (seconds / 31_536_000, "year"),
-    };
-    format!("{} ago", count(n.unsigned_abs(), unit))
-}
-
-/// `2026-11-15 01:44:42 +0000`.
-pub fn date(time: Time) -> String {
-    match time.moment() {
-        Some(moment) => moment.format("%Y-%m-%d %H:%M:%S %z").to_string(),
-        None => format!("{} s after 1970", time.seconds),
-    }
 }
 
 /// The ten first digits of an id.
@@ -169,13 +154,19 @@ pub fn recap(state: &CheckpointState) -> String {
     format!("v{version}{scenes}")
 }
 
-/// A word for the shell: quoted where it must be.
+/// A word as it can be typed: as it is where no shell minds, in the quotes that POSIX shells, PowerShell and cmd share where they do, and for the rest
+/// in those of the system.
 pub fn shell(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@~+,=".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }
-    format!("'{}'", clean(text).replace('\'', "'\\''"))
+    let text = clean(text);
+    if !text.contains(['"', '$', '`', '\\', '!', '%', '“', '”', '„']) {
+        return format!("\"{text}\"");
+    }
+    let apostrophe = if cfg!(windows) { "''" } else { r"'\''" };
+    format!("'{}'", text.replace('\'', apostrophe))
 }
 
 /// What `--chat-closed` says.
@@ -207,13 +198,17 @@ mod tests {
     fn wide_characters_are_counted_as_wide() {
         assert_eq!(cut("雨雨雨雨", 5), "雨雨…");
         assert_eq!(cut_front("雨雨雨雨", 5), "…雨雨");
-        assert_eq!(cut_middle("a long name - Branch #1", 16), "a long …anch #1");
+        assert_eq!(cut_middle("a long name - Branch #1", 16), "a long…ranch #1");
         assert_eq!(pad("雨", 4), "雨  ");
     }
 
     #[test]
     fn words_for_the_shell() {
-        assert_eq!(shell("abc~1"), "abc~1");
-        assert_eq!(shell("it's"), "'it'\\''s'");
+        assert_eq!(shell("abc-1"), "abc-1");
+        assert_eq!(shell("Tide Office"), "\"Tide Office\"");
+        assert_eq!(shell("it's"), "\"it's\"");
+        assert_eq!(shell("abc~1"), "\"abc~1\"");
+        let both = if cfg!(windows) { "'$ and '''" } else { r"'$ and '\'''" };
+        assert_eq!(shell("$ and '"), both);
     }
 }

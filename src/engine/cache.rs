@@ -90,6 +90,17 @@ impl Cache {
             }
     }
 
+    /// The timelines whose files were here when they were last looked at.
+    pub(crate) fn seen(&self) -> Vec<TimelineName> {
+        let names = self.document.timelines.keys();
+        names.filter_map(|name| TimelineName::parse(name).ok()).collect()
+    }
+
+    /// A timeline's files are gone.
+    pub(crate) fn forget(&mut self, name: &TimelineName) {
+        self.changed |= self.document.timelines.remove(name.as_str()).is_some();
+    }
+
     /// Remember that these files are the snapshot `head`.
     pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId) {
         let Captured { files, stamps, seen_ns } = captured;
@@ -133,6 +144,11 @@ pub(crate) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Fol
     let path = folders_path(store, timeline);
     let _ = fs::create_dir_all(durable::parent(&path));
     durable::replace_cache(&path, &folders.encode());
+}
+
+/// Nothing of a timeline shall be known any more.
+pub(crate) fn forget_folders(store: &Store, timeline: &TimelineName) {
+    let _ = fs::remove_file(folders_path(store, timeline));
 }
 
 fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {

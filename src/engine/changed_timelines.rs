@@ -2,9 +2,11 @@
 
 use super::Result;
 use super::cache::Cache;
-use crate::archive::{self, FileRecord, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
+use crate::archive::{self, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
 use crate::history::{History, name_lookup};
-use crate::st::{self, Captured, Chat, Disk, Groups, Library, TimelineFiles, TimelineName};
+use crate::st::{
+    self, Captured, Chat, Disk, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
+};
 use crate::store::{Reader, Store, unless_lost};
 use std::collections::HashSet;
 
@@ -16,6 +18,8 @@ pub(crate) struct Look {
     pub captured: Option<Captured>,
     /// Whether they are what the newest snapshot has.
     pub unchanged: bool,
+    /// What of them is not.
+    pub changed: ChangedParts,
     /// Its branch does not lead to `head`, and should.
     pub astray: bool,
 }
@@ -82,17 +86,19 @@ pub(crate) fn look_from(
         && !astray
         && cache.is_unchanged(library.root(), name, groups, head.id)
     {
-        return Ok(Look { head: Some(head.clone()), captured: None, unchanged: true, astray });
+        let (head, changed) = (Some(head.clone()), ChangedParts::default());
+        return Ok(Look { head, captured: None, unchanged: true, changed, astray });
     }
     let captured = st::capture(library, groups, name, &Disk)?;
-    let unchanged = match (store, &head) {
-        (Some(store), Some(head)) => is_stored(&captured, &store.reader(), head)?,
-        _ => false,
+    let changed = match (store, &head) {
+        (Some(store), Some(head)) => changed_parts(&captured, &store.reader(), head)?,
+        _ => ChangedParts::ALL,
     };
+    let unchanged = changed == ChangedParts::default();
     if let (true, Some(cache), Some(head)) = (unchanged, cache, &head) {
         cache.remember(&captured, head.id);
     }
-    Ok(Look { head, captured: Some(captured), unchanged, astray })
+    Ok(Look { head, captured: Some(captured), unchanged, changed, astray })
 }
 
 /// Whether `head` holds what was captured.
@@ -100,25 +106,42 @@ pub(crate) fn look_from(
 /// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
 /// without only this chat's metadata in it counts.
 pub(crate) fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
+    Ok(changed_parts(captured, reader, head)? == ChangedParts::default())
+}
+
+/// What of a timeline is another than in a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangedParts {
+    /// The chat: its messages, or what its header or its group's file says of it.
+    pub chat: bool,
+    /// The lorebook: its content, or which one it is.
+    pub lorebook: bool,
+}
+
+impl ChangedParts {
+    const ALL: Self = Self { chat: true, lorebook: true };
+}
+
+/// What `head` does not hold of what was captured.
+fn changed_parts(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<ChangedParts> {
     let Some(manifest) = unless_lost(archive::read_manifest(reader, head.tree))? else {
-        return Ok(false);
+        return Ok(ChangedParts::ALL);
     };
     let files = &captured.files;
     let headed = Chat::header_of(&files.chat.bytes, files.timeline.is_group()).header.is_some();
-    // Lengths first: most saves change them, and then nothing need be hashed.
     let chat = Some((&files.chat.path, files.chat.bytes.as_slice()));
     let book = files.book().map(|book| (book.path, book.bytes));
-    let pairs = [(Role::Chat, chat), (Role::Lorebook, book)];
-    let same = |compare: &dyn Fn(&FileRecord, &[u8]) -> bool| {
-        pairs.iter().all(|(role, now)| match (manifest.file(*role), now) {
-            (None, None) => true,
-            (Some(then), Some((path, now))) => then.path == path.as_str() && compare(then, now),
-            _ => false,
-        })
+    let same = |role, now: Option<(&LibraryPath, &[u8])>| match (manifest.file(role), now) {
+        (None, None) => true,
+        // Lengths first: most saves change them, and then nothing need be hashed.
+        (Some(then), Some((path, now))) => {
+            then.path == path.as_str() && then.bytes == now.len() as u64 && then.is_of(now)
+        }
+        _ => false,
     };
-    Ok(same(&|then, now| then.bytes == now.len() as u64)
-        && same(&|then, now| then.is_of(now))
-        && (headed || same_group_metadata(files, reader, head)?))
+    let lorebook = !same(Role::Lorebook, book);
+    let chat = !same(Role::Chat, chat) || !headed && !same_group_metadata(files, reader, head)?;
+    Ok(ChangedParts { chat, lorebook })
 }
 
 fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) -> Result<bool> {

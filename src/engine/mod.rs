@@ -3,6 +3,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod changed_timelines;
+pub(crate) mod collect;
 pub mod copies;
 mod error;
 pub(crate) mod family;

@@ -2,7 +2,7 @@
 //!
 //! A timeline that cannot be read or that the gate refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Head};
@@ -17,7 +17,7 @@ use crate::history::rewrite_history::begin_elsewhere;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::{ObjectId, Store};
+use crate::store::{ObjectId, Store, unless_lost};
 
 /// What became of one timeline.
 pub struct TakenTimeline {
@@ -147,6 +147,9 @@ fn take(
         }
     }
     taking.take(only.unwrap_or(&scan.timelines), monitor)?;
+    if only.is_none() {
+        taking.note_deleted()?;
+    }
     Ok(taking.finish(&held)?.outcomes)
 }
 
@@ -179,6 +182,8 @@ pub(crate) struct Taking<'a> {
     came: HashMap<TimelineName, Option<SnapshotId>>,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
+    /// The last states of timelines that were found deleted.
+    deleted: Vec<Snapshot>,
 }
 
 /// What was taken.
@@ -186,6 +191,8 @@ pub(crate) struct Finished {
     pub outcomes: Vec<TakenTimeline>,
     pub states: HashMap<SnapshotId, CheckpointState>,
     pub findings: Vec<Finding>,
+    /// The last states of timelines that were found deleted.
+    pub deleted: Vec<Snapshot>,
     /// How many objects were written.
     pub objects: usize,
     /// How many bytes they take.
@@ -214,6 +221,7 @@ impl<'a> Taking<'a> {
             grown: None,
             came: HashMap::new(),
             mend: store.is_marked_damaged(),
+            deleted: Vec::new(),
         }
     }
 
@@ -242,7 +250,11 @@ impl<'a> Taking<'a> {
     fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Taken> {
         // A store that has to be mended needs the files, changed or not.
         let on_purpose = self.how.on_purpose;
-        let cache = if on_purpose || self.mend { &mut None } else { &mut self.cache };
+        let came_back = head.0.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
+        let cache = match on_purpose || self.mend || came_back {
+            true => &mut None,
+            false => &mut self.cache,
+        };
         let groups = &self.scan.groups;
         let look = changed_timelines::look_from(
             Some(self.store),
@@ -253,13 +265,12 @@ impl<'a> Taking<'a> {
             cache,
         )?;
         let Some(captured) = look.captured else {
-            let head = look
-                .head
-                .ok_or_else(|| history::Error::NoSuchTimeline { name: name.to_string() })?;
+            let head =
+                look.head.ok_or_else(|| history::Error::no_such_timeline(name.to_string()))?;
             return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
         };
         match look.head {
-            Some(head) if look.unchanged => {
+            Some(head) if look.unchanged && !came_back => {
                 if on_purpose && let Some(refused) = self.refused(&captured) {
                     return Ok(refused);
                 }
@@ -288,6 +299,37 @@ impl<'a> Taking<'a> {
                 Ok(taken)
             }
         }
+    }
+
+    /// Note which timelines were deleted since they were last seen here, so that a backup tells what is missed from what is not wanted. Their last state stays where it was;
+    /// this says of it that it was the last.
+    pub(crate) fn note_deleted(&mut self) -> Result<()> {
+        // A folder that cannot be listed, or a library without any chat, is more likely a drive that went away.
+        if !self.scan.unreadable.is_empty() || self.scan.timelines.is_empty() {
+            return Ok(());
+        }
+        let here: HashSet<_> = self.scan.timelines.iter().collect();
+        let mut gone = self.cache.as_ref().map(Cache::seen).unwrap_or_default();
+        gone.retain(|name| !here.contains(name) && is_gone(self.library, name));
+        for name in gone {
+            if let Some(cache) = &mut self.cache {
+                cache.forget(&name);
+            }
+            // One that was renamed has none.
+            let head = self.operation.newest(&name)?.filter(|head| head.kind != Kind::DELETED);
+            let Some(head) = head else { continue };
+            let reader = self.store.reader();
+            let stored =
+                archive::Tree::open(&reader, head.tree).and_then(|tree| tree.materialise(&reader));
+            let Some(stored) = unless_lost(stored)? else { continue };
+            let state = State::of(&stored.files);
+            let follows = Follows::previous(head);
+            let former = self.operation.message.take();
+            let taken = self.operation.take(&state, Kind::DELETED, follows);
+            self.operation.message = former;
+            self.deleted.push(taken?.0);
+        }
+        Ok(())
     }
 
     /// Whether a snapshot that may be damaged is whole again once its objects are written anew. Only what cannot be read is
@@ -466,6 +508,11 @@ impl<'a> Taking<'a> {
                 **snapshot = history::name_lookup::read(self.store, SnapshotId(*became))?;
             }
         }
+        for deleted in &mut self.deleted {
+            if let Some(became) = anew.get(&deleted.id.0) {
+                *deleted = history::name_lookup::read(self.store, SnapshotId(*became))?;
+            }
+        }
         if objects > 0
             && let Err(error) = self.store.fold_packs(&held.lock)
         {
@@ -479,7 +526,12 @@ impl<'a> Taking<'a> {
         if let Some(lineage) = self.lineage {
             lineage.save();
         }
-        let Self { outcomes, states, findings, .. } = self;
-        Ok(Finished { outcomes, states, findings, objects, bytes })
+        let Self { outcomes, states, findings, deleted, .. } = self;
+        Ok(Finished { outcomes, states, findings, deleted, objects, bytes })
     }
+}
+
+fn is_gone(library: &Library, name: &TimelineName) -> bool {
+    let found = std::fs::symlink_metadata(name.file().under(library.root()));
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 
 use super::{Error, Result};
+use crate::archive::Snapshot;
+use crate::history::name_lookup;
 use crate::rules::Finding;
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
@@ -100,6 +102,11 @@ impl Workspace {
         Ok(Store::open(&self.store_path()?)?)
     }
 
+    /// The snapshot that somebody named.
+    pub fn snapshot(&self, name: &str, store: &Store) -> Result<Snapshot> {
+        Ok(name_lookup::snapshot(name, store, self.library().ok().as_ref(), self.now)?)
+    }
+
     /// The store, or `None` if there is none yet.
     pub fn find_store(&self) -> Result<Option<Store>> {
         match Store::open(&self.store_path()?) {
@@ -115,6 +122,16 @@ impl Workspace {
             .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
         let store = Some(folder.path().join("store"));
         Ok((folder, Self { store, ..self.clone() }))
+    }
+
+    /// The same with a copy of the store, or a new one where there is none: whatever is done there is what would be done here, and is gone with the folder. Only for commands
+    /// that write nothing but the store.
+    pub(crate) fn on_a_copy(&self) -> Result<(tempfile::TempDir, Self)> {
+        let (folder, elsewhere) = self.with_store_for_now()?;
+        if let Some(store) = self.find_store()? {
+            store.borrowing_copy(&elsewhere.store_path()?)?;
+        }
+        Ok((folder, elsewhere))
     }
 
     /// Say something that has nothing to do with what was asked for: that something else was finished first.

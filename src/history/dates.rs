@@ -34,6 +34,18 @@ pub fn parse(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOff
     ago(text, now).ok_or_else(no)
 }
 
+/// The same for an end: a day alone is all of it.
+pub fn parse_end(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
+    let moment = parse(text, now)?;
+    let word = text.trim().to_lowercase();
+    let is_day = word == "today"
+        || word == "yesterday"
+        || NaiveDate::parse_from_str(&word, "%Y-%m-%d").is_ok();
+    let end = moment.checked_add_days(Days::new(1)).filter(|_| is_day);
+    let end = end.and_then(|end| end.checked_sub_signed(chrono::Duration::seconds(1)));
+    Ok(end.unwrap_or(moment))
+}
+
 /// `2 weeks ago`, `2 weeks`, `2w`.
 fn ago(text: &str, now: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
     let text = text.to_lowercase();
@@ -79,6 +91,11 @@ mod tests {
         ] {
             assert_eq!(parse(text, now).unwrap().to_rfc3339(), expected, "{text}");
         }
+        let end = |text: &str| parse_end(text, now).unwrap().to_rfc3339();
+        assert_eq!(end("2026-11-01"), "2026-11-01T23:59:59+01:00");
+        assert_eq!(end("yesterday"), "2026-11-14T23:59:59+01:00");
+        assert_eq!(end("2026-11-01 18:30"), "2026-11-01T18:30:00+01:00");
+        assert_eq!(end("2 weeks ago"), "2026-11-01T18:30:00+01:00");
         for bad in
             ["", "soon", "2026-13-01", "2026-02-30", "ago", "3 moons ago", "99999999999d", "-3d"]
         {

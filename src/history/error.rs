@@ -1,6 +1,9 @@
 use std::path::PathBuf;
 
+use chrono::{DateTime, FixedOffset};
+
 use crate::rules::Finding;
+use crate::st::TimelineName;
 use crate::{archive, store};
 
 /// What this room returns.
@@ -17,10 +20,13 @@ pub enum Error {
     Archive(#[from] archive::Error),
     /// No timeline is called that.
     #[error("no timeline is called {name:?}")]
-    NoSuchTimeline { name: String },
+    NoSuchTimeline { name: String, similar: Vec<TimelineName> },
     /// No snapshot is called that.
     #[error("no snapshot, tag or timeline is called {name:?}")]
-    NoSuchSnapshot { name: String },
+    NoSuchSnapshot { name: String, similar: Vec<TimelineName> },
+    /// The timeline is younger.
+    #[error("{name:?} was not stored yet then: its first snapshot is of {}", first.format("%Y-%m-%d %H:%M"))]
+    NotThatOld { name: String, first: DateTime<FixedOffset> },
     /// The history is shorter.
     #[error("{name:?} does not go back that far: there are only {steps} snapshots before it")]
     NotSoFarBack { name: String, steps: usize },
@@ -51,6 +57,11 @@ impl store::Loss for Error {
 }
 
 impl Error {
+    /// No timeline is called that, and none nearly so.
+    pub fn no_such_timeline(name: impl Into<String>) -> Self {
+        Self::NoSuchTimeline { name: name.into(), similar: Vec::new() }
+    }
+
     pub(super) fn unknowable(finding: Finding) -> Self {
         Self::Unknowable { finding: Box::new(finding) }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Error, History, Result};
+use chrono::{DateTime, FixedOffset};
+
+use super::{Error, History, Result, dates};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::st::{Library, TimelineName};
 use crate::store::{Kind, ObjectId, RefName, Store, unless_lost};
@@ -45,7 +47,42 @@ pub fn timeline(
             }
         }
     }
-    Err(Error::NoSuchTimeline { name: text.into() })
+    Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
+}
+
+/// Names that are nearly the one that was typed, the nearest first.
+fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName> {
+    const NEAR: f64 = 0.75;
+    const MANY: usize = 3;
+    let typed = typed.to_lowercase();
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let typed_words = words(&typed);
+    let nearness = |name: &TimelineName| {
+        let name = name.as_str().to_lowercase();
+        let chat = name.rsplit('/').next().unwrap_or(&name);
+        let whole = strsim::normalized_damerau_levenshtein(&typed, chat);
+        // A part of the name, with a slip in it.
+        let there = words(&name);
+        let nearest = |word: &String| {
+            let each =
+                there.iter().map(|other| strsim::normalized_damerau_levenshtein(word, other));
+            each.fold(0.0, f64::max)
+        };
+        let by_words = typed_words.iter().map(nearest).fold(1.0, f64::min);
+        if typed_words.is_empty() { whole } else { whole.max(by_words) }
+    };
+    let mut near: Vec<_> = candidates
+        .iter()
+        .map(|name| (nearness(name), name))
+        .filter(|(nearness, _)| *nearness >= NEAR)
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.into_iter().take(MANY).map(|(_, name)| name.clone()).collect()
 }
 
 /// The stored timeline that `text` names, by its name now or by one that it had before it was renamed: its newest snapshot.
@@ -67,33 +104,61 @@ pub fn stored<'h>(
     let head = history
         .head(&name)
         .or_else(|| history.heads().map(|(_, head)| head).find(|head| had(head)));
-    head.ok_or_else(|| Error::NoSuchTimeline { name: text.into() })
+    head.ok_or_else(|| Error::no_such_timeline(text))
 }
 
 /// The snapshot that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its newest);
-/// each with `~N` for N steps back.
-pub fn snapshot(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot> {
-    // A name may itself end in something like `~2`.
-    match base(text, store, library) {
-        Err(Error::NoSuchSnapshot { .. }) => {}
+/// each with `~N` for N steps back, or `@DATE` for what it was then.
+pub fn snapshot(
+    text: &str,
+    store: &Store,
+    library: Option<&Library>,
+    now: DateTime<FixedOffset>,
+) -> Result<Snapshot> {
+    // A name may itself end in something like `~2` or `@18h30m`.
+    let unknown = match base(text, store, library) {
+        Err(unknown @ Error::NoSuchSnapshot { .. }) => unknown,
         other => return other,
+    };
+    if let Some((name, moment)) = moment(text, now) {
+        let newest = snapshot(name, store, library, now)?;
+        return as_of(newest, name, moment, store);
     }
-    let Some((name, steps)) = text.rsplit_once('~') else {
-        return Err(Error::NoSuchSnapshot { name: text.into() });
-    };
+    let Some((name, steps)) = text.rsplit_once('~') else { return Err(unknown) };
     let steps = if steps.is_empty() { Some(1) } else { steps.parse::<usize>().ok() };
-    let Some(steps) = steps else {
-        return Err(Error::NoSuchSnapshot { name: text.into() });
-    };
-    let mut snapshot = match name.ends_with('~') {
-        true => self::snapshot(name, store, library)?,
-        false => base(name, store, library)?,
-    };
+    let Some(steps) = steps else { return Err(unknown) };
+    let mut snapshot = snapshot(name, store, library, now)?;
     for taken in 0..steps {
         let parent = snapshot
             .parents
             .first()
             .ok_or(Error::NotSoFarBack { name: name.into(), steps: taken })?;
+        snapshot = read(store, *parent)?;
+    }
+    Ok(snapshot)
+}
+
+/// `Chat@yesterday`, `Chat@{2026-11-01 18:30}`: what is named, and when. A day is its end.
+fn moment(text: &str, now: DateTime<FixedOffset>) -> Option<(&str, DateTime<FixedOffset>)> {
+    let (name, date) = text.rsplit_once('@')?;
+    let date = date.strip_prefix('{').and_then(|date| date.strip_suffix('}')).unwrap_or(date);
+    let moment = dates::parse_end(date, now).ok()?;
+    (!name.is_empty()).then_some((name, moment))
+}
+
+/// What a timeline was at a moment: the last snapshot before it.
+fn as_of(
+    newest: Snapshot,
+    name: &str,
+    moment: DateTime<FixedOffset>,
+    store: &Store,
+) -> Result<Snapshot> {
+    let mut snapshot = newest;
+    while snapshot.time.seconds > moment.timestamp() {
+        let Some(parent) = snapshot.parents.first() else {
+            let first = snapshot.time.moment().unwrap_or(moment);
+            return Err(Error::NotThatOld { name: name.into(), first });
+        };
         snapshot = read(store, *parent)?;
     }
     Ok(snapshot)
@@ -134,10 +199,12 @@ fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot
         Ok(name) => heads
             .into_iter()
             .find(|head| head.timeline == name)
-            .ok_or_else(|| Error::NoSuchSnapshot { name: text.into() }),
+            .ok_or_else(|| Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() }),
         // Perhaps it was called that once.
         Err(Error::NoSuchTimeline { .. }) => match stored(text, &History::load(store)?, library) {
-            Err(Error::NoSuchTimeline { name }) => Err(Error::NoSuchSnapshot { name }),
+            Err(Error::NoSuchTimeline { name, similar }) => {
+                Err(Error::NoSuchSnapshot { name, similar })
+            }
             other => other.cloned(),
         },
         Err(error) => Err(error),
@@ -185,7 +252,8 @@ fn by_content(text: &str, prefix: &str, store: &Store) -> Result<Snapshot> {
         }
     }
     let found = found.into_iter().cloned().collect();
-    single(text, found)?.ok_or_else(|| Error::NoSuchSnapshot { name: text.into() })
+    let none = || Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() };
+    single(text, found)?.ok_or_else(none)
 }
 
 fn single(text: &str, found: Vec<Snapshot>) -> Result<Option<Snapshot>> {

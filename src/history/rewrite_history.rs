@@ -199,6 +199,13 @@ pub(crate) fn without(
             continue;
         }
         let fork_at = match (snapshot.fork_at, origin) {
+            // What it was forked from goes as well: what it shares with what that came from.
+            (Some(_), Some(origin)) if gone.contains(&origin) => {
+                match nearest(history, origin, gone) {
+                    Some(before) => Some(shared_messages(store, before, snapshot)?),
+                    None => None,
+                }
+            }
             (Some(shared), _) => Some(shared),
             (None, Some(origin)) => match history.get(origin) {
                 Some(origin) => Some(shared_messages(store, origin, snapshot)?),
@@ -216,6 +223,19 @@ pub(crate) fn without(
     }
     let ids = map.iter().filter_map(|(old, new)| Some((*old, (*new)?))).collect();
     Ok(Rewritten { ids, gone: gone.clone(), branches: Vec::new() })
+}
+
+/// The nearest ancestor that stays.
+fn nearest<'h>(
+    history: &'h History,
+    id: SnapshotId,
+    gone: &HashSet<SnapshotId>,
+) -> Option<&'h Snapshot> {
+    let mut snapshot = history.get(id)?;
+    while gone.contains(&snapshot.id) {
+        snapshot = history.get(*snapshot.parents.first()?)?;
+    }
+    Some(snapshot)
 }
 
 /// Write the history anew with timelines that begin elsewhere, which is said of their first snapshots. None may come to follow itself.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::archive::SnapshotId;
-use crate::engine::copies::last_backups::Since;
+use crate::engine::copies::last_backups::{LastBackup, Since};
 use crate::engine::copies::mirror;
 use crate::st::TimelineName;
 use crate::store::Time;
@@ -56,6 +56,22 @@ pub struct CopyLine<'a> {
     /// How far the store has moved since.
     snapshots_since: usize,
     timelines_since: usize,
+}
+
+impl<'a> CopyLine<'a> {
+    /// One that has what was removed here.
+    pub fn holding(taken: &'a LastBackup) -> Self {
+        Self {
+            kind: &taken.kind,
+            destination: taken.destination.clone(),
+            taken: &taken.taken,
+            whole: taken.whole,
+            encrypted: taken.encrypted,
+            bytes: taken.bytes,
+            snapshots_since: 0,
+            timelines_since: 0,
+        }
+    }
 }
 
 impl<'a> From<&'a file::Report> for CopyLine<'a> {
@@ -164,6 +180,7 @@ impl<'a> SyncLine<'a> {
             SyncOutcome::Forward => ("forward", None, None),
             SyncOutcome::Merged => ("merged", None, None),
             SyncOutcome::Apart(other) => ("apart", Some(other), None),
+            SyncOutcome::Erased => ("erased", None, None),
             SyncOutcome::Left(why) => ("left", None, Some(*why)),
         };
         Self {

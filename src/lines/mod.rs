@@ -20,7 +20,7 @@ pub use failures::{ErrorLine, FailedLine};
 pub use found::{FindingLine, MatchLine, RepairLine};
 pub use merge::MergeLine;
 pub use restored::{EntryLine, FileLine, RestoredLine};
-pub use snapshot::{PlanLine, SnapshotLine, TagLine, TimelineLine};
+pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
 pub use store::{LargeLine, OperationLine, ShareLine, StoreLine, UserLine};
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
@@ -48,6 +48,7 @@ lines! {
     Comparison(ComparisonLine<'a>),
     Copy(CopyLine<'a>),
     Entry(EntryLine<'a>),
+    Erased(ErasedLine<'a>),
     Error(ErrorLine),
     Failed(FailedLine<'a>),
     File(FileLine<'a>),

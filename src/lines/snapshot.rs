@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::archive::{CheckpointState, ContentId, FileRecord, Snapshot, SnapshotId};
 use crate::store::Time;
+use crate::verbs::erase::ErasedTimeline;
 use crate::verbs::timelines::Timeline;
 
 /// A snapshot.
@@ -30,6 +31,10 @@ pub struct SnapshotLine<'a> {
     files: Option<&'a [FileRecord]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'a CheckpointState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lorebook_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged: Option<bool>,
 }
 
 impl<'a> SnapshotLine<'a> {
@@ -53,11 +58,19 @@ impl<'a> SnapshotLine<'a> {
             unchanged: None,
             files: None,
             state: None,
+            lorebook_only: None,
+            damaged: None,
         }
     }
 
     pub fn state(mut self, state: Option<&'a CheckpointState>) -> Self {
         self.state = state;
+        self
+    }
+
+    /// As the log tells it.
+    pub fn logged(mut self, lorebook_only: bool, damaged: bool) -> Self {
+        (self.lorebook_only, self.damaged) = (Some(lorebook_only), Some(damaged));
         self
     }
 
@@ -86,6 +99,9 @@ pub struct TimelineLine<'a> {
     timeline: &'a str,
     head: Option<SnapshotId>,
     state: &'static str,
+    changed: Vec<&'static str>,
+    damaged: bool,
+    last_sound: Option<SnapshotId>,
     messages: u64,
     snapshots: usize,
     parent: Option<&'a str>,
@@ -101,6 +117,9 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
             timeline: timeline.name.as_str(),
             head: timeline.head.as_ref().map(|head| head.id),
             state: timeline.change.as_str(),
+            changed: timeline.changed_parts(),
+            damaged: timeline.damaged.is_some(),
+            last_sound: timeline.damaged.flatten(),
             messages: timeline.messages,
             snapshots: timeline.snapshots,
             parent: timeline.parent.as_ref().map(|parent| parent.as_str()),
@@ -109,6 +128,21 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
             renamed_from: timeline.renamed_from.as_ref().map(|name| name.as_str()),
             tags: &timeline.tags,
         }
+    }
+}
+
+/// A timeline that was removed for good.
+#[derive(Serialize)]
+pub struct ErasedLine<'a> {
+    timeline: &'a str,
+    snapshots: usize,
+    tags: &'a [String],
+}
+
+impl<'a> From<&'a ErasedTimeline> for ErasedLine<'a> {
+    fn from(timeline: &'a ErasedTimeline) -> Self {
+        let ErasedTimeline { name, snapshots, tags } = timeline;
+        Self { timeline: name.as_str(), snapshots: *snapshots, tags }
     }
 }
 

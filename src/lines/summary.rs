@@ -46,6 +46,9 @@ counts! {
         timelines: usize, lorebooks: usize, errors: u64, warnings: u64, infos: u64, repairs: usize,
         fixed: usize
     }
+    Erase {
+        timelines: usize, snapshots: usize, forks: usize, backups: usize, bytes: u64, dry_run: bool
+    }
     Forget { forgotten: usize, kept: usize, rewritten: usize, bytes: u64, dry_run: bool }
     Gc {
         objects: usize, deltas: usize, packs_before: usize, loose_before: usize, bytes_before: u64,
@@ -75,7 +78,8 @@ counts! {
     }
     Restore { written: usize, kept: usize, dropped_operations: usize, dry_run: bool }
     RestoreAll {
-        restored: u64, failed: u64, written: usize, kept: usize, dropped_operations: usize,
+        restored: u64, failed: u64, left_out: Vec<String>, written: usize, kept: usize,
+        dropped_operations: usize,
         dry_run: bool
     }
     Search { matches: usize, more: bool, snapshots: usize, texts: usize }
@@ -90,7 +94,7 @@ counts! {
     }
     Sync {
         taken_first: usize, known: usize, new: usize, renamed: usize, forward: usize,
-        merged: usize, apart: usize, left: usize, left_there: usize, failed: usize,
+        merged: usize, apart: usize, erased: usize, left: usize, left_there: usize, failed: usize,
         conflicts: usize, tags: usize, files: usize, sent: Option<usize>, dry_run: bool
     }
     Tag { tags: usize }

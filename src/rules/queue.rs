@@ -11,6 +11,8 @@ use crate::st::auto_recap::{Operation, QUEUE, queue_activity, queue_operations};
 pub enum Wish {
     /// Take a snapshot of it.
     Take,
+    /// The same, not now but soon.
+    TakeLater,
     /// The same, ready or not.
     TakeAnyway,
     /// Give another chat a copy of it.
@@ -34,6 +36,11 @@ pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Fi
             Level::Error,
             "Cannot create checkpoint",
             "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+        ),
+        Wish::TakeLater => (
+            Level::Warning,
+            "Cannot create checkpoint yet",
+            "`stvc snapshot --wait` takes it as soon as the queue is empty; a watch does so by itself",
         ),
         Wish::TakeAnyway => (
             Level::Warning,

@@ -6,8 +6,10 @@
 //! Whoever takes the lock next finishes the moves that the log promises ([`lock`]), and is told of files that it promises.
 
 mod adopt_objects;
+mod borrow;
 pub mod commit;
 mod delta;
+mod erased;
 mod error;
 mod find_files;
 mod fold_packs;

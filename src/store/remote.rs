@@ -2,13 +2,13 @@
 //! ([`Transit`]), so git reads the user's configuration and that of nobody else; hooks and helpers are switched off.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::borrow::{borrow, set_refs};
 use super::{Error, ObjectId, RefChange, RefName, Store, Url};
 use crate::durable;
 use crate::regular::read_some;
@@ -62,13 +62,7 @@ impl Transit {
         let dir = folder.path().join("store");
         Store::create(&dir)?;
         if let Some(store) = store {
-            let objects = store.path().join("objects");
-            let objects = objects.canonicalize().map_err(Error::io(&objects))?;
-            let info = dir.join("objects").join("info");
-            fs::create_dir_all(&info).map_err(Error::io(&info))?;
-            let path = info.join("alternates");
-            let line = alternate(&objects);
-            fs::write(&path, line).map_err(Error::io(&path))?;
+            borrow(&dir, store)?;
         }
         Ok(Self { dir, url: url.clone(), asks, folder })
     }
@@ -205,14 +199,7 @@ impl Transit {
 
     /// Make these all its refs.
     fn set_refs(&self, refs: impl Iterator<Item = (String, ObjectId)>) -> Local<()> {
-        let path = self.dir.join("packed-refs");
-        let mut refs: Vec<_> = refs.collect();
-        refs.sort();
-        let mut text = String::from("# pack-refs with: peeled fully-peeled sorted \n");
-        for (name, id) in refs {
-            text.push_str(&format!("{id} {name}\n"));
-        }
-        fs::write(&path, text).map_err(Error::io(path))
+        set_refs(&self.dir, refs)
     }
 
     /// Run git; what it printed. The address comes after the options, then `more`.
@@ -308,19 +295,6 @@ impl Transit {
     fn failed(&self, words: &str) -> RemoteError {
         RemoteError::Failed { url: self.url.to_string(), words: words.to_owned() }
     }
-}
-
-/// The line in `alternates` that names a folder.
-fn alternate(objects: &Path) -> Vec<u8> {
-    let mut line = match cfg!(windows) {
-        true => {
-            let text = objects.to_string_lossy();
-            text.strip_prefix(r"\\?\").unwrap_or(&text).replace('\\', "/").into_bytes()
-        }
-        false => objects.as_os_str().as_encoded_bytes().to_vec(),
-    };
-    line.push(b'\n');
-    line
 }
 
 /// Whether a push was refused because a ref is not where it was.

@@ -75,16 +75,25 @@ impl Store {
         self.private_dir().join(DAMAGED).exists()
     }
 
-    /// Remember what a check found.
-    pub fn mark_damaged(&self, damaged: bool) -> Result<()> {
+    /// The commits that the last check could not rebuild.
+    pub fn known_damaged(&self) -> HashSet<ObjectId> {
+        let text = fs::read(self.private_dir().join(DAMAGED)).unwrap_or_default();
+        text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
+    }
+
+    /// Remember what a check found: whether anything is damaged, and which commits suffer from it.
+    pub fn mark_damaged(&self, damaged: bool, commits: &[ObjectId]) -> Result<()> {
         let path = self.private_dir().join(DAMAGED);
-        if damaged == path.exists() {
+        let mut text = String::from("see `stvc check`\n");
+        commits.iter().for_each(|id| text.push_str(&format!("{id}\n")));
+        let there = fs::read(&path).ok();
+        if there.as_deref() == damaged.then_some(text.as_bytes()) {
             return Ok(());
         }
         self.refuse_links()?;
         let dir = self.private_dir();
         crate::durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
-        if damaged { fs::write(&path, "see `stvc check`\n") } else { fs::remove_file(&path) }
+        if damaged { fs::write(&path, text) } else { fs::remove_file(&path) }
             .map_err(Error::io(path))
     }
 

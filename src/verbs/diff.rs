@@ -5,7 +5,7 @@ use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::archive::{Snapshot, Tree};
 use crate::engine::Workspace;
 use crate::history::{Error as NoSuch, name_lookup};
-use crate::st::{self, Disk, Library, TimelineFiles};
+use crate::st::{self, Disk, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -44,8 +44,7 @@ fn side(files: &Option<TimelineFiles>) -> Side<'_> {
 /// Read what is to be compared.
 pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
-    let library = workspace.library().ok();
-    let (before, after, is_fork) = sides(options, &store, library.as_ref())?;
+    let (before, after, is_fork) = sides(workspace, options, &store)?;
     let old = load(&store, &before)?;
     let new = match &after {
         Some(after) => load(&store, after)?,
@@ -61,11 +60,12 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
 
 /// The snapshots that are meant, and whether they are two timelines.
 fn sides(
+    workspace: &Workspace,
     options: &Options,
     store: &Store,
-    library: Option<&Library>,
 ) -> Result<(Snapshot, Option<Snapshot>, bool)> {
-    let find = |name: &str| name_lookup::snapshot(name, store, library);
+    let library = workspace.library().ok();
+    let find = |name: &str| name_lookup::snapshot(name, store, library.as_ref(), workspace.now);
     if let Some(after) = &options.after {
         return Ok((find(&options.before)?, Some(find(after)?), false));
     }
@@ -105,8 +105,7 @@ pub fn history(
     each: &mut dyn FnMut(&Comparison),
 ) -> Result<()> {
     let store = workspace.open_store()?;
-    let mut snapshot =
-        name_lookup::snapshot(&options.timeline, &store, workspace.library().ok().as_ref())?;
+    let mut snapshot = workspace.snapshot(&options.timeline, &store)?;
     let mut new = None;
     for taken in 0..options.limit.unwrap_or(usize::MAX) {
         if taken == 0 {

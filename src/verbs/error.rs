@@ -30,6 +30,9 @@ pub enum Error {
     /// A timeline cannot come from another.
     #[error("{child} does not come from {parent}: they share no message")]
     NoParent { parent: String, child: String },
+    /// What is to be removed for good is still in use.
+    #[error("{timeline} is still in SillyTavern: {}", path.display())]
+    StillThere { timeline: String, path: PathBuf },
     /// The option needs exactly one timeline.
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline { option: &'static str },

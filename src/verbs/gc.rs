@@ -1,9 +1,8 @@
 //! Make the store small: one pack with deltas, nothing in it that nobody can ask for any more.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use crate::archive;
-use crate::engine::Workspace;
+use crate::engine::{Workspace, collect};
 use crate::progress::Monitor;
 use crate::store::Collected;
 use crate::verbs::Result;
@@ -43,19 +42,10 @@ pub struct Report {
 /// Collect.
 pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
-    let lock = &held.lock;
     // Longer ago than any clock tells: nothing is that old.
     let span = chrono::Duration::from_std(options.undo).ok();
     let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
-    let expiry = store.plan_expiry(before)?;
-    monitor.begin("looking for objects", None);
-    let objects = archive::all_objects(&store, &expiry)?;
-    let keep_after = SystemTime::now().checked_sub(options.grace).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut expire = || store.expire(lock, &expiry);
-    let dry_run = options.dry_run;
-    if let (Ok(library), false) = (workspace.library(), dry_run) {
-        library.clear_left_behind();
-    }
-    let collected = store.collect(lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
-    Ok(Report { collected, expired: expiry.dropped, dry_run })
+    let (dry_run, when) = (options.dry_run, (before, options.grace));
+    let (collected, expired) = collect::collect(workspace, &store, &held, when, dry_run, monitor)?;
+    Ok(Report { collected, expired, dry_run })
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::archive::Snapshot;
+use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::{self, History, name_lookup};
+use crate::store::Reader;
 use crate::verbs::Result;
 
 /// What to list.
@@ -12,6 +13,10 @@ use crate::verbs::Result;
 pub struct Options {
     /// One timeline only, with what it forked from.
     pub timeline: Option<String>,
+    /// Only those taken from then on, in seconds of the epoch.
+    pub since: Option<i64>,
+    /// Only those taken until then.
+    pub until: Option<i64>,
     /// At most this many.
     pub limit: Option<usize>,
 }
@@ -26,6 +31,10 @@ pub struct LoggedSnapshot {
     pub is_head: bool,
     /// Whether it is the newest of a timeline whose file is gone. False where the library is not known.
     pub is_deleted: bool,
+    /// Whether only the lorebook is another than in the one before.
+    pub lorebook_only: bool,
+    /// Whether the last check could not rebuild it.
+    pub is_damaged: bool,
 }
 
 /// The log.
@@ -61,9 +70,14 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
         }
         snapshots.retain(|snapshot| wanted.contains(&snapshot.id));
         if snapshots.is_empty() {
-            return Err(history::Error::NoSuchTimeline { name: text.clone() }.into());
+            return Err(history::Error::no_such_timeline(text.clone()).into());
         }
     }
+    snapshots.retain(|snapshot| {
+        let time = snapshot.time.seconds;
+        options.since.is_none_or(|since| since <= time)
+            && options.until.is_none_or(|until| time <= until)
+    });
     let total = snapshots.len();
     snapshots.truncate(options.limit.unwrap_or(usize::MAX));
     let mut tags: HashMap<_, Vec<String>> = HashMap::new();
@@ -71,7 +85,10 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
         tags.entry(id).or_default().push(name.to_owned());
     }
     let deleted = changed_timelines::deleted(workspace.library().ok().as_ref(), &history);
+    let (reader, damaged) = (store.reader(), store.known_damaged());
     let entry = |snapshot: &Snapshot| LoggedSnapshot {
+        lorebook_only: is_lorebook_only(snapshot, &history, &reader),
+        is_damaged: damaged.contains(&snapshot.id.0),
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
         is_deleted: deleted.contains(&snapshot.id),
@@ -80,4 +97,20 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let broken =
         history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why)).collect();
     Ok(Report { entries: snapshots.into_iter().map(entry).collect(), total, broken })
+}
+
+/// Whether nothing but the lorebook changed. Only where the number of messages is the same can that be, and need the files be compared.
+fn is_lorebook_only(snapshot: &Snapshot, history: &History, reader: &Reader) -> bool {
+    let before = snapshot.parents.first().and_then(|parent| history.get(*parent));
+    let Some(before) = before.filter(|before| {
+        before.timeline == snapshot.timeline
+            && before.messages == snapshot.messages
+            && before.tree != snapshot.tree
+    }) else {
+        return false;
+    };
+    let manifest = |snapshot: &Snapshot| archive::read_manifest(reader, snapshot.tree).ok();
+    let (Some(then), Some(now)) = (manifest(before), manifest(snapshot)) else { return false };
+    let same = |role: Role| then.file(role) == now.file(role);
+    same(Role::Chat) && !same(Role::Lorebook)
 }

@@ -96,8 +96,8 @@ pub fn merge(
     monitor.begin("reading lorebooks", None);
     let mut history = History::load(&store)?;
     let groups = library.scan()?.groups;
-    let (head, ours) = ours(options, &store, &library, &groups, &history)?;
-    let (other, theirs) = theirs(options, &store, &library, &groups, &history)?;
+    let (head, ours) = ours(workspace, options, &store, &groups, &history)?;
+    let (other, theirs) = theirs(workspace, options, &store, &groups, &history)?;
     let mut base = None;
     // Either may be one that no branch leads to.
     history.add(&store, [head.id, other.id])?;
@@ -212,13 +212,14 @@ fn leave_trace(
 
 /// The book that is merged into: the file as it is now.
 fn ours(
+    workspace: &Workspace,
     options: &Options,
     store: &Store,
-    library: &Library,
     groups: &Groups,
     history: &History,
 ) -> Result<(Snapshot, Book)> {
-    let head = name_lookup::snapshot(&options.into, store, Some(library))?;
+    let library = &workspace.library()?;
+    let head = workspace.snapshot(&options.into, store)?;
     if history.head(&head.timeline).is_none_or(|newest| newest.id != head.id) {
         return Err(MergeError::NotNewest {
             name: options.into.clone(),
@@ -234,13 +235,14 @@ fn ours(
 
 /// The book that is merged into it: of a timeline its file, if it is there; of a snapshot the stored one.
 fn theirs(
+    workspace: &Workspace,
     options: &Options,
     store: &Store,
-    library: &Library,
     groups: &Groups,
     history: &History,
 ) -> Result<(Snapshot, Book)> {
-    let snapshot = name_lookup::snapshot(&options.from, store, Some(library))?;
+    let library = &workspace.library()?;
+    let snapshot = workspace.snapshot(&options.from, store)?;
     let only = BTreeSet::from([snapshot.timeline.clone()]);
     let is_newest = history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id);
     let by_name = name_lookup::timeline(&options.from, Some(library), &only).is_ok();

@@ -7,6 +7,7 @@ pub mod backup;
 pub mod check;
 pub mod diff;
 pub mod doctor;
+pub mod erase;
 mod error;
 pub mod forget;
 pub mod gc;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::engine::operation::Operation;
-use crate::engine::take_snapshots::{TakenFirst, take_as_it_is};
+use crate::engine::take_snapshots::take_as_it_is;
 use crate::engine::{self, Workspace};
 use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
@@ -72,28 +72,32 @@ pub fn reconstruct(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
+    if options.dry_run {
+        let (_folder, elsewhere) = workspace.on_a_copy()?;
+        return carry_out(&elsewhere, options, monitor);
+    }
+    // What cannot be done is said before anything is written, and where nothing can, nothing is.
+    let planned = Options { dry_run: true, ..options.clone() };
+    let plan = reconstruct(workspace, &planned, monitor)?;
+    if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, Found::Made(..))) {
+        return Ok(Report { taken_first: false, dry_run: false, ..plan });
+    }
+    carry_out(workspace, options, monitor)
+}
+
+fn carry_out(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
     let library = workspace.library()?;
     let scan = library.scan()?;
     let here = scan.timelines.iter().cloned().collect();
     let name = name_lookup::timeline(&options.timeline, Some(&library), &here)?;
-    if options.dry_run && workspace.find_store()?.is_none() {
-        return plan_without_store(workspace, options, monitor);
-    }
     let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
     let wanted = wanted(&captured, options)?;
-    if !options.dry_run {
-        // What cannot be done is said before anything is written, and where nothing can, nothing is.
-        let planned = Options { dry_run: true, ..options.clone() };
-        let plan = reconstruct(workspace, &planned, monitor)?;
-        if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, Found::Made(..))) {
-            return Ok(Report { taken_first: false, dry_run: false, ..plan });
-        }
-    }
-    let mut first = TakenFirst::default();
-    if !options.dry_run {
-        // Its past needs something to stand before.
-        first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
-    }
+    // Its past needs something to stand before.
+    let first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
     let (store, held) = workspace.open(options.dry_run)?;
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
     let mut operation = Operation::new(workspace, &store, None);
@@ -252,16 +256,4 @@ fn name_new(report: &mut Report, history: &History, contents: &[(usize, ContentI
         });
         *snapshot = found.map(|found| Box::new((*found).clone()));
     }
-}
-
-fn plan_without_store(
-    workspace: &Workspace,
-    options: &Options,
-    monitor: &mut dyn Monitor,
-) -> Result<Report> {
-    let (_folder, elsewhere) = workspace.with_store_for_now()?;
-    take_as_it_is(&elsewhere, None, monitor)?;
-    let mut report = reconstruct(&elsewhere, options, monitor)?;
-    report.taken_first = true;
-    Ok(report)
 }

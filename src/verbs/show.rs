@@ -2,7 +2,7 @@
 
 use crate::archive::{self, Manifest, Rebuilt, Snapshot};
 use crate::engine::{Workspace, verdict_findings};
-use crate::history::{History, name_lookup};
+use crate::history::History;
 use crate::rules::{self, Finding};
 use crate::st::{self, MessageText, Raw};
 use crate::verbs::Result;
@@ -29,7 +29,7 @@ const LAST: usize = 3;
 /// Show the snapshot that `name` names.
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
-    let snapshot = name_lookup::snapshot(name, &store, workspace.library().ok().as_ref())?;
+    let snapshot = workspace.snapshot(name, &store)?;
     let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
     let chat = contents.files.split();
     let texts = chat

@@ -59,8 +59,7 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
         }
         Options::Add { name, snapshot, lead } => {
             let (store, held) = workspace.hold(&store)?;
-            let snapshot =
-                name_lookup::snapshot(snapshot, &store, workspace.library().ok().as_ref())?;
+            let snapshot = workspace.snapshot(snapshot, &store)?;
             let tag = tags::tag_ref(name)?;
             let before = store.ref_target(&tag)?;
             if before != Some(snapshot.id.0) {

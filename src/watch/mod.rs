@@ -44,6 +44,12 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Looking more often than this is of no use.
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
 
+/// Whether the library is being watched.
+pub fn is_running(workspace: &Workspace) -> bool {
+    let store = workspace.find_store().ok().flatten();
+    store.is_some_and(|store| single_watcher::is_held(&store))
+}
+
 /// How to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {

@@ -34,6 +34,12 @@ impl Guard {
     }
 }
 
+/// Whether somebody watches. Looks without waiting and leaves no trace.
+pub(super) fn is_held(store: &Store) -> bool {
+    let file = File::open(store.private_dir().join("watch.lock"));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         let _ = self.0.unlock();

@@ -41,8 +41,8 @@ fn words(answer: &Answer) -> String {
 fn before_the_first_snapshot() {
     let sandbox = library();
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
-    new        Ann / Harbour  3 msgs         no snapshot yet
-    new        Bo / Storm 雨  1 msg          no snapshot yet
+    new  Ann / Harbour  3 msgs  no snapshot yet
+    new  Bo / Storm 雨  1 msg   no snapshot yet
     Nothing is stored yet. `stvc snapshot` takes the first snapshots.
     ");
     let log = words(&sandbox.stvc(&["log"]).exits(10));
@@ -65,8 +65,9 @@ fn what_changed() {
     sandbox.stvc(&["snapshot"]).exits(0);
     edit(&mut sandbox);
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
-    changed    Ann / Harbour  3 → 4 msgs     1 snapshot    AAAAAAAAAA 2 hours ago
+    changed  Ann / Harbour  3 → 4 msgs  chat, lorebook  1 snapshot  AAAAAAAAAA  2 hours ago
     1 unchanged. `stvc snapshot` takes the others.
+    No watch is running. No backup was taken yet.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["diff", "Harbour"]).exits(0)), @"
     --- AAAAAAAAAA Ann / Harbour (3 messages, 2 hours ago)
@@ -86,28 +87,28 @@ fn what_changed() {
 fn the_history() {
     let sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
-    unchanged  Ann / Harbour  4 msgs         2 snapshots   AAAAAAAAAA just now
-    unchanged  Bo / Storm 雨  1 msg          1 snapshot    BBBBBBBBBB 2 hours ago
+    unchanged  Ann / Harbour  4 msgs  2 snapshots  AAAAAAAAAA  just now
+    unchanged  Bo / Storm 雨  1 msg   1 snapshot   BBBBBBBBBB  2 hours ago
     ");
     sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
     assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"
-    AAAAAAAAAA Ann / Harbour  4 messages, just now
+    AAAAAAAAAA Ann / Harbour  4 messages, 2026-11-15 01:47
         After the lamp
-    BBBBBBBBBB Ann / Harbour  3 messages, 2 hours ago [lamp]
+    BBBBBBBBBB Ann / Harbour  3 messages, 2026-11-14 23:47 [lamp]
         Ann: Better.
-    CCCCCCCCCC Bo / Storm 雨  1 message, 2 hours ago
+    CCCCCCCCCC Bo / Storm 雨  1 message, 2026-11-14 23:46
         Bo: 雨が降る 🦊
     ");
     assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
-    ◉  AAAAAAAAAA Ann / Harbour  4 messages, just now
+    ◉  AAAAAAAAAA Ann / Harbour  4 messages, 2026-11-15 01:47
     │  After the lamp
-    ○  BBBBBBBBBB Ann / Harbour  3 messages, 2 hours ago [lamp]
+    ○  BBBBBBBBBB Ann / Harbour  3 messages, 2026-11-14 23:47 [lamp]
        Ann: Better.
-    ◉  CCCCCCCCCC Bo / Storm 雨  1 message, 2 hours ago
+    ◉  CCCCCCCCCC Bo / Storm 雨  1 message, 2026-11-14 23:46
        Bo: 雨が降る 🦊
     ");
     assert_snapshot!(words(&sandbox.stvc(&["log", "-n", "1"]).exits(0)), @"
-    AAAAAAAAAA Ann / Harbour  4 messages, just now
+    AAAAAAAAAA Ann / Harbour  4 messages, 2026-11-15 01:47
         After the lamp
     … and 2 more
     ");
@@ -289,17 +290,17 @@ fn the_demo_shows_the_whole_round_trip() {
     let before = sandbox.files();
     let answer = sandbox.stvc(&["demo"]).exits(0);
     let typed: Vec<_> = answer.stdout.lines().filter(|line| line.starts_with("$ ")).collect();
-    assert_snapshot!(typed.join("\n"), @"
+    assert_snapshot!(typed.join("\n"), @r#"
     $ stvc snapshot
     $ stvc status
-    $ stvc snapshot -m 'The bell rings'
+    $ stvc snapshot -m "The bell rings"
     $ stvc log --graph
-    $ stvc diff 'Tide Office~1' 'Tide Office'
-    $ stvc restore 'Tide Office'
-    $ stvc restore 'Tide Office~1' --as 'The bell never rang'
-    $ stvc restore 'Tide Office~1' --overwrite --only chat
+    $ stvc diff "Tide Office~1" "Tide Office"
+    $ stvc restore "Tide Office"
+    $ stvc restore "Tide Office~1" --as "The bell never rang"
+    $ stvc restore "Tide Office~1" --overwrite --only chat
     $ stvc check
-    ");
+    "#);
     assert!(answer.stdout.contains("the restored files are the same to the byte"));
     assert_eq!(answer.stderr, "");
     // It leaves nothing behind: not here, not in the temporary folder, not in a store of the user's.

@@ -42,15 +42,15 @@ fn forks() -> Sandbox {
 fn forks_of_forks() {
     let sandbox = forks();
     assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
-    ◉  ID Mira / Alone  1 message, 1 minute ago
+    ◉  ID Mira / Alone  1 message, 2026-11-14 23:49
        Mira: Hello.
-      ◉  ID Mira / Early fork  2 messages, 1 minute ago, forked after #1
+      ◉  ID Mira / Early fork  2 messages, 2026-11-14 23:49, forked after #1
     ╭─╯  Mira: b
-    │ ◉  ID Mira / Fork of the fork  5 messages, 2 minutes ago, forked after #3 [dawn]
+    │ ◉  ID Mira / Fork of the fork  5 messages, 2026-11-14 23:48, forked after #3 [dawn]
     ├─╯  Mira: z
-    ◉  ID Mira / Fork  5 messages, 3 minutes ago, forked after #2
+    ◉  ID Mira / Fork  5 messages, 2026-11-14 23:47, forked after #2
     │  Mira: y
-    ◉  ID Mira / Story  4 messages, 4 minutes ago
+    ◉  ID Mira / Story  4 messages, 2026-11-14 23:46
        Mira: d
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
@@ -72,25 +72,27 @@ fn deleted_and_renamed_timelines_say_so() {
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
     assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"
-    ID Mira / The Tide  5 messages, 1 minute ago, was called Story
-        Mira: e
-    ID Mira / Alone  1 message, 2 minutes ago
-        Mira: Hello.
-    ID Mira / Early fork  2 messages, 2 minutes ago, forked after #1
-        Mira: b
-    ID Mira / Fork of the fork  5 messages, 3 minutes ago, forked after #3 [dawn]
-        Mira: z
-    ID Mira / Fork  5 messages, 4 minutes ago, forked after #2, deleted
+    ID Mira / Fork  5 messages, 2026-11-14 23:50, deleted
         Mira: y
-    ID Mira / Story  4 messages, 5 minutes ago
+    ID Mira / The Tide  5 messages, 2026-11-14 23:50, was called Story
+        Mira: e
+    ID Mira / Alone  1 message, 2026-11-14 23:49
+        Mira: Hello.
+    ID Mira / Early fork  2 messages, 2026-11-14 23:49, forked after #1
+        Mira: b
+    ID Mira / Fork of the fork  5 messages, 2026-11-14 23:48, forked after #3 [dawn]
+        Mira: z
+    ID Mira / Fork  5 messages, 2026-11-14 23:47, forked after #2
+        Mira: y
+    ID Mira / Story  4 messages, 2026-11-14 23:46
         Mira: d
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
-    unchanged  Mira / Alone             1 msg          1 snapshot    ID 2 minutes ago
-    unchanged  Mira / Early fork        2 msgs         1 snapshot    ID 2 minutes ago  forked after #1 of Fork
-    deleted    Mira / Fork              5 msgs         1 snapshot    ID 4 minutes ago  forked after #2 of The Tide
-    unchanged  Mira / Fork of the fork  5 msgs         1 snapshot    ID 3 minutes ago  forked after #3 of Fork  [dawn]
-    unchanged  Mira / The Tide          5 msgs         2 snapshots   ID 1 minute ago  was called Story
+    unchanged  Mira / Alone             1 msg   1 snapshot   ID  2 minutes ago
+    unchanged  Mira / Early fork        2 msgs  1 snapshot   ID  2 minutes ago
+    unchanged  Mira / Fork of the fork  5 msgs  1 snapshot   ID  3 minutes ago  [dawn]
+    unchanged  Mira / The Tide          5 msgs  2 snapshots  ID  1 minute ago   was called Story
+    deleted    Mira / Fork              5 msgs  2 snapshots  ID  1 minute ago
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
     Mira / Alone   1 message
@@ -134,23 +136,29 @@ fn a_long_graph_is_folded() {
     sandbox.stvc(&["snapshot"]).exits(0);
     let folded = sandbox.stvc(&["log", "--graph"]).exits(0);
     assert_snapshot!(words(&folded), @"
-      ◉  ID Mira / Fork  11 messages, just now, forked after #9
+      ◉  ID Mira / Fork  11 messages, 2026-11-15 00:31, forked after #9
     ╭─╯  Mira: Elsewhere.
-    ◉  ID Mira / Story  45 messages, 1 minute ago
+    ◉  ID Mira / Story  45 messages, 2026-11-15 00:30
     │  Mira: message 44
     ○  … 14 snapshots, 31 → 44 messages
-    ○  ID Mira / Story  30 messages, 16 minutes ago
+    ○  ID Mira / Story  30 messages, 2026-11-15 00:15
     │  The bell rings
     ○  … 9 snapshots, 21 → 29 messages
-    ○  ID Mira / Story  20 messages, 26 minutes ago [twenty]
+    ○  ID Mira / Story  20 messages, 2026-11-15 00:05 [twenty]
     ○  … 19 snapshots, 1 → 19 messages
     ");
     let shown = |arguments: &[&str]| {
-        sandbox.stvc(arguments).exits(0).stdout.lines().filter(|line| line.contains("ago")).count()
+        sandbox
+            .stvc(arguments)
+            .exits(0)
+            .stdout
+            .lines()
+            .filter(|line| line.contains("2026-11-1"))
+            .count()
     };
-    assert_eq!(shown(&["log", "--graph", "--all"]), 45);
+    assert_eq!(shown(&["log", "--graph", "--all"]), 46);
     assert_eq!(shown(&["log", "--graph", "Story"]), 45);
-    assert_eq!(shown(&["log", "--graph", "-n", "42"]), 41);
+    assert_eq!(shown(&["log", "--graph", "-n", "42"]), 42);
     assert_eq!(sandbox.json(&["log", "--graph"]).exits(0).of_type("snapshot").len(), 46);
 }
 

@@ -86,7 +86,7 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
         assert!(
             answer
                 .stdout
-                .contains("Nothing has been changed. `stvc merge Main 'What if' --yes` does it."),
+                .contains("Nothing has been changed. `stvc merge Main \"What if\" --yes` does it."),
             "{}",
             answer.stdout
         );
@@ -152,9 +152,10 @@ fn conflicts_are_refused_until_they_are_settled() {
     );
     assert!(refused.stdout.contains("Main: Dry stones"), "{}", refused.stdout);
     assert!(refused.stdout.contains("What if: Wet stones under the new"), "{}", refused.stdout);
-    for way in
-        ["`stvc merge Main 'What if' --ours --yes`", "`stvc merge Main 'What if' --theirs --yes`"]
-    {
+    for way in [
+        r#"`stvc merge Main "What if" --ours --yes`"#,
+        r#"`stvc merge Main "What if" --theirs --yes`"#,
+    ] {
         assert!(refused.stderr.contains(way), "{}", refused.stderr);
     }
     assert_same(&sandbox.files(), &before);

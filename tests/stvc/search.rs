@@ -68,9 +68,9 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
     assert_snapshot!(words(&sandbox.stvc(&["search", "ferry"]).exits(0)), @"
     ID Mira / Story  #0 Mira  1 minute ago, swipe 2 of 2, not shown
         Sit down and wait for the ferry.
-    ID Mira / Fork  #1 Mira  2 minutes ago, deleted chat
+    ID Mira / Fork  #1 Mira  1 minute ago, deleted chat
         A SECRET Ferry leaves at dawn.
-    ID Mira / Fork  lorebook entry 7 Lamp  2 minutes ago, deleted chat
+    ID Mira / Fork  lorebook entry 7 Lamp  1 minute ago, deleted chat
         …wick · Whale oil from the ferry.
     3 matches.
     ");
@@ -80,18 +80,18 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
     1 match.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["search", "SMUGGLER"]).exits(0)), @"
-    ID Mira / Fork  #2 Mira  2 minutes ago, deleted chat
+    ID Mira / Fork  #2 Mira  1 minute ago, deleted chat
         Only the fork knows the smuggler.
     1 match.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["search", "wick"]).exits(0)), @"
     ID Mira / Story  lorebook entry 7 Lamp  1 minute ago
         Lamp · lantern, light, wick · Nothing but oil.
-    ID Mira / Fork  lorebook entry 7 Lamp  2 minutes ago, deleted chat
+    ID Mira / Fork  lorebook entry 7 Lamp  1 minute ago, deleted chat
         Lamp · lantern, light, wick · Whale oil from the ferry.
     2 matches.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 3 snapshots.");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 4 snapshots.");
 }
 
 #[test]

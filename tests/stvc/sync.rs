@@ -63,15 +63,25 @@ fn a_chat_that_went_on_on_one_device_comes_to_the_other() {
 }
 
 #[test]
-fn a_chat_that_changed_since_its_snapshot_is_left_alone() {
-    let (mut one, two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn a_dry_run_says_what_the_run_then_does() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     sync(&mut one, &folder);
     two.append(A, &message("two", 4));
     let files = ours(&two);
-    let dry = two.json(&["sync", text(&folder), "--dry-run"]).exits(3);
-    assert_eq!(outcome(&dry.lines(), "chats/Mira/a"), "left");
+    let (refs_before, there) = (refs(&two.store()), refs(&folder));
+    let plan = two.json(&["sync", text(&folder), "--dry-run"]).exits(0);
+    // It begins with a snapshot of what is here, and nothing of it stays.
     assert_same(&ours(&two), &files);
+    assert_eq!((refs(&two.store()), refs(&folder)), (refs_before, there));
+    assert_eq!(plan.of_type("summary")[0]["taken_first"], 1);
+    let done = sync(&mut two, &folder);
+    let outcomes = |lines: &[Value]| -> Vec<_> {
+        let synced = lines.iter().filter(|line| line["type"] == "synced");
+        synced.map(|line| (line["timeline"].clone(), line["outcome"].clone())).collect()
+    };
+    assert_eq!(outcomes(&plan.lines()), outcomes(&done));
+    assert_eq!(outcome(&done, "chats/Mira/a"), "apart");
 }
 
 #[test]

@@ -15,6 +15,10 @@ pub struct Restore {
     #[arg(long, conflicts_with_all = ["snapshot", "name", "at", "to", "only", "clear_queue", "trim_queue"])]
     pub all: bool,
 
+    /// With --all: also timelines that had been deleted when the last snapshots were taken
+    #[arg(long, requires = "all")]
+    pub deleted: bool,
+
     /// As a chat of its own under this name, with a lorebook of its own: no other timeline is touched
     #[arg(long = "as", value_name = "NAME", conflicts_with_all = ["to", "overwrite", "only"])]
     pub name: Option<String>,

@@ -25,6 +25,26 @@ pub struct Tag {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = ERASE_HELP)]
+pub struct Erase {
+    /// The timelines: chats that are deleted in SillyTavern already
+    #[arg(value_name = "TIMELINE", required = true)]
+    pub timelines: Vec<String>,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    pub yes: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const ERASE_HELP: &str = "For what nobody shall read again. The snapshots go with their tags, out of the history and the operation log, and what only they had is off the disk when the command ends. \
+                          Chats that were forked from it stay, with the messages that they share with it. Nothing that was done before can be undone afterwards. Backups are named that \
+                          still have it; `sync` does not bring it back.";
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = DOCTOR_HELP)]
 pub struct Doctor {
     /// Only these chats; the whole library if not given

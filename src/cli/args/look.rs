@@ -17,6 +17,10 @@ pub struct Timelines {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
+    /// In which order; most recent first if not given, in JSON by name
+    #[arg(long, value_name = "ORDER", conflicts_with = "tree")]
+    pub sort: Option<Order>,
+
     /// Say that timeline NAME was forked from PARENT, where that was not found out rightly
     #[arg(long, value_name = "PARENT", requires = "name", conflicts_with = "tree")]
     pub parent: Option<String>,
@@ -24,6 +28,28 @@ pub struct Timelines {
     /// Say that timeline NAME was forked from none
     #[arg(long, requires = "name", conflicts_with_all = ["tree", "parent"])]
     pub no_parent: bool,
+}
+
+/// In which order timelines are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// What was saved or taken last comes first
+    Recent,
+    /// By name; numbers count as numbers
+    Name,
+    /// The longest first
+    Messages,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// Only timelines with this in their name
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// In which order; most recent first if not given, in JSON by name
+    #[arg(long, value_name = "ORDER")]
+    pub sort: Option<Order>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -35,6 +61,14 @@ pub struct Log {
     /// Draw the timelines with their fork points
     #[arg(long)]
     pub graph: bool,
+
+    /// Only snapshots taken from then on: 2026-11-01, yesterday, "2 weeks ago"
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub since: Option<i64>,
+
+    /// Only snapshots taken until then; a day counts whole
+    #[arg(long, value_name = "DATE", value_parser = last_date)]
+    pub until: Option<i64>,
 
     /// In a long graph, show every snapshot: nothing is folded
     #[arg(long)]
@@ -115,8 +149,8 @@ pub struct Search {
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub since: Option<i64>,
 
-    /// Only what was said until then
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    /// Only what was said until then; a day counts whole
+    #[arg(long, value_name = "DATE", value_parser = last_date)]
     pub until: Option<i64>,
 
     /// Only in this timeline's snapshots
@@ -138,6 +172,10 @@ const SEARCH_HELP: &str = "Messages with all their swipes and lorebook entries (
 
 fn date(text: &str) -> Result<i64, String> {
     dates::parse(text, crate::cli::now()).map(|moment| moment.timestamp())
+}
+
+fn last_date(text: &str) -> Result<i64, String> {
+    dates::parse_end(text, crate::cli::now()).map(|moment| moment.timestamp())
 }
 
 fn not_blank(text: &str) -> Result<String, &'static str> {

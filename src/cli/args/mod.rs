@@ -14,12 +14,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub use bring_back::{Merge, Reconstruct, Restore, Undo};
 pub use copies::{Backup, Import, Sync};
-pub use keep::{Doctor, Forget, Gc, Repair, Tag};
-pub use look::{Check, Diff, DiffPart, Log, Operations, Search, Show, Timelines};
+pub use keep::{Doctor, Erase, Forget, Gc, Repair, Tag};
+pub use look::{Check, Diff, DiffPart, Log, Operations, Order, Search, Show, Status, Timelines};
 pub use programs::{Completions, Man};
 pub use take::{Snapshot, Wait, Watch};
 pub use values::{Only, Secret};
 
+use super::clock::DateStyle;
 use values::FOR_ALL;
 
 /// Snapshots of SillyTavern chats and their lorebooks, kept in a git repository and brought back byte for byte.
@@ -56,6 +57,14 @@ pub struct Args {
     #[arg(long, global = true, help_heading = FOR_ALL, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 
+    /// How moments are told: relative (3 minutes ago), local (2026-11-01 18:30) or iso
+    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "STYLE", hide_possible_values = true)]
+    pub date: Option<DateStyle>,
+
+    /// Print long answers at once, not in a pager
+    #[arg(long, global = true, help_heading = FOR_ALL)]
+    pub no_pager: bool,
+
     #[command(flatten)]
     pub secret: Secret,
 
@@ -79,7 +88,7 @@ pub enum Command {
     /// Take a snapshot of every chat that changed, or of the named ones
     Snapshot(Snapshot),
     /// Show what changed since the last snapshots
-    Status,
+    Status(Status),
     /// List all timelines: every chat, also deleted ones
     Timelines(Timelines),
     /// List the snapshots, newest first
@@ -112,6 +121,8 @@ pub enum Command {
     Stats,
     /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
     Forget(Forget),
+    /// Remove chats for good: out of the history, the log and the disk
+    Erase(Erase),
     /// Make the store small: one pack with deltas, without what nobody can ask for any more
     Gc(Gc),
     /// Take the last command back: snapshots, tags, restores
@@ -134,7 +145,7 @@ impl Command {
         match self {
             Command::Init => "init",
             Command::Snapshot(_) => "snapshot",
-            Command::Status => "status",
+            Command::Status(_) => "status",
             Command::Timelines(_) => "timelines",
             Command::Log(_) => "log",
             Command::Show(_) => "show",
@@ -151,6 +162,7 @@ impl Command {
             Command::Sync(_) => "sync",
             Command::Stats => "stats",
             Command::Forget(_) => "forget",
+            Command::Erase(_) => "erase",
             Command::Gc(_) => "gc",
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
@@ -174,11 +186,28 @@ impl Command {
         )
     }
 
+    /// Whether its answer may be long, and nothing but an answer.
+    pub fn is_for_reading(&self) -> bool {
+        let reads = matches!(
+            self,
+            Command::Status(_)
+                | Command::Timelines(_)
+                | Command::Log(_)
+                | Command::Show(_)
+                | Command::Diff(_)
+                | Command::Search(_)
+                | Command::Stats
+                | Command::Operations(_)
+                | Command::Tag(_)
+        );
+        reads && (self.only_looks() || matches!(self, Command::Operations(_)))
+    }
+
     /// Whether it changes nothing in the store, and so can be asked of a backup.
     pub fn only_looks(&self) -> bool {
         match self {
             Command::Timelines(timelines) => timelines.parent.is_none() && !timelines.no_parent,
-            Command::Status
+            Command::Status(_)
             | Command::Log(_)
             | Command::Show(_)
             | Command::Diff(_)

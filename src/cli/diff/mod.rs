@@ -12,7 +12,7 @@ use super::args::{self, DiffPart};
 use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
-use super::wording::{age, clean, count, cut_middle, name, own_words, pad, short};
+use super::wording::{clean, count, cut_middle, name, own_words, pad, short};
 use stvc::archive::Snapshot;
 use stvc::archive::diff::{Change, ChangeKind, Location, Part};
 use stvc::engine::Workspace;
@@ -92,13 +92,14 @@ fn pair(
     workspace: &Workspace,
     out: &mut Out,
 ) {
+    let clock = out.clock(workspace);
     let side = |snapshot: &Option<Snapshot>| match snapshot {
         Some(snapshot) => format!(
             "{} {} ({}, {})",
             paint(LOOK.id, short(snapshot.id)),
             name(&snapshot.timeline),
             count(snapshot.messages, "message"),
-            age(snapshot.time, workspace.now)
+            clock.age(snapshot.time)
         ),
         None => "the files now".into(),
     };
@@ -136,8 +137,11 @@ fn one_of_many(
 ) {
     let Some(snapshot) = &comparison.after else { return };
     let id = paint(LOOK.id, short(snapshot.id));
-    let facts =
-        format!("{}, {}", count(snapshot.messages, "message"), age(snapshot.time, workspace.now));
+    let facts = format!(
+        "{}, {}",
+        count(snapshot.messages, "message"),
+        out.clock(workspace).age(snapshot.time)
+    );
     let first = comparison.before.is_none();
     let parts = || {
         let part = |part: Part| {

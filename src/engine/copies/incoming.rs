@@ -12,8 +12,8 @@ use super::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of};
 use super::join_history::{Anew, Joined, join};
 use super::{CopyPlace, about};
 use crate::archive::backup::{
-    self, BackupError, Decoder, Given, Header, Judged, KnownSnapshots, Lengths, Passphrase, What,
-    unseal,
+    self, BackupError, Decoder, Found, Given, Header, Judged, KnownSnapshots, Lengths, Passphrase,
+    What, unseal,
 };
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::copies::CopyError;
@@ -59,6 +59,8 @@ pub struct Incoming {
     pub left_out: usize,
     /// Branches and tags that were left out as a whole.
     pub odd: Vec<RefName>,
+    /// Branches and tags that lead to what was removed here for good, and where they lead.
+    pub erased: Vec<(RefName, Snapshot)>,
     /// What is told of those, and of others.
     pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
@@ -89,11 +91,17 @@ pub fn receive_as_it_is(
 ) -> Result<Incoming> {
     let (mut received, ours) = read_beyond(workspace, source, monitor)?;
     let findings = received.findings();
-    let odd = received.leave_out_odd();
+    let odd = received.leave_out(|found| !found.can_be_shared());
+    let erased = source.store.map(Store::erased).transpose()?.unwrap_or_default();
+    let erased = received.leave_out(|found| erased.contains(&found.id));
     let mut incoming = received.incoming(source.store, ours.as_ref())?;
     incoming.findings = findings;
-    incoming.findings.extend(odd.iter().map(left_there));
-    incoming.odd = odd;
+    incoming.findings.extend(odd.iter().map(|(name, _)| left_there(name)));
+    incoming.odd = odd.into_iter().map(|(name, _)| name).collect();
+    for (name, id) in erased {
+        let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
+        incoming.erased.push((name, head));
+    }
     Ok(incoming)
 }
 
@@ -260,8 +268,8 @@ impl Received {
         self.judged.commits.iter().filter_map(finding).collect()
     }
 
-    /// Leave out the branches and tags that lead to something odd, with what only they lead to; their names.
-    fn leave_out_odd(&mut self) -> Vec<RefName> {
+    /// Leave out the branches and tags that lead to what is not wanted, with what only they lead to; these.
+    fn leave_out(&mut self, unwanted: impl Fn(&Found) -> bool) -> Vec<(RefName, ObjectId)> {
         let found: HashMap<_, _> =
             self.judged.commits.iter().map(|found| (found.id, found)).collect();
         let past = |tip: ObjectId| {
@@ -273,18 +281,18 @@ impl Received {
             }
             seen
         };
-        let is_fit = |id: &ObjectId| found.get(id).is_none_or(|found| found.can_be_shared());
-        let (mut odd, mut led_to) = (Vec::new(), HashSet::new());
+        let is_fit = |id: &ObjectId| found.get(id).is_none_or(|found| !unwanted(found));
+        let (mut left, mut led_to) = (Vec::new(), HashSet::new());
         for (name, id) in &self.refs {
             let past = past(*id);
             match past.iter().all(is_fit) {
                 true => led_to.extend(past),
-                false => odd.push(name.clone()),
+                false => left.push((name.clone(), *id)),
             }
         }
-        self.refs.retain(|name, _| !odd.contains(name));
+        self.refs.retain(|name, _| !left.iter().any(|(left, _)| left == name));
         self.judged.commits.retain(|found| led_to.contains(&found.id));
-        odd
+        left
     }
 
     /// What may be taken in of it.
@@ -299,6 +307,7 @@ impl Received {
             anew: Vec::new(),
             left_out,
             odd: Vec::new(),
+            erased: Vec::new(),
             findings,
             known: ours.into_iter().flat_map(History::iter).map(|known| known.id).collect(),
             store: self.store,

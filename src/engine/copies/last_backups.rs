@@ -1,6 +1,6 @@
 //! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`, one entry for each destination.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
-use crate::store::{self, ObjectId, Store};
+use crate::store::{self, ObjectId, RefName, Store};
 
 /// A backup this old is mentioned by `status`.
 const OLD_DAYS: i64 = 14;
@@ -59,8 +59,12 @@ pub fn remember(workspace: &Workspace, store: &Store, taken: LastBackup) -> Resu
     let mut known = Backups { backups: load(&store)? };
     known.backups.retain(|other| other.destination != taken.destination);
     known.backups.push(taken);
-    let path = path(&store);
-    let text = serde_json::to_vec_pretty(&known)
+    save(&store, &known)
+}
+
+fn save(store: &Store, known: &Backups) -> Result<()> {
+    let path = path(store);
+    let text = serde_json::to_vec_pretty(known)
         .map_err(|error| store::Error::Io { path: path.clone(), source: error.into() })?;
     durable::write(&path, &text, Existing::Replace)
         .map_err(|source| store::Error::Io { path, source })?;
@@ -93,21 +97,38 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Sinc
     Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
 }
 
-/// The note of `status`: there is a backup, it is old, and the store has moved on. Who never made one is not told.
-pub(crate) fn overdue(workspace: &Workspace, store: &Store, history: &History) -> Option<Finding> {
+/// The backups that have any of these branches and tags.
+pub(crate) fn holding(store: &Store, refs: &HashSet<RefName>) -> Result<Vec<LastBackup>> {
+    let has = |taken: &LastBackup| refs.iter().any(|name| taken.refs.contains_key(name.as_str()));
+    Ok(load(store)?.into_iter().filter(has).collect())
+}
+
+/// Do not name these branches and tags any more.
+pub(crate) fn forget(store: &Store, gone: &HashSet<RefName>) -> Result<()> {
+    let mut known = Backups { backups: load(store)? };
+    let gone: HashSet<_> = gone.iter().map(RefName::as_str).collect();
+    for taken in &mut known.backups {
+        taken.refs.retain(|name, _| !gone.contains(name.as_str()));
+    }
+    if known.backups.is_empty() { Ok(()) } else { save(store, &known) }
+}
+
+/// The last backup.
+pub(crate) fn newest(store: &Store, history: &History) -> Option<Since> {
     let newest = load(store).unwrap_or_default().into_iter().max_by_key(moment)?;
-    let days = (workspace.now.timestamp() - moment(&newest)) / 86_400;
-    if days <= OLD_DAYS {
+    Some(since(newest, history))
+}
+
+/// The note of `status`: there is a backup, it is old, and the store has moved on. Who never made one is not told.
+pub(crate) fn overdue(workspace: &Workspace, last: &Since) -> Option<Finding> {
+    let Since { taken, snapshots, .. } = last;
+    let days = (workspace.now.timestamp() - moment(taken)) / 86_400;
+    if days <= OLD_DAYS || *snapshots == 0 {
         return None;
     }
-    let since = since(newest, history);
-    if since.snapshots == 0 {
-        return None;
-    }
-    let Since { taken, snapshots, .. } = since;
-    let plural = if snapshots == 1 { "snapshot" } else { "snapshots" };
+    let plural = if *snapshots == 1 { "snapshot" } else { "snapshots" };
     let message = format!("the last backup is {days} days old; {snapshots} {plural} since");
-    let finding = Finding::new(Code::BackupOld, Level::Info, taken.destination, message);
+    let finding = Finding::new(Code::BackupOld, Level::Info, &taken.destination, message);
     Some(finding.remedy("`stvc backup FILE.stvc`"))
 }
 

@@ -51,6 +51,7 @@ impl Operation<'_> {
         let state = State::of(&captured.files);
         let head = self.newest(timeline)?;
         if let Some(head) = &head
+            && head.kind != Kind::DELETED
             && (head.content == state.manifest.content
                 || changed_timelines::is_stored(&captured, &self.store.reader(), head)?)
         {
@@ -72,7 +73,7 @@ impl Operation<'_> {
     }
 
     /// Where a timeline's branch will lead.
-    fn newest(&self, timeline: &TimelineName) -> Result<Option<Snapshot>> {
+    pub(crate) fn newest(&self, timeline: &TimelineName) -> Result<Option<Snapshot>> {
         let Some(change) = self.moves.get(&branch(timeline)) else {
             return Ok(changed_timelines::head(self.store, timeline)?.0);
         };

@@ -115,7 +115,7 @@ pub(crate) struct Operation<'a> {
     store: &'a Store,
     pub(crate) pack: PackWriter,
     moves: BTreeMap<RefName, RefChange>,
-    message: Option<String>,
+    pub(crate) message: Option<String>,
     /// The snapshots that branches will lead to.
     made: Vec<(Snapshot, NewCommit)>,
     folders: Vec<(TimelineName, Folders)>,

@@ -71,10 +71,18 @@ struct TakenChat {
 /// How well a candidate fits; the greatest wins: is it the one that the chat names, how many messages are shared, what do names say, which came first.
 type Rank = (bool, usize, u8, i64, usize);
 
+/// What is remembered of all chats.
+const INDEX: &str = "lineage.json";
+
+/// Nothing of it shall be known any more; it is made anew.
+pub(crate) fn forget_index(store: &Store) {
+    let _ = std::fs::remove_file(store.private_dir().join(INDEX));
+}
+
 impl Lineage {
     /// Load what is known and bring it up to date. `here` are the timelines whose files are there.
     pub(crate) fn load(store: &Store, here: &[TimelineName]) -> Result<Self> {
-        let path = store.private_dir().join("lineage.json");
+        let path = store.private_dir().join(INDEX);
         let history = History::load(store)?;
         let present: HashSet<_> = here.iter().collect();
         let vanished = history.heads().filter(|(name, _)| !present.contains(name));

@@ -83,12 +83,16 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     monitor.begin("rebuilding snapshots", Some(history.len() as u64));
     let mut validator = Validator::new(store.reader());
     let mut hurt = Hurt::new();
+    let mut damaged = Vec::new();
     // Timeline by timeline: neighbours share most of their messages.
     let mut order = history.newest_first();
     order.sort_by_key(|snapshot| snapshot.timeline.clone());
     for snapshot in order {
         let verdict = validator.judge(snapshot)?;
         tally.count(&verdict);
+        if verdict.is_damaged() {
+            damaged.push(snapshot.id.0);
+        }
         let found = verdict_findings::finding(snapshot, &verdict);
         findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
         if !verdict.may_be_taken_in() {
@@ -103,7 +107,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         || !hurt.is_empty()
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
-    let _ = store.mark_damaged(is_damaged);
+    let _ = store.mark_damaged(is_damaged, &damaged);
     findings.extend(undo_data::check(
         store,
         &listed,

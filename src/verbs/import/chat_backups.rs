@@ -87,6 +87,12 @@ pub fn import(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
+    if options.dry_run {
+        let (_folder, elsewhere) = workspace.on_a_copy()?;
+        let real = Options { dry_run: false, ..options.clone() };
+        let report = import(&elsewhere, &real, monitor)?;
+        return Ok(Report { dry_run: true, taken_first: 0, bytes_written: 0, ..report });
+    }
     let library = workspace.library()?;
     let source = options.source.clone().unwrap_or_else(|| library.root().join("backups"));
     let backups = st::list_backups(&source)?;
@@ -99,24 +105,15 @@ pub fn import(
         rewritten: 0,
         bytes_there: backups.iter().map(|backup| backup.bytes).sum(),
         bytes_written: 0,
-        dry_run: options.dry_run,
+        dry_run: false,
     };
     if backups.is_empty() {
         return Ok(report);
     }
-    if !options.dry_run {
-        let first = take_as_it_is(workspace, None, monitor)?;
-        (report.taken_first, report.findings) = (first.new, first.findings);
-    }
+    let first = take_as_it_is(workspace, None, monitor)?;
+    (report.taken_first, report.findings) = (first.new, first.findings);
     let scan = library.scan()?;
-    let Some(store) = workspace.find_store()? else {
-        // A dry run before the first snapshot: a store that is gone afterwards tells where everything would go.
-        return plan_without_store(workspace, options, monitor);
-    };
-    let (store, held) = match options.dry_run {
-        true => (store, None),
-        false => workspace.hold(&store).map(|(store, held)| (store, Some(held)))?,
-    };
+    let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let mut lineage = Lineage::load(&store, &scan.timelines)?;
     let mut operation = Operation::new(workspace, &store, None);
     let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run)?;
@@ -128,23 +125,11 @@ pub fn import(
     }
     let (insertions, new) = sorting.finish();
     report.new_timelines = new;
-    if let Some(held) = &held {
-        let rewritten = insert(&mut operation.pack, &store, &mut lineage, insertions)?;
-        report.rewritten = operation.follow(&rewritten)?.len();
-        (_, report.bytes_written) = operation.finish(held)?;
-        lineage.save();
-    }
+    let rewritten = insert(&mut operation.pack, &store, &mut lineage, insertions)?;
+    report.rewritten = operation.follow(&rewritten)?.len();
+    (_, report.bytes_written) = operation.finish(&held)?;
+    lineage.save();
     Ok(report)
-}
-
-fn plan_without_store(
-    workspace: &Workspace,
-    options: &Options,
-    monitor: &mut dyn Monitor,
-) -> Result<Report> {
-    let (_folder, elsewhere) = workspace.with_store_for_now()?;
-    take_as_it_is(&elsewhere, None, monitor)?;
-    import(&elsewhere, options, monitor)
 }
 
 /// A timeline that a backup can be of.

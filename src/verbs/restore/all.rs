@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::bring_back;
 use super::options::{Options, Report};
-use crate::archive::{Blake3, Role, Snapshot, read_manifest};
+use crate::archive::{Blake3, Kind, Role, Snapshot, read_manifest};
 use crate::engine::Workspace;
 use crate::history::History;
 use crate::progress::Monitor;
@@ -24,16 +24,27 @@ pub struct RestoredTimeline {
     pub result: Result<Report>,
 }
 
-/// Bring every timeline back. With `overwrite` also where something else is, which is stored first. What else the options say is for one timeline.
+/// What became of all.
+pub struct Restored {
+    /// By name.
+    pub timelines: Vec<RestoredTimeline>,
+    /// Those that their owner had deleted, and that stay so.
+    pub left_out: Vec<TimelineName>,
+}
+
+/// Bring every timeline back; also those that were deleted, if they are wanted. With `overwrite` also where something else is, which is stored first. What else the options say is for one timeline.
 pub fn restore_all(
     workspace: &Workspace,
     wanted: &Options,
+    deleted: bool,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<RestoredTimeline>> {
+) -> Result<Restored> {
     let store = workspace.open_store()?;
     workspace.library()?;
     let history = History::load(&store)?;
-    let mut heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
+    let heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
+    let (gone, mut heads): (Vec<_>, Vec<_>) =
+        heads.into_iter().partition(|head| !deleted && head.kind == Kind::DELETED);
     heads.sort_by_key(|head| (std::cmp::Reverse(head.time.seconds), head.timeline.clone()));
     monitor.begin("restoring timelines", Some(heads.len() as u64));
     let reader = store.reader();
@@ -70,7 +81,8 @@ pub fn restore_all(
         monitor.advance(1);
     }
     outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
-    Ok(outcomes)
+    let left_out = gone.into_iter().map(|head| head.timeline).collect();
+    Ok(Restored { timelines: outcomes, left_out })
 }
 
 /// Under a lock of its own, so that nobody waits for all of them.

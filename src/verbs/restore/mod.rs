@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use crate::archive::{self, Rebuilt, Role, Snapshot, State};
 use crate::engine::operation::Held;
 use crate::engine::{self, Workspace, tags, verdict_findings};
+use crate::history::History;
 use crate::history::at_message::{Past, Then};
-use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
 use crate::store::Store;
@@ -32,8 +32,7 @@ pub fn restore(
 ) -> Result<Report> {
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
     let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
-    let library = workspace.library().ok();
-    let snapshot = name_lookup::snapshot(&options.snapshot, &store, library.as_ref())?;
+    let snapshot = workspace.snapshot(&options.snapshot, &store)?;
     monitor.begin("rebuilding files", None);
     // Only who asks for another time or another name needs to know of other snapshots.
     let history = match options.at.is_some() || options.name.is_some() {

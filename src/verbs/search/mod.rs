@@ -137,7 +137,7 @@ pub fn search(
         };
         snapshots.retain(|snapshot| *owners.of_snapshot(snapshot) == name);
         if snapshots.is_empty() {
-            return Err(history::Error::NoSuchTimeline { name: text.clone() }.into());
+            return Err(history::Error::no_such_timeline(text.clone()).into());
         }
     }
     let is_head = |snapshot: &Snapshot| {

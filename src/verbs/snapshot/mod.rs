@@ -34,16 +34,17 @@ pub fn snapshot(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    if !options.dry_run {
-        // Before the library is listed: files may come and go with it.
-        finish_interrupted(workspace)?;
+    if options.dry_run {
+        return plan::plan(workspace, options, monitor);
     }
+    // Before the library is listed: files may come and go with it.
+    finish_interrupted(workspace)?;
     let library = workspace.library()?;
     let scan = library.scan()?;
     let existing = workspace.find_store()?;
     let names = select(options, &library, &scan, existing.as_ref())?;
     let mut workspace = workspace.clone();
-    if let (Some(limit), false) = (options.wait, options.dry_run) {
+    if let Some(limit) = options.wait {
         let changed = changed(options, &library, &scan, &names, existing.as_ref())?;
         let waited = gate::wait(&library, &scan, &changed, limit, monitor);
         // The state is of after the waiting.
@@ -62,12 +63,6 @@ pub fn snapshot(
     for finding in &report.findings {
         let failed = Taken::Failed(finding.message.clone());
         report.timelines.push(TakenTimeline { timeline: finding.subject.clone(), result: failed });
-    }
-    if options.dry_run && options.scenes {
-        return plan::plan_scenes(workspace, existing, &library, &scan, &names, options, report);
-    }
-    if options.dry_run {
-        return plan::plan(existing.as_ref(), &library, &scan, &names, options, report, monitor);
     }
     if existing.is_none()
         && let Some(refused) = all_refused(options, &library, &scan, &names)?
@@ -107,14 +102,18 @@ pub fn snapshot(
         Some(at) => checkpoints.take_at(&names[0], at)?,
         None => checkpoints.taking.take(&names, monitor)?,
     }
+    if options.timelines.is_empty() {
+        checkpoints.taking.note_deleted()?;
+    }
     if let Some(tag) = &tag {
         checkpoints.tag(|_| Ok(tag.clone()))?;
     } else if options.at.is_some() {
         checkpoints.tag(|snapshot| tags::free_for(&store, snapshot, options.at))?;
     }
-    let Finished { outcomes, states, findings, objects, bytes } =
+    let Finished { outcomes, states, findings, deleted, objects, bytes } =
         checkpoints.taking.finish(&held)?;
     report.timelines.extend(outcomes);
+    report.newly_deleted = deleted;
     report.findings.extend(words_not_kept(options, &report.timelines));
     report.findings.extend(findings);
     (report.states, report.objects, report.bytes) = (states, objects, bytes);
@@ -146,6 +145,10 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
         return Ok(true);
     }
     let mut cache = Some(Cache::load(&store));
+    let seen = cache.as_ref().map(Cache::seen).unwrap_or_default();
+    if seen.iter().any(|name| !scan.timelines.contains(name)) {
+        return Ok(true);
+    }
     for name in &scan.timelines {
         let look = changed_timelines::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
         if !look.unchanged || look.astray {
@@ -231,13 +234,13 @@ fn select(
     for text in &options.timelines {
         let name = match name_lookup::timeline(text, Some(library), &here) {
             // Perhaps it is stored but its file is gone: then say that.
-            Err(history::Error::NoSuchTimeline { name }) => match store {
+            Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {
                 Some(store) => {
                     let stored =
                         history::heads(store)?.into_iter().map(|head| head.timeline).collect();
-                    name_lookup::timeline(&name, Some(library), &stored)?
+                    name_lookup::timeline(text, Some(library), &stored)?
                 }
-                None => return Err(history::Error::NoSuchTimeline { name }.into()),
+                None => return Err(unknown.into()),
             },
             other => other?,
         };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::archive::{CheckpointState, SnapshotId};
+use crate::archive::{CheckpointState, Snapshot, SnapshotId};
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{self, Result};
 use crate::history::at_message::message_not_found;
@@ -56,6 +56,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many timelines have snapshots but no file any more; counted when no chat was named.
     pub deleted: usize,
+    /// The last states of those that were found deleted only now.
+    pub newly_deleted: Vec<Snapshot>,
     /// Whether the store was made for it.
     pub created_store: bool,
     /// How many objects were written.

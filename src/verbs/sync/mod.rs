@@ -97,7 +97,13 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     if let CopyPlace::Folder(folder) = &options.place {
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
-    if !options.dry_run && workspace.library().is_ok() {
+    // A plan begins with the snapshots, too; it is made on a copy.
+    let copy = match options.dry_run {
+        true => Some(workspace.on_a_copy()?),
+        false => None,
+    };
+    let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
+    if workspace.library().is_ok() {
         let first = take_what_is_ready(workspace, monitor)?;
         (report.taken_first, report.failed) = (first.new, first.not_taken);
         report.findings.extend(first.findings);
@@ -188,17 +194,10 @@ fn take_in(
     report: &mut Report,
     monitor: &mut dyn Monitor,
 ) -> Result<BTreeSet<RefName>> {
-    let path = workspace.store_path()?;
-    let (_for_now, workspace, store) = match (workspace.find_store()?, options.dry_run) {
-        (Some(store), _) => (None, workspace.clone(), store),
-        (None, false) => (None, workspace.clone(), Store::create(&path)?),
-        (None, true) => {
-            let (folder, elsewhere) = workspace.with_store_for_now()?;
-            let store = Store::create(&elsewhere.store_path()?)?;
-            (Some(folder), elsewhere, store)
-        }
+    let store = match workspace.find_store()? {
+        Some(store) => store,
+        None => Store::create(&workspace.store_path()?)?,
     };
-    let workspace = &workspace;
     let Some(mut incoming) = fetch(workspace, options, &store, monitor)? else {
         return Ok(BTreeSet::new());
     };
@@ -273,9 +272,12 @@ fn take_in(
     report.tags.extend(moved.cloned());
     let left = steps.iter().filter(|step| matches!(step.entry.outcome, SyncOutcome::Left(_)));
     let left = left.map(|step| branch(&step.entry.timeline));
-    let left = left.chain(incoming.odd.iter().cloned()).collect();
+    let erased = incoming.erased.iter().map(|(name, _)| name.clone());
+    let left = left.chain(incoming.odd.iter().cloned()).chain(erased).collect();
     report.left_there = incoming.odd.len();
-    let entries = steps.into_iter().map(|step| step.entry);
+    let erased = incoming.erased.iter().filter(|(name, _)| name.is_branch());
+    let erased = erased.map(|(_, head)| SyncedTimeline::erased(head));
+    let entries = steps.into_iter().map(|step| step.entry).chain(erased);
     // What was told of a timeline in an earlier attempt stays told unless there is news.
     for entry in entries {
         let known = report.entries.iter_mut().find(|known| known.timeline == entry.timeline);

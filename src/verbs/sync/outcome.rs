@@ -18,6 +18,8 @@ pub enum SyncOutcome {
     Merged,
     /// Both went on with the chat; what is here is under this name now.
     Apart(TimelineName),
+    /// It, or what it was forked from, was removed here for good, and stays so.
+    Erased,
     /// It was left alone, and why.
     Left(&'static str),
 }
@@ -44,4 +46,17 @@ pub struct SyncedTimeline {
     pub snapshots: usize,
     /// What a person has to settle.
     pub conflict: Option<Conflict>,
+}
+
+impl SyncedTimeline {
+    /// One that was removed here for good, or was forked from such a one.
+    pub(super) fn erased(head: &Snapshot) -> Self {
+        Self {
+            timeline: head.timeline.clone(),
+            head: head.clone(),
+            outcome: SyncOutcome::Erased,
+            snapshots: 0,
+            conflict: None,
+        }
+    }
 }

@@ -5,13 +5,15 @@ pub mod tree;
 
 use std::collections::BTreeSet;
 
-use crate::archive::Snapshot;
+use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::Workspace;
 use crate::engine::cache::Cache;
-use crate::engine::{Workspace, changed_timelines, copies};
+use crate::engine::changed_timelines::{self, ChangedParts};
+use crate::engine::copies::last_backups::{self, Since};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level};
+use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::TimelineName;
 use crate::store::Store;
 use crate::verbs::Result;
@@ -52,6 +54,12 @@ pub struct Timeline {
     pub head: Option<Snapshot>,
     /// What became of it since.
     pub change: TimelineChange,
+    /// When it was last saved, where it was saved since its newest snapshot; else when that was taken. In seconds of the epoch.
+    pub saved: i64,
+    /// If it changed, what of it.
+    pub changed: ChangedParts,
+    /// Whether its newest snapshot is known to be damaged, and which is the last sound one.
+    pub damaged: Option<Option<SnapshotId>>,
     /// How many messages it has now; of a deleted one, had.
     pub messages: u64,
     /// How many snapshots it has.
@@ -68,6 +76,19 @@ pub struct Timeline {
     pub tags: Vec<String>,
 }
 
+impl Timeline {
+    /// What of it changed, in a word each; a new one changed not, it came.
+    pub fn changed_parts(&self) -> Vec<&'static str> {
+        let parts = [(self.changed.chat, "chat"), (self.changed.lorebook, "lorebook")];
+        let is_changed = self.change == TimelineChange::Changed;
+        parts
+            .into_iter()
+            .filter(|(changed, _)| is_changed && *changed)
+            .map(|(_, part)| part)
+            .collect()
+    }
+}
+
 /// All of them.
 pub struct Report {
     /// By name.
@@ -76,6 +97,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Whether there is a store.
     pub has_store: bool,
+    /// The last backup, and what came after it.
+    pub last_backup: Option<Since>,
 }
 
 /// Look at every timeline of the library and the store.
@@ -111,7 +134,12 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         (Some(_), true) => TimelineChange::Unchanged,
                         (Some(_), false) => TimelineChange::Changed,
                     };
+                    timeline.changed = look.changed;
                     if let Some(captured) = &look.captured {
+                        let book = captured.files.book_bytes().filter(|_| !look.unchanged);
+                        findings.extend(rules::queue_active(name.as_str(), book, Wish::TakeLater));
+                        let saved = captured.stamps.chat.mtime_ns / 1_000_000_000;
+                        timeline.saved = timeline.saved.max(i64::try_from(saved).unwrap_or(0));
                         let chat = captured.files.split();
                         timeline.messages = chat.message_count() as u64;
                         timeline.lorebook =
@@ -134,13 +162,46 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         monitor.advance(1);
     }
     save_cache(store.as_ref(), cache);
-    let overdue =
-        store.as_ref().and_then(|store| copies::last_backups::overdue(workspace, store, &history));
-    findings.extend(overdue);
+    let mut last_backup = None;
     if let Some(store) = &store {
+        last_backup = last_backups::newest(store, &history);
+        findings
+            .extend(last_backup.as_ref().and_then(|last| last_backups::overdue(workspace, last)));
         findings.extend(interrupted(store)?);
+        mark_damaged(&mut list, &mut findings, store, &history);
     }
-    Ok(Report { timelines: list, findings, has_store: store.is_some() })
+    Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
+}
+
+/// Who would go back to a damaged snapshot is told before, and where to go instead.
+fn mark_damaged(
+    timelines: &mut [Timeline],
+    findings: &mut Vec<Finding>,
+    store: &Store,
+    history: &History,
+) {
+    let damaged = store.known_damaged();
+    for timeline in timelines {
+        let Some(head) = timeline.head.as_ref().filter(|head| damaged.contains(&head.id.0)) else {
+            continue;
+        };
+        let mut past = history.ancestry(head);
+        let sound = past.find(|snapshot| !damaged.contains(&snapshot.id.0)).map(|found| found.id);
+        timeline.damaged = Some(sound);
+        let message = match sound {
+            Some(sound) => format!("its newest snapshot is damaged; the last sound one is {sound}"),
+            None => "its newest snapshot is damaged, and none before it is sound".into(),
+        };
+        let remedy = match timeline.change {
+            TimelineChange::Deleted => {
+                "`stvc check` tells what is left of it, `stvc import` may bring it back from a backup"
+            }
+            _ => "`stvc snapshot` stores what the files have anew; `stvc check` tells more",
+        };
+        let finding =
+            Finding::new(Code::SnapshotDamaged, Level::Error, timeline.name.as_str(), message);
+        findings.push(finding.remedy(remedy));
+    }
 }
 
 /// What is on the disk may be older than the store while a command waits to be finished.
@@ -163,6 +224,9 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
     Timeline {
         name: name.clone(),
         change: TimelineChange::Deleted,
+        saved: head.map_or(0, |head| head.time.seconds),
+        changed: ChangedParts::default(),
+        damaged: None,
         messages: head.map_or(0, |head| head.messages),
         snapshots: own.len(),
         fork_at: own.last().and_then(|first| first.fork_at),

@@ -27,7 +27,7 @@ pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -
     let all = history.heads().map(|(name, _)| name.clone()).collect();
     let find = |name: &str| name_lookup::timeline(name, library.as_ref(), &all);
     let head_of = |name: &TimelineName| {
-        let missing = || history::Error::NoSuchTimeline { name: name.to_string() };
+        let missing = || history::Error::no_such_timeline(name.to_string());
         history.head(name).ok_or_else(missing)
     };
     let timeline = find(timeline)?;

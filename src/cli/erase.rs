@@ -1,0 +1,96 @@
+use std::io::{self, BufRead, Write};
+
+use super::error::Result;
+use super::output::{LOOK, Out, paint};
+use super::wording::{clean, count, name, shell, size};
+use super::{args, exit};
+use stvc::engine::Workspace;
+use stvc::lines::{CopyLine, Counts, ErasedLine};
+use stvc::verbs;
+use stvc::verbs::erase::{Options, Report};
+
+pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options = Options { timelines: args.timelines.clone(), dry_run: true };
+    let plan = verbs::erase::erase(workspace, &options, &mut out.progress())?;
+    let asks = !args.dry_run && !args.yes;
+    if asks || args.dry_run {
+        tell(&plan, out);
+    }
+    if args.dry_run || asks && !(out.may_ask() && agreed()) {
+        out.say(match args.dry_run || out.may_ask() {
+            true => "Nothing has been changed.",
+            false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
+        });
+        return Ok(summary(&plan, out));
+    }
+    let report = verbs::erase::erase(
+        workspace,
+        &Options { dry_run: false, ..options },
+        &mut out.progress(),
+    )?;
+    if !asks {
+        tell(&report, out);
+    }
+    out.say(format!("Gone for good; {} freed.", size(report.bytes)));
+    Ok(summary(&report, out))
+}
+
+/// What goes, what stays, and where else it is.
+fn tell(report: &Report, out: &mut Out) {
+    let verb = if report.dry_run { "would go" } else { "went" };
+    for timeline in &report.timelines {
+        out.object(ErasedLine::from(timeline));
+        let mut facts = count(timeline.snapshots as u64, "snapshot");
+        if !timeline.tags.is_empty() {
+            let tags: Vec<_> = timeline.tags.iter().map(|tag| clean(tag)).collect();
+            facts.push_str(&format!(", tags {}", tags.join(", ")));
+        }
+        out.say(format!("{}: {facts} {verb}", paint(LOOK.name, name(&timeline.name))));
+    }
+    if !report.forks.is_empty() {
+        let forks: Vec<_> = report.forks.iter().map(name).collect();
+        out.say(format!(
+            "Forked from it, and kept with the messages that they share: {}.",
+            forks.join(", ")
+        ));
+    }
+    out.say("All that was done so far can no longer be undone.");
+    for taken in &report.backups {
+        let place = clean(&taken.destination);
+        let way = match taken.kind.as_str() {
+            "file" => "delete that file, and take a new one".to_owned(),
+            "folder" => {
+                format!("`stvc --store {} erase …` removes it there", shell(&taken.destination))
+            }
+            _ => format!(
+                "`stvc backup {} --prune` takes it from its branches; the server keeps it until it cleans up",
+                shell(&taken.destination)
+            ),
+        };
+        out.warn(&format!("{}: {place} still has it; {way}", paint(LOOK.warn, "warning")));
+    }
+}
+
+fn summary(report: &Report, out: &mut Out) -> u8 {
+    for taken in &report.backups {
+        out.object(CopyLine::holding(taken));
+    }
+    let counts = Counts::Erase {
+        timelines: report.timelines.len(),
+        snapshots: report.timelines.iter().map(|timeline| timeline.snapshots).sum(),
+        forks: report.forks.len(),
+        backups: report.backups.len(),
+        bytes: report.bytes,
+        dry_run: report.dry_run,
+    };
+    out.summary("erase", true, counts);
+    exit::DONE
+}
+
+fn agreed() -> bool {
+    let mut answer = String::new();
+    let asked = io::stderr()
+        .write_all("This cannot be taken back. Type yes to do it: ".as_bytes())
+        .and_then(|()| io::stdin().lock().read_line(&mut answer));
+    asked.is_ok() && answer.trim().eq_ignore_ascii_case("yes")
+}

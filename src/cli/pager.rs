@@ -1,0 +1,85 @@
+//! What is longer than the screen goes through the pager that the user has.
+
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::screen::Screen;
+
+/// The pager where none is named.
+const PAGER: &str = "less";
+
+/// As git runs it: quit if it fits, pass colours on, leave the text on the screen. Who has set it has reasons.
+const LESS: &str = "FRX";
+
+/// The command of the pager; `wanted` is that of the configuration. None if there shall be none.
+pub fn command(wanted: Option<&str>) -> Option<String> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let chosen = variable("STVC_PAGER").or(wanted.map(str::to_owned)).or(variable("PAGER"));
+    let chosen = chosen.unwrap_or_else(|| PAGER.into());
+    let chosen = chosen.trim();
+    (!chosen.is_empty() && chosen != "cat").then(|| chosen.to_owned())
+}
+
+/// Whether a text has more lines than the screen shows.
+pub fn is_longer(text: &str, screen: &Screen) -> bool {
+    let Some(rows) = screen.rows else { return false };
+    let columns = screen.columns().max(1);
+    let line = |line: &str| {
+        anstream::adapter::strip_str(line).to_string().width().div_ceil(columns).max(1)
+    };
+    // The prompt wants a line, too.
+    text.lines().map(line).sum::<usize>() >= rows
+}
+
+/// Show a text in the pager and wait until it is read. False: nobody named a pager, and there is none. After an error, too, nobody has seen anything.
+pub fn show(text: &str, command: &str) -> io::Result<bool> {
+    let mut pager = match start(command) {
+        Ok(pager) => pager,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && command == PAGER => {
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(mut input) = pager.stdin.take() {
+        // One that has seen enough closes its end.
+        match input.write_all(text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+            _ => {}
+        }
+    }
+    match pager.wait()?.code() {
+        // So the shell says it.
+        Some(126 | 127) => Err(io::ErrorKind::NotFound.into()),
+        _ => Ok(true),
+    }
+}
+
+fn start(command: &str) -> io::Result<Child> {
+    let needs_shell = command.contains(|c: char| "|&;<>()$`\\\"'*?[#~=%".contains(c));
+    let mut pager = match (needs_shell, cfg!(windows)) {
+        (true, false) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", command]);
+            shell
+        }
+        (true, true) => {
+            let mut shell = Command::new("cmd");
+            shell.args(["/C", command]);
+            shell
+        }
+        (false, _) => {
+            let mut words = command.split_whitespace();
+            let mut program = Command::new(words.next().unwrap_or(PAGER));
+            program.args(words);
+            program
+        }
+    };
+    for (name, value) in [("LESS", LESS), ("LV", "-c")] {
+        if std::env::var_os(name).is_none() {
+            pager.env(name, value);
+        }
+    }
+    pager.stdin(Stdio::piped()).spawn()
+}

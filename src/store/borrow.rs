@@ -1,0 +1,60 @@
+//! A store that reads the objects of another: what is written goes to itself, and the other one is not touched.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Error, ObjectId, Result, Store};
+
+/// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
+const REMEMBERED: [&str; 5] =
+    ["cache.json", "lineage.json", "former-ids", "config.toml", "damaged"];
+
+impl Store {
+    /// A new store at `path` that has everything this one has, by reading it there.
+    pub fn borrowing_copy(&self, path: &Path) -> Result<Self> {
+        let copy = Self::create(path)?;
+        borrow(path, self)?;
+        let refs = self.refs("refs/")?.refs;
+        set_refs(path, refs.into_iter().map(|(name, id)| (name.to_string(), id)))?;
+        for name in REMEMBERED {
+            // What cannot be read is as good as not there.
+            let _ = fs::copy(self.private_dir().join(name), copy.private_dir().join(name));
+        }
+        Self::open(path)
+    }
+}
+
+/// Let the repository in `dir` read the objects of `store`.
+pub(super) fn borrow(dir: &Path, store: &Store) -> Result<()> {
+    let objects = store.path().join("objects");
+    let objects = objects.canonicalize().map_err(Error::io(&objects))?;
+    let info = dir.join("objects").join("info");
+    fs::create_dir_all(&info).map_err(Error::io(&info))?;
+    let path = info.join("alternates");
+    fs::write(&path, alternate(&objects)).map_err(Error::io(&path))
+}
+
+/// Let the repository in `dir` have these refs and no others.
+pub(super) fn set_refs(dir: &Path, refs: impl Iterator<Item = (String, ObjectId)>) -> Result<()> {
+    let path = dir.join("packed-refs");
+    let mut refs: Vec<_> = refs.collect();
+    refs.sort();
+    let mut text = String::from("# pack-refs with: peeled fully-peeled sorted \n");
+    for (name, id) in refs {
+        text.push_str(&format!("{id} {name}\n"));
+    }
+    fs::write(&path, text).map_err(Error::io(path))
+}
+
+/// The line in `alternates` that names a folder.
+fn alternate(objects: &Path) -> Vec<u8> {
+    let mut line = match cfg!(windows) {
+        true => {
+            let text = objects.to_string_lossy();
+            text.strip_prefix(r"\\?\").unwrap_or(&text).replace('\\', "/").into_bytes()
+        }
+        false => objects.as_os_str().as_encoded_bytes().to_vec(),
+    };
+    line.push(b'\n');
+    line
+}

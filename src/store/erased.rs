@@ -1,0 +1,55 @@
+//! Commits that were removed for good, in `stvc/erased`: one id a line, and nothing that tells what they were. What comes from elsewhere is held against it.
+
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::find_files::unless_absent;
+use super::{Error, Lock, ObjectId, RefName, Result, Store};
+use crate::{durable, regular};
+
+impl Store {
+    /// Remember that these commits shall not come back.
+    pub fn remember_erased(&self, _lock: &Lock, ids: &[ObjectId]) -> Result<()> {
+        let path = self.erased_path();
+        let known = self.erased()?;
+        let new = ids.iter().filter(|id| !known.contains(*id));
+        let text: String = new.map(|id| format!("{id}\n")).collect();
+        let append = || {
+            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            durable::sync_dir(durable::parent(&path))
+        };
+        append().map_err(Error::io(&path))
+    }
+
+    /// The commits that were removed for good.
+    pub fn erased(&self) -> Result<HashSet<ObjectId>> {
+        let path = self.erased_path();
+        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
+        Ok(text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect())
+    }
+
+    /// Let `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody shall read any more.
+    pub fn mend_head(&self, _lock: &Lock) -> Result<()> {
+        let is_there = match self.head()? {
+            Some(head) => self.ref_target(&head)?.is_some(),
+            None => false,
+        };
+        if is_there {
+            return Ok(());
+        }
+        let branches = self.refs("refs/heads/")?.refs;
+        let first = branches.into_iter().map(|(name, _)| name).next();
+        match first.or_else(|| RefName::try_from("refs/heads/main".to_owned()).ok()) {
+            Some(name) => self.point_head_at(&name),
+            None => Ok(()),
+        }
+    }
+
+    fn erased_path(&self) -> PathBuf {
+        self.private_dir().join("erased")
+    }
+}

@@ -1,0 +1,90 @@
+//! What was deleted on purpose is told from what was lost.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::{Sandbox, chat};
+
+const A: &str = "chats/Mira/a.jsonl";
+const B: &str = "chats/Mira/b.jsonl";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("Mira", 4, None));
+    sandbox.write(B, chat("Voss", 3, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox
+}
+
+fn head(sandbox: &Sandbox, name: &str) -> Value {
+    sandbox.json(&["show", name]).exits(0).of_type("snapshot").remove(0)
+}
+
+#[test]
+fn a_backup_brings_back_what_was_there_and_names_the_rest() {
+    let mut sandbox = library();
+    let (a, b) = (sandbox.read(A), sandbox.read(B));
+    fs::remove_file(sandbox.path(B)).unwrap();
+    sandbox.wait(60);
+    let told = sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(told.stdout.contains("was deleted; 3 messages kept"), "{}", told.stdout);
+    assert_eq!(head(&sandbox, "Mira/b")["kind"], "deleted");
+    // Once is enough.
+    sandbox.wait(60);
+    let again = sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(!again.stdout.contains("was deleted"), "{}", again.stdout);
+    let backup = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+
+    let fresh = Sandbox::empty();
+    fresh.stvc(&["import", backup.to_str().unwrap()]).exits(0);
+    let words = fresh.stvc(&["restore", "--all"]).exits(0).stdout;
+    assert!(
+        words.contains("1 timeline had been deleted before and is left out: Mira / b"),
+        "{words}"
+    );
+    assert_eq!(fresh.read(A), a);
+    assert!(!fresh.path(B).exists());
+    let counted = fresh.json(&["restore", "--all", "--dry-run"]).exits(0).of_type("summary");
+    assert_eq!(counted[0]["left_out"][0], "chats/Mira/b");
+    fresh.stvc(&["restore", "--all", "--deleted"]).exits(0);
+    assert_eq!(fresh.read(B), b);
+    // It is wanted again, and a backup of now has it as one that is.
+    assert_ne!(head(&fresh, "Mira/b")["kind"], "deleted");
+}
+
+#[test]
+fn a_chat_that_is_there_again_is_not_deleted() {
+    let mut sandbox = library();
+    let b = sandbox.read(B);
+    fs::remove_file(sandbox.path(B)).unwrap();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    // Out of the bin, by hand.
+    sandbox.write(B, &b);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_eq!(head(&sandbox, "Mira/b")["kind"], "snapshot");
+    fs::remove_file(sandbox.path(B)).unwrap();
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_eq!(head(&sandbox, "Mira/b")["kind"], "deleted");
+    sandbox.stvc(&["restore", "Mira/b"]).exits(0);
+    assert_eq!(sandbox.read(B), b);
+    assert_ne!(head(&sandbox, "Mira/b")["kind"], "deleted");
+}
+
+#[test]
+fn a_renamed_chat_and_a_lost_drive_are_no_deletions() {
+    let mut sandbox = library();
+    fs::rename(sandbox.path(B), sandbox.path("chats/Mira/c.jsonl")).unwrap();
+    sandbox.wait(60);
+    let told = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(told.contains("was called b") && !told.contains("was deleted"), "{told}");
+    fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
+    sandbox.wait(60);
+    let told = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(!told.contains("was deleted"), "{told}");
+    sandbox.stvc(&["restore", "--all"]).exits(0);
+    assert!(sandbox.path(A).exists());
+}

@@ -1,0 +1,139 @@
+//! What is removed for good is nowhere any more: not in the history, not in the log, not on the disk.
+
+use std::fs;
+
+use crate::common::devices::{pair, sync};
+use crate::common::{Sandbox, chat, files, fsck, git, message, sound};
+
+const SECRET: &str = "chats/Mira/Secret garden.jsonl";
+const WORDS: &str = "a word that nobody shall read";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/Harbour.jsonl", chat("Voss", 4, Some("Lore")));
+    sandbox.write("worlds/Lore.json", r#"{"entries":{}}"#);
+    let mut secret = chat("Mira", 3, Some("Private"));
+    secret.extend(format!("\n{{\"name\":\"Mira\",\"mes\":\"{WORDS}\"}}").bytes());
+    sandbox.write(SECRET, secret);
+    sandbox.write(
+        "worlds/Private.json",
+        format!("{{\"entries\":{{\"0\":{{\"uid\":0,\"content\":\"{WORDS} in the book\"}}}}}}"),
+    );
+    sandbox
+}
+
+/// Every object of the store and every file beside them, as one text.
+fn everything(sandbox: &Sandbox) -> String {
+    let objects = git(&sandbox.store(), &["cat-file", "--batch-all-objects", "--batch"]);
+    let mut text = String::from_utf8_lossy(&objects).into_owned();
+    for (path, bytes) in files(&sandbox.store()) {
+        text.push_str(&path);
+        text.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    text
+}
+
+#[test]
+fn req_88_nothing_of_it_is_left() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["tag", "the garden", "Secret garden"]).exits(0);
+    sandbox.wait(60);
+    sandbox.append(SECRET, "{\"name\":\"Mira\",\"mes\":\"more\"}");
+    sandbox.stvc(&["snapshot", "Secret", "-m", "in the garden"]).exits(0);
+    let backup = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
+
+    // As long as it is there it would be taken again.
+    let refused = sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(4);
+    assert!(refused.stderr.contains("delete the chat in SillyTavern first"), "{}", refused.stderr);
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    // Nobody is there to ask.
+    let before = sandbox.git(&["for-each-ref"]);
+    let asked = sandbox.stvc(&["erase", "Secret garden"]).exits(0);
+    assert!(asked.stdout.contains("Add --yes"), "{}", asked.stdout);
+    sandbox.json(&["erase", "Secret garden", "--dry-run"]).exits(0);
+    assert_eq!(sandbox.git(&["for-each-ref"]), before);
+    assert!(everything(&sandbox).contains(WORDS));
+
+    let answer = sandbox.json(&["erase", "Secret garden", "--yes"]).exits(0);
+    let erased = answer.of_type("erased");
+    assert_eq!(erased[0]["timeline"], "chats/Mira/Secret garden");
+    assert_eq!(erased[0]["snapshots"], 2);
+    assert_eq!(erased[0]["tags"][0], "the garden");
+    // Where it still is, is said.
+    assert_eq!(answer.of_type("copy")[0]["destination"], backup.to_str().unwrap());
+    let left = everything(&sandbox);
+    for trace in [WORDS, "Secret", "garden", "Private"] {
+        assert!(!left.contains(trace), "{trace} is still there");
+    }
+    sound(&sandbox);
+    fsck(&sandbox);
+    // The others are as they were, and go on.
+    sandbox.stvc(&["show", "Harbour"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(1);
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(1);
+    sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert_eq!(sandbox.json(&["timelines"]).exits(0).of_type("timeline").len(), 1);
+}
+
+#[test]
+fn forks_stay_with_what_they_share() {
+    let mut sandbox = Sandbox::empty();
+    let first = |messages| chat("Mira", messages, None);
+    sandbox.write("chats/Mira/Main.jsonl", first(4));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let mut middle = first(3);
+    middle.extend(b"\n{\"name\":\"Mira\",\"mes\":\"of the middle alone\"}\n{\"name\":\"Mira\",\"mes\":\"and on\"}");
+    sandbox.write("chats/Mira/Middle.jsonl", &middle);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let mut end = middle.clone();
+    end.extend(b"\n{\"name\":\"Mira\",\"mes\":\"an ending\"}");
+    sandbox.write("chats/Mira/End.jsonl", &end);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let line = |name: &str| {
+        let lines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+        lines.into_iter().find(|line| line["timeline"] == format!("chats/Mira/{name}")).unwrap()
+    };
+    assert_eq!(line("End")["parent"], "chats/Mira/Middle");
+    fs::remove_file(sandbox.path("chats/Mira/Middle.jsonl")).unwrap();
+    let answer = sandbox.stvc(&["erase", "Middle", "--yes"]).exits(0);
+    assert!(answer.stdout.contains("kept with the messages that they share: Mira / End"));
+    // It hangs where the middle did, after the messages that all three have.
+    let end_now = line("End");
+    assert_eq!((&end_now["parent"], &end_now["fork_at"]), (&"chats/Mira/Main".into(), &3.into()));
+    sound(&sandbox);
+    fsck(&sandbox);
+    fs::remove_file(sandbox.path("chats/Mira/End.jsonl")).unwrap();
+    sandbox.stvc(&["restore", "End"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/End.jsonl"), end);
+}
+
+#[test]
+fn the_other_device_does_not_bring_it_back() {
+    let (mut one, mut two, folder) = pair(|sandbox| {
+        sandbox.write(SECRET, chat("Mira", 3, None));
+        sandbox.write("chats/Mira/Harbour.jsonl", chat("Voss", 4, None));
+    });
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    fs::remove_file(one.path(SECRET)).unwrap();
+    one.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    two.wait(3600);
+    two.append(SECRET, &message("Mira", 7));
+    sync(&mut two, &folder);
+    let synced = sync(&mut one, &folder);
+    let secret = synced.iter().find(|line| line["timeline"] == "chats/Mira/Secret garden").unwrap();
+    assert_eq!(secret["outcome"], "erased");
+    assert!(!one.path(SECRET).exists());
+    let left = everything(&one);
+    let at = left.find("Secret garden");
+    assert_eq!(at.map(|at| left[at.saturating_sub(200)..at + 20].to_owned()), None);
+    // Whoever has it keeps it.
+    assert!(two.path(SECRET).exists());
+}
