@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell, size};
-use super::{args, exit, passphrase};
+use super::{args, exit, passphrase, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
@@ -24,7 +24,14 @@ pub fn run(
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {
-    let destination = match (user, args.destination.as_deref()) {
+    let (remembered, encrypted) = match (&args.destination, args.last) {
+        (None, false) => place::remembered("backup", workspace)?,
+        _ => (None, false),
+    };
+    if let Some(place) = &remembered {
+        out.note(&format!("To {}, as the last time.", clean(place)));
+    }
+    let destination = match (user, args.destination.as_deref().or(remembered.as_deref())) {
         (Some(user), Some(destination)) => Some(place_of(user, destination)),
         (_, destination) => destination.map(str::to_owned),
     };
@@ -60,7 +67,7 @@ pub fn run(
     workspace.open_store()?;
     let options = Options {
         timelines: args.timelines.clone(),
-        passphrase: passphrase::for_writing(secret, args.encrypt)?,
+        passphrase: passphrase::for_writing(secret, args.encrypt || encrypted)?,
         overwrite: args.overwrite,
     };
     let report = match &place {

@@ -1,12 +1,10 @@
 //! `docs/cli.md`, made from what clap knows.
 
-use clap::CommandFactory;
-
-use super::args::Args;
+use super::args;
 
 /// The whole reference as Markdown.
 fn reference() -> String {
-    let mut root = Args::command().term_width(100);
+    let mut root = args::command().term_width(100);
     root.build();
     let mut text = String::from(
         "# The commands\n\nMade from the program's own help; a test keeps it so. \

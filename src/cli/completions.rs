@@ -1,13 +1,25 @@
-use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
-use super::args::{Args, Completions};
+use super::args::Completions;
 use super::error::Result;
 use super::exit;
 use super::output::Out;
 
+/// The variable by which a shell asks for what fits; see [`complete`](super::complete).
+pub const ASKED: &str = "COMPLETE";
+
 pub fn run(args: &Completions, out: &mut Out) -> Result<u8> {
+    let shell: &dyn EnvCompleter = match args.shell {
+        Shell::Elvish => &Elvish,
+        Shell::Fish => &Fish,
+        Shell::PowerShell => &Powershell,
+        Shell::Zsh => &Zsh,
+        _ => &Bash,
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "stvc", &mut script);
+    // Writing to memory does not fail.
+    let _ = shell.write_registration(ASKED, "stvc", "stvc", "stvc", &mut script);
     out.text(&String::from_utf8_lossy(&script));
     Ok(exit::DONE)
 }

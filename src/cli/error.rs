@@ -24,6 +24,9 @@ pub enum Error {
     /// Standard output cannot take a backup and words, nor a terminal a backup.
     #[error("a backup cannot be written to {what}")]
     BadOutput { what: &'static str },
+    /// Nobody says where a copy goes, and none was made before.
+    #[error("it is not said where to: nothing is set, and there is no last time")]
+    NoPlace { command: &'static str },
     /// There is no passphrase.
     #[error("no passphrase: {why}")]
     NoPassphrase { why: String },

@@ -37,7 +37,10 @@ pub fn exit_code(error: &Error) -> u8 {
         Error::Verb(error) | Error::Watch(watch::Error::Verb(error)) => code_of_verb(error),
         Error::Watch(watch::Error::Watched { .. }) => LOCKED,
         Error::Watch(watch::Error::UnitInTheWay { .. }) => REFUSED,
-        Error::OneUser { .. } | Error::BadOutput { .. } | Error::BackupIsNoStore { .. } => USAGE,
+        Error::OneUser { .. }
+        | Error::NoPlace { .. }
+        | Error::BadOutput { .. }
+        | Error::BackupIsNoStore { .. } => USAGE,
         Error::Watch(watch::Error::NoHome)
         | Error::NoPassphrase { .. }
         | Error::NoSignals { .. } => FAILED,
@@ -55,6 +58,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
         verbs::Error::Merge(MergeError::NotNewest { .. })
         | verbs::Error::NeedsOneTimeline { .. }
+        | verbs::Error::NeedsCheckpoint { .. }
         | verbs::Error::BadName { .. }
         | verbs::Error::BadPattern { .. }
         | verbs::Error::NoPolicy => USAGE,

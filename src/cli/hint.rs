@@ -58,6 +58,10 @@ pub fn hint(error: &Error) -> Option<Hint> {
         Error::NoPassphrase { .. } => {
             "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
         }
+        Error::NoPlace { command: "sync" } => {
+            "name a folder or a git server that both devices reach, such as `stvc sync /media/shared/chats`".into()
+        }
+        Error::NoPlace { .. } => "name a file, a folder or a git server, such as `stvc backup chats.stvc`".into(),
         Error::OneUser { .. } => "choose one with `--user NAME`".into(),
         Error::NoSignals { .. } => return None,
     })
@@ -75,6 +79,9 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::Partway { source } => {
             let more = of_verb(source).map_or(String::new(), |hint| format!("{}. ", hint.words));
             format!("{more}What was done before that stays; give the command again").into()
+        }
+        verbs::Error::NeedsCheckpoint { option } => {
+            format!("add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is").into()
         }
         verbs::Error::NeedsOneTimeline { option } => {
             format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()

@@ -82,7 +82,8 @@ fn list(entries: &[LoggedSnapshot], clock: Clock, out: &mut Out) {
     let room = out.columns() - 4;
     for entry in entries {
         let words = words(entry, clock, room);
-        let indented = |(n, line)| if n == 0 { format!("{line}") } else { format!("    {line}") };
+        let indented =
+            |(n, line): (usize, &str)| if n == 0 { line.to_owned() } else { format!("    {line}") };
         out.record(&words.lines().enumerate().map(indented).collect::<Vec<_>>());
     }
 }

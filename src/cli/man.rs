@@ -1,7 +1,6 @@
 use std::path::Path;
 use std::{fs, io};
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::error::Result;
@@ -13,7 +12,7 @@ use stvc::st;
 
 pub fn run(args: &args::Man, out: &mut Out) -> Result<u8> {
     // Built, so that options for all commands stand in every page.
-    let mut command = args::Args::command();
+    let mut command = args::command();
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

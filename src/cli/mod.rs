@@ -6,7 +6,9 @@ mod check;
 mod clock;
 #[cfg(test)]
 mod command_reference;
+mod complete;
 mod completions;
+mod config;
 mod demo;
 mod demo_library;
 mod diff;
@@ -15,6 +17,7 @@ mod erase;
 mod error;
 mod exit;
 mod forget;
+mod fork;
 mod gc;
 mod graph;
 mod hint;
@@ -28,6 +31,7 @@ mod operations;
 mod output;
 mod pager;
 mod passphrase;
+mod place;
 mod progress_bar;
 mod reconstruct;
 mod report_error;
@@ -54,11 +58,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local};
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
+use clap_complete::CompleteEnv;
 
 use args::{Args, Command};
 use error::{Error, Result};
 use output::{LOOK, Out, paint};
+use stvc::engine::configuration::Configuration;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, UserLine};
@@ -71,12 +77,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Run the program on its own arguments.
 pub fn main() -> ExitCode {
+    // A shell may ask what fits; then that is the answer, and the end.
+    CompleteEnv::with_factory(args::command).var(completions::ASKED).bin("stvc").complete();
     ExitCode::from(run(&std::env::args_os().collect::<Vec<_>>()))
 }
 
 /// Run one command line; its exit code.
 fn run(arguments: &[OsString]) -> u8 {
-    let parsed = Args::command()
+    let parsed = args::command()
         .try_get_matches_from(arguments)
         .and_then(|found| Args::from_arg_matches(&found));
     let args = match parsed {
@@ -88,9 +96,13 @@ fn run(arguments: &[OsString]) -> u8 {
             );
         }
     };
-    let mut out = Out::new(&args);
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
+    let (settings, broken) = settings(&workspace);
+    let mut out = Out::new(&args, &settings);
+    if let Some(broken) = broken.filter(|_| !matches!(args.command, Command::Config(_))) {
+        out.warn(&format!("{}: {}; it is not used", paint(LOOK.warn, "warning"), clean(&broken)));
+    }
     let outcome = match args.all_users {
         true => for_all_users(&args, &workspace, &mut out),
         false => {
@@ -101,6 +113,16 @@ fn run(arguments: &[OsString]) -> u8 {
     out.findings(&workspace.take_notices());
     let code = outcome.unwrap_or_else(|problem| report_error::report(&problem, name, &mut out));
     out.finish(code)
+}
+
+/// What the user has set, and why not if it cannot be understood.
+fn settings(workspace: &Workspace) -> (Configuration, Option<String>) {
+    let store = workspace.find_store().ok().flatten();
+    match store.as_ref().map(Configuration::of) {
+        Some(Ok(found)) => (found, None),
+        Some(Err(error)) => (Configuration::default(), Some(error.to_string())),
+        None => (Configuration::default(), None),
+    }
 }
 
 /// Somebody else's chats are not taken, and they may not know.
@@ -178,6 +200,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Diff(args) => diff::run(args, workspace, out),
         Command::Search(args) => search::run(args, workspace, out),
         Command::Restore(args) => restore::run(args, workspace, out),
+        Command::Fork(args) => fork::run(args, workspace, out),
         Command::Merge(args) => merge::run(args, workspace, out),
         Command::Reconstruct(args) => reconstruct::run(args, workspace, out),
         Command::Check(args) => check::run(args, secret, workspace, out),
@@ -193,6 +216,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
         Command::Watch(args) => watch::run(args, &[(String::new(), workspace.clone())], out),
+        Command::Config(args) => config::run(args, workspace, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),
         Command::Demo => demo::run(out),

@@ -14,6 +14,7 @@ use super::progress_bar::Bar;
 use super::screen::{Screen, in_ascii};
 use super::wording::clean;
 use stvc::engine::Workspace;
+use stvc::engine::configuration::{Configuration, Dates, When};
 use stvc::lines::{Counts, FindingLine, Line, Summary};
 use stvc::rules::{Finding, Level};
 
@@ -69,13 +70,24 @@ struct Paged {
 }
 
 impl Out {
-    pub fn new(args: &Args) -> Self {
-        let mut out = Self::with(args.json, args.quiet, args.color);
-        out.date = args.date;
+    pub fn new(args: &Args, settings: &Configuration) -> Self {
+        let set = settings.color.map(|color| match color {
+            When::Auto => Color::Auto,
+            When::Always => Color::Always,
+            When::Never => Color::Never,
+        });
+        let color = args.color.or(set).unwrap_or(Color::Auto);
+        let mut out = Self::with(args.json, args.quiet, color);
+        let set = settings.date.map(|date| match date {
+            Dates::Relative => DateStyle::Relative,
+            Dates::Local => DateStyle::Local,
+            Dates::Iso => DateStyle::Iso,
+        });
+        out.date = args.date.or(set);
         let pages = args.command.is_for_reading() && !args.no_pager && !args.json;
         if pages && Screen::get().rows.is_some() {
             let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
-            out.paged = pager::command(None).map(paged);
+            out.paged = pager::command(settings.pager.as_deref()).map(paged);
         }
         out
     }

@@ -17,6 +17,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         return restore_all::run(args, workspace, out);
     };
     let options = Options {
+        cut: None,
         snapshot,
         name: args.name.clone(),
         at: args.at,

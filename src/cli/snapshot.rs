@@ -14,7 +14,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         timelines: args.timelines.clone(),
         at: args.at,
         scenes: args.scenes,
-        template: args.scenes.then(|| args.template.clone()),
+        template: args.template.clone(),
         strict: args.strict,
         wait: args.wait.map(|args::Wait(limit)| limit),
         allow_active_queue: args.allow_active_queue,

@@ -1,7 +1,7 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, shell};
-use super::{args, exit};
+use super::{args, exit, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::files::Action;
@@ -10,7 +10,15 @@ use stvc::verbs;
 use stvc::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
 
 pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let place = CopyPlace::parse(&args.remote)?;
+    let (remembered, _) = match &args.remote {
+        Some(_) => (None, false),
+        None => place::remembered("sync", workspace)?,
+    };
+    if let Some(place) = &remembered {
+        out.note(&format!("With {}, as the last time.", clean(place)));
+    }
+    let remote = args.remote.as_deref().or(remembered.as_deref()).unwrap_or_default();
+    let place = CopyPlace::parse(remote)?;
     let closed = closed(args.chat_closed);
     let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;

@@ -14,7 +14,7 @@ use stvc::watch::{self, Event, Options};
 
 /// Watch over the libraries of these users; of one, if nobody spoke of users, its name is empty.
 pub fn run(args: &args::Watch, users: &[(String, Workspace)], out: &mut Out) -> Result<u8> {
-    if args.install {
+    if args.install || args.uninstall {
         return users
             .iter()
             .try_fold(exit::DONE, |_, (_, workspace)| install(args, workspace, out));
@@ -164,10 +164,14 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u
     .collect();
     let home = std::env::home_dir().map(|home| home.join(".config"));
     let configuration = std::env::var_os("XDG_CONFIG_HOME").map(Into::into).or(home);
-    let installed =
-        install::install(workspace, Starter::here(), &program, &options, configuration.as_deref())?;
+    let (starter, configuration) = (Starter::here(), configuration.as_deref());
+    let installed = match args.uninstall {
+        true => install::uninstall(workspace, starter, configuration)?,
+        false => install::install(workspace, starter, &program, &options, configuration)?,
+    };
     if let Some(path) = &installed.written {
-        out.say(format!("Written: {}", shell(&path.display().to_string())));
+        let what = if args.uninstall { "Removed" } else { "Written" };
+        out.say(format!("{what}: {}", shell(&path.display().to_string())));
     }
     for step in &installed.steps {
         match step {
@@ -186,7 +190,10 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u
         })
         .collect();
     let written = installed.written.as_ref().map(|path| path.display().to_string());
-    let counts = Counts::Installed { installed: written.is_some() };
+    let counts = match args.uninstall {
+        true => Counts::Uninstalled { uninstalled: written.is_some() },
+        false => Counts::Installed { installed: written.is_some() },
+    };
     out.object(InstallLine { written, steps });
     out.summary("watch", true, counts);
     Ok(exit::DONE)

@@ -1,4 +1,5 @@
 use crate::archive;
+use crate::engine::configuration::ConfigurationError;
 use crate::engine::copies::CopyError;
 use crate::rules::Finding;
 use crate::{history, st, store};
@@ -30,6 +31,9 @@ pub enum Error {
     /// A copy elsewhere.
     #[error(transparent)]
     Copy(#[from] CopyError),
+    /// The configuration.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
     /// A rule forbids it; nothing was changed.
     #[error("{}", findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "))]
     Refused { findings: Vec<Finding> },

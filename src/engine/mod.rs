@@ -4,6 +4,7 @@
 pub(crate) mod cache;
 pub(crate) mod changed_timelines;
 pub(crate) mod collect;
+pub mod configuration;
 pub mod copies;
 mod error;
 pub(crate) mod family;

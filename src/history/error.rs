@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use chrono::{DateTime, FixedOffset};
 
 use crate::rules::Finding;
@@ -38,9 +36,6 @@ pub enum Error {
         "this would keep nothing but tagged snapshots, fork points and the newest of each timeline"
     )]
     KeepsNothing,
-    /// The store's configuration cannot be read.
-    #[error("{}: {why}", path.display())]
-    BadConfiguration { path: PathBuf, why: String },
     /// What a timeline was at that message cannot be known.
     #[error("{}", finding.message)]
     Unknowable { finding: Box<Finding> },

@@ -32,10 +32,14 @@ pub fn timeline(
     };
     let part = bare.to_lowercase();
     // From the narrowest meaning to the widest; the first that fits anything decides.
-    let meanings: [&dyn Fn(&&TimelineName) -> bool; 4] =
-        [&is_exact, &|name| without_root(name) == bare, &|name| name.chat() == bare, &|name| {
-            !part.is_empty() && name.as_str().to_lowercase().contains(&part)
-        }];
+    let meanings: [&dyn Fn(&&TimelineName) -> bool; 5] = [
+        &is_exact,
+        &|name| without_root(name) == bare,
+        &|name| name.chat() == bare,
+        // `Branch #3` is not `Branch #30`.
+        &|name| !part.is_empty() && ends_with_word(&name.as_str().to_lowercase(), &part),
+        &|name| !part.is_empty() && name.as_str().to_lowercase().contains(&part),
+    ];
     for meaning in meanings {
         let found: Vec<_> = candidates.iter().filter(meaning).collect();
         match found.as_slice() {
@@ -48,6 +52,12 @@ pub fn timeline(
         }
     }
     Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
+}
+
+/// Whether a name ends with these words, whole ones.
+fn ends_with_word(name: &str, part: &str) -> bool {
+    let before = name.strip_suffix(part).and_then(|before| before.chars().next_back());
+    before.is_some_and(|before| !before.is_alphanumeric())
 }
 
 /// Names that are nearly the one that was typed, the nearest first.

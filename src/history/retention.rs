@@ -8,8 +8,6 @@ use serde::Deserialize;
 
 use super::{Error, Result};
 use crate::archive::{Snapshot, SnapshotId};
-use crate::regular;
-use crate::store::Store;
 
 /// Which snapshots of a timeline stay. Each rule keeps some; what none keeps goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -42,36 +40,10 @@ pub(crate) enum Unit {
     Month,
 }
 
-/// The store's configuration.
-#[derive(Deserialize)]
-struct Configuration {
-    retention: Option<Policy>,
-}
-
 impl Policy {
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// What the store's configuration says, if it does.
-    pub fn of_store(store: &Store) -> Result<Option<Self>> {
-        let path = store.private_dir().join("config.toml");
-        let text = match regular::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::BadConfiguration { path, why: error.to_string() }),
-        };
-        let text = String::from_utf8(text);
-        let text = text.map_err(|_| Error::BadConfiguration {
-            path: path.clone(),
-            why: "it is not valid UTF-8".into(),
-        })?;
-        let read: std::result::Result<Configuration, _> = toml::from_str(&text);
-        match read {
-            Ok(found) => Ok(found.retention.filter(|policy| !policy.is_empty())),
-            Err(error) => Err(Error::BadConfiguration { path, why: error.to_string() }),
-        }
     }
 
     /// A policy that keeps nothing but what always stays is most likely a mistake.

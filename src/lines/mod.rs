@@ -21,7 +21,7 @@ pub use found::{FindingLine, MatchLine, RepairLine};
 pub use merge::MergeLine;
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
-pub use store::{LargeLine, OperationLine, ShareLine, StoreLine, UserLine};
+pub use store::{LargeLine, OperationLine, SettingLine, ShareLine, StoreLine, UserLine};
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
 
@@ -61,6 +61,7 @@ lines! {
     Plan(PlanLine<'a>),
     Repair(RepairLine<'a>),
     Restored(RestoredLine<'a>),
+    Setting(SettingLine<'a>),
     Share(ShareLine<'a>),
     Snapshot(SnapshotLine<'a>),
     Store(StoreLine),

@@ -5,6 +5,13 @@ use serde::Serialize;
 use crate::store::LoggedOperation;
 use crate::verbs::stats::{Large, Share};
 
+/// A setting.
+#[derive(Serialize)]
+pub struct SettingLine<'a> {
+    pub key: &'a str,
+    pub value: Option<&'a str>,
+}
+
 /// An operation.
 #[derive(Serialize)]
 pub struct OperationLine<'a> {

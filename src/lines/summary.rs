@@ -40,6 +40,7 @@ counts! {
     }
     Backups { backups: usize }
     Check { objects: u64, snapshots: usize, damaged: usize, newer: usize }
+    Config { settings: usize }
     Demo { steps: usize, failed: usize }
     Diff { comparisons: usize, changes: usize, #[serde(flatten)] kinds: BTreeMap<&'static str, usize> }
     Doctor {
@@ -49,6 +50,7 @@ counts! {
     Erase {
         timelines: usize, snapshots: usize, forks: usize, backups: usize, bytes: u64, dry_run: bool
     }
+    Fork { written: usize, messages: u64, dry_run: bool }
     Forget { forgotten: usize, kept: usize, rewritten: usize, bytes: u64, dry_run: bool }
     Gc {
         objects: usize, deltas: usize, packs_before: usize, loose_before: usize, bytes_before: u64,
@@ -64,6 +66,7 @@ counts! {
     }
     Init { created: bool }
     Installed { installed: bool }
+    Uninstalled { uninstalled: bool }
     Log { snapshots: usize, total: usize }
     Man { pages: u64 }
     Merge {

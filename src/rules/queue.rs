@@ -11,6 +11,8 @@ use crate::st::auto_recap::{Operation, QUEUE, queue_activity, queue_operations};
 pub enum Wish {
     /// Take a snapshot of it.
     Take,
+    /// The same, after waiting for it in vain.
+    TakeAfterWaiting,
     /// The same, not now but soon.
     TakeLater,
     /// The same, ready or not.
@@ -36,6 +38,11 @@ pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Fi
             Level::Error,
             "Cannot create checkpoint",
             "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+        ),
+        Wish::TakeAfterWaiting => (
+            Level::Error,
+            "Cannot create checkpoint",
+            "it was not done in that time; `--allow-active-queue` takes the state as it is and says so in the snapshot",
         ),
         Wish::TakeLater => (
             Level::Warning,

@@ -36,6 +36,9 @@ pub enum Error {
     /// The option needs exactly one timeline.
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline { option: &'static str },
+    /// The option is about checkpoints.
+    #[error("{option} is for checkpoints")]
+    NeedsCheckpoint { option: &'static str },
     /// `forget` was told nothing, and nor is the store's configuration.
     #[error("it is not said what to keep")]
     NoPolicy,

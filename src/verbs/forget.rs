@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
+use crate::engine::configuration::Configuration;
 use crate::engine::operation::Operation;
 use crate::engine::{self, Workspace};
 use crate::history::owner_of_snapshot::Owners;
@@ -61,7 +62,7 @@ pub fn forget(
 ) -> Result<Report> {
     let (store, held) = workspace.open(options.dry_run)?;
     let policy = match options.policy.is_empty() {
-        true => Policy::of_store(&store)?.ok_or(Error::NoPolicy)?,
+        true => Configuration::of(&store)?.retention().ok_or(Error::NoPolicy)?,
         false => options.policy.clone(),
     };
     policy.check()?;

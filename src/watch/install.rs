@@ -72,7 +72,7 @@ pub fn install(
     }
     words.push("watch".into());
     words.extend(options.iter().cloned());
-    let name = format!("stvc-watch-{}", &Blake3::of(text(&root).as_bytes()).to_string()[..8]);
+    let name = name_of(&root);
     match starter {
         Starter::Systemd => {
             let dir = configuration.ok_or(Error::NoHome)?.join("systemd").join("user");
@@ -93,6 +93,60 @@ pub fn install(
         }
         other => Ok(Installed { written: None, steps: by_hand(other, &name, &words) }),
     }
+}
+
+/// Have the watch of this library started no more.
+pub fn uninstall(
+    workspace: &Workspace,
+    starter: Starter,
+    configuration: Option<&Path>,
+) -> Result<Installed> {
+    let name = name_of(workspace.library()?.root());
+    let say = |words: &str| InstallStep::Say(words.into());
+    let stop = match starter {
+        Starter::Systemd => {
+            let dir = configuration.ok_or(Error::NoHome)?.join("systemd").join("user");
+            let path = dir.join(format!("{name}.service"));
+            let removed = remove_unit(&path)?.then_some(path);
+            let steps = match removed {
+                None => vec![say("Nothing was installed for this library.")],
+                Some(_) => vec![
+                    say("Stop it, and have it started no more:"),
+                    InstallStep::Type(format!(
+                        "systemctl --user disable --now {name}; systemctl --user daemon-reload"
+                    )),
+                ],
+            };
+            return Ok(Installed { written: removed, steps });
+        }
+        Starter::Termux => format!("rm ~/.termux/boot/{name}"),
+        Starter::Launchd => {
+            let plist = format!("~/Library/LaunchAgents/{name}.plist");
+            format!("launchctl unload {plist} && rm {plist}")
+        }
+        Starter::TaskScheduler => format!("schtasks /Delete /TN {name} /F"),
+    };
+    let steps = vec![say("Have it started no more:"), InstallStep::Type(stop)];
+    Ok(Installed { written: None, steps })
+}
+
+/// Whether there was one, and it was ours.
+fn remove_unit(path: &Path) -> Result<bool> {
+    let io = |source| st::Error::Io { path: path.to_owned(), source };
+    match fs::read_to_string(path) {
+        Ok(there) if !there.starts_with(OURS) => Err(Error::UnitInTheWay { path: path.to_owned() }),
+        Ok(_) => {
+            fs::remove_file(path).map_err(io)?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(io(error).into()),
+    }
+}
+
+/// What the system calls the watch of a library.
+fn name_of(root: &Path) -> String {
+    format!("stvc-watch-{}", &Blake3::of(text(root).as_bytes()).to_string()[..8])
 }
 
 fn write_unit(dir: &Path, path: &Path, unit: &str) -> Result<()> {

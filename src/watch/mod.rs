@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 pub use error::{Error, Result};
 pub use wake::{Listener, Waker, waker};
 
+use crate::engine::configuration::Configuration;
 use crate::engine::{LibraryPlace, Workspace};
-use crate::history::retention::Policy;
 use crate::progress::Silent;
 use crate::rules::Finding;
 use crate::store::Store;
@@ -376,7 +376,7 @@ impl Watch<'_> {
     }
 
     fn try_to_tidy(&mut self, tell: &mut dyn FnMut(Event<'_>)) -> verbs::Result<()> {
-        if Policy::of_store(&self.workspace.open_store()?)?.is_none() {
+        if Configuration::of(&self.workspace.open_store()?)?.retention().is_none() {
             return Ok(());
         }
         self.workspace.now = (self.clock)();

@@ -1,5 +1,8 @@
 //! Bringing states back, and together.
 
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::complete::{snapshots, timelines};
 use std::path::PathBuf;
 
 use super::values::{Only, SNAPSHOT_HELP};
@@ -8,7 +11,7 @@ use super::values::{Only, SNAPSHOT_HELP};
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Restore {
     /// The snapshot
-    #[arg(value_name = "SNAPSHOT", required_unless_present = "all")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT", required_unless_present = "all")]
     pub snapshot: Option<String>,
 
     /// Every timeline, its newest snapshot: what is missing in the library comes back
@@ -61,10 +64,33 @@ pub struct Restore {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = FORK_HELP)]
+pub struct Fork {
+    /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timeline: String,
+
+    /// The last message that both have; the whole chat if not given
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
+    /// What the new chat is called; `… - Branch #1` and so on if not given
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const FORK_HELP: &str = "First a snapshot of the chat is taken. The new chat has messages 0 to N and a lorebook of its own, a copy of the one of now, so that neither story writes into the other's. \
+                         No other chat is touched, and `stvc undo` takes it back. For the lorebook of then, where it is known: `stvc restore TIMELINE --at N --as NAME`.";
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = RECONSTRUCT_HELP)]
 pub struct Reconstruct {
     /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
-    #[arg(value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timeline: String,
 
     /// The state at message N
@@ -88,11 +114,11 @@ const RECONSTRUCT_HELP: &str = "ST-Auto-Recap notes the whole lorebook on each m
 #[command(after_help = MERGE_HELP)]
 pub struct Merge {
     /// The timeline whose lorebook is changed
-    #[arg(value_name = "A")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "A")]
     pub into: String,
 
     /// The timeline or snapshot whose lorebook is merged into it; its own file stays as it is
-    #[arg(value_name = "B")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
     pub from: String,
 
     /// Where both changed one value differently, keep that of A

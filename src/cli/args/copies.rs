@@ -1,16 +1,19 @@
 //! Copies elsewhere, and the way back.
 
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::complete::timelines;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = BACKUP_HELP)]
 pub struct Backup {
-    /// Where to: a file that ends in .stvc, a folder, or a git server; - for standard output
-    #[arg(value_name = "DEST", required_unless_present = "last")]
+    /// Where to: a file that ends in .stvc, a folder, or a git server; - for standard output. Where the last one went, if not given
+    #[arg(value_name = "DEST")]
     pub destination: Option<String>,
 
     /// Only these timelines, with the history they come from and their tags; everything if none is named
-    #[arg(value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
     /// Encrypt it with a passphrase, which is asked for on the terminal if neither --passphrase-file nor --passphrase-command is given
@@ -58,9 +61,9 @@ pub struct Import {
 #[derive(Debug, clap::Args)]
 #[command(after_help = SYNC_HELP)]
 pub struct Sync {
-    /// A folder, or a git server such as ssh://host/chats.git or me@host:chats.git
+    /// A folder, or a git server such as ssh://host/chats.git or me@host:chats.git; the last one if not given
     #[arg(value_name = "REMOTE")]
-    pub remote: String,
+    pub remote: Option<String>,
 
     /// Only show what would be done
     #[arg(long, short = 'n')]

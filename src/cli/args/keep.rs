@@ -1,5 +1,8 @@
 //! Names, order, and what stays.
 
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::complete::{snapshots, tags, timelines};
 use clap::ValueEnum;
 
 use super::values::{SNAPSHOT_HELP, Span, span};
@@ -8,11 +11,11 @@ use super::values::{SNAPSHOT_HELP, Span, span};
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Tag {
     /// The name; alone, it is shown what it names, and without it all names are listed
-    #[arg(value_name = "NAME", required_if_eq("delete", "true"))]
+    #[arg(add = ArgValueCompleter::new(tags), value_name = "NAME", required_if_eq("delete", "true"))]
     pub name: Option<String>,
 
     /// The snapshot it names
-    #[arg(value_name = "SNAPSHOT", requires = "name", conflicts_with = "delete")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT", requires = "name", conflicts_with = "delete")]
     pub snapshot: Option<String>,
 
     /// Take the name away
@@ -25,10 +28,29 @@ pub struct Tag {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = CONFIG_HELP)]
+pub struct Config {
+    /// What; everything is shown if it is not given
+    #[arg(value_name = "KEY", required_if_eq("unset", "true"))]
+    pub key: Option<String>,
+
+    /// What it shall be
+    #[arg(value_name = "VALUE", conflicts_with = "unset")]
+    pub value: Option<String>,
+
+    /// Let it be as if it had never been set
+    #[arg(long)]
+    pub unset: bool,
+}
+
+const CONFIG_HELP: &str = "What is set holds where the command line says nothing. It stands in stvc/config.toml in the store, which can be edited by hand as well; comments stay. \
+                           Where it cannot be understood, the line is named and it is not used.";
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = ERASE_HELP)]
 pub struct Erase {
     /// The timelines: chats that are deleted in SillyTavern already
-    #[arg(value_name = "TIMELINE", required = true)]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required = true)]
     pub timelines: Vec<String>,
 
     /// Do it without asking
@@ -48,7 +70,7 @@ const ERASE_HELP: &str = "For what nobody shall read again. The snapshots go wit
 #[command(after_help = DOCTOR_HELP)]
 pub struct Doctor {
     /// Only these chats; the whole library if not given
-    #[arg(value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
     /// Repair: each repair is shown and asked for, and `stvc undo` takes all of it back
@@ -90,7 +112,7 @@ pub enum Repair {
 #[command(after_help = FORGET_HELP)]
 pub struct Forget {
     /// Only these timelines; all if none is named
-    #[arg(value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
     /// Keep the newest N of each timeline

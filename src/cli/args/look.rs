@@ -1,5 +1,8 @@
 //! Looking at what is there.
 
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::complete::{snapshots, timelines};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -14,7 +17,7 @@ pub struct Timelines {
     pub tree: bool,
 
     /// Only timelines with this in their name
-    #[arg(value_name = "NAME")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
     pub name: Option<String>,
 
     /// In which order; most recent first if not given, in JSON by name
@@ -22,7 +25,7 @@ pub struct Timelines {
     pub sort: Option<Order>,
 
     /// Say that timeline NAME was forked from PARENT, where that was not found out rightly
-    #[arg(long, value_name = "PARENT", requires = "name", conflicts_with = "tree")]
+    #[arg(add = ArgValueCompleter::new(timelines), long, value_name = "PARENT", requires = "name", conflicts_with = "tree")]
     pub parent: Option<String>,
 
     /// Say that timeline NAME was forked from none
@@ -44,7 +47,7 @@ pub enum Order {
 #[derive(Debug, clap::Args)]
 pub struct Status {
     /// Only timelines with this in their name
-    #[arg(value_name = "NAME")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
     pub name: Option<String>,
 
     /// In which order; most recent first if not given, in JSON by name
@@ -55,7 +58,7 @@ pub struct Status {
 #[derive(Debug, clap::Args)]
 pub struct Log {
     /// Only this timeline
-    #[arg(value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timeline: Option<String>,
 
     /// Draw the timelines with their fork points
@@ -83,7 +86,7 @@ pub struct Log {
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Show {
     /// The snapshot
-    #[arg(value_name = "SNAPSHOT")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT")]
     pub snapshot: String,
 }
 
@@ -91,11 +94,11 @@ pub struct Show {
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Diff {
     /// The snapshot before; or A...B: what two timelines have each for itself since they parted
-    #[arg(value_name = "A")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "A")]
     pub before: String,
 
     /// The snapshot after; the files as they are now if not given
-    #[arg(value_name = "B")]
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
     pub after: Option<String>,
 
     /// One timeline over time: each snapshot of A against the one before it, newest first
@@ -154,7 +157,7 @@ pub struct Search {
     pub until: Option<i64>,
 
     /// Only in this timeline's snapshots
-    #[arg(long = "in", value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE")]
     pub timeline: Option<String>,
 
     /// Only in chats, or only in lorebooks

@@ -2,6 +2,7 @@
 
 mod bring_back;
 mod copies;
+mod examples;
 mod keep;
 mod look;
 mod programs;
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub use bring_back::{Merge, Reconstruct, Restore, Undo};
+pub use bring_back::{Fork, Merge, Reconstruct, Restore, Undo};
 pub use copies::{Backup, Import, Sync};
-pub use keep::{Doctor, Erase, Forget, Gc, Repair, Tag};
+pub use examples::command;
+pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};
 pub use look::{Check, Diff, DiffPart, Log, Operations, Order, Search, Show, Status, Timelines};
 pub use programs::{Completions, Man};
 pub use take::{Snapshot, Wait, Watch};
@@ -30,39 +32,39 @@ use values::FOR_ALL;
 #[command(name = "stvc", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
     /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
 
     /// Which user's chats, where there are several users
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "NAME")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
     /// All users, one after the other: snapshot, watch, backup, check, doctor, stats. Each keeps a store of their own
-    #[arg(long, global = true, help_heading = FOR_ALL, conflicts_with_all = ["user", "store"])]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, conflicts_with_all = ["user", "store"])]
     pub all_users: bool,
 
     /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup can be looked at, too
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
     /// Print JSON, one object a line
-    #[arg(long, global = true, help_heading = FOR_ALL)]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub json: bool,
 
     /// Print only what was asked for, and errors
-    #[arg(long, short, global = true, help_heading = FOR_ALL)]
+    #[arg(long, short, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub quiet: bool,
 
-    /// When to use colours
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "WHEN", default_value = "auto")]
-    pub color: Color,
+    /// When to use colours; auto if nothing is said
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "WHEN")]
+    pub color: Option<Color>,
 
     /// How moments are told: relative (3 minutes ago), local (2026-11-01 18:30) or iso
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "STYLE", hide_possible_values = true)]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "STYLE", hide_possible_values = true)]
     pub date: Option<DateStyle>,
 
     /// Print long answers at once, not in a pager
-    #[arg(long, global = true, help_heading = FOR_ALL)]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub no_pager: bool,
 
     #[command(flatten)]
@@ -101,6 +103,8 @@ pub enum Command {
     Search(Search),
     /// Bring a snapshot's files back
     Restore(Restore),
+    /// Another ending: the beginning of a chat as a chat of its own, with a lorebook of its own
+    Fork(Fork),
     /// Merge the lorebook of one timeline into that of another, entry by entry and field by field
     Merge(Merge),
     /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
@@ -131,6 +135,8 @@ pub enum Command {
     Operations(Operations),
     /// Take a snapshot after every save, until it is stopped
     Watch(Watch),
+    /// See and set defaults: where backups go, colours, the pager, dates, retention
+    Config(Config),
     /// Print what your shell needs to complete commands and options
     Completions(Completions),
     /// Print the manual page, or write the pages of all commands into a folder
@@ -152,6 +158,7 @@ impl Command {
             Command::Diff(_) => "diff",
             Command::Search(_) => "search",
             Command::Restore(_) => "restore",
+            Command::Fork(_) => "fork",
             Command::Merge(_) => "merge",
             Command::Reconstruct(_) => "reconstruct",
             Command::Check(_) => "check",
@@ -167,6 +174,7 @@ impl Command {
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
             Command::Watch(_) => "watch",
+            Command::Config(_) => "config",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
             Command::Demo => "demo",

@@ -1,15 +1,16 @@
 //! Taking snapshots.
 
-use std::time::Duration;
+use clap_complete::engine::ArgValueCompleter;
 
-use stvc::verbs;
+use crate::cli::complete::timelines;
+use std::time::Duration;
 
 use super::values::{Span, span};
 
 #[derive(Debug, clap::Args)]
 pub struct Snapshot {
     /// Chats: a file, `Character/Chat name`, or any part of that which fits only one
-    #[arg(value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
     /// A checkpoint at message N: messages 0 to N, kept under a tag; the timeline itself stays as it is
@@ -20,9 +21,9 @@ pub struct Snapshot {
     #[arg(long, conflicts_with_all = ["at", "tag"])]
     pub scenes: bool,
 
-    /// With --scenes: what they are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in
-    #[arg(long = "name", value_name = "TEMPLATE", requires = "scenes", default_value = verbs::snapshot::TEMPLATE)]
-    pub template: String,
+    /// With --scenes or --at: what checkpoints are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in. Scenes are called `Scene {scene_number} - {scene_name}` if not given
+    #[arg(long = "name", value_name = "TEMPLATE", conflicts_with = "tag")]
+    pub template: Option<String>,
 
     /// Say what it is, in your own words
     #[arg(long, short, value_name = "TEXT")]
@@ -80,4 +81,8 @@ pub struct Watch {
     /// Have it started at every login: write a systemd user unit, or say what to do on other systems
     #[arg(long)]
     pub install: bool,
+
+    /// Have it started no more: remove that unit, or say what to do on other systems
+    #[arg(long, conflicts_with = "install")]
+    pub uninstall: bool,
 }

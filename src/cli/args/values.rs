@@ -15,11 +15,11 @@ pub const SNAPSHOT_HELP: &str = "A snapshot is named by the beginning of its id 
 #[derive(Debug, clap::Args)]
 pub struct Secret {
     /// For encrypted backups: the passphrase is the first line of this file
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "FILE")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "FILE")]
     pub passphrase_file: Option<PathBuf>,
 
     /// For encrypted backups: the passphrase is the first line that this command prints
-    #[arg(long, global = true, help_heading = FOR_ALL, value_name = "COMMAND", conflicts_with = "passphrase_file")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "COMMAND", conflicts_with = "passphrase_file")]
     pub passphrase_command: Option<String>,
 }
 

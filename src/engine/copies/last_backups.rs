@@ -97,6 +97,14 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Sinc
     Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
 }
 
+/// Where the last backup went, or the last one that devices can share; and whether it was encrypted. Not one that only came out of the program.
+pub fn last_place(store: &Store, shared: bool) -> Result<Option<(String, bool)>> {
+    let mut known = load(store)?;
+    known.retain(|taken| taken.destination != "-" && !(shared && taken.kind == "file"));
+    let last = known.into_iter().max_by_key(moment);
+    Ok(last.map(|taken| (taken.destination, taken.encrypted)))
+}
+
 /// The backups that have any of these branches and tags.
 pub(crate) fn holding(store: &Store, refs: &HashSet<RefName>) -> Result<Vec<LastBackup>> {
     let has = |taken: &LastBackup| refs.iter().any(|name| taken.refs.contains_key(name.as_str()));

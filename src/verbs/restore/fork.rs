@@ -187,7 +187,7 @@ fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot 
 }
 
 /// The new chat's name as SillyTavern would file it, beside the one that is restored.
-fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
+pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
     let bad = |why| Error::BadName { name: wanted.to_owned(), why };
     if wanted.trim().is_empty() {
         return Err(bad("it is empty"));

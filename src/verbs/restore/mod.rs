@@ -6,6 +6,7 @@
 pub mod all;
 mod elsewhere;
 mod fork;
+pub mod from_message;
 mod in_place;
 mod material;
 mod options;
@@ -66,6 +67,10 @@ fn bring_back(
             }
             Then::Made(state) => made = Some(state),
         }
+    }
+    if let Some(at) = options.cut {
+        from_message::within(&contents.files, at)?;
+        contents.files = contents.files.cut_after(at);
     }
     findings.extend(verdict_findings::unsound(&snapshot, &problems));
     let mut state = contents.manifest.checkpoint.clone();

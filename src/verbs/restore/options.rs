@@ -18,6 +18,8 @@ pub struct Options {
     pub name: Option<String>,
     /// As it was at this message.
     pub at: Option<usize>,
+    /// Cut after this message; all else is as it is in the snapshot.
+    pub cut: Option<usize>,
     /// Into this empty folder instead of the library.
     pub to: Option<PathBuf>,
     /// Only this file.

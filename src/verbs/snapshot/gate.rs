@@ -1,5 +1,6 @@
 //! Who may pass: no state is taken in the middle of the extension's work, unless the user says so.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::options::Options;
@@ -22,7 +23,10 @@ pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -
     let mut judgement = Judgement::default();
     match options.allow_active_queue {
         true => judgement.warnings.extend(rules::queue_active(subject, book, Wish::TakeAnyway)),
-        false => judgement.refused.extend(rules::queue_active(subject, book, Wish::Take)),
+        false => {
+            let wish = if options.wait.is_some() { Wish::TakeAfterWaiting } else { Wish::Take };
+            judgement.refused.extend(rules::queue_active(subject, book, wish));
+        }
     }
     if at.is_none() && !options.strict {
         return judgement;
@@ -56,22 +60,34 @@ pub(super) fn wait(
     monitor: &mut dyn Monitor,
 ) -> Duration {
     let began = Instant::now();
-    let is_busy = |name: &TimelineName| {
-        let book = st::lorebook_of(library, &scan.groups, name);
-        let bytes = book.and_then(|book| regular::read(&book.under(library.root())).ok());
-        bytes.is_some_and(|bytes| queue_activity(&bytes).total() > 0)
+    // Several chats may use one book.
+    let books: BTreeSet<_> =
+        names.iter().filter_map(|name| st::lorebook_of(library, &scan.groups, name)).collect();
+    let pending = || -> u64 {
+        let bytes = books.iter().filter_map(|book| regular::read(&book.under(library.root())).ok());
+        bytes.map(|bytes| queue_activity(&bytes).total()).sum()
     };
-    let mut busy: Vec<_> = names.iter().filter(|name| is_busy(name)).collect();
-    if !busy.is_empty() {
-        monitor.begin("waiting for the queue to finish", None);
+    let mut left_to_do = pending();
+    let mut most = left_to_do;
+    if most > 0 {
+        monitor.begin("waiting for ST-Auto-Recap", Some(most));
     }
-    while !busy.is_empty() {
+    while left_to_do > 0 {
         let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
         if left == Some(Duration::ZERO) {
             break;
         }
         std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
-        busy.retain(|name| is_busy(name));
+        let now = pending();
+        match now > most {
+            // More came: there is more to wait for.
+            true => {
+                most = now;
+                monitor.begin("waiting for ST-Auto-Recap", Some(most));
+            }
+            false => monitor.advance(left_to_do.saturating_sub(now)),
+        }
+        left_to_do = now;
     }
     began.elapsed()
 }

@@ -51,6 +51,12 @@ pub fn snapshot(
         workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
     }
     let workspace = &workspace;
+    if let Some(template) = &options.template {
+        scenes::check(template)?;
+    }
+    if options.template.is_some() && options.at.is_none() && !options.scenes {
+        return Err(Error::NeedsCheckpoint { option: "--name" });
+    }
     if options.at.is_some() && names.len() != 1 {
         return Err(Error::NeedsOneTimeline { option: "--at" });
     }
@@ -107,6 +113,8 @@ pub fn snapshot(
     }
     if let Some(tag) = &tag {
         checkpoints.tag(|_| Ok(tag.clone()))?;
+    } else if let (Some(at), Some(_)) = (options.at, &options.template) {
+        checkpoints.name_by_template(&names[0], at)?;
     } else if options.at.is_some() {
         checkpoints.tag(|snapshot| tags::free_for(&store, snapshot, options.at))?;
     }

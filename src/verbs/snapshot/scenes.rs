@@ -33,7 +33,6 @@ impl Checkpoints<'_> {
         names: &[TimelineName],
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
-        check(self.options.template.as_deref().unwrap_or(TEMPLATE))?;
         monitor.begin("taking checkpoints", Some(names.len() as u64));
         for name in names {
             match self.scenes_of(name) {
@@ -122,6 +121,18 @@ impl Checkpoints<'_> {
         Ok(None)
     }
 
+    /// Give the checkpoint that was taken at a message the name that the template makes.
+    pub(super) fn name_by_template(&mut self, name: &TimelineName, at: usize) -> Result<()> {
+        let captured = self.taking.capture(name)?;
+        let breaks = scene_breaks(&captured.files.split());
+        let before = breaks.iter().filter(|(message, _)| *message < at).count();
+        let scene = breaks.iter().find(|(message, _)| *message >= at);
+        let scene = scene.and_then(|(_, scene)| scene.name());
+        let wanted = self.called(name, &End { message: at, number: before + 1, name: scene });
+        let store = self.taking.store;
+        self.tag(|snapshot| tags::free_like(store, |_| None, &wanted, snapshot.id))
+    }
+
     fn called(&self, timeline: &TimelineName, end: &End) -> String {
         let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
         let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
@@ -142,7 +153,7 @@ impl Checkpoints<'_> {
 const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
 
 /// A word that is none of these is most likely a mistake.
-fn check(template: &str) -> Result<()> {
+pub(super) fn check(template: &str) -> Result<()> {
     let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
         None => Ok(()),

@@ -1,0 +1,48 @@
+use super::error::Result;
+use super::output::{LOOK, Out, paint};
+use super::wording::{clean, pad};
+use super::{args, exit};
+use stvc::engine::configuration::{self, ConfigurationError};
+use stvc::engine::{self, Workspace};
+use stvc::lines::{Counts, SettingLine};
+use stvc::store::Store;
+
+pub fn run(args: &args::Config, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let store = match workspace.find_store()? {
+        Some(store) => store,
+        // Setting something is reason enough to make one.
+        None if args.value.is_some() => {
+            Store::create(&workspace.store_path()?).map_err(engine::Error::from)?
+        }
+        None => workspace.open_store()?,
+    };
+    match (&args.key, &args.value, args.unset) {
+        (Some(key), Some(value), _) => {
+            configuration::set(&store, key, Some(value))?;
+        }
+        (Some(key), None, true) => configuration::set(&store, key, None)?,
+        _ => {}
+    }
+    let settings = configuration::list(&store)?;
+    let wanted = |key: &str| args.key.as_deref().is_none_or(|wanted| wanted == key);
+    let shown: Vec<_> = settings.into_iter().filter(|(key, _)| wanted(key)).collect();
+    if let (Some(key), true) = (&args.key, shown.is_empty()) {
+        return Err(engine::Error::from(ConfigurationError::Unknown { key: key.clone() }).into());
+    }
+    for (key, value) in &shown {
+        out.object(SettingLine { key, value: value.as_deref() });
+        let what = configuration::KEYS.iter().find(|(known, _)| known == key);
+        let what = what.map(|(_, what)| *what).unwrap_or_default();
+        let value = match value {
+            Some(value) => paint(LOOK.good, clean(value)),
+            None => paint(LOOK.dim, "not set"),
+        };
+        match (&args.key, args.value.is_some() || args.unset) {
+            // One that is asked for is for scripts.
+            (Some(_), false) => out.line(value),
+            _ => out.line(format!("{}  {value}  {}", pad(key, 22), paint(LOOK.dim, what))),
+        }
+    }
+    out.summary("config", true, Counts::Config { settings: shown.len() });
+    Ok(exit::DONE)
+}

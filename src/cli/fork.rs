@@ -1,0 +1,46 @@
+use super::error::Result;
+use super::output::{LOOK, Out, paint};
+use super::restored_files::files;
+use super::wording::{clean, count, name, short};
+use super::{args, exit};
+use stvc::engine::Workspace;
+use stvc::lines::{Counts, SnapshotLine};
+use stvc::verbs;
+use stvc::verbs::restore::from_message::{Options, fork};
+
+pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options = Options {
+        timeline: args.timeline.clone(),
+        at: args.at,
+        name: args.name.clone(),
+        dry_run: args.dry_run,
+    };
+    let report = fork(workspace, &options, &mut out.progress())?;
+    let made: &verbs::restore::Report = &report.made;
+    files(made, out);
+    if let Some(snapshot) = &made.fork {
+        out.object(SnapshotLine::new(snapshot, &[]));
+    }
+    let called = paint(LOOK.name, name(&report.timeline));
+    let (messages, from) = (count(report.messages, "message"), name(&report.from));
+    match (&made.fork, made.dry_run) {
+        (Some(snapshot), false) => out.say(format!(
+            "{called}: {messages} of {from}, snapshot {}.",
+            paint(LOOK.id, short(snapshot.id))
+        )),
+        _ => out.say(format!("{called} would have {messages} of {from}.")),
+    }
+    match &report.lorebook {
+        Some(book) => out.say(format!(
+            "Its lorebook is {}, a copy of the one of now: it may know what happens after #{}. `stvc restore … --at` takes that of then, where it is known.",
+            paint(LOOK.name, clean(book)),
+            report.messages.saturating_sub(1)
+        )),
+        None => out.say("It has no lorebook."),
+    }
+    out.findings(&made.findings);
+    let written = made.files.len();
+    let counts = Counts::Fork { written, messages: report.messages, dry_run: made.dry_run };
+    out.summary("fork", true, counts);
+    Ok(exit::DONE)
+}

@@ -1,0 +1,128 @@
+//! `fork`: another ending. The messages of a chat up to one of them become a chat of their own, with a copy of the lorebook as it is now.
+
+use std::collections::BTreeSet;
+
+use super::fork::new_name;
+use super::options::{Options as RestoreOptions, Report as RestoreReport};
+use super::restore;
+use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::{self, Workspace, changed_timelines};
+use crate::history::at_message::message_not_found;
+use crate::history::origin::without_blank_end;
+use crate::history::{self, name_lookup};
+use crate::progress::Monitor;
+use crate::rules::{self, Wish};
+use crate::st::{self, Disk, TimelineFiles, TimelineName};
+use crate::verbs::{Error, Result};
+
+/// What to fork, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The timeline.
+    pub timeline: String,
+    /// The last message that both have; none: all of it.
+    pub at: Option<usize>,
+    /// What the new one is called; none: as SillyTavern calls branches.
+    pub name: Option<String>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What was made.
+pub struct Report {
+    /// What it was forked from.
+    pub from: TimelineName,
+    /// The new timeline.
+    pub timeline: TimelineName,
+    /// How many messages it has.
+    pub messages: u64,
+    /// Its lorebook.
+    pub lorebook: Option<String>,
+    /// The files, and what was noticed.
+    pub made: RestoreReport,
+}
+
+/// Make a timeline of the beginning of another.
+pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let copy = match options.dry_run {
+        true => Some(workspace.on_a_copy()?),
+        false => None,
+    };
+    let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let stored = match workspace.find_store()? {
+        Some(store) => history::heads(&store)?,
+        None => Vec::new(),
+    };
+    let mut all = here.clone();
+    all.extend(stored.into_iter().map(|head| head.timeline));
+    let from = name_lookup::timeline(&options.timeline, Some(&library), &all)?;
+    let mut taken = false;
+    if here.contains(&from) {
+        let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
+        // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
+        if let Some(active) = rules::queue_active(from.as_str(), files.book_bytes(), Wish::Copy) {
+            return Err(engine::Error::refused(active).into());
+        }
+        if let Some(at) = options.at {
+            within(&files, at)?;
+        }
+        let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
+        taken = first.new > 0;
+    }
+    let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
+    let wanted = RestoreOptions {
+        snapshot: from.to_string(),
+        name: Some(name.clone()),
+        cut: options.at,
+        dry_run: options.dry_run,
+        ..RestoreOptions::default()
+    };
+    let made = restore(workspace, &wanted, monitor).map_err(Error::after(taken))?;
+    // One that was interrupted is there by now, perhaps under the name that was free then.
+    let written = made.files.iter().find_map(|file| TimelineName::of_file(&file.path));
+    let written = match (workspace.find_store()?, written) {
+        (Some(store), Some(name)) => changed_timelines::head(&store, &name)?.0,
+        _ => None,
+    };
+    let fork = made.fork.as_ref().or(written.as_ref());
+    let timeline = match fork {
+        Some(fork) => fork.timeline.clone(),
+        None => new_name(&from, &name)?,
+    };
+    let messages = match (fork, options.at) {
+        (Some(fork), _) => fork.messages,
+        (None, Some(at)) => at as u64 + 1,
+        (None, None) => made.snapshot.messages,
+    };
+    let lorebook = match fork {
+        Some(fork) => fork.lorebook.clone(),
+        None => made.snapshot.lorebook.clone(),
+    };
+    Ok(Report { from, timeline, messages, lorebook, made })
+}
+
+/// Whether there is such a message.
+pub(super) fn within(files: &TimelineFiles, at: usize) -> Result<()> {
+    let messages = without_blank_end(&files.split().messages).len();
+    match at < messages {
+        true => Ok(()),
+        false => {
+            Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)).into())
+        }
+    }
+}
+
+/// `Chat - Branch #1`, as SillyTavern calls them, with the first number that is free.
+fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> String {
+    let taken: BTreeSet<_> = all
+        .iter()
+        .filter(|name| name.folder() == from.folder())
+        .map(|name| name.chat().to_lowercase())
+        .collect();
+    let name = |n: u64| format!("{} - Branch #{n}", from.chat());
+    let free = (1..).map(name).find(|name| !taken.contains(&name.to_lowercase()));
+    free.unwrap_or_else(|| from.chat().to_owned())
+}
