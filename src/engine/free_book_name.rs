@@ -3,10 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Result;
-use crate::st::auto_recap::fork_book_name;
 use crate::st::{Library, lorebook_path};
 
-/// A free name for the clone of `book` that the chat `chat` gets: by the extension's template if the book itself is called by it (`known` are the chats whose
+/// A free name for the clone of `book` that the chat `chat` gets: by the template of the user's extension if the book itself is called by it (`known` are the chats whose
 /// name may stand in it), else the book's name and the chat's.
 ///
 /// `planned` are names that are as good as taken, in lower case.
@@ -17,7 +16,8 @@ pub(crate) fn clone_name(
     chat: &str,
     planned: &BTreeSet<String>,
 ) -> Result<String> {
-    let wanted = fork_book_name(book, known, chat).unwrap_or_else(|| format!("{book} - {chat}"));
+    let named = library.book_template().fork_book_name(book, known, chat);
+    let wanted = named.unwrap_or_else(|| format!("{book} - {chat}"));
     // On some systems names that differ only in case are one file.
     let taken: HashSet<_> =
         library.lorebooks()?.into_iter().map(|name| name.to_lowercase()).collect();

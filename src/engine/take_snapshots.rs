@@ -439,7 +439,8 @@ impl<'a> Taking<'a> {
     ) -> Result<Taken> {
         let (snapshot, new) = self.operation.take(state, self.how.kind.clone(), follows)?;
         self.tell_state(state, &snapshot);
-        self.findings.extend(rules::of_files(&captured.files, &state.chat, &new));
+        let template = self.library.book_template();
+        self.findings.extend(rules::of_files(&captured.files, &state.chat, &new, template));
         if let Some(cache) = &mut self.cache {
             cache.remember(captured, snapshot.id);
         }

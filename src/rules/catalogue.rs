@@ -143,8 +143,8 @@ catalogue! {
         }
         LorebookNameUnexpected = "lorebook-name-unexpected" [Info] {
             from: FILES,
-            meaning: "the lorebook is called by the extension's template (`z-AutoLB-…`), but after another chat, and the chat is no fork",
-            remedy: "nothing, if the chat was renamed; else make sure that no other chat writes to it",
+            meaning: "the extension uses the lorebook, and does not call this chat's so (by the template in its settings, else `z-AutoLB-{{char}}-{{chat}}`); not told of forks",
+            remedy: "nothing, if the chat was renamed or you chose the lorebook; else make sure that no other chat writes to it",
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::finding::{brief, few};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
-use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook, is_book_of};
+use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook};
 use crate::st::{Raw, entries_and_repeats, main_chat, uid_text};
 
 pub(super) struct Book<'a> {
@@ -130,13 +130,22 @@ pub(super) fn names(parts: &Subject<'_>) -> Option<Finding> {
         );
     }
     let bound = bound?;
-    if is_book_of(bound, parts.timeline.chat())? || is_fork() {
+    let template = parts.book_template;
+    if template.is_book_of(bound, parts.timeline.chat()) || is_fork() {
         return None;
     }
-    let message = format!("its lorebook {:?} is called after another chat", brief(bound));
+    // A book that the extension neither noted nor made is a writer's own, who calls it as he likes.
+    if attached_lorebook(metadata).is_none() && !template.is_made(bound) {
+        return None;
+    }
+    let message = format!(
+        "its lorebook {:?} is not called as ST-Auto-Recap calls that of this chat: {:?}",
+        brief(bound),
+        brief(template.as_str())
+    );
     Some(
         Finding::new(Code::LorebookNameUnexpected, Level::Info, parts.chat_path, message).remedy(
-            "nothing, if the chat was renamed; else make sure that no other chat writes to it",
+            "nothing, if the chat was renamed or you chose the lorebook; else make sure that no other chat writes to it",
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::st::auto_recap::BookTemplate;
 use crate::st::{Chat, Raw, TimelineName};
 
 pub struct Subject<'a> {
@@ -13,6 +14,7 @@ pub struct Subject<'a> {
     pub metadata: Option<Raw<'a>>,
     pub lorebook: Option<Bound<'a>>,
     pub looked_at: &'a [Range<usize>],
+    pub book_template: &'a BookTemplate,
 }
 
 pub struct Bound<'a> {

@@ -4,14 +4,16 @@ use super::subject::{Bound, Subject};
 use std::ops::Range;
 
 use super::{Finding, chat, lorebook, queue, recap, recap_registry, scenes};
+use crate::st::auto_recap::BookTemplate;
 use crate::st::{self, Chat, TimelineFiles};
 
 /// All findings about a timeline's files, whose chat is `chat`. Of its messages only those in `looked_at` count: a save changes few, and what was found before was said
-/// before.
+/// before. What its lorebook should be called says `book_template`.
 pub fn of_files(
     files: &TimelineFiles,
     chat: &Chat<'_>,
     looked_at: &[Range<usize>],
+    book_template: &BookTemplate,
 ) -> Vec<Finding> {
     findings(&Subject {
         timeline: &files.timeline,
@@ -24,6 +26,7 @@ pub fn of_files(
             file: files.book().map(|file| (file.path.as_str(), file.bytes)),
         }),
         looked_at,
+        book_template,
     })
 }
 

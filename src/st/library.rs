@@ -1,15 +1,19 @@
 //! One user's directory and what lies in it.
 
+use super::auto_recap::BookTemplate;
 use super::discover;
 use super::name::{CHAT_ENDING, LibraryPath, TimelineName};
 use super::{Error, Groups, Result};
 use crate::regular;
 use std::fs::{self, DirEntry};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// How the names of our own temporary files begin (see `durable`).
 const TEMPORARY: &str = ".stvc-";
+/// Real settings are a hundred times smaller.
+const MOST_SETTINGS: u64 = 64 << 20;
 const NOT_UNICODE: &str = "its name is not valid Unicode";
 
 /// The folders of a user's folder in which chats and what belongs to them lie.
@@ -19,6 +23,8 @@ pub const FOLDERS: [&str; 4] = ["chats", "group chats", "groups", "worlds"];
 pub struct Library {
     root: PathBuf,
     others: Vec<String>,
+    /// Read when it is first asked for.
+    book_template: OnceLock<BookTemplate>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,12 +40,16 @@ impl Library {
     /// The library at `dir`: a user directory, a SillyTavern install (then under its `data/`) or a folder of user directories.
     /// Without `user` it is `default-user`, or the only one there is.
     pub fn open(dir: &Path, user: Option<&str>) -> Result<Self> {
-        discover::open(dir, user).map(|found| Self { root: found.root, others: found.others })
+        discover::open(dir, user).map(Self::found)
     }
 
     /// The library that `start` lies in, or that belongs to the install `start` lies in.
     pub fn find(start: &Path, user: Option<&str>) -> Result<Self> {
-        discover::find(start, user).map(|found| Self { root: found.root, others: found.others })
+        discover::find(start, user).map(Self::found)
+    }
+
+    fn found(found: discover::Found) -> Self {
+        Self { root: found.root, others: found.others, book_template: OnceLock::new() }
     }
 
     /// The user directory.
@@ -50,6 +60,19 @@ impl Library {
     /// The users beside this one, if nobody said which is meant.
     pub fn other_users(&self) -> &[String] {
         &self.others
+    }
+
+    /// How the user's ST-Auto-Recap calls lorebooks. Settings that are not there or cannot be read, or that no SillyTavern could read, set nothing.
+    pub fn book_template(&self) -> &BookTemplate {
+        self.book_template.get_or_init(|| {
+            let mut bytes = Vec::new();
+            let file = regular::open(&self.root.join("settings.json"));
+            let read = file.and_then(|file| file.take(MOST_SETTINGS + 1).read_to_end(&mut bytes));
+            match read {
+                Ok(length) if length as u64 <= MOST_SETTINGS => BookTemplate::of_settings(&bytes),
+                _ => BookTemplate::default(),
+            }
+        })
     }
 
     /// List the chats and read the groups.

@@ -4,7 +4,7 @@ use crate::archive::{self, Manifest, Rebuilt, Snapshot};
 use crate::engine::{Workspace, verdict_findings};
 use crate::history::History;
 use crate::rules::{self, Finding};
-use crate::st::{self, MessageText, Raw};
+use crate::st::{self, Library, MessageText, Raw};
 use crate::verbs::Result;
 
 /// One snapshot in detail.
@@ -30,6 +30,7 @@ const LAST: usize = 3;
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
     let snapshot = workspace.snapshot(name, &store)?;
+    let library = workspace.library().ok();
     let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
     let chat = contents.files.split();
     let texts = chat
@@ -45,7 +46,8 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let mut findings: Vec<_> =
         verdict_findings::unsound(&snapshot, &problems).into_iter().collect();
     findings.extend(rules::restored(&contents));
-    findings.extend(rules::of_files(&contents.files, &chat, rules::ALL));
+    let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
+    findings.extend(rules::of_files(&contents.files, &chat, rules::ALL, &template));
     let manifest = contents.manifest.clone();
     Ok(Report { snapshot, tags, manifest, last_messages, entries, findings })
 }

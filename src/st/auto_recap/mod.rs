@@ -10,7 +10,7 @@ mod recap;
 mod registry;
 mod scene;
 
-pub use names::{book_segment, fork_book_name, is_book_of, is_fork_book};
+pub use names::{BookTemplate, book_segment, is_fork_book};
 pub use queue::{Activity, Operation, QUEUE, QueueEntry, queue_activity, queue_operations, queues};
 pub use queue_edit::{clear_queue, trim_queue};
 pub use recap::{

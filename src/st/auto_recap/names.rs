@@ -2,8 +2,139 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// How the names of the extension's lorebooks begin: `z-AutoLB-<character>-<chat>`, or `z-AutoLB-<chat>` in old ones.
+use crate::st::Raw;
+
+/// How the names of the extension's lorebooks begin unless the user wants others: `z-AutoLB-<character>-<chat>`, or `z-AutoLB-<chat>` in old ones.
 const PREFIX: &str = "z-AutoLB-";
+const TEMPLATE: &str = "z-AutoLB-{{char}}-{{chat}}";
+const OLD_TEMPLATE: &str = "z-AutoLB-{{chat}}";
+
+/// What the user has set as the names of lorebooks, with places for those of the character and of the chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BookTemplate {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Character,
+    Chat,
+}
+
+impl Default for BookTemplate {
+    fn default() -> Self {
+        Self::parse(TEMPLATE)
+    }
+}
+
+impl BookTemplate {
+    pub fn parse(text: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let place = after.split_once("}}").and_then(|(word, after)| match word.trim() {
+                "char" => Some((Part::Character, after)),
+                "chat" => Some((Part::Chat, after)),
+                _ => None,
+            });
+            parts.push(Part::Text(before.to_owned()));
+            rest = match place {
+                Some((part, after)) => {
+                    parts.push(part);
+                    after
+                }
+                None => {
+                    parts.push(Part::Text("{{".to_owned()));
+                    after
+                }
+            };
+        }
+        parts.push(Part::Text(rest.to_owned()));
+        Self { text: text.to_owned(), parts }
+    }
+
+    /// The one in SillyTavern's settings. Where the extension would find none it takes its own, and so does this.
+    pub fn of_settings(settings: &[u8]) -> Self {
+        // Most have none, and looking for a word is much cheaper than reading settings.
+        if memchr::memmem::find(settings, b"nameTemplate").is_none() {
+            return Self::default();
+        }
+        let settings = String::from_utf8_lossy(settings);
+        let path = ["extension_settings", "autoLorebooks", "nameTemplate"];
+        let text = Raw::parse_str(&settings).and_then(|settings| settings.path(&path)?.string());
+        text.filter(|text| !text.is_empty()).map_or_else(Self::default, |text| Self::parse(&text))
+    }
+
+    /// As the user wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the extension would call the lorebook of `chat` so, whatever the character's name is: that is not always its folder's.
+    pub fn is_book_of(&self, book: &str, chat: &str) -> bool {
+        let chat = book_segment(chat);
+        self.fits(book, Some(&chat))
+            || (self.text == TEMPLATE && Self::parse(OLD_TEMPLATE).fits(book, Some(&chat)))
+    }
+
+    /// Whether a lorebook's name tells that the extension made it, for whatever chat. A template without words of its own tells nothing.
+    pub fn is_made(&self, book: &str) -> bool {
+        let words = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.chars().filter(|c| c.is_alphanumeric()).count()),
+            _ => None,
+        });
+        book.starts_with(PREFIX) || (words.sum::<usize>() >= 3 && self.fits(book, None))
+    }
+
+    fn fits(&self, book: &str, chat: Option<&str>) -> bool {
+        // What stands between the places where anything may be.
+        let mut pieces = vec![String::new()];
+        for part in &self.parts {
+            match (part, chat, pieces.last_mut()) {
+                (Part::Text(text), _, Some(piece)) => piece.push_str(text),
+                (Part::Chat, Some(chat), Some(piece)) => piece.push_str(chat),
+                _ => pieces.push(String::new()),
+            }
+        }
+        let pieces: Vec<_> = pieces.iter().map(|piece| packed(piece)).collect();
+        [book, without_number(book)].iter().any(|book| has_in_turn(&packed(book), &pieces))
+    }
+
+    fn fill(&self, character: &str, chat: &str) -> String {
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Character => character.to_owned(),
+            Part::Chat => chat.to_owned(),
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// The name for the lorebook of the new chat `chat`, if the book it is cloned from is called by a template of the extension. `known` are the
+    /// chats whose name may stand in it: its own chat, and the one that was forked from.
+    pub fn fork_book_name(&self, book: &str, known: &[&str], chat: &str) -> Option<String> {
+        let own = known.iter().find_map(|name| self.refilled(book, name, chat));
+        own.or_else(|| made_by_default(book, known, chat))
+    }
+
+    /// The name with `new` in the place of `old`, if it is called after that.
+    fn refilled(&self, book: &str, old: &str, new: &str) -> Option<String> {
+        self.parts.contains(&Part::Chat).then_some(())?;
+        let (old, new) = (book_segment(old), book_segment(new));
+        let places = self.parts.iter().filter(|part| **part == Part::Character).count();
+        let before = self.parts.iter().take_while(|part| **part != Part::Character);
+        let before = Self { text: String::new(), parts: before.cloned().collect() };
+        let start = before.fill("", &old).len();
+        [without_number(book), book].iter().find_map(|book| {
+            // What the rest leaves is the character's name, as often as it stands there.
+            let room = book.len().checked_sub(self.fill("", &old).len())?;
+            let length = room.checked_div(places).unwrap_or(0);
+            let character = book.get(start..start + length)?;
+            (self.fill(character, &old) == *book).then(|| self.fill(character, &new))
+        })
+    }
+}
 
 /// A character's or chat's name as the extension puts it into a lorebook's name.
 pub fn book_segment(name: &str) -> String {
@@ -14,9 +145,8 @@ pub fn book_segment(name: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ").nfc().collect()
 }
 
-/// The name for the lorebook of the new chat `chat`, if the book it is cloned from is called by the extension's template. `known` are the
-/// chats whose name may stand in it: its own chat, and the one that was forked from.
-pub fn fork_book_name(book: &str, known: &[&str], chat: &str) -> Option<String> {
+/// The same for the extension's own template, and for old names.
+fn made_by_default(book: &str, known: &[&str], chat: &str) -> Option<String> {
     let rest = book.strip_prefix(PREFIX)?;
     let rest = without_number(rest);
     let new = book_segment(chat);
@@ -35,20 +165,27 @@ pub fn fork_book_name(book: &str, known: &[&str], chat: &str) -> Option<String> 
     })
 }
 
-/// Whether a lorebook that is called by the extension's template is called after `chat`; none if it is not called so.
-pub fn is_book_of(book: &str, chat: &str) -> Option<bool> {
-    let rest = book.strip_prefix(PREFIX)?;
-    // A character that no file name may have is a space in one name and missing in the other.
-    let packed = |name: &str| name.split_whitespace().collect::<String>();
-    let chat = packed(&book_segment(chat));
-    Some(
-        [rest, without_number(rest)]
-            .iter()
-            .any(|rest| packed(&book_segment(rest)).ends_with(&chat)),
-    )
+/// A character that no file name may have is a space in one name and missing in the other.
+fn packed(name: &str) -> String {
+    book_segment(name).split_whitespace().collect()
 }
 
-/// Whether a lorebook is called as those that the extension, or a plan of it, makes for chats and their forks.
+/// Whether a text begins with the first of the pieces, ends with the last, and has the others in between, in turn.
+fn has_in_turn(text: &str, pieces: &[String]) -> bool {
+    let [first, between @ .., last] = pieces else {
+        return pieces.first().is_some_and(|only| only == text);
+    };
+    let Some(rest) = text.strip_prefix(first.as_str()) else { return false };
+    let Some(mut rest) = rest.strip_suffix(last.as_str()) else { return false };
+    for piece in between {
+        let Some((_, after)) = rest.split_once(piece.as_str()) else { return false };
+        rest = after;
+    }
+    true
+}
+
+/// Whether a lorebook is called as those that the extension, or a plan of it, makes for chats and their forks. The user's own template is not asked: what is called
+/// so and unused may be removed, and a book that a writer keeps may be called like anything.
 pub fn is_fork_book(name: &str) -> bool {
     // `<book>_checkpoint_<name>_<milliseconds>`: a word alone may be anybody's.
     let clone = name.split_once("_checkpoint_").and_then(|(_, rest)| rest.rsplit_once('_'));

@@ -194,21 +194,68 @@ fn units_are_those_of_javascript() {
 
 #[test]
 fn names_of_lorebooks() {
-    let book = |name, chat| is_book_of(name, chat);
-    assert_eq!(book("z-AutoLB-Mira-Night 1", "Night 1"), Some(true));
-    assert_eq!(book("z-AutoLB-Night 1 (2)", "Night 1"), Some(true));
-    assert_eq!(book("z-AutoLB-Mira-Night (2)", "Night (2)"), Some(true));
-    assert_eq!(book("z-AutoLB-Mira-What if", "Whatif"), Some(true));
-    assert_eq!(book("z-AutoLB-Mira-Night 1", "Night 2"), Some(false));
-    assert_eq!(book("Lore", "Night 2"), None);
+    let own = BookTemplate::default();
+    for (book, chat, expected) in [
+        ("z-AutoLB-Mira-Night 1", "Night 1", true),
+        ("z-AutoLB-Night 1 (2)", "Night 1", true),
+        ("z-AutoLB-Mira-Night (2)", "Night (2)", true),
+        ("z-AutoLB-Mira-What if", "Whatif", true),
+        ("z-AutoLB-Mira-Night 1", "Night 2", false),
+        ("Lore", "Night 2", false),
+    ] {
+        assert_eq!(own.is_book_of(book, chat), expected, "{book}");
+        assert_eq!(own.is_made(book), book != "Lore");
+    }
     assert_eq!(book_segment("  a:b\t\"c\"  "), "a b c");
-    let fork = |book| fork_book_name(book, &["Night 1"], "Branch #1");
+    let fork = |book| own.fork_book_name(book, &["Night 1"], "Branch #1");
     assert_eq!(fork("z-AutoLB-Mira-Night 1").as_deref(), Some("z-AutoLB-Mira-Branch #1"));
     assert_eq!(fork("z-AutoLB-Night 1 (3)").as_deref(), Some("z-AutoLB-Branch #1"));
     assert_eq!(fork("Lore"), None);
     assert!(
         is_fork_book("Lore_checkpoint_4_1763632702906") && !is_fork_book("My_checkpoint_ideas")
     );
+}
+
+#[test]
+fn names_of_lorebooks_as_the_user_wants_them() {
+    let fork = |template: &str, book: &str| {
+        BookTemplate::parse(template).fork_book_name(book, &["Night 1"], "Br/anch")
+    };
+    for (template, book, new) in [
+        ("Lore of {{ chat }}", "Lore of Night 1 (2)", Some("Lore of Br anch")),
+        ("{{chat}}, {{char}} & {{char}}", "Night 1, M雨 & M雨", Some("Br anch, M雨 & M雨")),
+        ("{{chat}}, {{char}} & {{char}}", "Night 1, M雨 & M風", None),
+        ("{{chat}}", "Night 1", Some("Br anch")),
+        ("{{what}} {{chat}} {{", "{{what}} Night 1 {{", Some("{{what}} Br anch {{")),
+        // Nothing of the chat in it: all are called the same, and a copy must not be.
+        ("Lore of {{char}}", "Lore of Mira", None),
+        // From before the user changed it.
+        ("Lore of {{chat}}", "z-AutoLB-Mira-Night 1", Some("z-AutoLB-Mira-Br anch")),
+    ] {
+        assert_eq!(fork(template, book).as_deref(), new, "{template}");
+    }
+    let template = BookTemplate::parse("{{chat}}: lore of {{char}}");
+    assert!(template.is_book_of("Night 1 lore of Mira", "Night 1"));
+    assert!(!template.is_book_of("Night 2 lore of Mira", "Night 1"));
+    assert!(!template.is_book_of("z-AutoLB-Mira-Night 1", "Night 1"));
+    assert!(template.is_made("x lore of y") && !template.is_made("My lore"));
+    assert!(!BookTemplate::parse("{{char}} - {{chat}}").is_made("My lore - the north"));
+
+    let settings = |json: &str| BookTemplate::of_settings(json.as_bytes()).as_str().to_owned();
+    let of = |value: &str| {
+        settings(&format!(
+            r#"{{"extension_settings":{{"autoLorebooks":{{"nameTemplate":{value}}}}}}}"#
+        ))
+    };
+    assert_eq!(of(r#""Lore of {{chat}}""#), "Lore of {{chat}}");
+    let usual = BookTemplate::default();
+    for odd in ["\"\"", "null", "7", "[]", "{", "\"\\ud83d"] {
+        assert_eq!(of(odd), usual.as_str(), "{odd}");
+    }
+    for odd in ["", "{}", "[\"nameTemplate\"]", "\"nameTemplate\"", r#"{"nameTemplate":"x"}"#] {
+        assert_eq!(settings(odd), usual.as_str(), "{odd}");
+    }
+    assert_eq!(BookTemplate::of_settings(b"nameTemplate \xff\xfe"), usual);
 }
 
 #[test]

@@ -56,7 +56,8 @@ pub(super) fn examine(
             Ok(captured) => {
                 let chat = captured.files.split();
                 if is_asked {
-                    let found = rules::of_files(&captured.files, &chat, rules::ALL);
+                    let template = library.book_template();
+                    let found = rules::of_files(&captured.files, &chat, rules::ALL, template);
                     // Said of the library as a whole, with what can be done about it.
                     findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
                 }

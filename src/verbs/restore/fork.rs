@@ -132,7 +132,8 @@ pub(super) fn restore(
         }),
     };
     let state = State::made(&files, None);
-    report.findings.extend(rules::of_files(&files, &state.chat, rules::ALL));
+    let template = library.book_template();
+    report.findings.extend(rules::of_files(&files, &state.chat, rules::ALL, template));
     let file = |path: &LibraryPath, bytes: &[u8]| {
         FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
     };

@@ -20,6 +20,7 @@ use crate::history::History;
 use crate::history::at_message::{Past, Then};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
+use crate::st::Library;
 use crate::store::Store;
 use crate::verbs::Result;
 use material::Material;
@@ -99,7 +100,9 @@ fn bring_back(
     // A timeline of its own is looked at under its new name.
     if options.name.is_none() || options.to.is_some() {
         let chat = material.files().split();
-        let mut found = rules::of_files(material.files(), &chat, rules::ALL);
+        let library = workspace.library().ok();
+        let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
+        let mut found = rules::of_files(material.files(), &chat, rules::ALL, &template);
         // Without its lorebook the chat is not looked at as if it had none.
         found.retain(|finding| {
             options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing

@@ -144,7 +144,9 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         timeline.messages = chat.message_count() as u64;
                         timeline.lorebook =
                             captured.files.lorebook.as_ref().map(|book| book.name.clone());
-                        findings.extend(rules::of_files(&captured.files, &chat, rules::ALL));
+                        let template = library.book_template();
+                        let found = rules::of_files(&captured.files, &chat, rules::ALL, template);
+                        findings.extend(found);
                     }
                 }
                 Err(error) => {

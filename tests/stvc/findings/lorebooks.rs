@@ -1,6 +1,8 @@
 //! Findings about the lorebook, its registries and its queue.
 
-use super::{expect, told, yields};
+use serde_json::json;
+
+use super::{expect, told, yields, yields_with};
 use crate::common::Sandbox;
 use crate::common::recap_library::{Entry, Operation, RecapLibrary, book_name};
 
@@ -153,6 +155,14 @@ fn req_63_operations_about_messages_that_are_not_there() {
         let operation = Operation { params: params.into(), ..Operation::new("pending") };
         yields(queue(vec![operation]), &[("queue-past-end", "warning", &["message 12"])]);
     }
+    for key in ["message_index", "scene_index", "start_index", "end_index"] {
+        let about = |message: i64| Operation {
+            metadata: format!(r#"{{"{key}":{message}}}"#),
+            ..Operation::new("pending")
+        };
+        yields(queue(vec![about(11)]), &[]);
+        yields(queue(vec![about(12)]), &[("queue-past-end", "warning", &["message 12"])]);
+    }
 }
 
 #[test]
@@ -198,25 +208,92 @@ fn req_65_the_lorebook_is_the_chats_own() {
         },
         &[("lorebook-attached-differs", "info", &[])],
     );
-    yields(
-        |library| (library.book, library.attached) = (other(), other()),
-        &[("lorebook-name-unexpected", "info", &["z-AutoLB-Mira-Other"])],
-    );
-    // A fork's, a second of the same name, an old one, a writer's own.
-    for (book, main_chat) in [
-        ("z-AutoLB-Mira-Other", Some("Other")),
-        ("z-AutoLB-Mira-Harbour nights (2)", None),
-        ("z-AutoLB-Harbour nights", None),
-        ("My lore", None),
-    ] {
-        yields(
-            |library| {
-                (library.book, library.attached) = (Some(book.into()), Some(book.into()));
-                library.main_chat = main_chat.map(str::to_owned);
-            },
-            &[],
-        );
+    for book in ["z-AutoLB-Mira-Other", "My lore"] {
+        yields(attached(book), &[("lorebook-name-unexpected", "info", &[book, "{{chat}}"])]);
     }
+    // A fork's, a second of the same name, an old one, a writer's own that the extension never saw.
+    yields(
+        |library| {
+            attached("z-AutoLB-Mira-Other")(library);
+            library.main_chat = Some("Other".into());
+        },
+        &[],
+    );
+    for book in ["z-AutoLB-Mira-Harbour nights (2)", "z-AutoLB-Harbour nights"] {
+        yields(attached(book), &[]);
+    }
+    yields(bound("My lore"), &[]);
+    yields(bound("z-AutoLB-Mira-Other"), &[("lorebook-name-unexpected", "info", &[])]);
+}
+
+/// Bound to a lorebook that the extension has noted, too.
+fn attached(book: &str) -> impl Fn(&mut RecapLibrary) {
+    move |library| (library.book, library.attached) = (Some(book.into()), Some(book.into()))
+}
+
+/// Bound to a lorebook that the extension knows nothing of.
+fn bound(book: &str) -> impl Fn(&mut RecapLibrary) {
+    move |library| {
+        (library.book, library.attached) = (Some(book.into()), None);
+        library.cache.clear();
+    }
+}
+
+#[test]
+fn req_65_the_lorebook_is_called_as_the_user_wants_it() {
+    let settings = |template: &str| {
+        json!({ "extension_settings": { "autoLorebooks": { "nameTemplate": template } } })
+            .to_string()
+    };
+    let unexpected = |book| [("lorebook-name-unexpected", "info", book)];
+    let own = settings("{{chat}}: lore of {{char}}");
+    yields_with(Some(&own), attached("Harbour nights lore of Mira"), &[]);
+    yields_with(Some(&own), attached("Harbour nights lore of Mira (2)"), &[]);
+    let other = &["Other lore of Mira", "{{chat}}: lore of {{char}}"][..];
+    yields_with(Some(&own), attached("Other lore of Mira"), &unexpected(other));
+    // Also where only the name says that the extension made it.
+    yields_with(Some(&own), bound("Other lore of Mira"), &unexpected(other));
+    yields_with(Some(&own), bound("My lore"), &[]);
+    // The extension's own template is not what this user's calls books.
+    yields_with(Some(&own), |_| {}, &unexpected(&["z-AutoLB-Mira-Harbour nights"]));
+    // A template that fits every name says nothing of books that are not the extension's.
+    yields_with(Some(&settings("{{chat}}")), bound("My lore"), &[]);
+
+    // Settings that set nothing, and settings that are none.
+    let huge = format!("{}{}", settings("x"), " ".repeat(65 << 20));
+    let odd =
+        ["", "{", "[]", "nameTemplate", "{\"extension_settings\":null}", &settings(""), &huge];
+    for settings in odd {
+        yields_with(Some(settings), |_| {}, &[]);
+    }
+    let sandbox = Sandbox::empty();
+    std::fs::remove_file(sandbox.path("settings.json")).unwrap();
+    RecapLibrary::default().write(&sandbox);
+    expect(&told(&sandbox), &[]);
+    std::fs::create_dir(sandbox.path("settings.json")).unwrap();
+    sandbox.append(&RecapLibrary::default().chat_path(), &RecapLibrary::default().message(12));
+    expect(&told(&sandbox), &[]);
+}
+
+#[test]
+fn req_65_copies_are_called_as_the_user_wants_them() {
+    let sandbox = Sandbox::empty();
+    let template = "{{chat}}, lore of {{char}}";
+    let settings =
+        json!({ "extension_settings": { "autoLorebooks": { "nameTemplate": template } } });
+    sandbox.write("settings.json", settings.to_string());
+    let mut library = RecapLibrary::default();
+    attached("Harbour nights, lore of Mira (2)")(&mut library);
+    library.write(&sandbox);
+    expect(&told(&sandbox), &[]);
+    sandbox.stvc(&["restore", "Harbour", "--as", "Dawn: the end"]).exits(0);
+    let new = crate::common::recap_story::bound_book(&sandbox, "chats/Mira/Dawn the end.jsonl");
+    assert_eq!(new, "worlds/Dawn the end, lore of Mira.json");
+    // A fork that shares its parent's, too.
+    library.fork("Branch #1", 7).write(&sandbox);
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    let new = crate::common::recap_story::bound_book(&sandbox, "chats/Mira/Branch #1.jsonl");
+    assert_eq!(new, "worlds/Branch #1, lore of Mira.json");
 }
 
 #[test]

@@ -36,21 +36,36 @@ fn of_files(sandbox: &Sandbox) -> Vec<Told> {
     let scan = library.scan().unwrap();
     let captured = capture(&library, &scan.groups, &scan.timelines[0], &Disk).unwrap();
     let chat = Chat::split(&captured.files.chat.bytes, false);
-    let found = rules::of_files(&captured.files, &chat, rules::ALL);
+    let found = rules::of_files(&captured.files, &chat, rules::ALL, library.book_template());
     let told = |finding: Finding| {
         (finding.code.to_string(), finding.level.as_str().to_owned(), finding.message)
     };
     found.into_iter().map(told).collect()
 }
 
-/// The sound library with one thing changed must yield just these findings.
+/// The sound library with one thing changed: the program must tell just these findings, and the rules by themselves the same.
 #[track_caller]
 fn yields(change: impl FnOnce(&mut RecapLibrary), expected: Expected<'_>) {
+    yields_with(None, change, expected);
+}
+
+/// The same with these settings of SillyTavern.
+#[track_caller]
+fn yields_with(
+    settings: Option<&str>,
+    change: impl FnOnce(&mut RecapLibrary),
+    expected: Expected<'_>,
+) {
     let mut library = RecapLibrary::default();
     change(&mut library);
     let sandbox = Sandbox::empty();
+    if let Some(settings) = settings {
+        sandbox.write("settings.json", settings);
+    }
     library.write(&sandbox);
-    expect(&of_files(&sandbox), expected);
+    let found = told(&sandbox);
+    expect(&found, expected);
+    assert_eq!(of_files(&sandbox), found);
 }
 
 #[track_caller]
