@@ -13,11 +13,12 @@ use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair};
 pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
-        missing: args.repair.map(|repair| match repair {
-            args::Repair::Empty => Missing::Empty,
-            args::Repair::Clone => Missing::Clone,
-            args::Repair::Detach => Missing::Detach,
-        }),
+        missing: match (args.repair, &args.clone_of) {
+            (Some(args::Repair::Empty), _) => Some(Missing::Empty),
+            (Some(args::Repair::Clone), _) => Some(Missing::Clone),
+            (Some(args::Repair::Detach), _) => Some(Missing::Detach),
+            (None, book) => book.clone().map(Missing::CloneOf),
+        },
         orphans: args.orphans,
     };
     if args.fix {

@@ -63,6 +63,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::BadPattern { .. }
         | verbs::Error::NoPolicy => USAGE,
         verbs::Error::Merge(MergeError::NoLorebook { .. })
+        | verbs::Error::NoSuchLorebook { .. }
         | verbs::Error::Undo(UndoError::Nothing | UndoError::Already { .. }) => FAILED,
     }
 }

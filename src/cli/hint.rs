@@ -93,6 +93,9 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
             unchanged("delete the chat in SillyTavern first; the next snapshot would take it again")
         }
         verbs::Error::BadPattern { .. } => "without `--regex` words are searched for as they are".into(),
+        verbs::Error::NoSuchLorebook { .. } => {
+            "it is called as its file in `worlds`, without `.json`".into()
+        }
         verbs::Error::BadName { .. } => return None,
     })
 }

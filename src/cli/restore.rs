@@ -108,24 +108,30 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
     }
 }
 
-/// What a writer who uses ST-Auto-Recap wants to know of the state.
+/// What a writer who took it as a checkpoint, or uses ST-Auto-Recap, wants to know of the state.
 fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
-    let Some(state) = &report.state else { return };
-    let snapshot = &report.snapshot;
+    let (state, snapshot) = (report.state.as_ref(), &report.snapshot);
+    if state.is_none() && report.tags.is_empty() {
+        return;
+    }
     if report.origin.is_none() {
-        let called = report.tags.first().cloned().or_else(|| state.scene_break_name.clone());
+        let scene = || state.and_then(|state| state.scene_break_name.clone());
+        let called = report.tags.first().cloned().or_else(scene);
         let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
         out.say(format!("Checkpoint:     {}", clean(&called)));
     }
-    out.say(format!("Running recap:  {}", recap(state)));
-    if let Some(n) = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok()) {
+    if let Some(state) = state {
+        out.say(format!("Running recap:  {}", recap(state)));
+    }
+    let combined = state.and_then(|state| state.combined_recap_message_count);
+    if let Some(n) = combined.and_then(|n| u64::try_from(n).ok()) {
         out.say(format!("Combined recap: {}", count(n, "message")));
     }
     if report.origin.is_none() {
         let taken = out.clock(workspace).both(snapshot.time);
         out.say(format!("Taken:          {taken}"));
     }
-    if !state.queue_was_empty {
+    if let Some(state) = state.filter(|state| !state.queue_was_empty) {
         let active = count(state.active_operations, "operation");
         out.say(format!("Queue:          {active} waited in it when this was taken"));
     }

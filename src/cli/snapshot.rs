@@ -6,6 +6,7 @@ use super::{args, exit};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, PlanLine, SnapshotLine};
+use stvc::rules::READINESS;
 use stvc::verbs;
 use stvc::verbs::snapshot::{Options, Report, Taken};
 
@@ -16,6 +17,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         scenes: args.scenes,
         template: args.template.clone(),
         strict: args.strict,
+        require_scene_break: args.require_scene_break,
         wait: args.wait.map(|args::Wait(limit)| limit),
         allow_active_queue: args.allow_active_queue,
         autosave: false,
@@ -23,7 +25,10 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         tag: args.tag.clone(),
         dry_run: args.dry_run,
     };
-    let report = verbs::snapshot::snapshot(workspace, &options, &mut out.progress())?;
+    let mut report = verbs::snapshot::snapshot(workspace, &options, &mut out.progress())?;
+    if args.no_scene_warnings {
+        report.findings.retain(|finding| !READINESS.contains(&finding.code));
+    }
     let named = !options.timelines.is_empty();
     tell(&report, named, args.dry_run, out);
     out.findings(&report.findings);

@@ -95,7 +95,7 @@ catalogue! {
         }
         ChatHeaderBroken = "chat-header-broken" [Warning] {
             from: FILES,
-            meaning: "line 1 cannot be read; SillyTavern loses the chat's metadata",
+            meaning: "line 1 cannot be read; SillyTavern loses the chat's metadata, and mostly message 0",
             remedy: "mend line 1, or restore an earlier snapshot",
         }
         ChatHeaderMissing = "chat-header-missing" [Warning] {
@@ -229,12 +229,12 @@ catalogue! {
         }
         SceneBreakMissing = "scene-break-missing" [Warning, Error] {
             from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
-            meaning: "no scene ends at the message (error with `--strict`)",
+            meaning: "no scene ends at the message (error with `--strict` or `--require-scene-break`)",
             remedy: "mark the end of the scene there first, or choose a message that ends one",
         }
-        SceneRecapMissing = "scene-recap-missing" [Warning, Error] {
+        SceneRecapMissing = "scene-recap-missing" [Warning] {
             from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
-            meaning: "the message has no scene recap (error with `--strict`)",
+            meaning: "the message has no scene recap",
             remedy: "let the extension write the scene's recap first",
         }
         SceneLorebookMissing = "scene-lorebook-missing" [Warning, Error] {
@@ -242,9 +242,9 @@ catalogue! {
             meaning: "the scene has no note of the lorebook's entries (error with `--strict`)",
             remedy: "let the extension finish the scene's lorebook entries first",
         }
-        RunningRecapMissing = "running-recap-missing" [Warning, Error] {
+        RunningRecapMissing = "running-recap-missing" [Warning] {
             from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
-            meaning: "the chat has no running recap (error with `--strict`)",
+            meaning: "the chat has no running recap",
             remedy: "let the extension write the running recap first",
         }
         SceneNotInRecap = "scene-not-in-recap" [Warning, Error] {
@@ -356,6 +356,11 @@ catalogue! {
     }
 
     "The library as a whole" => {
+        LorebookNone = "lorebook-none" [Info] {
+            from: "`doctor TIMELINE`",
+            meaning: "no lorebook is bound to the chat, which is allowed",
+            remedy: "nothing",
+        }
         LorebookShared = "lorebook-shared" [Warning] {
             from: "`doctor`, `restore`, `merge`",
             meaning: "several chats use one lorebook, and what changes in one changes in all",

@@ -16,23 +16,29 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
         );
         return findings;
     }
+    // As SillyTavern reads it: bytes that are no text do not make a line unreadable.
+    let text = chat.header.map(String::from_utf8_lossy);
+    let header = text.as_deref().map(Raw::parse_str);
     let first = chat.header.or_else(|| chat.messages.first().copied());
     if first.is_some_and(|first| first.starts_with(b"\xef\xbb\xbf")) {
         findings.push(
             warn(Code::ChatBom, "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it".into())
                 .remedy("save the file as UTF-8 without a byte order mark"),
         );
-    } else if let Some(header) = chat.header
-        && Raw::parse(header).is_none_or(|header| !header.is_object())
+    } else if let Some(header) = header
+        && header.is_none_or(|header| !header.is_object())
     {
-        findings.push(
-            warn(
-                Code::ChatHeaderBroken,
-                "line 1, the header, cannot be read; SillyTavern loses the chat's metadata".into(),
-            )
-            .remedy("mend line 1, or restore an earlier snapshot"),
+        // A line that is dropped leaves its place, the header's, to message 0.
+        let dropped = header.is_none_or(|header| !header.truthy());
+        let and = if dropped { " and message 0" } else { "" };
+        let message = format!(
+            "line 1, the header, cannot be read; SillyTavern loses the chat's metadata{and}"
         );
-    } else if let Some(header) = chat.header.and_then(Raw::parse)
+        findings.push(
+            warn(Code::ChatHeaderBroken, message)
+                .remedy("mend line 1, or restore an earlier snapshot"),
+        );
+    } else if let Some(header) = header.flatten()
         && header.get("mes").is_some()
         && header.get("chat_metadata").is_none()
     {

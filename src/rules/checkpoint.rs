@@ -112,12 +112,27 @@ pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
     )
 }
 
-/// The same as reasons to refuse.
-pub fn strictly(findings: Vec<Finding>) -> Vec<Finding> {
+/// All that can be not ready.
+pub const READINESS: [Code; 5] = [
+    Code::SceneBreakMissing,
+    Code::SceneRecapMissing,
+    Code::SceneLorebookMissing,
+    Code::RunningRecapMissing,
+    Code::SceneNotInRecap,
+];
+
+/// What blocks whoever is strict: with a message that is not there and a queue that is not empty the five blockers of the extension's plans, and no more.
+pub const STRICT: [Code; 3] =
+    [Code::SceneBreakMissing, Code::SceneLorebookMissing, Code::SceneNotInRecap];
+
+/// Those of `codes` as reasons to refuse, and the rest.
+pub fn refuse(findings: Vec<Finding>, codes: &[Code]) -> (Vec<Finding>, Vec<Finding>) {
+    let (refused, rest): (Vec<_>, _) =
+        findings.into_iter().partition(|finding| codes.contains(&finding.code));
     let refuse = |finding: Finding| Finding {
         level: Level::Error,
         message: format!("Cannot create checkpoint: {}", finding.message),
         ..finding
     };
-    findings.into_iter().map(refuse).collect()
+    (refused.into_iter().map(refuse).collect(), rest)
 }

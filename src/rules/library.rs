@@ -158,6 +158,7 @@ fn called(names: &BTreeSet<TimelineName>, chat: &TimelineName, id: &str) -> Opti
 pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     let mut findings: Vec<_> = facts.shared().iter().map(shared).collect();
     for timeline in &facts.timelines {
+        findings.extend(none(timeline));
         findings.extend(missing(timeline));
         findings.extend(dangling_links(facts, timeline));
         findings.extend(missing_parent(facts, timeline));
@@ -186,6 +187,13 @@ fn shared(book: &SharedBook<'_>) -> Finding {
     Finding::new(Code::LorebookShared, Level::Warning, book.path.as_str(), message).remedy(remedy)
 }
 
+/// Nothing is wrong with that.
+fn none(timeline: &TimelineFacts) -> Option<Finding> {
+    let none = timeline.book.is_none() && timeline.metadata_in.is_some();
+    let message = "it has no lorebook, which is allowed";
+    none.then(|| Finding::new(Code::LorebookNone, Level::Info, timeline.name.as_str(), message))
+}
+
 fn missing(timeline: &TimelineFacts) -> Option<Finding> {
     let book = timeline.book.as_ref().filter(|book| !book.exists)?;
     let message =
@@ -195,7 +203,7 @@ fn missing(timeline: &TimelineFacts) -> Option<Finding> {
             format!("`stvc doctor --fix` brings it back from snapshot {snapshot}")
         }
         None => "no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the \
-                 parent's, `--repair detach` lets the chat go without"
+                 parent's, `--clone-of NAME` a copy of any other, `--repair detach` lets the chat go without"
             .to_owned(),
     };
     let subject = timeline.name.as_str();

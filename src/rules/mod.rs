@@ -19,7 +19,9 @@ mod timeline_files;
 pub use after_restore::restored;
 pub use alarms::{Passage, alarm};
 pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
-pub use checkpoint::{Point, lorebook_of_now, readiness, recap_from_future, strictly};
+pub use checkpoint::{
+    Point, READINESS, STRICT, lorebook_of_now, readiness, recap_from_future, refuse,
+};
 pub use finding::Finding;
 pub use level::Level;
 pub use library::{

@@ -41,6 +41,13 @@ pub fn main_chat(metadata: Raw) -> Option<String> {
     metadata.get("main_chat")?.string().filter(|name| !name.is_empty())
 }
 
+/// The chat that a checkpoint from before `main_chat` was made of, by its name: `<chat> Checkpoint #3`. Groups had no checkpoints then.
+pub fn chat_of_checkpoint(name: &TimelineName) -> Option<TimelineName> {
+    let (chat, _) = name.chat().rsplit_once("Checkpoint #")?;
+    let chat = chat.trim().trim_end_matches('-').trim_end();
+    TimelineName::solo(name.folder()?, chat).ok()
+}
+
 /// The lorebook bound to a chat, found also when the header or the group's file is no valid UTF-8: SillyTavern reads such files
 /// leniently, so the binding holds.
 pub fn bound_lorebook(chat: &Chat, name: &TimelineName, group: Option<&[u8]>) -> Option<String> {

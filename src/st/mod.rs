@@ -43,7 +43,7 @@ pub use library::{FOLDERS, Library, Scan};
 pub use lorebook::{
     Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_uid, fill, uid_text,
 };
-pub use metadata::{bound_lorebook, lorebook_name, main_chat, metadata};
+pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};
 pub use name::{LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
 pub use references::{Reference, References, User};

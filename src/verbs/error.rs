@@ -45,6 +45,9 @@ pub enum Error {
     /// Nothing can be called that.
     #[error("{name:?} cannot be a chat's name: {why}")]
     BadName { name: String, why: &'static str },
+    /// No lorebook has that name.
+    #[error("there is no lorebook {name:?}")]
+    NoSuchLorebook { name: String },
     /// It failed after part of it was done, which stays.
     #[error("{source}")]
     Partway { source: Box<Error> },

@@ -1,10 +1,13 @@
 //! May a checkpoint be taken, what does it record, and is what comes back what was recorded?
 
+use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::common::forged_snapshot::Forge;
 use crate::common::recap_library::{Operation, Recap, RecapLibrary};
+use crate::common::recap_story::{found, told};
 use crate::common::{Answer, Sandbox, assert_same};
 
 fn with_queue(statuses: &[&str]) -> (Sandbox, RecapLibrary) {
@@ -231,6 +234,53 @@ fn req_37_strictly_they_refuse_in_the_words_of_the_extension() {
     assert!(answer.stderr.contains("Queue is not empty (2 pending, 0 in progress)"));
 }
 
+/// The five blockers, and no sixth: what else is not ready is warned of also by who is strict.
+#[test]
+fn req_37_strictly_nothing_else_refuses() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.scenes[1].recap = String::new();
+    library.write(&sandbox);
+    let answer = sandbox.json(&["snapshot", "Harbour", "--at", "7", "--strict"]).exits(0);
+    assert_eq!(codes(&answer)[0], "scene-recap-missing");
+    // No running recap is no blocker of its own: the scene is not in it.
+    let library = RecapLibrary { recap: None, ..RecapLibrary::new("Ann", "Late") };
+    library.write(&sandbox);
+    let answer = sandbox.json(&["snapshot", "Late", "--at", "7", "--strict"]).exits(4);
+    assert_eq!(codes(&answer), ["scene-not-in-recap"]);
+    // A chat without messages has none that could be the checkpoint's.
+    sandbox.write("chats/Ann/Nothing.jsonl", "{\"chat_metadata\":{}}");
+    let answer = sandbox.json(&["snapshot", "Nothing", "--strict"]).exits(4);
+    assert_eq!(codes(&answer), ["message-not-found"]);
+    sandbox.stvc(&["snapshot", "Nothing"]).exits(0);
+}
+
+#[test]
+fn req_42_scene_breaks_are_required_and_warnings_hidden_if_asked() {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.scenes[1].activated = 0;
+    library.write(&sandbox);
+    let take = |more: &[&str]| sandbox.json(&[&["snapshot", "Harbour"], more].concat());
+    for point in [&["--at", "5"][..], &[]] {
+        let refused = take(&[point, &["--require-scene-break"]].concat()).exits(4);
+        assert_eq!(codes(&refused), ["scene-break-missing"]);
+        assert_eq!(refused.of_type("finding")[0]["level"], "error");
+    }
+    assert!(!sandbox.store().exists());
+    // Only that: the rest is warned of as ever.
+    let answer = take(&["--at", "7", "--require-scene-break"]).exits(0);
+    assert_eq!(codes(&answer), ["scene-lorebook-missing"]);
+    // Hidden, and recorded.
+    let answer = take(&["--at", "5", "--no-scene-warnings"]).exits(0);
+    assert_eq!(codes(&answer), ["recap-from-future"]);
+    let recorded = state(&sandbox, "Harbour nights @5")["warnings"].clone();
+    assert_eq!(
+        recorded,
+        serde_json::json!(["scene-break-missing", "scene-recap-missing", "recap-from-future"])
+    );
+}
+
 #[test]
 fn req_38_what_a_checkpoint_records() {
     let sandbox = Sandbox::empty();
@@ -367,16 +417,44 @@ fn req_12_what_a_person_reads_of_a_restore() {
     assert_eq!(line["running_recap_version"], 1);
     assert_eq!(line["running_recap_scene_count"], 2);
     assert_eq!(line["combined_recap_message_count"], 100);
-    assert!(line["taken"].is_string());
+    assert_eq!(line["taken"], "2026-11-14T23:46:40Z");
+    // What has a name has it also for who does not use the extension.
+    sandbox.write("chats/Ann/Plain.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    sandbox.stvc(&["snapshot", "Plain", "--tag", "Before the storm"]).exits(0);
+    let answer = sandbox.stvc(&["restore", "Before the storm", "--to", "../plain"]).exits(0);
+    insta::assert_snapshot!(answer.stdout.lines().skip(2).collect::<Vec<_>>().join("\n"), @"
+    Checkpoint:     Before the storm
+    Taken:          2026-11-15 00:46:40 +0000 (just now)
+    ");
 }
 
 #[test]
 fn req_14_a_snapshot_of_before_anything_was_recorded() {
     let sandbox = Sandbox::empty();
-    crate::common::copy(&crate::common::fixtures().join("store-1"), &sandbox.store());
-    let id = sandbox.snapshot_ids().remove(0);
-    let answer = sandbox.json(&["restore", &id, "--dry-run"]).exits(0);
-    assert!(!codes(&answer).iter().any(|code| code.contains("mismatch")), "{:?}", codes(&answer));
+    let library = RecapLibrary { combined: Some(("All.".into(), 100)), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let head = sandbox.snapshot_ids().remove(0);
+    let store = stvc::store::Store::open(&sandbox.store()).unwrap();
+    let forged = |edit: &dyn Fn(&mut Value)| {
+        let mut forge = Forge::read(&store, &head);
+        forge.manifest(edit);
+        forge.write(&store, None)
+    };
+    let told = |id: &str| {
+        fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
+        let answer = sandbox.json(&["restore", id]).exits(0);
+        assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
+        told(&answer)
+    };
+    assert_eq!(told(&head), []);
+    // Another record is noticed; where there is none there is nothing to compare, and that is all that is said.
+    let other = forged(&|manifest| manifest["checkpoint"]["running_recap_version"] = 0.into());
+    assert_eq!(told(&other), found(&[("recap-version-mismatch", "error")]));
+    let legacy = forged(&|manifest| {
+        manifest.as_object_mut().unwrap().remove("checkpoint").unwrap();
+    });
+    assert_eq!(told(&legacy), found(&[("checkpoint-state-missing", "info")]));
 }
 
 #[test]

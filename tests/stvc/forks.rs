@@ -1,6 +1,7 @@
 //! `restore --as`: a timeline of its own that shares nothing with the others.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use proptest::prelude::*;
 use stvc::st;
@@ -258,28 +259,60 @@ fn a_backup_which_is_the_chat_alone_gets_a_copy_of_the_nearest_book() {
 
 #[test]
 fn req_71_group_chats_of_both_layouts() {
-    for fixture in ["1.19.0", "1.12.6"] {
+    for (fixture, chat, group, book) in [
+        // The metadata is in the chat.
+        ("1.19.0", "Ferry main", "groups/1794700910763.json", "Ferry Lore"),
+        // It is in the group's file, under `chat_metadata` for the chat that is open.
+        ("1.12.6", "2024-09-28@01h02m36s", "groups/1794702122839.json", "Old Lore"),
+    ] {
         let sandbox = Sandbox::of_fixture(fixture);
-        sandbox.stvc(&["snapshot"]).exits(0);
-        let group = sandbox.files().keys().find(|path| path.starts_with("group chats/")).cloned();
-        let Some(group) = group else { panic!("{fixture} has no group chat") };
+        let in_group = fixture == "1.12.6";
+        if in_group {
+            let text = String::from_utf8(sandbox.read(group)).unwrap();
+            let bound =
+                text.replacen("\"variables\"", "\"world_info\": \"Old Lore\", \"variables\"", 1);
+            sandbox.write(group, bound);
+        }
+        let path = format!("group chats/{chat}.jsonl");
+        let answer = sandbox.json(&["snapshot"]).exits(0);
+        let taken = answer.of_type("snapshot");
+        let taken = taken.iter().find(|line| line["timeline"] == format!("group chats/{chat}"));
+        let taken = taken.unwrap_or_else(|| panic!("{fixture}: {}", answer.stdout));
+        assert_eq!(taken["lorebook"], book, "{fixture}");
         let before = sandbox.files();
-        let timeline = group.trim_end_matches(".jsonl");
-        sandbox.stvc(&["restore", timeline, "--as", "Another evening"]).exits(0);
+
+        // Lost, it comes back with its lorebook.
+        fs::remove_file(sandbox.path(&path)).unwrap();
+        fs::remove_file(sandbox.path(&format!("worlds/{book}.json"))).unwrap();
+        sandbox.stvc(&["restore", &path]).exits(0);
+        assert_same(&sandbox.files(), &before);
+
+        // A timeline of its own: the group lists it, its metadata is where this SillyTavern looks for it, and nothing else changed.
+        sandbox.stvc(&["restore", &path, "--as", "Another evening"]).exits(0);
         let after = sandbox.files();
-        let listed: Vec<_> = after
-            .iter()
-            .filter(|(path, bytes)| {
-                path.starts_with("groups/") && before.get(*path) != Some(*bytes)
-            })
-            .collect();
-        // The group lists it; nothing else of it changed.
-        assert_eq!(listed.len(), 1, "{fixture}");
-        assert!(String::from_utf8_lossy(listed[0].1).contains("Another evening"));
         let mut rest = before.clone();
-        rest.remove(listed[0].0);
+        rest.remove(group);
         assert_untouched(&rest, &after);
-        assert!(after.contains_key("group chats/Another evening.jsonl"));
+        let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+        let (old, mut new) = (json(&before[group]), json(&after[group]));
+        assert_eq!(new["chats"].as_array_mut().unwrap().pop().unwrap(), "Another evening");
+        let fork = &after["group chats/Another evening.jsonl"];
+        let lines = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let (mut theirs, mut ours): (Vec<_>, Vec<_>) = (lines(fork), lines(&before[&path]));
+        let own = if in_group {
+            let past = new["past_metadata"].as_object_mut().unwrap();
+            past.remove("Another evening").unwrap_or_else(|| panic!("{fixture}"))
+        } else {
+            let header = json(&theirs.remove(0));
+            ours.remove(0);
+            header["chat_metadata"].clone()
+        };
+        assert_eq!(new, old, "{fixture}");
+        assert!(theirs == ours, "{fixture}: the messages are the same");
+        let clone = own["world_info"].as_str().unwrap();
+        assert_ne!(clone, book);
+        assert_eq!(after[&format!("worlds/{clone}.json")], before[&format!("worlds/{book}.json")]);
+        assert_eq!(new_files(&before, &after).len(), 2, "{fixture}");
         assert!(
             sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"),
             "{fixture}"

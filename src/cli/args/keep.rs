@@ -89,6 +89,10 @@ pub struct Doctor {
     #[arg(long, value_name = "HOW")]
     pub repair: Option<Repair>,
 
+    /// Make missing lorebooks copies of this one
+    #[arg(long, value_name = "LOREBOOK", conflicts_with = "repair")]
+    pub clone_of: Option<String>,
+
     /// Also remove lorebooks that nothing uses and that no chat left behind: you may keep them for later
     #[arg(long)]
     pub orphans: bool,

@@ -33,9 +33,17 @@ pub struct Snapshot {
     #[arg(long, value_name = "NAME")]
     pub tag: Option<String>,
 
-    /// Refuse where the scene, its recap or its lorebook entry is not finished, instead of warning
+    /// Refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
     #[arg(long)]
     pub strict: bool,
+
+    /// Refuse where the message ends no scene, and only warn of the rest
+    #[arg(long)]
+    pub require_scene_break: bool,
+
+    /// Do not say what of the scene is not finished; the snapshot records it all the same
+    #[arg(long)]
+    pub no_scene_warnings: bool,
 
     /// Wait for the lorebook's queue to finish, at most so many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]

@@ -18,7 +18,7 @@ use super::owner_of_snapshot::Owners;
 use crate::archive::message_identity::Chain;
 use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::history::Result;
-use crate::st::TimelineName;
+use crate::st::{self, TimelineName};
 use crate::store::{ObjectId, Store, unless_lost};
 use index::{Index, Record, SAMPLE, samples_shared};
 
@@ -108,8 +108,10 @@ impl Lineage {
     /// The snapshot that this chat was forked from.
     pub(crate) fn fork(&mut self, newcomer: &Newcomer) -> Result<Origin> {
         let parent = newcomer.parent_name();
+        // A name alone makes no fork; of chats that share as much it tells which is meant.
+        let hinted = st::chat_of_checkpoint(&newcomer.name).filter(|_| parent.is_none());
         let tier = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
-            if Some(timeline) == parent.as_ref() {
+            if [&parent, &hinted].iter().any(|named| named.as_ref() == Some(timeline)) {
                 3
             } else if former {
                 2

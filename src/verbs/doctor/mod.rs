@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use crate::engine::Workspace;
 use crate::history::name_lookup;
 use crate::progress::Monitor;
-use crate::rules::{self, Finding};
+use crate::rules::{self, Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
 use crate::verbs::Result;
 use examine::Examined;
@@ -32,12 +32,14 @@ pub struct Options {
 }
 
 /// What to do about a missing lorebook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Make an empty one.
     Empty,
     /// Copy that of the chat it was forked from.
     Clone,
+    /// Copy this one.
+    CloneOf(String),
     /// Let the chat go without.
     Detach,
 }
@@ -80,7 +82,10 @@ pub fn doctor(
     let facts = &examined.facts;
     let mut findings = rules::library(facts);
     let mut repairs = repairs::plan(&library, &examined, options)?;
-    if !only.is_empty() {
+    if only.is_empty() {
+        // What is allowed is told only to who asks about the chat.
+        findings.retain(|finding| finding.code != Code::LorebookNone);
+    } else {
         let books = books_of(&examined, &only);
         let is_about = |subject: &str| {
             only.iter().any(|name| name.as_str() == subject)

@@ -70,7 +70,7 @@ pub(super) fn plan(
     options: &Options,
 ) -> Result<Vec<Repair>> {
     let facts = &examined.facts;
-    let mut repairs = missing_books(examined, options.missing);
+    let mut repairs = missing_books(library, examined, options.missing.as_ref())?;
     let written = repairs.iter().flat_map(|repair| &repair.files);
     let mut taken: BTreeSet<String> = written.map(|path| path.as_str().to_lowercase()).collect();
     for fork in facts.shared().iter().flat_map(|book| &book.forks) {
@@ -153,17 +153,25 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     })
 }
 
-fn missing_books(examined: &Examined, how: Option<Missing>) -> Vec<Repair> {
+fn missing_books(
+    library: &Library,
+    examined: &Examined,
+    how: Option<&Missing>,
+) -> Result<Vec<Repair>> {
     let facts = &examined.facts;
+    let other = match how {
+        Some(Missing::CloneOf(name)) => Some(chosen_book(library, name)?),
+        _ => None,
+    };
     let mut missing: BTreeMap<&LibraryPath, Vec<&TimelineFacts>> = BTreeMap::new();
     let mut repairs = Vec::new();
     for timeline in &facts.timelines {
         let Some(book) = timeline.book.as_ref().filter(|book| !book.exists) else { continue };
         match &book.path {
-            Some(path) if how != Some(Missing::Detach) => {
+            Some(path) if how != Some(&Missing::Detach) => {
                 missing.entry(path).or_default().push(timeline);
             }
-            _ if how == Some(Missing::Detach) => repairs.extend(detach(timeline, &book.name)),
+            _ if how == Some(&Missing::Detach) => repairs.extend(detach(timeline, &book.name)),
             _ => {}
         }
     }
@@ -175,6 +183,9 @@ fn missing_books(examined: &Examined, how: Option<Missing>) -> Vec<Repair> {
         };
         let chosen = match how {
             Some(Missing::Empty) => Some((Source::Empty, format!("make {path}, with no entries"))),
+            Some(Missing::CloneOf(name)) => other
+                .clone()
+                .map(|other| (Source::CopyOf(other), format!("make {path}, a copy of {name:?}"))),
             Some(Missing::Clone) => users.iter().find_map(|user| copy(facts, user)).or_else(stored),
             _ => stored(),
         };
@@ -187,7 +198,15 @@ fn missing_books(examined: &Examined, how: Option<Missing>) -> Vec<Repair> {
             step: RepairStep::WriteBook { path: path.clone(), source },
         }));
     }
-    repairs
+    Ok(repairs)
+}
+
+/// The lorebook that the user calls so, which must be there.
+fn chosen_book(library: &Library, name: &str) -> Result<LibraryPath> {
+    let there = library.lorebooks()?;
+    let path = lorebook_path(name)
+        .filter(|path| there.iter().any(|book| path.file_name() == format!("{book}.json")));
+    path.ok_or_else(|| Error::NoSuchLorebook { name: name.to_owned() })
 }
 
 /// The lorebook of the chat that this one was forked from, under the missing name.

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use super::options::Options;
 use crate::archive::uses_auto_recap;
 use crate::engine::take_snapshots::Judgement;
+use crate::history::at_message::message_not_found;
 use crate::progress::Monitor;
 use crate::regular;
-use crate::rules::{self, Point, Wish};
+use crate::rules::{self, Code, Point, Wish};
 use crate::st::auto_recap::{queue_activity, scene_breaks};
 use crate::st::{self, Captured, Library, Scan, TimelineName};
 
@@ -28,19 +29,27 @@ pub(super) fn judge(options: &Options, captured: &Captured, at: Option<usize>) -
             judgement.refused.extend(rules::queue_active(subject, book, wish));
         }
     }
-    if at.is_none() && !options.strict {
+    let blockers: &[Code] = match (options.strict, options.require_scene_break) {
+        (true, _) => &rules::STRICT,
+        (_, true) => &[Code::SceneBreakMissing],
+        _ => &[],
+    };
+    if at.is_none() && blockers.is_empty() {
         return judgement;
     }
     let chat = captured.files.split();
     let metadata = captured.files.metadata(&chat);
     let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
-    let Some(message) = at.or(last) else { return judgement };
+    let Some(message) = at.or(last) else {
+        judgement.refused.push(message_not_found(name, 0, 0));
+        return judgement;
+    };
     let point = Point { timeline: name, chat: &chat, metadata, book, message };
-    if options.strict {
-        judgement.refused.extend(rules::strictly(rules::readiness(&point)));
-    } else if uses_auto_recap(&chat, metadata, book) || !scene_breaks(&chat).is_empty() {
-        // Whoever does not use the extension is not told of its scenes.
-        judgement.warnings.extend(rules::readiness(&point));
+    let (refused, rest) = rules::refuse(rules::readiness(&point), blockers);
+    judgement.refused.extend(refused);
+    // Whoever does not use the extension is not told of its scenes.
+    if uses_auto_recap(&chat, metadata, book) || !scene_breaks(&chat).is_empty() {
+        judgement.warnings.extend(rest);
     }
     if at.is_some() {
         judgement.warnings.extend(rules::recap_from_future(&point));

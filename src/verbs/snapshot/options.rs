@@ -24,6 +24,8 @@ pub struct Options {
     pub template: Option<String>,
     /// Refuse where the extension is not ready for a checkpoint, instead of warning.
     pub strict: bool,
+    /// Refuse only where the message ends no scene.
+    pub require_scene_break: bool,
     /// Wait for the lorebook's queue first; `Some(None)` without a limit.
     pub wait: Option<Option<Duration>>,
     /// Take it though work is pending in the queue.
@@ -41,7 +43,7 @@ pub struct Options {
 impl Options {
     /// Whether it is a checkpoint that the user means: then the rules are asked also where nothing changed.
     pub(super) fn is_on_purpose(&self) -> bool {
-        self.at.is_some() || self.tag.is_some() || self.strict
+        self.at.is_some() || self.tag.is_some() || self.strict || self.require_scene_break
     }
 }
 

@@ -177,7 +177,7 @@ fn the_worst_comes_first_and_what_to_do_is_said_once() {
     insta::assert_snapshot!(text, @r#"
     error: chats/A/a: its lorebook "Lost" does not exist; SillyTavern shows it as empty
     error: chats/A/b: its lorebook "Lost" does not exist; SillyTavern shows it as empty
-      no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the parent's, `--repair detach` lets the chat go without
+      no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the parent's, `--clone-of NAME` a copy of any other, `--repair detach` lets the chat go without
     warning: chats/A/a: the chat that it was forked from, "gone", does not exist
     warning: chats/A/b: the chat that it was forked from, "gone", does not exist
       "Back to parent chat" does not work in it; nothing else depends on it

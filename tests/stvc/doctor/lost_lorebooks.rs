@@ -53,7 +53,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
     };
     let sandbox = broken();
     let missing = of_code(&sandbox, "lorebook-missing").remove(0);
-    for choice in ["--repair empty", "--repair clone", "--repair detach"] {
+    for choice in ["--repair empty", "--repair clone", "--clone-of", "--repair detach"] {
         assert!(missing["remedy"].as_str().unwrap().contains(choice), "{missing}");
     }
     // Without a choice nothing is done, and the error stays.
@@ -80,6 +80,14 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
         before.replace("\"Lost: it?\"", "null")
     );
     assert_eq!(look(&sandbox, 0), [] as [(String, String); 0]);
+
+    // A copy of any other.
+    let sandbox = broken();
+    sandbox.write("worlds/Third.json", BOOK.replace("Rain", "Snow"));
+    sandbox.stvc(&["doctor", "--clone-of", "No such"]).exits(1);
+    sandbox.stvc(&["doctor", "--clone-of", "Third", "--repair", "empty"]).exits(2);
+    let after = fix(&sandbox, &["--clone-of", "Third"], &["worlds/Lost it.json"]);
+    assert_eq!(after["worlds/Lost it.json"], after["worlds/Third.json"]);
 
     // A chat that is no fork has nothing to clone; a name that is no file name can only be let go.
     let sandbox = Sandbox::empty();
@@ -113,6 +121,10 @@ fn req_21_the_lorebook_of_a_deleted_checkpoint_is_removed() {
     assert_eq!(orphan["subject"], "worlds/Of the checkpoint.json");
     let message = orphan["message"].as_str().unwrap();
     assert!(message.contains("it was the lorebook of chats/A/point, which is gone"), "{message}");
+    // Whoever tidies up the store loses no file.
+    let before = sandbox.files();
+    sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
+    assert_same(&sandbox.files(), &before);
     fix(&sandbox, &[], &["worlds/Of the checkpoint.json"]);
     assert_eq!(look(&sandbox, 0), []);
     // The store still brings both back.

@@ -166,6 +166,12 @@ fn req_18_a_lorebook_is_found_by_its_name_and_none_is_allowed() {
     assert!(answer.stdout.contains("it has no lorebook"), "{}", answer.stdout);
     assert_eq!(metadata(&sandbox.read("chats/A/fork.jsonl"))["world_info"], Value::Null);
     assert_eq!(told(&sandbox.json(&["doctor"]).exits(0)), []);
+    // Who asks about such a chat is told.
+    for name in ["absent", "null", "empty"] {
+        let answer = sandbox.json(&["doctor", &format!("A/{name}")]).exits(0);
+        assert_eq!(told(&answer), found(&[("lorebook-none", "info")]));
+    }
+    assert_eq!(told(&sandbox.json(&["doctor", "A/bound"]).exits(0)), []);
 }
 
 #[test]
@@ -226,7 +232,8 @@ fn req_76_lines_that_sillytavern_loses_are_told_and_stored_as_they_are() {
         (format!("{text}\n{{\"mes\":\"torn"), "chat-line-broken", "line 14"),
         (text.replace("{\"name\":\"Wren\",\"is_user\":true,\"is_system\":false,\"send_date\":\"2026-11-14T23:00:01", "{name:\"2026-11-14T23:00:01"), "chat-line-broken", "line 3"),
         (format!("\u{feff}{text}"), "chat-bom", "byte order mark"),
-        (format!("{}\n{rest}", &header[..40]), "chat-header-broken", "line 1"),
+        (format!("{}\n{rest}", &header[..40]), "chat-header-broken", "metadata and message 0"),
+        (format!("[7]\n{rest}"), "chat-header-broken", "metadata"),
         (String::new(), "chat-empty", ""),
     ] {
         let sandbox = Sandbox::empty();
@@ -240,6 +247,27 @@ fn req_76_lines_that_sillytavern_loses_are_told_and_stored_as_they_are() {
         assert_eq!(told(&answer), found(&[(code, "warning")]));
         assert_eq!(sandbox.read(&whole.chat_path()), bytes.into_bytes());
     }
+    // All of it at once; SillyTavern knows no metadata of such a chat, so no lorebook either.
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary::default();
+    library.write(&sandbox);
+    let bytes = format!("\u{feff}{}\nnull\n{{\"mes\":", library.chat_bytes());
+    sandbox.write(&library.chat_path(), &bytes);
+    let answer = sandbox.json(&["snapshot"]).exits(0);
+    assert_eq!(told(&answer), found(&[("chat-bom", "warning"), ("chat-line-broken", "warning")]));
+    assert!(answer.stdout.contains("line 14, 15 cannot be read"), "{}", answer.stdout);
+    assert_eq!(answer.of_type("snapshot")[0]["lorebook"], Value::Null);
+    // Bytes that are no text leave a header what it is.
+    let mut bytes = library.chat_bytes().into_bytes();
+    let at = bytes.windows(6).position(|word| word == b"unused").unwrap();
+    assert!(!bytes[..at].contains(&b'\n'));
+    bytes[at] = 0xff;
+    sandbox.write(&library.chat_path(), &bytes);
+    assert!(
+        told(&sandbox.json(&["snapshot"]).exits(0))
+            .iter()
+            .all(|(code, _)| code != "chat-header-broken")
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How a checkpoint is taken and told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,33 +50,110 @@ fn req_11_a_checkpoint_is_judged_before_anything_is_written_and_then_told() {
 
 #[test]
 fn req_17_what_is_broken_is_an_error_and_what_is_odd_a_warning() {
-    let levels: BTreeMap<_, Vec<_>> = stvc::rules::rules()
-        .map(|rule| (rule.code.as_str(), rule.levels.iter().map(|level| level.as_str()).collect()))
-        .collect();
-    for (code, expected) in [
+    // What the program says of a library that is taken and brought back.
+    type Change<'a> = &'a dyn Fn(&mut RecapLibrary);
+    let with = |change: Change<'_>, arguments: &[&str]| {
+        let sandbox = Sandbox::empty();
+        let mut library = RecapLibrary::default();
+        change(&mut library);
+        library.write(&sandbox);
+        let answer = sandbox.json(&[&["snapshot", "Harbour"], arguments].concat());
+        let mut said = told(&answer);
+        if answer.code == 0 && !arguments.contains(&"--at") {
+            said.extend(told(&sandbox.json(&["restore", "Harbour", "--overwrite"]).exits(0)));
+        }
+        said
+    };
+    let (at_7, at_5, none) = (&["--at", "7"][..], &["--at", "5"][..], &[][..]);
+    let noted = |json: &str| ("auto_recap_checkpoint_state".to_owned(), json.to_owned());
+    let no_recap: Change<'_> = &|library| library.recap = None;
+    let idle: Change<'_> = &|library| library.scenes[1].activated = 0;
+    let busy: Change<'_> = &|library| library.queue = Some(vec![Operation::new("pending")]);
+    let cases: &[(&str, &str, Change<'_>, &[&str])] = &[
         // Version mismatches, missing versions, a queue that is not empty, a message that is not there.
-        ("recap-version-mismatch", &["error"][..]),
-        ("recap-version-lost", &["error"]),
-        ("message-not-found", &["error"]),
-        ("lorebook-missing", &["error"]),
-        ("uid-repeated", &["error"]),
-        ("registry-unreadable", &["error"]),
+        (
+            "recap-version-mismatch",
+            "error",
+            &|library| library.more.push(noted(r#"{"running_recap_version":7}"#)),
+            none,
+        ),
+        (
+            "recap-version-lost",
+            "error",
+            &|library| library.recap.as_mut().unwrap().current = 9,
+            none,
+        ),
+        ("message-not-found", "error", &|_| {}, &["--at", "99"]),
+        (
+            "uid-repeated",
+            "error",
+            &|library| library.entries.push(Entry::raw("9", r#"{"uid":5}"#)),
+            none,
+        ),
+        (
+            "registry-unreadable",
+            "error",
+            &|library| library.entries[3] = Entry::registry_of(6, "character", "once"),
+            none,
+        ),
         // Blocks, unless the user says otherwise.
-        ("queue-active", &["error", "warning"]),
+        ("queue-active", "error", busy, none),
+        ("queue-active", "warning", busy, &["--allow-active-queue"]),
         // Names, counts, and what is optional; errors only for who is strict.
-        ("lorebook-name-mismatch", &["warning"]),
-        ("combined-recap-mismatch", &["warning"]),
-        ("lorebook-shared", &["warning"]),
-        ("scene-break-missing", &["warning", "error"]),
-        ("scene-recap-missing", &["warning", "error"]),
-        ("scene-lorebook-missing", &["warning", "error"]),
-        ("running-recap-missing", &["warning", "error"]),
-        ("scene-not-in-recap", &["warning", "error"]),
-        ("checkpoint-state-missing", &["info"]),
-        ("uid-gaps", &["info"]),
-        ("settings-hash-differs", &["info"]),
-    ] {
-        assert_eq!(levels[code], expected, "{code}");
+        (
+            "lorebook-name-mismatch",
+            "warning",
+            &|library| library.more.push(noted(r#"{"cloned_lorebook_name":"x"}"#)),
+            none,
+        ),
+        (
+            "combined-recap-mismatch",
+            "warning",
+            &|library| {
+                library.combined = Some(("All.".into(), 5));
+                library.more.push(noted(r#"{"combined_recap_message_count":7}"#));
+            },
+            none,
+        ),
+        ("scene-break-missing", "warning", &|_| {}, at_5),
+        ("scene-break-missing", "error", &|_| {}, &["--at", "5", "--strict"]),
+        ("scene-recap-missing", "warning", &|_| {}, at_5),
+        ("scene-lorebook-missing", "warning", idle, at_7),
+        ("scene-lorebook-missing", "error", idle, &["--at", "7", "--strict"]),
+        ("running-recap-missing", "warning", no_recap, at_7),
+        ("scene-not-in-recap", "warning", no_recap, at_7),
+        ("scene-not-in-recap", "error", no_recap, &["--at", "7", "--strict"]),
+        (
+            "lorebook-name-unexpected",
+            "info",
+            &|library| {
+                (library.book, library.attached) = (Some("My lore".into()), Some("My lore".into()));
+            },
+            none,
+        ),
+    ];
+    for (code, level, change, arguments) in cases {
+        let said = with(*change, arguments);
+        let levels: Vec<_> = said.iter().filter(|(found, _)| found == code).collect();
+        assert!(!levels.is_empty(), "{code}: {said:?}");
+        assert!(levels.iter().all(|(_, found)| found == level), "{code}: {said:?}");
+    }
+    // Between chats.
+    let sandbox = Sandbox::empty();
+    let hash = |hash: &str| ("auto_recap".to_owned(), format!(r#"{{"settings_hash":"{hash}"}}"#));
+    let mut main = RecapLibrary::default();
+    main.more.push(hash("a"));
+    main.write(&sandbox);
+    RecapLibrary { more: vec![hash("b")], ..main.fork("Fork", 7) }.write(&sandbox);
+    let said = told(&sandbox.json(&["doctor"]).exits(0));
+    for expected in found(&[("lorebook-shared", "warning"), ("settings-hash-differs", "info")]) {
+        assert!(said.contains(&expected), "{said:?}");
+    }
+    fs::remove_file(sandbox.path(&main.book_path())).unwrap();
+    for command in [&["doctor"][..], &["status"]] {
+        let said = told(&sandbox.json(command));
+        let missing = said.into_iter().filter(|(code, _)| code == "lorebook-missing");
+        assert_eq!(missing.collect::<Vec<_>>(), found(&[("lorebook-missing", "error"); 2]));
     }
     // A finding about stored bytes refuses nobody his own bytes: also with an error a restore is done.
     let sandbox = Sandbox::empty();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::Sandbox;
 use crate::common::recap_library::RecapLibrary;
-use crate::common::recap_story::{another_way, story};
+use crate::common::recap_story::{another_way, bound_book, story};
 
 #[test]
 fn req_54_what_a_chat_is_called_does_not_make_it_a_fork() {
@@ -45,6 +45,71 @@ fn req_54_what_a_chat_is_called_does_not_make_it_a_fork() {
         ("Checkpoint #1", (Value::Null, Value::Null)),
     ] {
         assert_eq!(parents[name], expected, "{name}");
+    }
+}
+
+#[test]
+fn req_25_what_goes_on_in_one_timeline_is_in_no_other() {
+    let mut sandbox = Sandbox::empty();
+    story("Main", 3).write(&sandbox);
+    sandbox.stvc(&["snapshot", "Main", "--tag", "v3"]).exits(0);
+    sandbox.stvc(&["restore", "Main", "--as", "Fork"]).exits(0);
+    let of_fork = |sandbox: &Sandbox| {
+        let book = bound_book(sandbox, "chats/Mira/Fork.jsonl");
+        let tip = sandbox.git(&["rev-parse", "refs/heads/chats/Mira/Fork"]);
+        (sandbox.read("chats/Mira/Fork.jsonl"), sandbox.read(&book), tip)
+    };
+    let (fork, before) = (of_fork(&sandbox), sandbox.snapshot_ids());
+    // The main chat goes on, goes back, and goes on in another way.
+    for command in [&["snapshot", "Main"][..], &["restore", "v3", "--overwrite"]] {
+        sandbox.wait(60);
+        story("Main", 5).write(&sandbox);
+        sandbox.stvc(command).exits(0);
+        assert!(of_fork(&sandbox) == fork, "{command:?}");
+    }
+    sandbox.wait(60);
+    let main = story("Main", 3);
+    let book = main.book_bytes().replace("They are No 1.", "They were No 1.");
+    sandbox.write(&main.book_path(), &book);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(of_fork(&sandbox) == fork);
+    // What was taken is there, as it was.
+    let now = sandbox.snapshot_ids();
+    assert!(before.iter().all(|id| now.contains(id)), "{before:?} {now:?}");
+    let parents = || sandbox.git(&["log", "--all", "--format=%P"]);
+    assert!(parents().lines().all(|line| line.split(' ').count() <= 1), "{}", parents());
+
+    // Who asks for it gets the other's entries, and the other keeps its own.
+    sandbox.stvc(&["merge", "Mira/Fork", "Mira/Main", "--yes"]).exits(0);
+    let merged = bound_book(&sandbox, "chats/Mira/Fork.jsonl");
+    assert_eq!(String::from_utf8(sandbox.read(&merged)).unwrap(), book);
+    assert_eq!(String::from_utf8(sandbox.read(&main.book_path())).unwrap(), book);
+    assert_eq!(sandbox.read(&main.chat_path()), main.chat_bytes().into_bytes());
+    let tip = |name: &str| sandbox.git(&["rev-parse", &format!("refs/heads/chats/Mira/{name}")]);
+    let both = sandbox.git(&["log", "-1", "--format=%P", tip("Fork").trim()]);
+    assert_eq!(both.trim(), format!("{} {}", fork.2.trim(), tip("Main").trim()));
+}
+
+/// From before `main_chat`: of two chats that say the same it is the one whose name the checkpoint has.
+#[test]
+fn req_54_the_name_of_an_old_checkpoint_tells_which_chat_is_meant() {
+    for (name, parent) in [
+        ("Main Checkpoint #1", "Main"),
+        ("Main - Checkpoint #1 - 2024-01-15 @02h35m22s", "Main"),
+        // It says nothing, or of a chat that is not there.
+        ("Checkpoint #1", "A copy"),
+        ("Gone Checkpoint #1", "A copy"),
+        ("Main Branch #1", "A copy"),
+    ] {
+        let sandbox = Sandbox::empty();
+        let main = RecapLibrary::new("Mira", "Main");
+        main.write(&sandbox);
+        RecapLibrary { chat: "A copy".into(), ..main.clone() }.write(&sandbox);
+        RecapLibrary { main_chat: None, ..main.fork(name, 7) }.write(&sandbox);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        let lines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+        let line = lines.iter().find(|line| line["timeline"] == format!("chats/Mira/{name}"));
+        assert_eq!(line.unwrap()["parent"], format!("chats/Mira/{parent}"), "{name}");
     }
 }
 
