@@ -4,7 +4,9 @@ use serde_json::Value;
 use stvc::progress::Silent;
 use stvc::verbs::snapshot::{Options, snapshot};
 
-use crate::common::Sandbox;
+use crate::common::devices::{ours, pair, sync};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{Sandbox, assert_same};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
 const BOOK: &str = "worlds/Tide Office Lore.json";
@@ -132,13 +134,48 @@ fn repaired_timelines_end_with_what_is_on_disk() {
     sandbox.stvc(&["doctor", "--fix", "--yes"]);
     let lines = sandbox.json(&["status"]).exits(0).of_type("timeline");
     assert!(lines.iter().all(|line| line["state"] != "changed"), "{lines:?}");
-    std::fs::remove_file(sandbox.path(BOOK)).unwrap();
     sandbox.stvc(&["snapshot"]).exits(0);
-    sandbox.stvc(&["doctor", "--fix", "--yes", "--repair", "restore-missing"]);
-    if sandbox.path(BOOK).exists() {
+    for repair in [&[][..], &["--repair", "empty"], &["--repair", "detach"]] {
+        std::fs::remove_file(sandbox.path(BOOK)).unwrap();
+        assert_eq!(state_of(&sandbox, NAME)["state"], "changed");
+        sandbox.stvc(&[&["doctor", "--fix", "--yes"], repair].concat()).exits(0);
         is_unchanged(&sandbox);
     }
     sandbox.stvc(&["check"]).exits(0);
+}
+
+/// On another device, and in a library from which everything was lost.
+#[test]
+fn req_78_what_came_from_elsewhere_is_the_newest() {
+    let everything = |sandbox: &Sandbox| {
+        let lines = sandbox.json(&["status"]).exits(0).of_type("timeline");
+        assert!(lines.iter().all(|line| line["state"] == "unchanged"), "{lines:?}");
+        assert!(sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"));
+    };
+    let library = RecapLibrary::default();
+    let sharing = |chat: &str| RecapLibrary { story: chat.into(), ..library.fork(chat, 3) };
+    let (mut one, mut two, folder) = pair(|sandbox| {
+        library.write(sandbox);
+        sharing("Also").write(sandbox);
+    });
+    everything(&two);
+    // Here the chat goes on, there the lorebook, which others use, too, one of them only here: all of it comes to both.
+    one.append(&library.chat_path(), &library.message(12));
+    sharing("Only here").write(&one);
+    let book = String::from_utf8(two.read(&library.book_path())).unwrap();
+    two.write(&library.book_path(), book.replace("Wet stones.", "Dry stones."));
+    for _ in 0..2 {
+        for device in [&mut one, &mut two] {
+            sync(device, &folder);
+            everything(device);
+        }
+    }
+    assert_same(&ours(&one), &ours(&two));
+    std::fs::remove_file(one.path(&library.chat_path())).unwrap();
+    std::fs::remove_file(one.path(&library.book_path())).unwrap();
+    one.stvc(&["restore", "--all"]).exits(0);
+    everything(&one);
+    assert_same(&ours(&one), &ours(&two));
 }
 
 #[test]
