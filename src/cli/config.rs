@@ -2,8 +2,7 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, pad};
 use super::{args, exit};
-use stvc::engine::configuration::{self, ConfigurationError};
-use stvc::engine::{self, Workspace};
+use stvc::engine::{self, ConfigurationError, Workspace, configuration};
 use stvc::lines::{Counts, SettingLine};
 use stvc::store::Store;
 

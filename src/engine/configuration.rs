@@ -6,25 +6,11 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::Result;
+use super::{ConfigurationError, Result};
 use crate::durable::{self, Existing};
 use crate::history::retention::Policy;
 use crate::regular;
 use crate::store::{self, Store};
-
-/// What is wrong with a configuration, or with what it shall become.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigurationError {
-    /// The file cannot be understood.
-    #[error("{}: {why}", path.display())]
-    Bad { path: PathBuf, why: String },
-    /// Nothing can be set under that name.
-    #[error("there is no setting {key:?}")]
-    Unknown { key: String },
-    /// A setting cannot have that value.
-    #[error("{key} cannot be set to that: {why}")]
-    BadValue { key: String, why: String },
-}
 
 /// What can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,5 +1,6 @@
+use std::path::PathBuf;
+
 use crate::archive;
-use crate::engine::configuration::ConfigurationError;
 use crate::engine::copies::CopyError;
 use crate::rules::Finding;
 use crate::{history, st, store};
@@ -58,6 +59,20 @@ pub enum Error {
     /// No operation has that number.
     #[error("there is no operation {number}")]
     NoSuchOperation { number: u64 },
+}
+
+/// What is wrong with a configuration, or with what it shall become.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// The file cannot be understood.
+    #[error("{}: {why}", path.display())]
+    Bad { path: PathBuf, why: String },
+    /// Nothing can be set under that name.
+    #[error("there is no setting {key:?}")]
+    Unknown { key: String },
+    /// A setting cannot have that value.
+    #[error("{key} cannot be set to that: {why}")]
+    BadValue { key: String, why: String },
 }
 
 /// Why a tag could not be set or found.

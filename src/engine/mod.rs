@@ -21,6 +21,6 @@ pub(crate) mod undisturbed_read;
 pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
 
-pub use error::{Error, Result, TagError};
+pub use error::{ConfigurationError, Error, Result, TagError};
 pub use operation::{files, finish_interrupted};
 pub use workspace::{LibraryPlace, Workspace};
