@@ -89,7 +89,8 @@ fn tag_names(workspace: &Workspace) -> Vec<(String, String)> {
 
 /// Those that begin as it was typed; in bash, as it has to be typed.
 fn offer(typed: &str, names: Vec<(String, String)>) -> Vec<CompletionCandidate> {
-    let is_bash = std::env::var("COMPLETE").is_ok_and(|shell| shell == "bash");
+    // Only its script says how Tab was pressed.
+    let is_bash = std::env::var_os("_CLAP_COMPLETE_COMP_TYPE").is_some();
     let begin = typed.to_lowercase();
     let fits = names.into_iter().filter(|(name, _)| name.to_lowercase().starts_with(&begin));
     // With nothing typed, names with their folders would say everything twice.

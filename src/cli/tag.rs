@@ -1,12 +1,12 @@
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::wording::{clean, name, pad, short};
+use super::output::{LOOK, Out};
+use super::table::{self, Cell};
+use super::wording::{clean, name, short};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, TagLine};
 use stvc::verbs;
 use stvc::verbs::tag::Options;
-use unicode_width::UnicodeWidthStr;
 
 pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = match (&args.name, &args.snapshot, args.delete) {
@@ -18,20 +18,22 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
         (None, ..) => Options::List { name: None },
     };
     let tags = verbs::tag::tag(workspace, &options)?;
-    let width = tags.iter().map(|tag| clean(&tag.name).width()).max().unwrap_or(0).min(50);
-    for tag in &tags {
+    let clock = out.clock(workspace);
+    let row = |tag: &verbs::tag::Tag| {
+        vec![
+            Cell::new(LOOK.tag, clean(&tag.name)),
+            Cell::new(LOOK.id, short(tag.snapshot.id)),
+            Cell::plain(name(&tag.snapshot.timeline)),
+            Cell::new(LOOK.dim, clock.age(tag.snapshot.time)),
+        ]
+    };
+    let rows: Vec<_> = tags.iter().map(row).collect();
+    for (tag, line) in tags.iter().zip(table::lines(&rows, 2, &[])) {
         out.object(TagLine {
             name: &tag.name,
             snapshot: tag.snapshot.id,
             timeline: tag.snapshot.timeline.as_str(),
         });
-        let line = format!(
-            "{}  {} {}  {}",
-            paint(LOOK.tag, pad(&clean(&tag.name), width)),
-            paint(LOOK.id, short(tag.snapshot.id)),
-            name(&tag.snapshot.timeline),
-            paint(LOOK.dim, out.clock(workspace).age(tag.snapshot.time))
-        );
         match options {
             Options::Delete { .. } => out.say(format!("deleted {line}")),
             _ => out.line(line),

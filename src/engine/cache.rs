@@ -23,6 +23,8 @@ pub(crate) struct Cache {
     path: PathBuf,
     document: Document,
     changed: bool,
+    /// It is there and could not be read just now: what it knows must not be lost.
+    unread: bool,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -45,11 +47,16 @@ struct CachedTimeline {
 impl Cache {
     pub(crate) fn load(store: &Store) -> Self {
         let path = store.private_dir().join("cache.json");
-        let document = regular::read(&path)
-            .ok()
-            .and_then(|text| serde_json::from_slice::<Document>(&text).ok());
+        let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        // Once more: who was deleted is found out by what it knows.
+        let read = regular::read(&path).or_else(|error| match is_absent(&error) {
+            true => Err(error),
+            false => regular::read(&path),
+        });
+        let unread = read.as_ref().is_err_and(|error| !is_absent(error));
+        let document = read.ok().and_then(|text| serde_json::from_slice::<Document>(&text).ok());
         let document = document.filter(|document| document.version == VERSION).unwrap_or_default();
-        Self { path, document, changed: false }
+        Self { path, document, changed: false, unread }
     }
 
     /// Whether the files in `root` are still those of the snapshot `head`.
@@ -123,7 +130,7 @@ impl Cache {
 
     /// Write it back if something was learnt. That it fails matters to nobody.
     pub(crate) fn save(mut self, store: &Store) {
-        if !self.changed || store.refuse_links().is_err() {
+        if !self.changed || self.unread || store.refuse_links().is_err() {
             return;
         }
         self.document.version = VERSION;

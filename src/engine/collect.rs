@@ -2,20 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
-use chrono::{DateTime, FixedOffset};
-
 use super::operation::Held;
 use super::{Result, Workspace};
 use crate::archive;
 use crate::progress::Monitor;
-use crate::store::{Collected, Store};
+use crate::store::{Before, Collected, Store};
 
 /// Drop operations of `before` and earlier, and objects that nothing refers to and that are older than `grace`; pack the rest. How many operations went.
 pub(crate) fn collect(
     workspace: &Workspace,
     store: &Store,
     held: &Held,
-    (before, grace): (Option<DateTime<FixedOffset>>, Duration),
+    (before, grace): (Before, Duration),
     dry_run: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<(Collected, usize)> {

@@ -60,7 +60,7 @@ pub use logged_operation::{Effect, FileChange, Kept, LoggedOperation};
 pub use mirror::Copied;
 pub use object::hash;
 pub use open::{Format, MARK_TRAILER, is_repository};
-pub use operations::Expiry;
+pub use operations::{Before, Expiry};
 pub use pack::PackWriter;
 pub use reader::{Reader, Readers};
 pub use ref_files::RefList;

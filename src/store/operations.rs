@@ -10,6 +10,17 @@ use super::{
     Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result, Store,
 };
 
+/// What is old.
+#[derive(Clone, Copy, Debug)]
+pub enum Before {
+    /// Nothing.
+    Never,
+    /// What was done then or earlier.
+    Moment(DateTime<FixedOffset>),
+    /// Everything, known or not.
+    Everything,
+}
+
 /// Operations that are old enough to go.
 pub struct Expiry {
     pub dropped: usize,
@@ -221,17 +232,22 @@ impl Store {
         self.log_outcome(operation.number, outcome, Sync::Whenever)
     }
 
-    /// Which operations are older than `before`, and what goes with them. Nothing is changed yet.
-    pub fn plan_expiry(&self, before: Option<DateTime<FixedOffset>>) -> Result<Expiry> {
+    /// Which operations are older than `before`, and what goes with them; all of them, if nothing of them shall stay, also what cannot be read of the log. Nothing is changed yet.
+    pub fn plan_expiry(&self, before: Before) -> Result<Expiry> {
         let (mut operations, unreadable) = self.operations()?;
         let unfinished = self.end_of_log()?.unfinished;
         let is_old = |operation: &&LoggedOperation| {
             let time = DateTime::parse_from_rfc3339(&operation.time);
-            let past = before.is_some_and(|before| time.is_ok_and(|time| time <= before));
+            let past = match before {
+                Before::Never => false,
+                Before::Moment(before) => time.is_ok_and(|time| time <= before),
+                Before::Everything => true,
+            };
             (operation.summary || past) && !unfinished.contains(&operation.number)
         };
         // A line that cannot be read may speak of anything.
         let old = match unreadable {
+            _ if matches!(before, Before::Everything) => operations.iter().take_while(is_old).count(),
             0 => operations.iter().take_while(is_old).count(),
             _ => 0,
         };

@@ -15,7 +15,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
-use crate::store::RefName;
+use crate::store::{Before, RefName};
 use crate::verbs::{Error, Result};
 
 /// What to remove.
@@ -64,13 +64,8 @@ pub fn erase(
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
     let history = History::load(&store)?;
-    let unreadable = store.operations()?.1;
-    let broken = history.broken.first().map(|broken| (broken.subject.clone(), broken.why.clone()));
-    let log = (unreadable > 0).then(|| {
-        let why = format!("{unreadable} of its lines cannot be read, and may tell of anything");
-        ("the operation log".to_owned(), why)
-    });
-    if let Some((subject, why)) = broken.or(log) {
+    if let Some(broken) = history.broken.first() {
+        let (subject, why) = (broken.subject.clone(), broken.why.clone());
         return Err(engine::Error::BrokenHistory { subject, why }.into());
     }
     let interrupted = store.erased()?.into_iter().any(|id| store.reader().has(id).unwrap_or(true));
@@ -118,9 +113,8 @@ pub fn erase(
     last_backups::forget(&store, &refs)?;
     store.mend_head(&held.lock)?;
     // Everything: any operation may lead to it.
-    let ever = workspace.now.checked_add_days(chrono::Days::new(36_525));
-    let (collected, _) =
-        collect::collect(workspace, &store, &held, (ever, Duration::ZERO), false, monitor)?;
+    let all = (Before::Everything, Duration::ZERO);
+    let (collected, _) = collect::collect(workspace, &store, &held, all, false, monitor)?;
     report.bytes = collected.bytes_before.saturating_sub(collected.bytes_after);
     Ok(report)
 }

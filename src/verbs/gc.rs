@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::{Workspace, collect};
 use crate::progress::Monitor;
-use crate::store::Collected;
+use crate::store::{Before, Collected};
 use crate::verbs::Result;
 
 /// What to drop.
@@ -45,6 +45,7 @@ pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -
     // Longer ago than any clock tells: nothing is that old.
     let span = chrono::Duration::from_std(options.undo).ok();
     let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
+    let before = before.map_or(Before::Never, Before::Moment);
     let (dry_run, when) = (options.dry_run, (before, options.grace));
     let (collected, expired) = collect::collect(workspace, &store, &held, when, dry_run, monitor)?;
     Ok(Report { collected, expired, dry_run })

@@ -7,11 +7,13 @@
 
 mod common;
 
+mod another_ending;
 mod backup;
 mod bad_input;
 mod bounds;
 mod checkpoints;
 mod commands;
+mod config;
 mod crash;
 mod damage;
 mod damaged_files;
@@ -51,6 +53,7 @@ mod reconstruct;
 mod recovery;
 mod requirements;
 mod round_trip;
+mod screen;
 mod search;
 mod server;
 mod sync;

@@ -5,20 +5,62 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Sandbox, answer, cannot, cannot_here};
+use crate::common::{Sandbox, answer, cannot, cannot_here, chat};
 
 fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
+/// Two chats, one of them in two folders, and a tag.
+fn named() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    for path in ["chats/Mira/Tide Office.jsonl", "chats/Mira/Storm.jsonl", "chats/Voss/Storm.jsonl"]
+    {
+        sandbox.write(path, chat(path, 2, None));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["tag", "dawn chorus", "Tide Office"]).exits(0);
+    sandbox
+}
+
+/// Ask as a shell asks when somebody has typed these words and presses Tab in the last.
+fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
+    let mut command = sandbox.command(&[&["--", "stvc"], words].concat());
+    command.env("COMPLETE", "fish").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    let told = answer(command.output().unwrap()).exits(0).stdout;
+    // Fish gets what it means behind a tab.
+    told.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn names_are_completed() {
+    let sandbox = named();
+    assert_eq!(offered(&sandbox, &["rest"]), ["restore"]);
+    assert_eq!(offered(&sandbox, &["restore", "Ti"]), ["Tide Office"]);
+    assert_eq!(offered(&sandbox, &["restore", "ti"]), ["Tide Office"]);
+    // Where a chat's name is not enough, its folder is with it.
+    assert_eq!(offered(&sandbox, &["log", "Sto"]), [""; 0]);
+    assert_eq!(offered(&sandbox, &["log", "Vo"]), ["Voss/Storm"]);
+    assert_eq!(offered(&sandbox, &["show", "da"]), ["dawn chorus"]);
+    assert_eq!(offered(&sandbox, &["tag", "--delete", "da"]), ["dawn chorus"]);
+    let ids = sandbox.snapshot_ids();
+    assert!(offered(&sandbox, &["diff", &ids[0][..4]]).contains(&ids[0][..10].to_owned()));
+    // Also of a library that is named in the line, and nothing where there is none.
+    let other = Sandbox::empty();
+    let library = sandbox.library();
+    assert_eq!(
+        offered(&other, &["--data", library.to_str().unwrap(), "show", "Ti"]),
+        ["Tide Office"]
+    );
+    assert_eq!(offered(&other, &["show", "Ti"]), [""; 0]);
+}
+
 #[test]
 fn shells_understand_their_completions() {
-    let sandbox = Sandbox::empty();
+    let sandbox = named();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = sandbox.stvc(&["completions", shell]).exits(0).stdout;
-        for word in ["snapshot", "restore", "overwrite", "keep-daily"] {
-            assert!(script.contains(word), "{shell} does not know {word}");
-        }
+        assert!(script.contains("stvc"), "{shell}");
         // Those that can read a script without running it.
         if !matches!(shell, "bash" | "zsh" | "fish") {
             continue;
@@ -31,12 +73,27 @@ fn shells_understand_their_completions() {
             cannot(&format!("{shell} is not installed"));
         }
     }
-    // Asked as a shell asks when somebody types `stvc rest` and the tab key.
+    // Asked as a shell asks when somebody types this and the tab key. What is offered can be typed.
+    let bin = Path::new(env!("CARGO_BIN_EXE_stvc")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let script = sandbox.stvc(&["completions", "bash"]).exits(0).stdout;
-    let ask =
-        "\nCOMP_WORDS=(stvc rest); COMP_CWORD=1; _stvc stvc rest stvc; echo \"${COMPREPLY[@]}\"";
-    let told = Command::new("bash").arg("-c").arg(script + ask).output().unwrap();
-    assert_eq!(answer(told).exits(0).stdout.trim(), "restore");
+    for (words, expected) in
+        [("rest", "restore"), ("show Ti", r"Tide\ Office"), (r"show Tide\ O", r"Tide\ Office")]
+    {
+        let last =
+            words.rsplit_once(' ').filter(|(_, last)| !words.contains('\\') || last.is_empty());
+        let last = last.map_or(words.strip_prefix("show ").unwrap_or(words), |(_, last)| last);
+        let count = if words.starts_with("show") { 2 } else { 1 };
+        let list =
+            if count == 2 { format!("stvc show '{last}'") } else { format!("stvc '{last}'") };
+        let ask = format!(
+            "\nCOMP_WORDS=({list}); COMP_CWORD={count}; COMP_TYPE=9; _clap_complete_stvc stvc '{last}' stvc; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = Command::new("bash");
+        bash.arg("-c").arg(script.clone() + &ask).current_dir(sandbox.library()).env("PATH", &path);
+        let told = answer(bash.output().unwrap()).exits(0).stdout;
+        assert_eq!(told.trim(), expected, "{words}");
+    }
     sandbox.stvc(&["completions", "cmd"]).exits(2);
 }
 

@@ -35,7 +35,7 @@ pub struct Config {
     pub key: Option<String>,
 
     /// What it shall be
-    #[arg(value_name = "VALUE", conflicts_with = "unset")]
+    #[arg(value_name = "VALUE", conflicts_with = "unset", allow_negative_numbers = true)]
     pub value: Option<String>,
 
     /// Let it be as if it had never been set

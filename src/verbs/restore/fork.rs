@@ -49,6 +49,8 @@ pub(super) fn restore(
     let name = new_name(&parent, wanted)?;
     if let Some(held) = held
         && let Some(done) = held.done_before(workspace, store)?
+        // `fork` takes a snapshot first, which may be all that was done.
+        && !done.files.is_empty()
     {
         // It was interrupted, and is there by now.
         report.files = operation::actions_of(store, &done)?;

@@ -60,7 +60,10 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     all.extend(stored.into_iter().map(|head| head.timeline));
     let from = name_lookup::timeline(&options.timeline, Some(&library), &all)?;
     let mut taken = false;
-    if here.contains(&from) {
+    let found = std::fs::symlink_metadata(from.file().under(library.root()));
+    let is_gone = found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    // What is only stored is forked as it is there.
+    if !is_gone {
         let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
         // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
         if let Some(active) = rules::queue_active(from.as_str(), files.book_bytes(), Wish::Copy) {
@@ -70,6 +73,10 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
             within(&files, at)?;
         }
         let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
+        // Its last snapshot would be another state than the one that was asked for.
+        if first.not_taken > 0 {
+            return Err(engine::Error::Refused { findings: first.findings }.into());
+        }
         taken = first.new > 0;
     }
     let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
@@ -82,12 +89,13 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     };
     let made = restore(workspace, &wanted, monitor).map_err(Error::after(taken))?;
     // One that was interrupted is there by now, perhaps under the name that was free then.
-    let written = made.files.iter().find_map(|file| TimelineName::of_file(&file.path));
-    let written = match (workspace.find_store()?, written) {
-        (Some(store), Some(name)) => changed_timelines::head(&store, &name)?.0,
-        _ => None,
+    let there = || {
+        let name = made.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
+        let store = workspace.find_store().ok()??;
+        changed_timelines::head(&store, &name).ok()?.0
     };
-    let fork = made.fork.as_ref().or(written.as_ref());
+    let there = if made.fork.is_none() && !made.dry_run { there() } else { None };
+    let fork = made.fork.as_ref().or(there.as_ref());
     let timeline = match fork {
         Some(fork) => fork.timeline.clone(),
         None => new_name(&from, &name)?,

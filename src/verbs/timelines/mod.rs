@@ -139,7 +139,9 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         let book = captured.files.book_bytes().filter(|_| !look.unchanged);
                         findings.extend(rules::queue_active(name.as_str(), book, Wish::TakeLater));
                         let saved = captured.stamps.chat.mtime_ns / 1_000_000_000;
-                        timeline.saved = timeline.saved.max(saved);
+                        if !look.unchanged {
+                            timeline.saved = timeline.saved.max(saved);
+                        }
                         let chat = captured.files.split();
                         timeline.messages = chat.message_count() as u64;
                         timeline.lorebook =

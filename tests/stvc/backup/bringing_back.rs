@@ -159,7 +159,7 @@ fn restoring_everything_keeps_what_is_in_the_way() {
     fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
     sandbox.append(A, &message("mine", 9));
     let mine = sandbox.read(A);
-    let answer = sandbox.json(&["restore", "--all"]).exits(3);
+    let answer = sandbox.json(&["restore", "--all", "--deleted"]).exits(3);
     assert_eq!(answer.of_type("failed")[0]["timeline"], "chats/Mira/a");
     let codes = answer.of_type("finding");
     assert!(codes.iter().any(|line| line["code"] == "lorebook-newer"), "{codes:?}");

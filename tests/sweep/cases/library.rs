@@ -42,6 +42,11 @@ pub const CASES: &[Listed] = &[
         remove(stage, &[A, BOOK, C, NIGHT, CREW]);
         Scene::of(&["restore", "--all"])
     }),
+    ("fork", "fork", |stage| {
+        begun(stage);
+        stage.append("one", A, &message("later", 0));
+        Scene::of(&["fork", "Mira/a", "--at", "1", "--as", "What if"])
+    }),
     ("undo", "undo-restore", |stage| {
         let id = replaced(stage);
         stage.stvc("one", &["restore", &id, "--overwrite"]).exits(0);
@@ -75,7 +80,7 @@ pub const CASES: &[Listed] = &[
     }),
 ];
 
-fn remove(stage: &Stage, paths: &[&str]) {
+pub fn remove(stage: &Stage, paths: &[&str]) {
     for path in paths {
         fs::remove_file(stage.library("one").join(path)).unwrap();
     }

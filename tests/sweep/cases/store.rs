@@ -1,5 +1,6 @@
 //! Verbs that write to the store and leave the library alone.
 
+use super::library::remove;
 use super::{Driver, Listed, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
@@ -81,6 +82,18 @@ pub const CASES: &[Listed] = &[
         long(stage);
         pack_refs(stage);
         Scene { forgets: true, ..Scene::of(&["forget", "--keep-last", "1"]).history() }
+    }),
+    ("erase", "erase", |stage| {
+        begun(stage);
+        stage.stvc("one", &["tag", "keep", "Mira/a"]).exits(0);
+        pack_refs(stage);
+        remove(stage, &[A]);
+        Scene { forgets: true, ..Scene::of(&["erase", "Mira/a", "--yes"]).history() }
+    }),
+    ("snapshot", "snapshot-deleted", |stage| {
+        begun(stage);
+        remove(stage, &[A]);
+        Scene::of(&["snapshot"]).history()
     }),
     ("gc", "gc", |stage| {
         long(stage);

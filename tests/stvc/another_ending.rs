@@ -1,0 +1,84 @@
+//! `fork`: another ending from a message on, also for those who do not use ST-Auto-Recap.
+
+use crate::common::recap_library::{Operation, RecapLibrary};
+use crate::common::{Sandbox, assert_same, chat, sound};
+
+const A: &str = "chats/Mira/Tide Office.jsonl";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("Mira", 6, Some("Lore")));
+    sandbox.write("worlds/Lore.json", r#"{"entries":{"0":{"uid":0,"content":"Now."}}}"#);
+    sandbox
+}
+
+#[test]
+fn a_chat_of_its_own_with_the_lorebook_of_now() {
+    let sandbox = library();
+    let before = sandbox.files();
+    let plan = sandbox.stvc(&["fork", "Tide Office", "--at", "2", "--dry-run"]).exits(0);
+    assert!(plan.stdout.contains("would have 3 messages of Mira / Tide Office"), "{}", plan.stdout);
+    assert_same(&sandbox.files(), &before);
+    assert!(!sandbox.store().exists());
+
+    let made = sandbox.stvc(&["fork", "Tide Office", "--at", "2"]).exits(0);
+    assert!(made.stdout.contains("a copy of the one of now: it may know what happens after #2"));
+    let fork = "chats/Mira/Tide Office - Branch #1.jsonl";
+    let lines = |bytes: Vec<u8>| -> Vec<_> {
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    };
+    let (whole, cut) = (lines(sandbox.read(A)), lines(sandbox.read(fork)));
+    assert_eq!(cut.len(), 4);
+    assert_eq!(cut[1..], whole[1..4]);
+    // The books are two, and each chat names its own.
+    assert!(cut[0].contains("\"main_chat\":\"Tide Office\""), "{}", cut[0]);
+    let books: Vec<_> =
+        sandbox.files().into_keys().filter(|path| path.starts_with("worlds/")).collect();
+    assert_eq!(books.len(), 2, "{books:?}");
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let line =
+        timelines.iter().find(|line| line["timeline"] == "chats/Mira/Tide Office - Branch #1");
+    let line = line.unwrap();
+    assert_eq!((&line["parent"], &line["fork_at"]), (&"chats/Mira/Tide Office".into(), &3.into()));
+    assert_eq!(line["state"], "unchanged");
+    for (path, bytes) in before {
+        assert_eq!(sandbox.read(&path), bytes, "{path}");
+    }
+    // Again is another one; with a name it has that.
+    sandbox.stvc(&["fork", "Mira/Tide Office", "--at", "0"]).exits(0);
+    assert!(sandbox.path("chats/Mira/Tide Office - Branch #2.jsonl").exists());
+    sandbox.stvc(&["fork", "Mira/Tide Office", "--as", "What if"]).exits(0);
+    assert_eq!(lines(sandbox.read("chats/Mira/What if.jsonl")).len(), 7);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert!(!sandbox.path("chats/Mira/What if.jsonl").exists());
+    sound(&sandbox);
+}
+
+#[test]
+fn what_cannot_be_forked() {
+    let sandbox = library();
+    let files = sandbox.files();
+    let late = sandbox.stvc(&["fork", "Tide Office", "--at", "6"]).exits(4);
+    assert!(late.stderr.contains("6"), "{}", late.stderr);
+    sandbox.stvc(&["fork", "Nobody", "--at", "1"]).exits(1);
+    sandbox.stvc(&["fork", "Tide Office", "--as", "Tide Office"]).exits(4);
+    sandbox.stvc(&["fork", "Tide Office", "--at", "-1"]).exits(2);
+    sandbox.stvc(&["fork", "Tide Office", "--as", "  "]).exits(2);
+    assert_same(&sandbox.files(), &files);
+}
+
+#[test]
+fn the_queue_is_asked_first() {
+    let sandbox = Sandbox::empty();
+    let mut recap = RecapLibrary::new("Mira", "Harbour");
+    recap.queue = Some(vec![Operation::new("pending").about(3)]);
+    recap.write(&sandbox);
+    let files = sandbox.files();
+    let refused = sandbox.stvc(&["fork", "Harbour", "--at", "1"]).exits(4);
+    assert!(
+        refused.stderr.contains("Cannot copy its lorebook: 1 operation in queue"),
+        "{}",
+        refused.stderr
+    );
+    assert_same(&sandbox.files(), &files);
+}

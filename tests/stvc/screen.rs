@@ -1,0 +1,264 @@
+//! What fits the screen: at 80 and 120 columns, in a pipe, in a pager, and where there is no Unicode.
+
+use std::process::Command;
+
+use insta::assert_snapshot;
+use unicode_width::UnicodeWidthStr;
+
+use crate::common::{Sandbox, answer, cannot, chat, message};
+
+const FOLDER: &str = "Mira the Lighthouse Keeper";
+const MAIN: &str = "Mira the Lighthouse Keeper - 2026-11-01@18h30m12s";
+
+/// A chat with a long name and three branches, as SillyTavern calls them; one went on, one has another lorebook, one is gone.
+fn library() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    let path = |chat: &str| format!("chats/{FOLDER}/{chat}.jsonl");
+    let branch = |n: usize| format!("{MAIN} - Branch #{n}");
+    let book = |text: &str| {
+        format!(
+            r#"{{"entries":{{"0":{{"uid":0,"comment":"Lamp of the old lighthouse","content":"{text}"}}}}}}"#
+        )
+    };
+    sandbox.write("worlds/Lore.json", book("Oil."));
+    sandbox.write(&path(MAIN), chat("main", 8, Some("Lore")));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for n in [2, 10, 11] {
+        sandbox.wait(60);
+        sandbox.write(&path(&branch(n)), chat("main", 4, Some("Lore")));
+        sandbox.append(&path(&branch(n)), &message(&format!("branch {n}"), 4));
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    sandbox.wait(60);
+    sandbox.stvc(&["tag", "the storm begins", "Branch #10"]).exits(0);
+    std::fs::remove_file(sandbox.path(&path(&branch(11)))).unwrap();
+    sandbox.write("worlds/Lore.json", book("Whale oil."));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(3600);
+    sandbox.append(&path(MAIN), &message("main", 8));
+    sandbox
+}
+
+/// What a command prints at a width, without ids.
+fn at(sandbox: &Sandbox, columns: Option<usize>, arguments: &[&str]) -> String {
+    let mut command = sandbox.command(arguments);
+    match columns {
+        Some(columns) => command.env("COLUMNS", columns.to_string()),
+        None => command.env_remove("COLUMNS"),
+    };
+    let text = answer(command.output().unwrap()).exits(0).stdout;
+    if let Some(columns) = columns {
+        for line in text.lines() {
+            assert!(line.width() <= columns, "{arguments:?} at {columns}: {} {line}", line.width());
+        }
+    }
+    let is_id = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let line = |line: &str| -> String {
+        let words: Vec<_> =
+            line.split(' ').map(|word| if is_id(word) { "IDIDIDIDID" } else { word }).collect();
+        words.join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_everyday_commands_at_80_columns() {
+    let sandbox = library();
+    assert_snapshot!(at(&sandbox, Some(80), &["status"]), @"
+    changed  Mira the Lightho…- 2026-11-01@18h30m12s    8 → 9 msgs  chat  1 hour ago
+    deleted  Mira the Lightho…@18h30m12s - Branch #11   5 msgs            1 hour ago
+    2 unchanged. `stvc snapshot` takes the others.
+    No watch is running. No backup was taken yet.
+    ");
+    assert_snapshot!(at(&sandbox, Some(80), &["timelines"]), @"
+    changed    Mira the Lighth…- 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 hour ago
+    unchanged  Mira the Lighth…@18h30m12s - Branch #2   5 msgs            1 hour ago
+    unchanged  Mira the Lighth…18h30m12s - Branch #10   5 msgs            1 hour ago
+    deleted    Mira the Lighth…18h30m12s - Branch #11   5 msgs            1 hour ago
+    ");
+    assert_snapshot!(at(&sandbox, Some(80), &["timelines", "--tree"]), @"
+    Mira the Lighthouse K…se Keeper - 2026-11-01@18h30m12s   9 messages   (changed)
+    ├─ after #3  Mira the Lighth…1@18h30m12s - Branch #2   5 messages, 1 of its own
+    ├─ after #3  Mira th…Branch #10   5 messages, 1 of its own   [the storm begins]
+    └─ after #3  Mira the Li…2s - Branch #11   5 messages, 1 of its own   (deleted)
+    ");
+    assert_snapshot!(at(&sandbox, Some(80), &["log", "--graph"]), @"
+    ◉  IDIDIDIDID Mira the Li…6-11-01@18h30m12s  8 msgs, 2026-11-14, lorebook only
+    │  Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    │ ◉  IDIDIDIDID Mira the Li…12s - Branch #2  5 msgs, 2026-11-14, lorebook only
+    │ │  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    │ │ ◉  IDIDIDIDID Mira the L…s - Branch #10  5 msgs, 2026-11-14, lorebook only
+    │ │ │  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    │ │ │ ◉  IDIDIDIDID Mira the Li…m12s - Branch #11  5 msgs, 2026-11-14, deleted
+    │ │ │ │  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    │ │ │ ○  IDIDIDIDID Mira the Li…12s - Branch #11  5 msgs, 2026-11-14, after #3
+    │ │ ├─╯  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    │ │ ○  IDIDIDIDID Mira…ch #10  5 msgs, 2026-11-14, after #3 [the storm begins]
+    │ ├─╯  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    │ ○  IDIDIDIDID Mira the Ligh…30m12s - Branch #2  5 msgs, 2026-11-14, after #3
+    ├─╯  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    ○  IDIDIDIDID Mira the Ligh…2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46
+       Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    ");
+    assert_snapshot!(at(&sandbox, Some(80), &["search", "lighthouse"]), @"
+    IDIDIDIDID Mira the …-01@18h30m12s  lorebook entry 0 Lamp of the o…  1 hour ago
+        Lamp of the old lighthouse · Whale oil.
+    IDIDIDIDID Mira t…anch #11  lorebook entry 0 Lamp of…  1 hour ago, deleted chat
+        Lamp of the old lighthouse · Oil.
+    2 matches.
+    ");
+    assert_snapshot!(at(&sandbox, Some(80), &["tag"]), @"the storm begins  IDIDIDIDID  Mira the Lighth…8h30m12s - Branch #10   1 hour ago");
+    assert_snapshot!(at(&sandbox, Some(80), &["snapshot", "--dry-run"]), @"
+    would take  Mira the Lighthouse…eper - 2026-11-01@18h30m12s   9 messages (was 8)
+    1 snapshot would be taken, 2 unchanged, 1 deleted (`stvc timelines` shows them).
+    ");
+}
+
+#[test]
+fn the_everyday_commands_at_120_columns() {
+    let sandbox = library();
+    assert_snapshot!(at(&sandbox, Some(120), &["status"]), @"
+    changed  Mira the Lighthouse Ke…se Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  2 snapshots  IDIDIDIDID  1 hour ago
+    deleted  Mira the Lighthouse Ke…026-11-01@18h30m12s - Branch #11   5 msgs            2 snapshots  IDIDIDIDID  1 hour ago
+    2 unchanged. `stvc snapshot` takes the others.
+    No watch is running. No backup was taken yet.
+    ");
+    assert_snapshot!(at(&sandbox, Some(120), &["timelines"]), @"
+    changed    Mira the Lighthouse Keeper…ighthouse Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  IDIDIDIDID  1 hour ago
+    unchanged  Mira the Lighthouse Keeper…eper - 2026-11-01@18h30m12s - Branch #2   5 msgs            IDIDIDIDID  1 hour ago
+    unchanged  Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #10   5 msgs            IDIDIDIDID  1 hour ago
+    deleted    Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #11   5 msgs            IDIDIDIDID  1 hour ago
+    ");
+    assert_snapshot!(at(&sandbox, Some(120), &["log"]), @"
+    IDIDIDIDID Mira the Lighthouse Kee…house Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:50, lorebook only
+        Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    IDIDIDIDID Mira the Lighthouse Kee…- 2026-11-01@18h30m12s - Branch #10  5 messages, 2026-11-14 23:50, lorebook only
+        Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    IDIDIDIDID Mira the Lighthouse Keeper…er - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:50, deleted
+        Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    IDIDIDIDID Mira the Lighthouse Kee…- 2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:50, lorebook only
+        Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    IDIDIDIDID Mira the Lighthouse Kee…2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:49, forked after #3
+        Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    IDIDIDIDID Mira the Lighth…18h30m12s - Branch #10  5 messages, 2026-11-14 23:48, forked after #3 [the storm begins]
+        Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    IDIDIDIDID Mira the Lighthouse Kee…2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:47, forked after #3
+        Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    IDIDIDIDID Mira the Lighthouse Keeper / …the Lighthouse Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46
+        Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    ");
+}
+
+#[test]
+fn a_pipe_gets_everything_one_record_a_line() {
+    let sandbox = library();
+    assert_snapshot!(at(&sandbox, None, &["log"]), @"
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:50, lorebook only  Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 messages, 2026-11-14 23:50, lorebook only  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:50, deleted  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:50, lorebook only  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:49, forked after #3  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 messages, 2026-11-14 23:48, forked after #3 [the storm begins]  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:47, forked after #3  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46  Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    ");
+    assert_snapshot!(at(&sandbox, None, &["timelines"]), @"
+    changed    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s               8 → 9 msgs  chat  2 snapshots  IDIDIDIDID  1 hour ago
+    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s
+    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   [the storm begins]
+    deleted    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10
+    ");
+    assert_snapshot!(at(&sandbox, None, &["search", "lamp"]), @"
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Whale oil.
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  lorebook entry 0 Lamp of the old lighthouse  1 hour ago, deleted chat  Lamp of the old lighthouse · Oil.
+    2 matches.
+    ");
+    assert_snapshot!(at(&sandbox, None, &["operations", "-n", "2"]), @r#"
+    6  2026-11-14 23:50  stvc snapshot  went on with 4 timelines
+    5  2026-11-14 23:50  stvc tag "the storm begins" "Branch #10"  set 1 tag
+    "#);
+}
+
+#[test]
+fn any_width_and_any_locale() {
+    let sandbox = library();
+    for columns in ["0", "1", "20", "21", "33", "79", "100000", "wide", ""] {
+        for arguments in [
+            &["status"][..],
+            &["timelines"],
+            &["timelines", "--tree"],
+            &["log", "--graph"],
+            &["search", "a"],
+            &["diff", "Branch #2"],
+            &["show", "Branch #2"],
+            &["stats"],
+        ] {
+            let output = sandbox.command(arguments).env("COLUMNS", columns).output().unwrap();
+            answer(output).exits(0);
+        }
+    }
+    let graph = |locale: &str| {
+        let mut command = sandbox.command(&["log", "--graph"]);
+        command.env("LC_ALL", locale).env("COLUMNS", "60");
+        answer(command.output().unwrap()).exits(0).stdout
+    };
+    assert!(graph("C").is_ascii(), "{}", graph("C"));
+    assert!(graph("de_DE.ISO-8859-1").is_ascii());
+    assert!(graph("C.UTF-8").contains('◉'));
+}
+
+/// Run a command on a terminal of 24 lines; what is on it.
+fn on_a_terminal(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let quoted: Vec<_> = arguments.iter().map(|word| format!("'{word}'")).collect();
+    let line =
+        format!("stty rows 24 cols 80; '{}' {}", env!("CARGO_BIN_EXE_stvc"), quoted.join(" "));
+    let typed = sandbox.command(&[]);
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).current_dir(sandbox.library()).env_clear();
+    for (name, value) in typed.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.env_remove("COLUMNS").env("TERM", "dumb").env("SHELL", "/bin/sh");
+    command.envs(variables.iter().copied()).stdin(std::process::Stdio::null());
+    answer(command.output().unwrap()).stdout.replace("\r\n", "\n")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_longer_than_the_screen_goes_to_the_pager() {
+    if Command::new("script").arg("--version").output().is_err() {
+        return cannot("there is no script");
+    }
+    let mut sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", chat("a", 1, None));
+    for n in 1..20 {
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+        sandbox.append("chats/Mira/a.jsonl", &message("a", n));
+    }
+    let pager = "sed 's/^/paged: /'";
+    let long = on_a_terminal(&sandbox, &["log"], &[("PAGER", pager)]);
+    assert_eq!(long.lines().filter(|line| line.starts_with("paged: ")).count(), 38, "{long}");
+    // One of its own has precedence; what fits, and what is not wanted there, is printed.
+    let own = on_a_terminal(&sandbox, &["log"], &[("PAGER", "false"), ("STVC_PAGER", pager)]);
+    assert!(own.contains("paged: "), "{own}");
+    for (arguments, variables) in [
+        (&["log", "-n", "3"][..], &[("PAGER", pager)][..]),
+        (&["--no-pager", "log"], &[("PAGER", pager)]),
+        (&["--json", "log"], &[("PAGER", pager)]),
+        (&["log"], &[("PAGER", "")]),
+        (&["log"], &[("PAGER", "cat")]),
+    ] {
+        let text = on_a_terminal(&sandbox, arguments, variables);
+        assert!(!text.contains("paged: ") && text.contains("Mira"), "{arguments:?}: {text}");
+    }
+    // One that is missing is named, and nothing is lost; one that has seen enough may go.
+    let missing = on_a_terminal(&sandbox, &["log"], &[("PAGER", "no-such-pager -R")]);
+    assert_eq!(missing.lines().filter(|line| line.contains("Mira / a")).count(), 19, "{missing}");
+    assert!(missing.contains("the pager \"no-such-pager -R\" cannot be used"), "{missing}");
+    let short = on_a_terminal(&sandbox, &["log"], &[("PAGER", "head -n 1")]);
+    assert_eq!(short.lines().count(), 1, "{short}");
+    // It can be set for good.
+    sandbox.stvc(&["config", "pager", pager]).exits(0);
+    assert!(on_a_terminal(&sandbox, &["log"], &[]).contains("paged: "));
+}
