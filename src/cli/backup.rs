@@ -241,7 +241,7 @@ fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) ->
         out.line(line(since, out.clock(workspace)));
     }
     if backups.is_empty() {
-        out.say("No backup was taken yet. `stvc backup FILE.stvc` takes one.");
+        out.say("No backup was taken yet. `stvc backup chats.stvc` takes one.");
     }
     out.summary("backup", true, Counts::Backups { backups: backups.len() });
     Ok(exit::DONE)

@@ -32,7 +32,7 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
     }
     match &report.lorebook {
         Some(book) => out.say(format!(
-            "Its lorebook is {}, a copy of the one of now: it may know what happens after #{}. `stvc restore … --at` takes that of then, where it is known.",
+            "Its lorebook is {}, a copy of the one of now: it may know what happens after #{}.",
             paint(LOOK.name, clean(book)),
             report.messages.saturating_sub(1)
         )),

@@ -59,7 +59,7 @@ pub fn hint(error: &Error) -> Option<Hint> {
             "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
         }
         Error::NoPlace { command: "sync" } => {
-            "name a folder or a git server that both devices reach, such as `stvc sync /media/shared/chats`".into()
+            "name a folder or a git server that both devices reach, behind `sync`".into()
         }
         Error::NoPlace { .. } => "name a file, a folder or a git server, such as `stvc backup chats.stvc`".into(),
         Error::OneUser { .. } => "choose one with `--user NAME`".into(),
@@ -128,12 +128,12 @@ fn of_restore(error: &RestoreError) -> Hint {
                 _ => String::new(),
             };
             let fork = match only {
-                None => format!("`{restore} --as NAME` makes a chat of its own of it; "),
+                None => format!("`{restore} --as Restored` makes a chat of its own of it; "),
                 Some(_) => String::new(),
             };
             Hint::from(format!(
                 "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \
-                 `{restore} --to DIR` writes the files elsewhere"
+                 `{restore} --to restored` writes the files into that folder"
             ))
         }
         RestoreError::NameTaken { .. } | RestoreError::NameStored { .. } => {
@@ -144,7 +144,9 @@ fn of_restore(error: &RestoreError) -> Hint {
             let restore = again(*snapshot, *only, *at);
             let fork = match only {
                 None => {
-                    format!(". Or `{restore} --as NAME`: a chat of its own can be made at any time")
+                    format!(
+                        ". Or `{restore} --as Restored`: a chat of its own can be made at any time"
+                    )
                 }
                 Some(_) => String::new(),
             };
@@ -206,7 +208,7 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
             | history::Error::NoSuchSnapshot { similar, .. },
         ) if !similar.is_empty() => "perhaps one of these is meant".into(),
         engine::Error::History(history::Error::NotThatOld { .. }) => {
-            "`stvc log NAME` lists what there is".into()
+            "`stvc log` lists what there is".into()
         }
         engine::Error::History(history::Error::NoSuchTimeline { .. }) => {
             "`stvc timelines` lists them".into()

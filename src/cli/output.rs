@@ -177,7 +177,7 @@ impl Out {
         };
         for (n, finding) in findings.iter().enumerate() {
             let said = findings[..n].iter().any(|other| same(other, finding));
-            if said || finding.level == Level::Info && self.quiet {
+            if said || finding.level < Level::Error && self.quiet {
                 continue;
             }
             let (style, word) = match finding.level {

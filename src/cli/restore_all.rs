@@ -95,7 +95,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         ));
     }
     if failed > 0 {
-        let hint = "`stvc restore --all --overwrite` stores what is in the way and then replaces it; `stvc restore NAME --as OTHER` makes a chat of its own of it";
+        let hint = "`stvc restore --all --overwrite` stores what is in the way and then replaces it; with `--as` one of them becomes a chat of its own";
         out.say(format!("{} not restored. {hint}.", count(failed, "timeline")));
     }
     let counts = Counts::RestoreAll {

@@ -9,7 +9,7 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::tree::{self, notes};
-use super::wording::{clean, count, fork_point, messages_in_short, name, short};
+use super::wording::{clean, count, fork_point, messages_in_short, name, shell, short};
 use super::{args, backup, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, TimelineLine};
@@ -137,9 +137,13 @@ pub fn status(args: &args::Status, workspace: &Workspace, out: &mut Out) -> Resu
     match (takeable, report.timelines.len()) {
         (_, 0) if is_any => out.say("No timeline has that in its name."),
         (_, 0) => out.say("There are no chats here yet."),
-        (0, _) if of(TimelineChange::Deleted) > 0 => out.say(format!(
-            "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore NAME`."
-        )),
+        (0, _) if of(TimelineChange::Deleted) > 0 => {
+            let deleted = report.timelines.iter().find(|it| it.change == TimelineChange::Deleted);
+            let example = deleted.map(|deleted| shell(deleted.name.as_str())).unwrap_or_default();
+            out.say(format!(
+                "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore {example}`."
+            ));
+        }
         (0, _) => out.say(format!(
             "Nothing changed since the last snapshots; {}.",
             count(unchanged as u64, "timeline")

@@ -247,7 +247,9 @@ impl Store {
         };
         // A line that cannot be read may speak of anything.
         let old = match unreadable {
-            _ if matches!(before, Before::Everything) => operations.iter().take_while(is_old).count(),
+            _ if matches!(before, Before::Everything) => {
+                operations.iter().take_while(is_old).count()
+            }
             0 => operations.iter().take_while(is_old).count(),
             _ => 0,
         };

@@ -56,6 +56,7 @@ mod round_trip;
 mod screen;
 mod search;
 mod server;
+mod sessions;
 mod sync;
 mod terminal;
 mod undo;
