@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
@@ -43,7 +44,7 @@ pub fn run(
     if report.entries.is_empty() {
         out.say(format!(
             "There are no backups in {}.",
-            clean(&report.source.display().to_string())
+            clean(&whole(&report.source).display().to_string())
         ));
     } else {
         out.say(format!(
@@ -78,6 +79,11 @@ pub fn run(
         (failed, all) if failed == all => exit::FAILED,
         _ => exit::PARTLY,
     })
+}
+
+/// `.` says little at the end of a sentence.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn tell(report: &Report, out: &mut Out) {

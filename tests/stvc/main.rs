@@ -57,6 +57,7 @@ mod screen;
 mod search;
 mod server;
 mod sessions;
+mod status;
 mod sync;
 mod terminal;
 mod undo;

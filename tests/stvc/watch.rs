@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::recap_library::{Operation, RecapLibrary};
-use crate::common::{Sandbox, answer, cannot_here};
+use crate::common::{Sandbox, answer, cannot_here, chat};
 
 /// How long a test waits for what must happen, before it says that it did not.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -408,5 +408,27 @@ fn a_unit_for_systemd() {
     sandbox.stvc(&["watch", "--install"]).exits(0);
     fs::write(&path, "[Unit]\n").unwrap();
     sandbox.stvc(&["watch", "--install"]).exits(4);
+    // Somebody else's unit is not removed either.
+    sandbox.stvc(&["watch", "--uninstall"]).exits(4);
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
+    fs::remove_file(&path).unwrap();
+    sandbox.stvc(&["watch", "--install"]).exits(0);
+    let removed = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
+    assert!(removed.contains("systemctl --user disable --now stvc-watch-"), "{removed}");
+    assert!(!path.exists());
+    let none = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
+    assert!(none.contains("Nothing was installed"), "{none}");
+}
+
+#[test]
+fn a_deleted_chat_is_told_of() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", chat("a", 3, None));
+    sandbox.write("chats/Mira/b.jsonl", chat("b", 2, None));
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(3);
+    fs::remove_file(sandbox.path("chats/Mira/a.jsonl")).unwrap();
+    let told = watching.wait_for(|event| event["kind"] == "deleted");
+    assert_eq!((&told["timeline"], &told["messages"]), (&"chats/Mira/a".into(), &3.into()));
+    watching.stop();
 }

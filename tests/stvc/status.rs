@@ -1,0 +1,163 @@
+//! `status` and `log` say what changed and what is kept, and a dry run says what the run does.
+
+use serde_json::Value;
+
+use crate::common::recap_library::{Operation, RecapLibrary};
+use crate::common::{Answer, Sandbox, chat, codes, lose, message, text, unpack_all};
+
+const A: &str = "chats/Mira/a.jsonl";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 4, Some("Lore")));
+    sandbox.write("chats/Mira/b.jsonl", chat("b", 2, None));
+    sandbox.write("worlds/Lore.json", r#"{"entries":{}}"#);
+    sandbox
+}
+
+fn line(answer: &Answer, name: &str) -> Value {
+    let lines = answer.of_type("timeline");
+    lines.into_iter().find(|line| line["timeline"] == format!("chats/Mira/{name}")).unwrap()
+}
+
+#[test]
+fn what_changed_is_said() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let changed =
+        |sandbox: &Sandbox| line(&sandbox.json(&["status"]).exits(0), "a")["changed"].clone();
+    assert_eq!(changed(&sandbox), Value::Array(vec![]));
+    sandbox.write("worlds/Lore.json", r#"{"entries":{"0":{"uid":0}}}"#);
+    assert_eq!(changed(&sandbox), serde_json::json!(["lorebook"]));
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(sandbox.stvc(&["log", "-n", "1"]).exits(0).stdout.contains("lorebook only"));
+    sandbox.append(A, &message("a", 4));
+    assert_eq!(changed(&sandbox), serde_json::json!(["chat"]));
+    sandbox.write("worlds/Lore.json", r#"{"entries":{"1":{"uid":1}}}"#);
+    assert_eq!(changed(&sandbox), serde_json::json!(["chat", "lorebook"]));
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let log = sandbox.json(&["log", "Mira/a"]).exits(0).of_type("snapshot");
+    let only: Vec<_> = log.iter().map(|line| line["lorebook_only"].as_bool().unwrap()).collect();
+    assert_eq!(only, [false, true, false]);
+    // Only those that are named.
+    let some = sandbox.stvc(&["status", "Mira / b"]).exits(0).stdout;
+    assert!(some.contains("Nothing changed since the last snapshots; 1 timeline."), "{some}");
+    let none = sandbox.stvc(&["status", "nobody"]).exits(0).stdout;
+    assert!(none.contains("No timeline has that in its name."), "{none}");
+}
+
+#[test]
+fn the_last_backup_is_said() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let status = |sandbox: &Sandbox| sandbox.stvc(&["status"]).exits(0).stdout;
+    assert!(status(&sandbox).contains("No watch is running. No backup was taken yet."));
+    let file = sandbox.folder().join("all.stvc");
+    sandbox.stvc(&["backup", text(&file)]).exits(0);
+    sandbox.wait(2 * 86_400);
+    sandbox.append(A, &message("a", 4));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let words = status(&sandbox);
+    assert!(words.contains("2 days ago, 1 snapshot of 1 timeline since"), "{words}");
+}
+
+#[test]
+fn who_waits_for_the_queue_is_said() {
+    let sandbox = Sandbox::empty();
+    let mut recap = RecapLibrary::new("Mira", "Harbour");
+    recap.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(!codes(&sandbox.json(&["status"]).exits(0)).contains(&"queue-active".to_owned()));
+    recap.queue = Some(vec![Operation::new("pending"), Operation::new("in_progress")]);
+    recap.write(&sandbox);
+    let status = sandbox.stvc(&["status"]).exits(0).stderr;
+    assert!(status.contains("Cannot create checkpoint yet: 2 operations in queue"), "{status}");
+    assert!(status.contains("(1 pending, 1 in progress)"), "{status}");
+    // Who has waited is not told to wait.
+    let waited = sandbox.stvc(&["snapshot", "Harbour", "--wait", "0.1"]).exits(4).stderr;
+    assert!(!waited.contains("`--wait`"), "{waited}");
+    // Nothing but errors.
+    assert_eq!(sandbox.stvc(&["-q", "status"]).exits(0).stderr, "");
+}
+
+#[test]
+fn damaged_snapshots_are_marked_and_the_last_sound_one_is_named() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let sound = sandbox.json(&["show", "Mira/a"]).exits(0).of_type("snapshot")[0]["id"].clone();
+    sandbox.wait(60);
+    sandbox.append(A, &message("a", 4));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let id = sandbox.json(&["show", "Mira/a"]).exits(0).of_type("snapshot")[0]["id"].clone();
+    // Its messages are lost, its commit is not.
+    let folder = sandbox.git(&["rev-parse", &format!("{}:chat/messages", id.as_str().unwrap())]);
+    unpack_all(&sandbox.store());
+    lose(&sandbox.store(), folder.trim());
+    sandbox.stvc(&["check"]).exits(1);
+    let answer = sandbox.json(&["timelines"]).exits(0);
+    let line = line(&answer, "a");
+    assert_eq!((&line["damaged"], &line["last_sound"]), (&true.into(), &sound));
+    let log = sandbox.json(&["log", "Mira/a"]).exits(0).of_type("snapshot");
+    assert_eq!((&log[0]["damaged"], &log[1]["damaged"]), (&true.into(), &false.into()));
+    let status = sandbox.stvc(&["status"]).exits(0).stderr;
+    assert!(status.contains("the last sound one is"), "{status}");
+    assert!(sandbox.stvc(&["log"]).exits(0).stdout.contains("damaged"));
+    // The files still have it: the next snapshot mends it, and a check says so.
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["check"]).exits(0);
+    assert!(!sandbox.stvc(&["log"]).exits(0).stdout.contains("damaged"));
+}
+
+#[test]
+fn a_dry_run_warns_of_what_the_run_warns_of() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    // It shrank, it has a broken line, and another one is new.
+    sandbox.write(A, [chat("a", 1, Some("Missing")), b"\n{broken".to_vec()].concat());
+    sandbox.write("chats/Mira/c.jsonl", chat("a", 3, None));
+    let (refs, files) = (sandbox.git(&["for-each-ref"]), sandbox.files());
+    let plan = sandbox.json(&["snapshot", "--dry-run"]).exits(0);
+    assert_eq!((sandbox.git(&["for-each-ref"]), sandbox.files()), (refs, files));
+    let run = sandbox.json(&["snapshot"]).exits(0);
+    let findings = |answer: &Answer| {
+        let mut all: Vec<_> = answer
+            .of_type("finding")
+            .iter()
+            .map(|line| format!("{} {}", line["code"], line["subject"]))
+            .collect();
+        all.sort();
+        all
+    };
+    assert!(!findings(&run).is_empty());
+    assert_eq!(findings(&plan), findings(&run));
+    let taken = |answer: &Answer, kind: &str| -> Vec<_> {
+        let lines = answer.of_type(kind);
+        lines
+            .iter()
+            .filter(|line| line["unchanged"] != true)
+            .map(|line| line["timeline"].clone())
+            .collect()
+    };
+    assert_eq!(taken(&plan, "plan"), taken(&run, "snapshot"));
+    // A name that begins with a dash is a name behind two of them.
+    sandbox.write("chats/Mira/-x.jsonl", chat("x", 1, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["show", "--", "-x"]).exits(0);
+    sandbox.stvc(&["show", "Mira/-x"]).exits(0);
+    sandbox.stvc(&["show", "-x"]).exits(2);
+}
+
+#[test]
+fn a_checkpoint_gets_the_name_that_a_template_makes() {
+    let sandbox = library();
+    let named = ["snapshot", "Mira/a", "--at", "2", "--name", "{chat} at {message}"];
+    sandbox.stvc(&named).exits(0);
+    assert!(sandbox.stvc(&["tag"]).exits(0).stdout.contains("a at 2"));
+    sandbox.stvc(&named).exits(0);
+    sandbox.stvc(&["snapshot", "Mira/a", "--at", "2", "--name", "{nonsense}"]).exits(2);
+    let alone = sandbox.stvc(&["snapshot", "--name", "x"]).exits(2).stderr;
+    assert!(alone.contains("--name is for checkpoints"), "{alone}");
+}
