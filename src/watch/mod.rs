@@ -346,7 +346,7 @@ impl Watch<'_> {
             due.note(Instant::now());
         }
         self.told = failed;
-        if taken(report) > 0 || is_news {
+        if taken(report) > 0 || is_news || !report.newly_deleted.is_empty() {
             tell(Event::Looked(report));
         }
         if !begin_to_wait.is_empty() {

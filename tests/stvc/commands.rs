@@ -160,7 +160,7 @@ fn bringing_it_back() {
     ");
     assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour~1"]).exits(4)), @"
     error: something else is there: chats/Ann/Harbour.jsonl, worlds/Lore.json
-    hint: `stvc restore AAAAAAAAAA --as NAME` makes a chat of its own of it; `stvc restore AAAAAAAAAA --overwrite` stores what is there and then replaces it; `stvc restore AAAAAAAAAA --to DIR` writes the files elsewhere
+    hint: `stvc restore AAAAAAAAAA --as Restored` makes a chat of its own of it; `stvc restore AAAAAAAAAA --overwrite` stores what is there and then replaces it; `stvc restore AAAAAAAAAA --to restored` writes the files into that folder
     ");
     sandbox.append(CHAT, "{}");
     sandbox.wait(60);
@@ -191,9 +191,9 @@ fn checkpoints_and_tags() {
     sandbox.stvc(&["snapshot", "Harbour", "--at", "0", "--tag", "at the quay 雨"]).exits(0);
     sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
     assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"
-    Harbour @1      AAAAAAAAAA Ann / Harbour  just now
-    at the quay 雨  BBBBBBBBBB Ann / Harbour  just now
-    lamp            CCCCCCCCCC Ann / Harbour  2 hours ago
+    Harbour @1      AAAAAAAAAA  Ann / Harbour  just now
+    at the quay 雨  BBBBBBBBBB  Ann / Harbour  just now
+    lamp            CCCCCCCCCC  Ann / Harbour  2 hours ago
     ");
     // The timeline itself has not moved.
     let head = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
@@ -203,7 +203,7 @@ fn checkpoints_and_tags() {
     hint: choose another name, or `stvc tag lamp SNAPSHOT --move`
     "#);
     sandbox.stvc(&["snapshot", "Storm", "--tag", "lamp"]).exits(1);
-    assert_snapshot!(words(&sandbox.stvc(&["tag", "--delete", "lamp"]).exits(0)), @"deleted lamp  AAAAAAAAAA Ann / Harbour  2 hours ago");
+    assert_snapshot!(words(&sandbox.stvc(&["tag", "--delete", "lamp"]).exits(0)), @"deleted lamp  AAAAAAAAAA  Ann / Harbour  2 hours ago");
     sandbox.stvc(&["show", "lamp"]).exits(1);
 }
 

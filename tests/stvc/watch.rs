@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::recap_library::{Operation, RecapLibrary};
-use crate::common::{Sandbox, answer, cannot_here, chat};
+use crate::common::{self, Sandbox, answer, cannot_here};
 
 /// How long a test waits for what must happen, before it says that it did not.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -423,8 +423,8 @@ fn a_unit_for_systemd() {
 #[test]
 fn a_deleted_chat_is_told_of() {
     let sandbox = Sandbox::empty();
-    sandbox.write("chats/Mira/a.jsonl", chat("a", 3, None));
-    sandbox.write("chats/Mira/b.jsonl", chat("b", 2, None));
+    sandbox.write("chats/Mira/a.jsonl", common::chat("a", 3, None));
+    sandbox.write("chats/Mira/b.jsonl", common::chat("b", 2, None));
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(3);
     fs::remove_file(sandbox.path("chats/Mira/a.jsonl")).unwrap();
