@@ -39,7 +39,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         .filter(|outcome| matches!(outcome.result, Taken::New(..) | Taken::WouldBeNew(..)));
     let taken = taken.count();
     let (failed, refused) = (report.failed(), report.refused());
-    let unchanged = report.timelines.len() - taken - failed - refused;
+    let unchanged = (report.timelines.len() + report.unreadable.len()) - taken - failed - refused;
     let counts = Counts::Snapshot {
         taken,
         unchanged,
@@ -64,8 +64,11 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     let mut rows = Vec::new();
     let mut unchanged = 0;
     let mut taken = 0;
+    for finding in &report.unreadable {
+        not_taken(&finding.subject, &clean(&finding.subject), &finding.message, out);
+    }
     for outcome in &report.timelines {
-        let label = label(&outcome.timeline);
+        let (label, timeline) = (name(&outcome.timeline), outcome.timeline.as_str());
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 taken += 1;
@@ -83,11 +86,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                     Cell::new(LOOK.name, label),
                     Cell::plain(facts),
                 ]);
-                out.object(PlanLine {
-                    timeline: &outcome.timeline,
-                    messages: *messages,
-                    messages_before: *before,
-                });
+                let (messages, messages_before) = (*messages, *before);
+                out.object(PlanLine { timeline, messages, messages_before });
             }
             Taken::Unchanged(snapshot, tags) => {
                 unchanged += 1;
@@ -98,25 +98,11 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             }
             Taken::Refused(why) => {
                 for finding in why {
-                    out.object(FailedLine {
-                        timeline: &outcome.timeline,
-                        message: &finding.message,
-                    });
+                    out.object(FailedLine { timeline, message: &finding.message });
                 }
                 out.findings(why);
             }
-            Taken::Failed(why) => {
-                if !out.is_json() {
-                    out.error_line(&format!(
-                        "{}: {}: {}",
-                        paint(LOOK.bad, "not taken"),
-                        paint(LOOK.name, label),
-                        clean(why)
-                    ));
-                } else {
-                    out.object(FailedLine { timeline: &outcome.timeline, message: why });
-                }
-            }
+            Taken::Failed(why) => not_taken(timeline, &label, why, out),
         }
     }
     for deleted in &report.newly_deleted {
@@ -136,7 +122,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     let what = count(taken, "snapshot");
     let written =
         if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
-    match (taken, report.timelines.len()) {
+    match (taken, report.timelines.len() + report.unreadable.len()) {
         (_, 0) if named => {}
         (_, 0) if report.deleted == 0 => out.say("There are no chats here yet."),
         (0, _) if report.failed() + report.refused() == 0 && tagged => {}
@@ -145,6 +131,12 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),
     }
+}
+
+fn not_taken(timeline: &str, label: &str, why: &str, out: &mut Out) {
+    out.object(FailedLine { timeline, message: why });
+    let (bad, label) = (paint(LOOK.bad, "not taken"), paint(LOOK.name, label));
+    out.warn(&format!("{bad}: {label}: {}", clean(why)));
 }
 
 /// The row of a new snapshot.
@@ -191,10 +183,4 @@ fn tags_of(result: &Taken) -> &[String] {
         Taken::New(_, tags) | Taken::Unchanged(_, tags) => tags,
         _ => &[],
     }
-}
-
-/// The timeline's name for people; what is no timeline stays as it is.
-pub(super) fn label(timeline: &str) -> String {
-    stvc::st::TimelineName::parse(timeline)
-        .map_or_else(|_| clean(timeline), |timeline| name(&timeline))
 }

@@ -2,12 +2,13 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
-use super::snapshot::{label, new_snapshot, was_deleted};
+use super::snapshot::{new_snapshot, was_deleted};
 use super::table;
-use super::wording::{clean, count, shell};
+use super::wording::{clean, count, name, shell};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, UserLine, WatchEvent, WatchLine};
+use stvc::rules::Finding;
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
@@ -94,10 +95,10 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
             for timeline in *timelines {
                 out.say(line(&format!(
                     "{}: ST-Auto-Recap is at work; waiting for it",
-                    label(timeline)
+                    name(timeline)
                 )));
             }
-            WatchEvent::Waiting { timelines }
+            WatchEvent::Waiting { timelines: timelines.iter().map(|it| it.as_str()).collect() }
         }
         Event::Gone(why) => {
             out.warn(&line(&format!("{}; waiting for it to come back", clean(why))));
@@ -126,20 +127,21 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
 }
 
 fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
+    for Finding { subject, message, .. } in &report.unreadable {
+        out.object(FailedLine { timeline: subject, message });
+        out.warn(&line(&format!("not taken: {}: {}", clean(subject), clean(message))));
+    }
     for outcome in &report.timelines {
         match &outcome.result {
             Taken::New(snapshot, tags) => {
-                let row = new_snapshot(report, snapshot, tags, label(&outcome.timeline));
+                let row = new_snapshot(report, snapshot, tags, name(&outcome.timeline));
                 table::lines(&[row], 1, &[]).iter().for_each(|text| out.say(line(text)));
                 out.object(SnapshotLine::new(snapshot, tags).unchanged(false));
             }
             Taken::Failed(why) => {
-                out.object(FailedLine { timeline: &outcome.timeline, message: why });
-                out.warn(&line(&format!(
-                    "not taken: {}: {}",
-                    label(&outcome.timeline),
-                    clean(why)
-                )));
+                out.object(FailedLine { timeline: outcome.timeline.as_str(), message: why });
+                let label = name(&outcome.timeline);
+                out.warn(&line(&format!("not taken: {label}: {}", clean(why))));
             }
             _ => {}
         }

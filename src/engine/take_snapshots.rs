@@ -22,7 +22,7 @@ use crate::store::{ObjectId, Store, unless_lost};
 /// What became of one timeline.
 pub struct TakenTimeline {
     /// The timeline's name.
-    pub timeline: String,
+    pub timeline: TimelineName,
     /// What became of it.
     pub result: Taken,
 }
@@ -82,13 +82,17 @@ pub struct TakenFirst {
 }
 
 impl TakenFirst {
-    fn of(outcomes: Vec<TakenTimeline>, remedy: &str) -> Self {
+    fn of(taken: AllTaken, remedy: &str) -> Self {
+        let AllTaken { outcomes, unreadable } = taken;
         let mut first = Self { new: count_new(&outcomes), ..Self::default() };
+        let unread = |subject: &str, why: &str| {
+            Finding::new(Code::Unreadable, Level::Error, subject, why).remedy(remedy)
+        };
+        first.not_taken = unreadable.len();
+        first.findings = unreadable.iter().map(|(subject, why)| unread(subject, why)).collect();
         for TakenTimeline { timeline, result } in outcomes {
             let why = match result {
-                Taken::Failed(why) => {
-                    vec![Finding::new(Code::Unreadable, Level::Error, timeline, why)]
-                }
+                Taken::Failed(why) => vec![unread(timeline.as_str(), &why)],
                 Taken::Refused(why) => why,
                 _ => continue,
             };
@@ -124,12 +128,19 @@ pub(crate) fn take_what_is_ready(
     Ok(TakenFirst::of(outcomes, "what changed in it stays here; its newest snapshot goes"))
 }
 
+/// What became of the timelines, and what of the library could not even be listed.
+struct AllTaken {
+    outcomes: Vec<TakenTimeline>,
+    /// Folders and files, and why.
+    unreadable: Vec<(String, String)>,
+}
+
 fn take(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
     how: How<'_>,
     monitor: &mut dyn Monitor,
-) -> Result<Vec<TakenTimeline>> {
+) -> Result<AllTaken> {
     // Before the library is listed: files may come and go with it.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
@@ -140,17 +151,13 @@ fn take(
     };
     let (store, held) = workspace.hold(&store)?;
     let mut taking = Taking::new(workspace, &store, &library, &scan, how);
-    if only.is_none() {
-        for (subject, why) in &scan.unreadable {
-            let result = Taken::Failed(why.clone());
-            taking.outcomes.push(TakenTimeline { timeline: subject.clone(), result });
-        }
-    }
     taking.take(only.unwrap_or(&scan.timelines), monitor)?;
     if only.is_none() {
         taking.note_deleted()?;
     }
-    Ok(taking.finish(&held)?.outcomes)
+    let outcomes = taking.finish(&held)?.outcomes;
+    let unreadable = if only.is_none() { scan.unreadable.clone() } else { Vec::new() };
+    Ok(AllTaken { outcomes, unreadable })
 }
 
 /// How many of these are new snapshots.
@@ -480,7 +487,7 @@ impl<'a> Taking<'a> {
             }
             Err(error) => return Err(error),
         };
-        self.outcomes.push(TakenTimeline { timeline: name.to_string(), result });
+        self.outcomes.push(TakenTimeline { timeline: name.clone(), result });
         Ok(())
     }
 

@@ -21,7 +21,7 @@ pub enum WatchEvent<'a> {
         polling_seconds: Option<f64>,
     },
     Waiting {
-        timelines: &'a [String],
+        timelines: Vec<&'a str>,
     },
     Gone {
         message: &'a str,

@@ -22,6 +22,7 @@ use crate::engine::configuration::Configuration;
 use crate::engine::{LibraryPlace, Workspace};
 use crate::progress::Silent;
 use crate::rules::Finding;
+use crate::st::TimelineName;
 use crate::store::Store;
 use crate::verbs::snapshot::{self, Report, Taken};
 use crate::verbs::{self, forget, gc};
@@ -85,7 +86,7 @@ pub enum Event<'a> {
     /// Something was taken, or could not be.
     Looked(&'a Report),
     /// The queue is at work in the lorebooks of these: they wait.
-    Waiting(&'a [String]),
+    Waiting(&'a [TimelineName]),
     /// The library or its store cannot be reached; it is looked for.
     Gone(String),
     /// It is there again.
@@ -158,7 +159,7 @@ struct Watch<'a> {
     /// None if there are no file events.
     watcher: Option<Watcher>,
     /// Timelines whose queue is at work, and since when they wait.
-    waiting: BTreeMap<String, Instant>,
+    waiting: BTreeMap<TimelineName, Instant>,
     /// The store could not be written: those that waited long enough wait a little longer.
     not_before: Option<Instant>,
     /// What failed, and was said.
@@ -288,20 +289,21 @@ impl Watch<'_> {
             Ok(report) => {
                 self.not_before = None;
                 self.note(&report, due, tell);
-                let here = |name: &str| report.timelines.iter().any(|found| found.timeline == name);
-                self.waiting.retain(|timeline, _| here(timeline));
+                let here: BTreeSet<_> =
+                    report.timelines.iter().map(|found| &found.timeline).collect();
+                self.waiting.retain(|timeline, _| here.contains(timeline));
             }
             Err(error) => return self.failed(&error, due, tell),
         }
         let now = Instant::now();
         let is_late = |since: &Instant| last || now >= *since + self.options.patience;
         let late = self.waiting.iter().filter(|(_, since)| is_late(since));
-        let late: Vec<String> = late.map(|(timeline, _)| timeline.clone()).collect();
+        let late: Vec<_> = late.map(|(timeline, _)| timeline.clone()).collect();
         if late.is_empty() {
             return;
         }
         let options = snapshot::Options {
-            timelines: late,
+            timelines: late.iter().map(ToString::to_string).collect(),
             allow_active_queue: true,
             autosave: true,
             ..snapshot::Options::default()
@@ -310,10 +312,8 @@ impl Watch<'_> {
             Ok(report) => {
                 self.summary.autosaves += taken(&report);
                 self.note(&report, due, tell);
-                options.timelines.iter().for_each(|timeline| {
-                    // If it goes on, it waits from now on.
-                    self.waiting.remove(timeline);
-                });
+                // If it goes on, it waits from now on.
+                self.waiting.retain(|timeline, _| !late.contains(timeline));
             }
             Err(error) => self.failed(&error, due, tell),
         }
@@ -322,7 +322,9 @@ impl Watch<'_> {
     fn note(&mut self, report: &Report, due: &mut Due, tell: &mut dyn FnMut(Event<'_>)) {
         self.summary.taken += taken(report);
         let mut begin_to_wait = Vec::new();
-        let mut failed = BTreeSet::new();
+        let unreadable = report.unreadable.iter();
+        let mut failed: BTreeSet<_> =
+            unreadable.map(|found| (found.subject.clone(), found.message.clone())).collect();
         for outcome in &report.timelines {
             let timeline = &outcome.timeline;
             match &outcome.result {
@@ -333,7 +335,7 @@ impl Watch<'_> {
                     }
                 }
                 Taken::Failed(why) => {
-                    failed.insert((timeline.clone(), why.clone()));
+                    failed.insert((timeline.to_string(), why.clone()));
                 }
                 _ => {
                     self.waiting.remove(timeline);

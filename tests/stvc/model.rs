@@ -254,7 +254,7 @@ impl Model {
         for name in timelines {
             let Some(state) = self.now(name) else { continue };
             let outcome = outcomes.next().unwrap();
-            assert_eq!(outcome.timeline, *name);
+            assert_eq!(outcome.timeline.as_str(), *name);
             match (&outcome.result, self.is_newest(name, &state)) {
                 (Taken::Unchanged(snapshot, _), Some(head)) => {
                     assert_eq!(snapshot.id.to_string(), self.snapshots[head].id)

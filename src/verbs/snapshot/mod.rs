@@ -64,12 +64,8 @@ pub fn snapshot(
         return Err(Error::NeedsOneTimeline { option: "--tag" });
     }
     // Whoever asks for one chat is not told of another.
-    let findings = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };
-    let mut report = Report { findings, ..Report::default() };
-    for finding in &report.findings {
-        let failed = Taken::Failed(finding.message.clone());
-        report.timelines.push(TakenTimeline { timeline: finding.subject.clone(), result: failed });
-    }
+    let unreadable = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };
+    let mut report = Report { findings: unreadable.clone(), unreadable, ..Report::default() };
     if existing.is_none()
         && let Some(refused) = all_refused(options, &library, &scan, &names)?
     {
@@ -223,7 +219,7 @@ fn all_refused(
             return Ok(None);
         }
         let result = Taken::Refused(judgement.refused);
-        refused.push(TakenTimeline { timeline: name.to_string(), result });
+        refused.push(TakenTimeline { timeline: name.clone(), result });
     }
     Ok(Some(refused).filter(|refused| !refused.is_empty()))
 }

@@ -52,6 +52,8 @@ impl Options {
 pub struct Report {
     /// The timelines that were looked at, in order.
     pub timelines: Vec<TakenTimeline>,
+    /// What of the library could not even be listed; it is among the findings, too.
+    pub unreadable: Vec<Finding>,
     /// What the new snapshots say of the state of ST-Auto-Recap.
     pub states: HashMap<SnapshotId, CheckpointState>,
     /// What was noticed about them.
@@ -69,9 +71,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many timelines could not be taken.
+    /// How many timelines, and folders of them, could not be taken.
     pub fn failed(&self) -> usize {
-        self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Failed(_))).count()
+        let failed = |outcome: &&TakenTimeline| matches!(outcome.result, Taken::Failed(_));
+        self.timelines.iter().filter(failed).count() + self.unreadable.len()
     }
 
     /// How many a rule refused.

@@ -5,7 +5,6 @@ use super::snapshot;
 use crate::engine::take_snapshots::Taken;
 use crate::engine::{Workspace, changed_timelines};
 use crate::progress::Monitor;
-use crate::st::TimelineName;
 use crate::verbs::Result;
 
 pub(super) fn plan(
@@ -20,9 +19,9 @@ pub(super) fn plan(
     let store = workspace.find_store()?;
     for outcome in &mut report.timelines {
         let Taken::New(snapshot, _) = &outcome.result else { continue };
-        let head = match (&store, TimelineName::parse(&outcome.timeline)) {
-            (Some(store), Ok(name)) => changed_timelines::head(store, &name)?.0,
-            _ => None,
+        let head = match &store {
+            Some(store) => changed_timelines::head(store, &outcome.timeline)?.0,
+            None => None,
         };
         outcome.result = Taken::WouldBeNew(snapshot.messages, head.map(|head| head.messages));
     }

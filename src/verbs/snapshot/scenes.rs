@@ -66,7 +66,7 @@ impl Checkpoints<'_> {
             let upto = &chat.messages[..=end.message];
             if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
                 let result = Taken::Unchanged(Box::new(snapshot), tags);
-                self.taking.outcomes.push(TakenTimeline { timeline: name.to_string(), result });
+                self.taking.outcomes.push(TakenTimeline { timeline: name.clone(), result });
                 continue;
             }
             let head = changed_timelines::head(self.taking.store, name)?.0;
