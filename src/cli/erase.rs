@@ -21,7 +21,8 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
             true => "Nothing has been changed.",
             false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
         });
-        return Ok(summary(&plan, out));
+        let code = summary(&plan, out);
+        return Ok(if asks { exit::REFUSED } else { code });
     }
     let report = verbs::erase::erase(
         workspace,

@@ -28,6 +28,7 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
             "{called}: {messages} of {from}, snapshot {}.",
             paint(LOOK.id, short(snapshot.id))
         )),
+        (None, false) => out.say(format!("{called}: {messages} of {from}.")),
         _ => out.say(format!("{called} would have {messages} of {from}.")),
     }
     match &report.lorebook {

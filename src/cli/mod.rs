@@ -119,7 +119,12 @@ fn run(arguments: &[OsString]) -> u8 {
 fn settings(workspace: &Workspace) -> (Configuration, Option<String>) {
     let store = workspace.find_store().ok().flatten();
     match store.as_ref().map(Configuration::of) {
-        Some(Ok(found)) => (found, None),
+        Some(Ok(mut found)) => {
+            // A store that is named, or is a copy, may be somebody else's: what it says is not run.
+            let is_own = workspace.store.is_none() && store.is_some_and(|store| !store.is_mirror());
+            found.pager = found.pager.filter(|_| is_own);
+            (found, None)
+        }
         Some(Err(error)) => (Configuration::default(), Some(error.to_string())),
         None => (Configuration::default(), None),
     }

@@ -11,14 +11,14 @@ pub fn remembered(command: &'static str, workspace: &Workspace) -> Result<(Optio
     let Some(store) = workspace.find_store()? else { return Err(Error::NoPlace { command }) };
     let settings = Configuration::of(&store)?;
     let set = if shared { settings.sync } else { settings.backup };
-    let last = last_backups::last_place(&store, shared)?;
-    let (place, encrypted) = match (set, last) {
-        (Some(set), last) => {
-            let encrypted = last.is_some_and(|(place, encrypted)| encrypted && place == set);
+    // A store that is named may be somebody else's.
+    let set = set.filter(|_| workspace.store.is_none());
+    let (place, encrypted) = match set {
+        Some(set) => {
+            let encrypted = last_backups::was_encrypted(&store, &set)?;
             (set, encrypted)
         }
-        (None, Some(last)) => last,
-        (None, None) => return Err(Error::NoPlace { command }),
+        None => last_backups::last_place(&store, shared)?.ok_or(Error::NoPlace { command })?,
     };
     // Passwords are not kept.
     match place.contains(":***@") {

@@ -26,8 +26,11 @@ impl Screen {
 
     fn look() -> Self {
         let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
-        let seen = terminal_size::terminal_size().filter(|_| io::stdout().is_terminal());
-        let columns = number("COLUMNS").or(seen.map(|(width, _)| width.0.into()));
+        let is_terminal = io::stdout().is_terminal();
+        let seen = terminal_size::terminal_size().filter(|_| is_terminal);
+        // Some shells export how wide they are, also to what is piped elsewhere.
+        let said = number("COLUMNS").filter(|_| is_terminal);
+        let columns = number("STVC_COLUMNS").or(said).or(seen.map(|(width, _)| width.0.into()));
         // A test has no terminal and is none.
         let columns = columns.or(cfg!(test).then_some(100));
         Self {

@@ -55,7 +55,8 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
     }
     out.findings(&report.findings);
     tell(&report, out);
-    let left = of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_)));
+    let left =
+        of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::ForkOfErased));
     let sent = report.sent.as_ref();
     let counts = Counts::Sync {
         taken_first: report.taken_first,
@@ -86,8 +87,9 @@ fn of(report: &Report, wanted: fn(&SyncOutcome) -> bool) -> usize {
 
 fn tell(report: &Report, out: &mut Out) {
     let came = report.entries.iter().filter(|entry| entry.outcome != SyncOutcome::Known);
-    let stays =
-        |outcome: &SyncOutcome| matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::Erased);
+    let stays = |outcome: &SyncOutcome| {
+        matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::Erased | SyncOutcome::ForkOfErased)
+    };
     let came = came.filter(|entry| !stays(&entry.outcome)).count();
     let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
     let verb = if report.dry_run { "would come" } else { "came" };
@@ -122,9 +124,11 @@ fn line(entry: &SyncedTimeline) -> String {
         SyncOutcome::Apart(other) => {
             format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
         }
-        SyncOutcome::Erased => {
-            "it, or what it was forked from, was removed here for good; it stays there".into()
-        }
+        SyncOutcome::Erased => "was removed here for good; it stays there".into(),
+        SyncOutcome::ForkOfErased => format!(
+            "{}: what it was forked from was removed here for good; `erase` that on the other device and in the shared place, too",
+            paint(LOOK.warn, "left alone")
+        ),
         SyncOutcome::Left(why) => {
             format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))
         }

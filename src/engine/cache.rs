@@ -30,6 +30,9 @@ pub(crate) struct Cache {
 #[derive(Default, Serialize, Deserialize)]
 struct Document {
     version: u32,
+    /// The library that they are of, where that was said.
+    #[serde(default)]
+    library: Option<String>,
     timelines: BTreeMap<String, CachedTimeline>,
 }
 
@@ -97,10 +100,22 @@ impl Cache {
             }
     }
 
-    /// The timelines whose files were here when they were last looked at.
-    pub(crate) fn seen(&self) -> Vec<TimelineName> {
-        let names = self.document.timelines.keys();
+    /// The timelines whose files were in this library when they were last looked at. Of another library nothing is known.
+    pub(crate) fn seen(&self, root: &Path) -> Vec<TimelineName> {
+        let is_it = self.document.library.as_deref() == Some(&*root.to_string_lossy());
+        let names = self.document.timelines.keys().filter(|_| is_it);
         names.filter_map(|name| TimelineName::parse(name).ok()).collect()
+    }
+
+    /// What is remembered is of this library. What was of another is forgotten.
+    pub(crate) fn is_of(&mut self, root: &Path, here: &[TimelineName]) {
+        let root = root.to_string_lossy().into_owned();
+        if self.document.library.as_ref() != Some(&root) {
+            let here: std::collections::HashSet<_> =
+                here.iter().map(|name| name.as_str()).collect();
+            self.document.timelines.retain(|name, _| here.contains(name.as_str()));
+            (self.document.library, self.changed) = (Some(root), true);
+        }
     }
 
     /// A timeline's files are gone.
@@ -153,9 +168,10 @@ pub(crate) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Fol
     durable::replace_cache(&path, &folders.encode());
 }
 
-/// Nothing of a timeline shall be known any more.
-pub(crate) fn forget_folders(store: &Store, timeline: &TimelineName) {
-    let _ = fs::remove_file(folders_path(store, timeline));
+/// Nothing shall be known any more.
+pub(crate) fn forget_all(store: &Store) {
+    let _ = fs::remove_file(store.private_dir().join("cache.json"));
+    let _ = fs::remove_dir_all(store.private_dir().join("folders"));
 }
 
 fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {

@@ -8,6 +8,9 @@ use crate::archive;
 use crate::progress::Monitor;
 use crate::store::{Before, Collected, Store};
 
+/// Further in the future than any clock is wrong.
+const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
 /// Drop operations of `before` and earlier, and objects that nothing refers to and that are older than `grace`; pack the rest. How many operations went.
 pub(crate) fn collect(
     workspace: &Workspace,
@@ -21,7 +24,12 @@ pub(crate) fn collect(
     let expiry = store.plan_expiry(before)?;
     monitor.begin("looking for objects", None);
     let objects = archive::all_objects(store, &expiry)?;
-    let keep_after = SystemTime::now().checked_sub(grace).unwrap_or(SystemTime::UNIX_EPOCH);
+    let keep_after = match before {
+        // However young a clock that was wrong makes it.
+        Before::Everything => SystemTime::now().checked_add(LONG),
+        _ => SystemTime::now().checked_sub(grace),
+    };
+    let keep_after = keep_after.unwrap_or(SystemTime::UNIX_EPOCH);
     let mut expire = || store.expire(lock, &expiry);
     if let (Ok(library), false) = (workspace.library(), dry_run) {
         library.clear_left_behind();

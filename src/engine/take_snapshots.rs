@@ -311,17 +311,15 @@ impl<'a> Taking<'a> {
     /// Note which timelines were deleted since they were last seen here, so that a backup tells what is missed from what is not wanted. Their last state stays where it was;
     /// this says of it that it was the last.
     pub(crate) fn note_deleted(&mut self) -> Result<()> {
-        // A folder that cannot be listed, or a library without any chat, is more likely a drive that went away.
-        if !self.scan.unreadable.is_empty() || self.scan.timelines.is_empty() {
+        let Some(cache) = &mut self.cache else { return Ok(()) };
+        let gone = deleted_since(cache, self.library, self.scan);
+        cache.is_of(self.library.root(), &self.scan.timelines);
+        gone.iter().for_each(|name| cache.forget(name));
+        // That much at once is more likely an accident, and what was lost shall come back by itself.
+        if gone.len() > MANY_GONE && gone.len() > self.scan.timelines.len() {
             return Ok(());
         }
-        let here: HashSet<_> = self.scan.timelines.iter().collect();
-        let mut gone = self.cache.as_ref().map(Cache::seen).unwrap_or_default();
-        gone.retain(|name| !here.contains(name) && is_gone(self.library, name));
         for name in gone {
-            if let Some(cache) = &mut self.cache {
-                cache.forget(&name);
-            }
             // One that was renamed has none.
             let head = self.operation.newest(&name)?.filter(|head| head.kind != Kind::DELETED);
             let Some(head) = head else { continue };
@@ -539,7 +537,30 @@ impl<'a> Taking<'a> {
     }
 }
 
+/// So many may always be deleted at once.
+const MANY_GONE: usize = 3;
+
+/// The timelines whose files were here and are gone, as far as that is certain: a folder that cannot be listed, a link that leads nowhere or an empty folder of chats is more likely a
+/// drive that went away.
+pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Vec<TimelineName> {
+    if !scan.unreadable.is_empty() {
+        return Vec::new();
+    }
+    let here: HashSet<_> = scan.timelines.iter().collect();
+    let mut gone = cache.seen(library.root());
+    gone.retain(|name| {
+        let has_others = || scan.timelines.iter().any(|it| it.is_group() == name.is_group());
+        !here.contains(name) && has_others() && is_gone(library, name)
+    });
+    gone
+}
+
 fn is_gone(library: &Library, name: &TimelineName) -> bool {
-    let found = std::fs::symlink_metadata(name.file().under(library.root()));
-    found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    let path = name.file().under(library.root());
+    let is_absent = |path: &std::path::Path| {
+        let found = std::fs::symlink_metadata(path);
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let folder = path.parent().unwrap_or(&path);
+    is_absent(&path) && (folder.is_dir() || is_absent(folder))
 }

@@ -165,7 +165,9 @@ fn as_of(
 ) -> Result<Snapshot> {
     let mut snapshot = newest;
     while snapshot.time.seconds > moment.timestamp() {
-        let Some(parent) = snapshot.parents.first() else {
+        // What it was forked from is another chat.
+        let parent = snapshot.parents.first().filter(|_| snapshot.fork_at.is_none());
+        let Some(parent) = parent else {
             let first = snapshot.time.moment().unwrap_or(moment);
             return Err(Error::NotThatOld { name: name.into(), first });
         };

@@ -29,6 +29,24 @@ impl Owners {
         owners
     }
 
+    /// The same, asking what it follows before its name: one that was renamed left its name to others.
+    pub(crate) fn by_descent<'a>(
+        &'a self,
+        history: &'a History,
+        snapshot: &'a Snapshot,
+    ) -> &'a TimelineName {
+        let mut at = snapshot;
+        loop {
+            if let Some(owner) = self.own.get(&at.id) {
+                return owner;
+            }
+            match at.parents.first().and_then(|parent| history.get(*parent)) {
+                Some(parent) if at.fork_at.is_none() => at = parent,
+                _ => return self.of_snapshot(snapshot),
+            }
+        }
+    }
+
     /// The present name of the timeline that `snapshot` belongs to. For one on no branch, such as a checkpoint at a message: the
     /// timeline that has, or once had, the name that it says.
     pub(crate) fn of_snapshot<'a>(&'a self, snapshot: &'a Snapshot) -> &'a TimelineName {

@@ -181,6 +181,9 @@ impl<'a> SyncLine<'a> {
             SyncOutcome::Merged => ("merged", None, None),
             SyncOutcome::Apart(other) => ("apart", Some(other), None),
             SyncOutcome::Erased => ("erased", None, None),
+            SyncOutcome::ForkOfErased => {
+                ("left", None, Some("what it was forked from was removed here for good"))
+            }
             SyncOutcome::Left(why) => ("left", None, Some(*why)),
         };
         Self {

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{Error, ObjectId, Result, Store};
 
 /// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
-const REMEMBERED: [&str; 5] =
-    ["cache.json", "lineage.json", "former-ids", "config.toml", "damaged"];
+const REMEMBERED: [&str; 6] =
+    ["cache.json", "lineage.json", "former-ids", "config.toml", "damaged", "erased"];
 
 impl Store {
     /// A new store at `path` that has everything this one has, by reading it there.

@@ -9,9 +9,38 @@ use super::find_files::unless_absent;
 use super::{Error, Lock, ObjectId, RefName, Result, Store};
 use crate::{durable, regular};
 
+/// There while commits are being removed.
+const ERASING: &str = "erasing";
+
+fn ids_in(text: &[u8]) -> HashSet<ObjectId> {
+    text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
+}
+
 impl Store {
+    /// Removing these commits begins: whoever finds that noted goes on with it.
+    pub fn begin_erasing(&self, lock: &Lock, ids: &[ObjectId]) -> Result<()> {
+        self.remember_erased(lock, ids)?;
+        let path = self.private_dir().join(ERASING);
+        let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
+    }
+
+    /// The commits whose removal was begun and not ended.
+    pub fn erasing(&self) -> Result<Option<HashSet<ObjectId>>> {
+        let path = self.private_dir().join(ERASING);
+        let text = unless_absent(regular::read(&path), &path)?;
+        Ok(text.map(|text| ids_in(&text)))
+    }
+
+    /// They are gone.
+    pub fn end_erasing(&self, _lock: &Lock) -> Result<()> {
+        let path = self.private_dir().join(ERASING);
+        unless_absent(std::fs::remove_file(&path), &path)?;
+        Ok(())
+    }
+
     /// Remember that these commits shall not come back.
-    pub fn remember_erased(&self, _lock: &Lock, ids: &[ObjectId]) -> Result<()> {
+    fn remember_erased(&self, _lock: &Lock, ids: &[ObjectId]) -> Result<()> {
         let path = self.erased_path();
         let known = self.erased()?;
         let new = ids.iter().filter(|id| !known.contains(*id));
@@ -29,7 +58,7 @@ impl Store {
     pub fn erased(&self) -> Result<HashSet<ObjectId>> {
         let path = self.erased_path();
         let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
-        Ok(text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect())
+        Ok(ids_in(&text))
     }
 
     /// Let `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody shall read any more.

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::archive::{SnapshotId, branch, former_branch};
-use crate::engine::cache::{self, Cache};
+use crate::archive::{Snapshot, SnapshotId, branch, former_branch};
+use crate::engine::cache;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::operation::Operation;
 use crate::engine::{self, Workspace, collect};
@@ -15,7 +15,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
-use crate::store::{Before, RefName};
+use crate::store::{Before, ObjectId, Store};
 use crate::verbs::{Error, Result};
 
 /// What to remove.
@@ -68,19 +68,30 @@ pub fn erase(
         let (subject, why) = (broken.subject.clone(), broken.why.clone());
         return Err(engine::Error::BrokenHistory { subject, why }.into());
     }
-    let interrupted = store.erased()?.into_iter().any(|id| store.reader().has(id).unwrap_or(true));
-    let names = wanted(workspace, &options.timelines, &history, interrupted)?;
+    if let Some(open) = store.unfinished()?.first() {
+        let subject = format!("operation {}", open.number);
+        let why = "it was interrupted, and its library is not here to finish it".to_owned();
+        return Err(engine::Error::BrokenHistory { subject, why }.into());
+    }
+    // What is left of one that was interrupted.
+    let begun = store.erasing()?;
+    let names = wanted(workspace, &options.timelines, &history, begun.is_some())?;
     let owners = Owners::of(&history);
-    let gone: HashSet<SnapshotId> = history
-        .iter()
-        .filter(|snapshot| names.contains(owners.of_snapshot(snapshot)))
-        .map(|snapshot| snapshot.id)
-        .collect();
+    let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
+    // What another timeline has as its own past stays, whoever has it as well.
+    let staying = history.heads().filter(|(name, _)| !names.contains(name));
+    let staying: HashSet<_> =
+        staying.flat_map(|(_, head)| history.own(head).0).map(|snapshot| snapshot.id).collect();
+    let goes =
+        |snapshot: &&Snapshot| names.contains(&owner(snapshot)) && !staying.contains(&snapshot.id);
+    let gone: HashSet<SnapshotId> = history.iter().filter(goes).map(|found| found.id).collect();
     let timelines: Vec<_> = names
         .iter()
         .map(|name| {
-            let own: Vec<_> =
-                history.iter().filter(|found| owners.of_snapshot(found) == name).collect();
+            let own: Vec<_> = history
+                .iter()
+                .filter(|found| gone.contains(&found.id) && owner(found) == *name)
+                .collect();
             let tags = own.iter().flat_map(|snapshot| history.tags_of(snapshot.id)).collect();
             ErasedTimeline { name: name.clone(), snapshots: own.len(), tags }
         })
@@ -89,34 +100,83 @@ pub fn erase(
         .iter()
         .filter(|snapshot| !gone.contains(&snapshot.id))
         .filter(|snapshot| snapshot.parents.iter().any(|parent| gone.contains(parent)))
-        .map(|snapshot| owners.of_snapshot(snapshot).clone())
+        .map(owner)
         .collect();
     forks.sort();
     forks.dedup();
-    let refs: HashSet<RefName> = gone_refs(&names, &gone, &history);
-    let backups = last_backups::holding(&store, &refs)?;
+    let ids = ever(&store, &history, &gone)?;
+    let mut lost = ids.clone();
+    lost.extend(begun.into_iter().flatten());
+    let backups = last_backups::holding(&store, &lost)?;
     let mut report = Report { timelines, forks, backups, bytes: 0, dry_run: options.dry_run };
     let Some(held) = held else { return Ok(report) };
 
-    let ids: Vec<_> = gone.iter().map(|id| id.0).collect();
-    store.remember_erased(&held.lock, &ids)?;
+    let all_ids: Vec<_> = lost.iter().copied().collect();
+    store.begin_erasing(&held.lock, &all_ids)?;
     let mut operation = Operation::new(workspace, &store, None);
     let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;
     operation.follow(&rewritten)?;
-    for name in &refs {
-        if store.ref_target(name)?.is_some() {
-            operation.drop_ref(name.clone())?;
+    // Whatever leads there, by whatever name.
+    for name in names.iter().map(branch).chain(names.iter().filter_map(former_branch)) {
+        if store.ref_target(&name)?.is_some_and(|id| !staying.contains(&SnapshotId(id))) {
+            operation.drop_ref(name)?;
+        }
+    }
+    for (name, id) in store.refs("refs/")?.refs {
+        if lost.contains(&id) && !name.is_kept() {
+            operation.drop_ref(name)?;
         }
     }
     operation.finish(&held)?;
-    forget_names(&store, &names);
-    last_backups::forget(&store, &refs)?;
+    forget_names(&store);
+    last_backups::forget(&store, &lost)?;
     store.mend_head(&held.lock)?;
     // Everything: any operation may lead to it.
     let all = (Before::Everything, Duration::ZERO);
     let (collected, _) = collect::collect(workspace, &store, &held, all, false, monitor)?;
     report.bytes = collected.bytes_before.saturating_sub(collected.bytes_after);
+    // With other eyes: what was open is still at hand here.
+    let reader = Store::open(store.path())?.reader();
+    let mut left = 0;
+    for id in &lost {
+        left += usize::from(reader.has(*id)?);
+    }
+    if left > 0 {
+        let subject = store.path().display().to_string();
+        let why = format!("{left} of the snapshots are still there; something else holds them");
+        return Err(engine::Error::BrokenHistory { subject, why }.into());
+    }
+    store.end_erasing(&held.lock)?;
     Ok(report)
+}
+
+/// All commits that ever were these snapshots: under former ids, and kept for `undo`. Other devices may have them.
+fn ever(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<HashSet<ObjectId>> {
+    let mut ids: HashSet<_> = gone.iter().map(|id| id.0).collect();
+    let former = store.former_ids()?;
+    ids.extend(
+        former
+            .iter()
+            .filter(|(_, now)| ids.contains(*now))
+            .map(|(old, _)| *old)
+            .collect::<Vec<_>>(),
+    );
+    let was: HashSet<_> = gone
+        .iter()
+        .filter_map(|id| history.get(*id))
+        .flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]))
+        .filter(|name| history.head(name).is_none_or(|head| gone.contains(&head.id)))
+        .collect();
+    let kept = History::load_with_kept(store)?;
+    let kept = kept.iter().filter(|snapshot| was.contains(&snapshot.timeline));
+    // What is in the history under this id or another stays or goes for itself.
+    let stays = |id: SnapshotId| history.get(id).is_some_and(|found| !gone.contains(&found.id));
+    let kept = kept.filter(|snapshot| {
+        let now = former.get(&snapshot.id.0).copied().map(SnapshotId);
+        !stays(snapshot.id) && !now.is_some_and(stays)
+    });
+    ids.extend(kept.map(|snapshot| snapshot.id.0).collect::<Vec<_>>());
+    Ok(ids)
 }
 
 /// The timelines that are meant. One whose chat is still there would be taken again by the next snapshot.
@@ -153,26 +213,8 @@ fn wanted(
     Ok(found)
 }
 
-/// Branches and tags that lead to what goes.
-fn gone_refs(
-    names: &[TimelineName],
-    gone: &HashSet<SnapshotId>,
-    history: &History,
-) -> HashSet<RefName> {
-    let mut refs: HashSet<_> = names.iter().map(branch).collect();
-    refs.extend(names.iter().filter_map(former_branch));
-    let tags = history.tags().filter(|(_, id)| gone.contains(id));
-    refs.extend(tags.filter_map(|(tag, _)| RefName::tag(tag)));
-    refs
-}
-
-/// What is remembered of them beside the history.
-fn forget_names(store: &crate::store::Store, names: &[TimelineName]) {
-    let mut cache = Cache::load(store);
-    for name in names {
-        cache.forget(name);
-        cache::forget_folders(store, name);
-    }
-    cache.save(store);
+/// What is remembered of all chats beside the history: it is made anew, without them.
+fn forget_names(store: &Store) {
+    cache::forget_all(store);
     history::origin::forget_index(store);
 }

@@ -76,7 +76,7 @@ impl Stage {
     pub fn stvc(&self, arguments: &[&str]) -> Answer {
         let mut command = self.sandbox.command(arguments);
         // Wide enough for the long names of branches.
-        answer(command.env_remove("SOURCE_DATE_EPOCH").env("COLUMNS", "200").output().unwrap())
+        answer(command.env_remove("SOURCE_DATE_EPOCH").env("STVC_COLUMNS", "200").output().unwrap())
     }
 
     pub fn json(&self, arguments: &[&str]) -> Answer {

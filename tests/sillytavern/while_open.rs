@@ -29,7 +29,8 @@ fn the_open_chat_is_not_replaced_unless_it_is_closed_first() {
         for said in ["SillyTavern is running on this library (process ", &chat] {
             assert!(error["message"].as_str().unwrap().contains(said), "{error}");
         }
-        for said in ["☰", "\"Close chat\"", "--overwrite --chat-closed`", "press F5", "--as NAME`"]
+        for said in
+            ["☰", "\"Close chat\"", "--overwrite --chat-closed`", "press F5", "--as Restored`"]
         {
             assert!(error["hint"].as_str().unwrap().contains(said), "{error}");
         }

@@ -88,3 +88,30 @@ fn a_renamed_chat_and_a_lost_drive_are_no_deletions() {
     sandbox.stvc(&["restore", "--all"]).exits(0);
     assert!(sandbox.path(A).exists());
 }
+
+#[test]
+fn another_library_is_not_a_deletion() {
+    let sandbox = library();
+    let (store, other) = (sandbox.store(), Sandbox::empty());
+    other.write("chats/Voss/c.jsonl", chat("c", 2, None));
+    let store = store.to_str().unwrap();
+    for from in [&other, &sandbox, &other] {
+        let told = from.stvc(&["--store", store, "snapshot"]).exits(0).stdout;
+        assert!(!told.contains("was deleted"), "{told}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_drive_that_went_away_is_not_a_deletion() {
+    let mut sandbox = library();
+    let drive = sandbox.folder().join("drive");
+    fs::create_dir(&drive).unwrap();
+    std::os::unix::fs::symlink(&drive, sandbox.path("chats/Wren")).unwrap();
+    sandbox.write("chats/Wren/far.jsonl", chat("far", 3, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::rename(&drive, sandbox.folder().join("unplugged")).unwrap();
+    sandbox.wait(60);
+    let told = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(!told.contains("was deleted"), "{told}");
+}

@@ -52,7 +52,7 @@ fn req_88_nothing_of_it_is_left() {
     }
     // Nobody is there to ask.
     let before = sandbox.git(&["for-each-ref"]);
-    let asked = sandbox.stvc(&["erase", "Secret garden"]).exits(0);
+    let asked = sandbox.stvc(&["erase", "Secret garden"]).exits(4);
     assert!(asked.stdout.contains("Add --yes"), "{}", asked.stdout);
     sandbox.json(&["erase", "Secret garden", "--dry-run"]).exits(0);
     assert_eq!(sandbox.git(&["for-each-ref"]), before);
@@ -136,4 +136,69 @@ fn the_other_device_does_not_bring_it_back() {
     assert_eq!(at.map(|at| left[at.saturating_sub(200)..at + 20].to_owned()), None);
     // Whoever has it keeps it.
     assert!(two.path(SECRET).exists());
+}
+
+#[test]
+fn former_ids_and_other_branches_lead_there_no_more() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for n in 0..3 {
+        sandbox.wait(60);
+        sandbox.append(SECRET, &message("Mira", 20 + n));
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    let shared = sandbox.folder().join("shared");
+    sandbox.stvc(&["sync", shared.to_str().unwrap()]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["forget", "Secret", "--keep-last", "1"]).exits(0);
+    let branch = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    let branch = branch.lines().find(|name| name.contains("Secret")).unwrap().to_owned();
+    sandbox.git(&["branch", "elsewhere", &branch]);
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    // A slip of the pen removes nothing, and no log either.
+    sandbox.stvc(&["erase", "Secrt gardn", "--yes"]).exits(1);
+    let operations = sandbox.json(&["operations"]).exits(0).of_type("operation").len();
+    assert!(operations > 3);
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    sandbox.stvc(&["erase", "nobody", "--yes"]).exits(1);
+    assert!(!everything(&sandbox).contains(WORDS));
+    sandbox.wait(60);
+    let synced = sandbox.json(&["sync", shared.to_str().unwrap()]).exits(0).lines();
+    let secret = synced.iter().find(|line| line["timeline"] == "chats/Mira/Secret garden").unwrap();
+    assert_eq!(secret["outcome"], "erased");
+    assert!(!everything(&sandbox).contains(WORDS));
+    assert!(!sandbox.path(SECRET).exists());
+    sound(&sandbox);
+}
+
+#[test]
+fn nothing_of_another_timeline_goes() {
+    let mut sandbox = Sandbox::empty();
+    let (t, u) = ("chats/Mira/T.jsonl", "chats/Mira/U.jsonl");
+    sandbox.write(t, chat("t", 4, None));
+    sandbox.write("chats/Mira/other.jsonl", chat("other", 2, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["snapshot", "Mira/T", "--at", "1", "--tag", "cp1"]).exits(0);
+    // It is renamed, and its name given to another.
+    fs::rename(sandbox.path(t), sandbox.path(u)).unwrap();
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.write(t, chat("quite another", 3, None));
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::remove_file(sandbox.path(t)).unwrap();
+    let plan = sandbox.json(&["erase", "Mira/T", "--dry-run"]).exits(0).of_type("erased");
+    assert_eq!((&plan[0]["snapshots"], plan[0]["tags"].as_array().unwrap().len()), (&1.into(), 0));
+    sandbox.stvc(&["erase", "Mira/T", "--yes"]).exits(0);
+    sandbox.stvc(&["show", "cp1"]).exits(0);
+    assert!(!everything(&sandbox).contains("quite another"));
+    fs::remove_file(sandbox.path(u)).unwrap();
+    sandbox.stvc(&["erase", "Mira/U", "--yes"]).exits(0);
+    sandbox.stvc(&["show", "cp1"]).exits(1);
+    let left = everything(&sandbox);
+    assert!(!left.contains("t 0: ") && !left.contains("chats/Mira/T"));
+    sandbox.stvc(&["show", "Mira/other"]).exits(0);
+    sound(&sandbox);
 }

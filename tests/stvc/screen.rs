@@ -43,8 +43,8 @@ fn library() -> Sandbox {
 fn at(sandbox: &Sandbox, columns: Option<usize>, arguments: &[&str]) -> String {
     let mut command = sandbox.command(arguments);
     match columns {
-        Some(columns) => command.env("COLUMNS", columns.to_string()),
-        None => command.env_remove("COLUMNS"),
+        Some(columns) => command.env("STVC_COLUMNS", columns.to_string()),
+        None => command.env_remove("STVC_COLUMNS"),
     };
     let text = answer(command.output().unwrap()).exits(0).stdout;
     if let Some(columns) = columns {
@@ -193,13 +193,13 @@ fn any_width_and_any_locale() {
             &["show", "Branch #2"],
             &["stats"],
         ] {
-            let output = sandbox.command(arguments).env("COLUMNS", columns).output().unwrap();
+            let output = sandbox.command(arguments).env("STVC_COLUMNS", columns).output().unwrap();
             answer(output).exits(0);
         }
     }
     let graph = |locale: &str| {
         let mut command = sandbox.command(&["log", "--graph"]);
-        command.env("LC_ALL", locale).env("COLUMNS", "60");
+        command.env("LC_ALL", locale).env("STVC_COLUMNS", "60");
         answer(command.output().unwrap()).exits(0).stdout
     };
     assert!(graph("C").is_ascii(), "{}", graph("C"));
@@ -218,7 +218,7 @@ fn on_a_terminal(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, &str
     for (name, value) in typed.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    command.env_remove("COLUMNS").env("TERM", "dumb").env("SHELL", "/bin/sh");
+    command.env_remove("STVC_COLUMNS").env("TERM", "dumb").env("SHELL", "/bin/sh");
     command.envs(variables.iter().copied()).stdin(std::process::Stdio::null());
     answer(command.output().unwrap()).stdout.replace("\r\n", "\n")
 }
@@ -261,4 +261,9 @@ fn what_is_longer_than_the_screen_goes_to_the_pager() {
     // It can be set for good.
     sandbox.stvc(&["config", "pager", pager]).exits(0);
     assert!(on_a_terminal(&sandbox, &["log"], &[]).contains("paged: "));
+    // But what a store says that may be another's is not run.
+    let store = sandbox.store();
+    let foreign =
+        on_a_terminal(&sandbox, &["--store", store.to_str().unwrap(), "log"], &[("PAGER", "cat")]);
+    assert!(!foreign.contains("paged: ") && foreign.contains("Mira"), "{foreign}");
 }

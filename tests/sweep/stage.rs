@@ -147,7 +147,7 @@ impl Stage {
             .env("TMPDIR", self.beside().join("tmp"))
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
             .env("TZ", "UTC")
-            .env("COLUMNS", "100")
+            .env("STVC_COLUMNS", "100")
             .env("SOURCE_DATE_EPOCH", self.now.to_string());
     }
 

@@ -59,8 +59,8 @@ pub struct Incoming {
     pub left_out: usize,
     /// Branches and tags that were left out as a whole.
     pub odd: Vec<RefName>,
-    /// Branches and tags that lead to what was removed here for good, and where they lead.
-    pub erased: Vec<(RefName, Snapshot)>,
+    /// Branches and tags that lead to what was removed here for good, where they lead, and whether only what they were forked from was.
+    pub erased: Vec<(RefName, Snapshot, bool)>,
     /// What is told of those, and of others.
     pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
@@ -92,7 +92,10 @@ pub fn receive_as_it_is(
     let (mut received, ours) = read_beyond(workspace, source, monitor)?;
     let findings = received.findings();
     let odd = received.leave_out(|found| !found.can_be_shared());
-    let erased = source.store.map(Store::erased).transpose()?.unwrap_or_default();
+    let mut erased = source.store.map(Store::erased).transpose()?.unwrap_or_default();
+    // What was taken in again on purpose is wanted.
+    erased.retain(|id| ours.as_ref().is_none_or(|ours| ours.get(SnapshotId(*id)).is_none()));
+    let gone = erased.clone();
     let erased = received.leave_out(|found| erased.contains(&found.id));
     let mut incoming = received.incoming(source.store, ours.as_ref())?;
     incoming.findings = findings;
@@ -100,7 +103,8 @@ pub fn receive_as_it_is(
     incoming.odd = odd.into_iter().map(|(name, _)| name).collect();
     for (name, id) in erased {
         let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
-        incoming.erased.push((name, head));
+        let is_fork = !is_its_own(&incoming.store, head.clone(), &gone)?;
+        incoming.erased.push((name, head, is_fork));
     }
     Ok(incoming)
 }
@@ -362,6 +366,19 @@ impl Incoming {
         })?;
         self.objects.extend(objects);
         Ok(())
+    }
+}
+
+/// Whether the timeline's own snapshots are among these, and not only those that it was forked from.
+fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<bool> {
+    let mut snapshot = head;
+    loop {
+        if ids.contains(&snapshot.id.0) {
+            return Ok(true);
+        }
+        let parent = snapshot.parents.first().filter(|_| snapshot.fork_at.is_none());
+        let Some(parent) = parent else { return Ok(false) };
+        snapshot = Snapshot::read(&store.reader().commit(parent.0)?)?;
     }
 }
 

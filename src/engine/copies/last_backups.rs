@@ -13,7 +13,7 @@ use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
-use crate::store::{self, ObjectId, RefName, Store};
+use crate::store::{self, ObjectId, Store};
 
 /// A backup this old is mentioned by `status`.
 const OLD_DAYS: i64 = 14;
@@ -105,18 +105,30 @@ pub fn last_place(store: &Store, shared: bool) -> Result<Option<(String, bool)>>
     Ok(last.map(|taken| (taken.destination, taken.encrypted)))
 }
 
-/// The backups that have any of these branches and tags.
-pub(crate) fn holding(store: &Store, refs: &HashSet<RefName>) -> Result<Vec<LastBackup>> {
-    let has = |taken: &LastBackup| refs.iter().any(|name| taken.refs.contains_key(name.as_str()));
-    Ok(load(store)?.into_iter().filter(has).collect())
+/// Whether the last backup to a destination was encrypted.
+pub fn was_encrypted(store: &Store, destination: &str) -> Result<bool> {
+    let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
+    let same = |taken: &&LastBackup| absolute(&taken.destination) == absolute(destination);
+    Ok(load(store)?.iter().find(same).is_some_and(|taken| taken.encrypted))
 }
 
-/// Do not name these branches and tags any more.
-pub(crate) fn forget(store: &Store, gone: &HashSet<RefName>) -> Result<()> {
+/// The backups that have any of these commits, as far as their branches and tags tell.
+pub(crate) fn holding(store: &Store, gone: &HashSet<ObjectId>) -> Result<Vec<LastBackup>> {
+    Ok(load(store)?
+        .into_iter()
+        .filter(|taken| taken.refs.values().any(|id| is_of(id, gone)))
+        .collect())
+}
+
+fn is_of(id: &str, ids: &HashSet<ObjectId>) -> bool {
+    ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| ids.contains(&id))
+}
+
+/// Do not name branches and tags any more that lead to these commits.
+pub(crate) fn forget(store: &Store, gone: &HashSet<ObjectId>) -> Result<()> {
     let mut known = Backups { backups: load(store)? };
-    let gone: HashSet<_> = gone.iter().map(RefName::as_str).collect();
     for taken in &mut known.backups {
-        taken.refs.retain(|name, _| !gone.contains(name.as_str()));
+        taken.refs.retain(|_, id| !is_of(id, gone));
     }
     if known.backups.is_empty() { Ok(()) } else { save(store, &known) }
 }

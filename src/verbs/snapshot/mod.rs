@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Kind, branch};
 use crate::engine::cache::Cache;
-use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
+use crate::engine::take_snapshots::{Finished, How, Taking, count_new, deleted_since};
 use crate::engine::{self, TagError, Workspace, changed_timelines, finish_interrupted, tags};
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
@@ -149,13 +149,13 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
         return Ok(true);
     }
     let mut cache = Some(Cache::load(&store));
-    let seen = cache.as_ref().map(Cache::seen).unwrap_or_default();
-    if seen.iter().any(|name| !scan.timelines.contains(name)) {
+    if cache.as_ref().is_some_and(|cache| !deleted_since(cache, &library, &scan).is_empty()) {
         return Ok(true);
     }
     for name in &scan.timelines {
         let look = changed_timelines::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
-        if !look.unchanged || look.astray {
+        let is_back = look.head.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
+        if !look.unchanged || look.astray || is_back {
             return Ok(true);
         }
     }

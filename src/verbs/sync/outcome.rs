@@ -18,8 +18,10 @@ pub enum SyncOutcome {
     Merged,
     /// Both went on with the chat; what is here is under this name now.
     Apart(TimelineName),
-    /// It, or what it was forked from, was removed here for good, and stays so.
+    /// It was removed here for good, and stays so.
     Erased,
+    /// What it was forked from was, so that its past there cannot come here.
+    ForkOfErased,
     /// It was left alone, and why.
     Left(&'static str),
 }
@@ -50,11 +52,11 @@ pub struct SyncedTimeline {
 
 impl SyncedTimeline {
     /// One that was removed here for good, or was forked from such a one.
-    pub(super) fn erased(head: &Snapshot) -> Self {
+    pub(super) fn erased(head: &Snapshot, is_fork: bool) -> Self {
         Self {
             timeline: head.timeline.clone(),
             head: head.clone(),
-            outcome: SyncOutcome::Erased,
+            outcome: if is_fork { SyncOutcome::ForkOfErased } else { SyncOutcome::Erased },
             snapshots: 0,
             conflict: None,
         }

@@ -97,7 +97,7 @@ impl Sandbox {
             .env("HOME", self.folder.path())
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TZ", "UTC")
-            .env("COLUMNS", "100")
+            .env("STVC_COLUMNS", "100")
             .env("SOURCE_DATE_EPOCH", self.now.to_string());
         command
     }
