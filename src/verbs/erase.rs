@@ -68,7 +68,8 @@ pub fn erase(
         let (subject, why) = (broken.subject.clone(), broken.why.clone());
         return Err(engine::Error::BrokenHistory { subject, why }.into());
     }
-    if let Some(open) = store.unfinished()?.first() {
+    // What can be finished is, once the store is held.
+    if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
         let subject = format!("operation {}", open.number);
         let why = "it was interrupted, and its library is not here to finish it".to_owned();
         return Err(engine::Error::BrokenHistory { subject, why }.into());
@@ -104,9 +105,10 @@ pub fn erase(
         .collect();
     forks.sort();
     forks.dedup();
-    let ids = ever(&store, &history, &gone)?;
-    let mut lost = ids.clone();
-    lost.extend(begun.into_iter().flatten());
+    let mut lost = ever(&store, &history, &gone)?;
+    // Not what was taken in again since.
+    let is_back = |id: &ObjectId| history.get(SnapshotId(*id)).is_some();
+    lost.extend(begun.into_iter().flatten().filter(|id| !is_back(id)));
     let backups = last_backups::holding(&store, &lost)?;
     let mut report = Report { timelines, forks, backups, bytes: 0, dry_run: options.dry_run };
     let Some(held) = held else { return Ok(report) };
@@ -144,7 +146,8 @@ pub fn erase(
     if left > 0 {
         let subject = store.path().display().to_string();
         let why = format!("{left} of the snapshots are still there; something else holds them");
-        return Err(engine::Error::BrokenHistory { subject, why }.into());
+        let held = engine::Error::BrokenHistory { subject, why };
+        return Err(Error::after(true)(Error::from(held)));
     }
     store.end_erasing(&held.lock)?;
     Ok(report)
