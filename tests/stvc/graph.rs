@@ -88,11 +88,11 @@ fn deleted_and_renamed_timelines_say_so() {
         Mira: d
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
+    deleted    Mira / Fork              5 msgs  2 snapshots  ID  1 minute ago
+    unchanged  Mira / The Tide          5 msgs  2 snapshots  ID  1 minute ago   was called Story
     unchanged  Mira / Alone             1 msg   1 snapshot   ID  2 minutes ago
     unchanged  Mira / Early fork        2 msgs  1 snapshot   ID  2 minutes ago
     unchanged  Mira / Fork of the fork  5 msgs  1 snapshot   ID  3 minutes ago  [dawn]
-    unchanged  Mira / The Tide          5 msgs  2 snapshots  ID  1 minute ago   was called Story
-    deleted    Mira / Fork              5 msgs  2 snapshots  ID  1 minute ago
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
     Mira / Alone   1 message

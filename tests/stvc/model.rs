@@ -89,6 +89,8 @@ struct Taking {
     id: String,
     timeline: &'static str,
     files: Files,
+    /// It says that the chat is gone.
+    deleted: bool,
 }
 
 /// The program's library and store, and beside them what they should be.
@@ -239,11 +241,13 @@ impl Model {
                 .map(|(a, b)| (a.clone(), b.clone()))
                 .collect::<Files>()
         };
-        (but_group(&self.snapshots[head].files) == but_group(state)).then_some(head)
+        // What is there again is said to be, by a snapshot of its own.
+        let same = but_group(&self.snapshots[head].files) == but_group(state);
+        (same && !self.snapshots[head].deleted).then_some(head)
     }
 
     fn record(&mut self, id: String, timeline: &'static str, files: Files) -> usize {
-        self.snapshots.push(Taking { id, timeline, files });
+        self.snapshots.push(Taking { id, timeline, files, deleted: false });
         self.snapshots.len() - 1
     }
 
@@ -267,6 +271,19 @@ impl Model {
             }
         }
         assert!(outcomes.next().is_none());
+        // One that is gone ends with its last state once more.
+        for last in &report.newly_deleted {
+            let (name, head) = self
+                .heads
+                .iter()
+                .map(|(name, head)| (*name, *head))
+                .find(|(name, _)| *name == last.timeline.as_str())
+                .unwrap();
+            assert!(self.now(name).is_none() && !self.snapshots[head].deleted);
+            let at = self.record(last.id.to_string(), name, self.snapshots[head].files.clone());
+            self.snapshots[at].deleted = true;
+            self.heads.insert(name, at);
+        }
     }
 
     fn checkpoint(&mut self, timeline: &'static str, at: &Index) {
@@ -324,7 +341,9 @@ impl Model {
         let state = self.now(timeline).filter(|_| in_the_way);
         assert_eq!(report.safety.is_some(), state.is_some());
         if let (Some(state), Some(safety)) = (state, report.safety) {
-            match self.is_newest(timeline, &state) {
+            let known = self.heads.get(timeline).copied();
+            let known = known.filter(|head| self.snapshots[*head].id == safety.id.to_string());
+            match self.is_newest(timeline, &state).or(known) {
                 Some(head) => assert_eq!(safety.id.to_string(), self.snapshots[head].id),
                 None => {
                     let at = self.record(safety.id.to_string(), timeline, state);
