@@ -95,11 +95,11 @@ fn deleted_and_renamed_timelines_say_so() {
     unchanged  Mira / Fork of the fork  5 msgs  1 snapshot   ID  3 minutes ago  [dawn]
     ");
     assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
-    Mira / Alone   1 message
     Mira / The Tide   5 messages   was called Story
     ├─ after #1  Early fork   2 messages, 0 of its own
     └─ after #2  Fork   5 messages, 2 of its own   (deleted)
        └─ after #3  Fork of the fork   5 messages, 1 of its own   [dawn]
+    Mira / Alone   1 message
     ");
     let answer = sandbox.json(&["timelines", "--tree"]).exits(0);
     let timelines = answer.of_type("timeline");
