@@ -102,14 +102,20 @@ impl Cache {
 
     /// The timelines whose files were in this library when they were last looked at. Of another library nothing is known.
     pub(crate) fn seen(&self, root: &Path) -> Vec<TimelineName> {
-        let is_it = self.document.library.as_deref() == Some(&*root.to_string_lossy());
+        let is_it = self.document.library.as_deref() == Some(&*self.called(root));
         let names = self.document.timelines.keys().filter(|_| is_it);
         names.filter_map(|name| TimelineName::parse(name).ok()).collect()
     }
 
+    /// What a library is called: nothing, if the store lies in it, so that both can be moved.
+    fn called(&self, root: &Path) -> String {
+        let holder = self.path.ancestors().nth(3);
+        if holder == Some(root) { String::new() } else { root.to_string_lossy().into_owned() }
+    }
+
     /// What is remembered is of this library. What was of another is forgotten.
     pub(crate) fn is_of(&mut self, root: &Path, here: &[TimelineName]) {
-        let root = root.to_string_lossy().into_owned();
+        let root = self.called(root);
         if self.document.library.as_ref() != Some(&root) {
             let here: std::collections::HashSet<_> =
                 here.iter().map(|name| name.as_str()).collect();
