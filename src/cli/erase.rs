@@ -74,7 +74,7 @@ fn tell(report: &Report, out: &mut Out) {
 
 fn summary(report: &Report, out: &mut Out) -> u8 {
     for taken in &report.backups {
-        out.object(CopyLine::holding(taken));
+        out.object(CopyLine::from(taken));
     }
     let counts = Counts::Erase {
         timelines: report.timelines.len(),

@@ -48,7 +48,7 @@ pub enum Dates {
     Iso,
 }
 
-/// Every key, what it is for, and whether its value is a number.
+/// Every key, and what it is for.
 pub const KEYS: &[(&str, &str)] = &[
     ("backup", "where `stvc backup` goes; the last place if not set"),
     ("sync", "what `stvc sync` meets in; the last folder or server if not set"),

@@ -6,6 +6,7 @@ pub(crate) mod changed_timelines;
 pub(crate) mod collect;
 pub mod configuration;
 pub mod copies;
+pub(crate) mod deleted_timelines;
 mod error;
 pub(crate) mod family;
 pub(crate) mod free_book_name;

@@ -2,7 +2,7 @@
 //!
 //! A timeline that cannot be read or that the gate refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Head};
@@ -17,7 +17,7 @@ use crate::history::rewrite_history::begin_elsewhere;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::{ObjectId, Store, unless_lost};
+use crate::store::{ObjectId, Store};
 
 /// What became of one timeline.
 pub struct TakenTimeline {
@@ -175,7 +175,7 @@ pub(crate) struct Taking<'a> {
     pub scan: &'a Scan,
     how: How<'a>,
     pub operation: Operation<'a>,
-    cache: Option<Cache>,
+    pub(super) cache: Option<Cache>,
     lineage: Option<Lineage>,
     /// What became of the timelines.
     pub outcomes: Vec<TakenTimeline>,
@@ -190,7 +190,7 @@ pub(crate) struct Taking<'a> {
     /// The last check found damage: write again what cannot be read.
     mend: bool,
     /// The last states of timelines that were found deleted.
-    deleted: Vec<Snapshot>,
+    pub(super) deleted: Vec<Snapshot>,
 }
 
 /// What was taken.
@@ -306,35 +306,6 @@ impl<'a> Taking<'a> {
                 Ok(taken)
             }
         }
-    }
-
-    /// Note which timelines were deleted since they were last seen here, so that a backup tells what is missed from what is not wanted. Their last state stays where it was;
-    /// this says of it that it was the last.
-    pub(crate) fn note_deleted(&mut self) -> Result<()> {
-        let Some(cache) = &mut self.cache else { return Ok(()) };
-        let gone = deleted_since(cache, self.library, self.scan);
-        cache.is_of(self.library.root(), &self.scan.timelines);
-        gone.iter().for_each(|name| cache.forget(name));
-        // That much at once is more likely an accident, and what was lost shall come back by itself.
-        if gone.len() > MANY_GONE && gone.len() > self.scan.timelines.len() {
-            return Ok(());
-        }
-        for name in gone {
-            // One that was renamed has none.
-            let head = self.operation.newest(&name)?.filter(|head| head.kind != Kind::DELETED);
-            let Some(head) = head else { continue };
-            let reader = self.store.reader();
-            let stored =
-                archive::Tree::open(&reader, head.tree).and_then(|tree| tree.materialise(&reader));
-            let Some(stored) = unless_lost(stored)? else { continue };
-            let state = State::of(&stored.files);
-            let follows = Follows::previous(head);
-            let former = self.operation.message.take();
-            let taken = self.operation.take(&state, Kind::DELETED, follows);
-            self.operation.message = former;
-            self.deleted.push(taken?.0);
-        }
-        Ok(())
     }
 
     /// Whether a snapshot that may be damaged is whole again once its objects are written anew. Only what cannot be read is
@@ -535,32 +506,4 @@ impl<'a> Taking<'a> {
         let Self { outcomes, states, findings, deleted, .. } = self;
         Ok(Finished { outcomes, states, findings, deleted, objects, bytes })
     }
-}
-
-/// So many may always be deleted at once.
-const MANY_GONE: usize = 3;
-
-/// The timelines whose files were here and are gone, as far as that is certain: a folder that cannot be listed, a link that leads nowhere or an empty folder of chats is more likely a
-/// drive that went away.
-pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Vec<TimelineName> {
-    if !scan.unreadable.is_empty() {
-        return Vec::new();
-    }
-    let here: HashSet<_> = scan.timelines.iter().collect();
-    let mut gone = cache.seen(library.root());
-    gone.retain(|name| {
-        let has_others = || scan.timelines.iter().any(|it| it.is_group() == name.is_group());
-        !here.contains(name) && has_others() && is_gone(library, name)
-    });
-    gone
-}
-
-fn is_gone(library: &Library, name: &TimelineName) -> bool {
-    let path = name.file().under(library.root());
-    let is_absent = |path: &std::path::Path| {
-        let found = std::fs::symlink_metadata(path);
-        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
-    let folder = path.parent().unwrap_or(&path);
-    is_absent(&path) && (folder.is_dir() || is_absent(folder))
 }

@@ -58,9 +58,8 @@ pub struct CopyLine<'a> {
     timelines_since: usize,
 }
 
-impl<'a> CopyLine<'a> {
-    /// One that has what was removed here.
-    pub fn holding(taken: &'a LastBackup) -> Self {
+impl<'a> From<&'a LastBackup> for CopyLine<'a> {
+    fn from(taken: &'a LastBackup) -> Self {
         Self {
             kind: &taken.kind,
             destination: taken.destination.clone(),
@@ -107,16 +106,10 @@ impl<'a> From<&'a mirror::Report> for CopyLine<'a> {
 
 impl<'a> From<&'a Since> for CopyLine<'a> {
     fn from(since: &'a Since) -> Self {
-        let taken = &since.taken;
         Self {
-            kind: &taken.kind,
-            destination: taken.destination.clone(),
-            taken: &taken.taken,
-            whole: taken.whole,
-            encrypted: taken.encrypted,
-            bytes: taken.bytes,
             snapshots_since: since.snapshots,
             timelines_since: since.timelines,
+            ..Self::from(&since.taken)
         }
     }
 }

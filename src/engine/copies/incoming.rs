@@ -59,14 +59,22 @@ pub struct Incoming {
     pub left_out: usize,
     /// Branches and tags that were left out as a whole.
     pub odd: Vec<RefName>,
-    /// Branches and tags that lead to what was removed here for good, where they lead, and whether only what they were forked from was.
-    pub erased: Vec<(RefName, Snapshot, bool)>,
+    /// Branches and tags that lead to what was removed here for good.
+    pub erased: Vec<ErasedRef>,
     /// What is told of those, and of others.
     pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
     known: HashSet<SnapshotId>,
     // Last, so that no file in it is open any more when it goes.
     _folder: Option<TempDir>,
+}
+
+/// A branch or tag that leads to what was removed here for good.
+pub struct ErasedRef {
+    pub name: RefName,
+    pub head: Snapshot,
+    /// Not it was removed, but what it was forked from.
+    pub is_fork: bool,
 }
 
 /// Where a backup is read from, and what is known of it before.
@@ -95,16 +103,15 @@ pub fn receive_as_it_is(
     let mut erased = source.store.map(Store::erased).transpose()?.unwrap_or_default();
     // What was taken in again on purpose is wanted.
     erased.retain(|id| ours.as_ref().is_none_or(|ours| ours.get(SnapshotId(*id)).is_none()));
-    let gone = erased.clone();
-    let erased = received.leave_out(|found| erased.contains(&found.id));
+    let left = received.leave_out(|found| erased.contains(&found.id));
     let mut incoming = received.incoming(source.store, ours.as_ref())?;
     incoming.findings = findings;
     incoming.findings.extend(odd.iter().map(|(name, _)| left_there(name)));
     incoming.odd = odd.into_iter().map(|(name, _)| name).collect();
-    for (name, id) in erased {
+    for (name, id) in left {
         let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
-        let is_fork = !is_its_own(&incoming.store, head.clone(), &gone)?;
-        incoming.erased.push((name, head, is_fork));
+        let is_fork = !is_its_own(&incoming.store, head.clone(), &erased)?;
+        incoming.erased.push(ErasedRef { name, head, is_fork });
     }
     Ok(incoming)
 }

@@ -149,7 +149,7 @@ pub(crate) fn overdue(workspace: &Workspace, last: &Since) -> Option<Finding> {
     let plural = if *snapshots == 1 { "snapshot" } else { "snapshots" };
     let message = format!("the last backup is {days} days old; {snapshots} {plural} since");
     let finding = Finding::new(Code::BackupOld, Level::Info, &taken.destination, message);
-    Some(finding.remedy("`stvc backup FILE.stvc`"))
+    Some(finding.remedy("`stvc backup` takes another one there"))
 }
 
 fn since(taken: LastBackup, history: &History) -> Since {

@@ -13,7 +13,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Kind, branch};
 use crate::engine::cache::Cache;
-use crate::engine::take_snapshots::{Finished, How, Taking, count_new, deleted_since};
+use crate::engine::deleted_timelines::deleted_since;
+use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
 use crate::engine::{self, TagError, Workspace, changed_timelines, finish_interrupted, tags};
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;

@@ -272,11 +272,11 @@ fn take_in(
     report.tags.extend(moved.cloned());
     let left = steps.iter().filter(|step| matches!(step.entry.outcome, SyncOutcome::Left(_)));
     let left = left.map(|step| branch(&step.entry.timeline));
-    let erased = incoming.erased.iter().map(|(name, ..)| name.clone());
+    let erased = incoming.erased.iter().map(|erased| erased.name.clone());
     let left = left.chain(incoming.odd.iter().cloned()).chain(erased).collect();
     report.left_there = incoming.odd.len();
-    let erased = incoming.erased.iter().filter(|(name, ..)| name.is_branch());
-    let erased = erased.map(|(_, head, is_fork)| SyncedTimeline::erased(head, *is_fork));
+    let erased = incoming.erased.iter().filter(|erased| erased.name.is_branch());
+    let erased = erased.map(|erased| SyncedTimeline::erased(&erased.head, erased.is_fork));
     let entries = steps.into_iter().map(|step| step.entry).chain(erased);
     // What was told of a timeline in an earlier attempt stays told unless there is news.
     for entry in entries {
