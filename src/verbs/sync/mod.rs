@@ -4,6 +4,8 @@
 //! `import` do it: objects, log, refs, files. Only then is the remote brought up to date. If somebody else was quicker there, it begins anew with what they wrote.
 
 mod future_library;
+mod joined_book;
+mod lorebooks;
 mod outcome;
 mod plan;
 

@@ -6,19 +6,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::future_library::FutureLibrary;
+use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
-use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree};
-use crate::engine::free_book_name::clone_name;
 use crate::engine::free_chat_name::free_name;
 use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::Finding;
 use crate::st::auto_recap::queue_activity;
-use crate::st::{
-    self, Chat, FileAt, Groups, Library, LibraryPath, Reference, TimelineFiles, TimelineName, User,
-};
+use crate::st::{self, FileAt, Groups, Library, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Reader, Store};
 use crate::verbs::Result;
 
@@ -44,7 +41,7 @@ pub(super) struct TimelinePlan {
 
 /// What of a timeline is in the library.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Here {
+pub(super) enum Here {
     /// Nothing.
     Absent,
     /// What its newest snapshot has.
@@ -55,14 +52,6 @@ enum Here {
     Unreadable,
     /// What its newest snapshot has, and ST-Auto-Recap is about to write more.
     AtWork,
-}
-
-/// How a lorebook of the other side and the one here become one.
-enum JoinedBook {
-    Theirs,
-    Ours,
-    Both(Vec<u8>),
-    Conflicts(usize),
 }
 
 /// What is looked at.
@@ -174,7 +163,7 @@ impl Planner<'_> {
         if let Some(book) = theirs.book() {
             let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
             let before = base.and_then(|base| base.book_at(&path));
-            match join_states(self.files.get(&path)?, before, &bytes) {
+            match JoinedBook::of(self.files.get(&path)?, before, &bytes) {
                 JoinedBook::Theirs => self.files.put(&path, Some(bytes))?,
                 JoinedBook::Ours => {}
                 JoinedBook::Both(both) => {
@@ -274,63 +263,6 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// One lorebook of both sides' states of it; `None`: only somebody who knows can tell.
-    fn join_book(
-        &mut self,
-        ours: &TimelineFiles,
-        theirs: &TimelineFiles,
-        base: Option<&TimelineFiles>,
-        here: Here,
-    ) -> Result<Option<Option<Vec<u8>>>> {
-        let Some(book) = theirs.book() else { return Ok(Some(None)) };
-        let before = base.and_then(|base| base.book_at(book.path));
-        let now = match here {
-            Here::Same => self.files.get(book.path)?,
-            _ => ours.book_at(book.path),
-        };
-        Ok(match join_states(now, before, book.bytes) {
-            JoinedBook::Theirs => Some(Some(book.bytes.to_vec())),
-            JoinedBook::Ours => Some(now.map(<[u8]>::to_vec)),
-            JoinedBook::Both(bytes) => Some(Some(bytes)),
-            JoinedBook::Conflicts(_) => None,
-        })
-    }
-
-    /// One side bound the chat to a lorebook of another name: what the other side changed in the former one goes there, too.
-    fn follow_book(
-        &mut self,
-        chat: &TimelineFiles,
-        other: &TimelineFiles,
-        base: Option<&TimelineFiles>,
-        here: Here,
-    ) -> Result<Option<Option<Vec<u8>>>> {
-        let before = base.and_then(TimelineFiles::book);
-        let mut bytes = chat.book_bytes().map(<[u8]>::to_vec);
-        if let Some(former) = other.book() {
-            let same = before.is_some_and(|b| b.path == former.path && b.bytes == former.bytes);
-            let before = before.map(|book| book.bytes);
-            match (same, &bytes) {
-                (true, _) => {}
-                (false, None) => return Ok(None),
-                (false, Some(now)) => match join_states(Some(now), before, former.bytes) {
-                    JoinedBook::Theirs => bytes = Some(former.bytes.to_vec()),
-                    JoinedBook::Ours => {}
-                    JoinedBook::Both(both) => bytes = Some(both),
-                    JoinedBook::Conflicts(_) => return Ok(None),
-                },
-            }
-        }
-        // Under the name that stays there may be another book here.
-        if let (Here::Same, Some(own)) = (here, chat.book())
-            && let Some(now) = self.files.get(own.path)?
-            && now != own.bytes
-            && Some(now) != bytes.as_deref()
-        {
-            return Ok(None);
-        }
-        Ok(Some(bytes))
-    }
-
     /// Both stay: the other side's under the name, what is here under another.
     fn apart(
         &mut self,
@@ -385,7 +317,7 @@ impl Planner<'_> {
         names.find(goes_on).cloned()
     }
 
-    fn look(&self, timeline: &TimelineName) -> Result<Here> {
+    pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
         let Some(library) = self.library else { return Ok(Here::Absent) };
         let absent = timeline.file().under(library.root()).try_exists();
         match absent {
@@ -403,122 +335,6 @@ impl Planner<'_> {
             Ok(_) => Ok(Here::Changed),
             Err(engine::Error::St(_)) => Ok(Here::Unreadable),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The chat with its lorebook under a name of its own.
-    fn apart_book(&mut self, whole: TimelineFiles) -> Result<TimelineFiles> {
-        let (Some(library), Some(book)) = (self.library, whole.book()) else { return Ok(whole) };
-        let chat = whole.timeline.chat();
-        // Chats that shared a book go on sharing it.
-        let key = (book.path.clone(), Blake3::of(book.bytes));
-        if let Some(name) = self.moved.get(&key).cloned()
-            && let Some(path) = st::lorebook_path(&name).filter(|_| whole.can_be_bound())
-        {
-            return Ok(whole.bound_to(&name, path));
-        }
-        let name = clone_name(library, book.name, &[chat], chat, &self.books)?;
-        self.books.insert(name.to_lowercase());
-        let path = st::lorebook_path(&name).filter(|_| whole.can_be_bound());
-        Ok(match path {
-            Some(path) => {
-                self.moved.insert(key, name.clone());
-                whole.bound_to(&name, path)
-            }
-            None => whole,
-        })
-    }
-
-    fn user_of(&self, book: &LibraryPath, except: &TimelineName) -> Option<TimelineName> {
-        let users = st::users_of_lorebook(self.library?, book).unwrap_or_default();
-        users.into_iter().find(|user| user != except)
-    }
-
-    /// Whether a lorebook here may give way: another file will have its very bytes, and nothing but the chat `except` will use it.
-    fn is_free(&mut self, book: &LibraryPath, except: &TimelineName) -> Result<bool> {
-        let Some(library) = self.library else { return Ok(false) };
-        if !self.files.has_copy(book)? {
-            return Ok(false);
-        }
-        let references = library.references(&library.scan()?);
-        let here = |user: &&Reference| st::lorebook_path(&user.book).as_ref() == Some(book);
-        let mut free = references.unreadable.is_empty();
-        for reference in references.list.iter().filter(here) {
-            free &= match &reference.user {
-                User::Chat(name) if name == except => true,
-                User::Chat(name) => {
-                    let chat = self.files.get(&name.file())?.unwrap_or_default();
-                    let metadata = st::metadata(&Chat::split(chat, name.is_group()), name, None);
-                    let bound = metadata.and_then(st::lorebook_name);
-                    bound.and_then(|bound| st::lorebook_path(&bound)).as_ref() != Some(book)
-                }
-                _ => false,
-            };
-        }
-        Ok(free)
-    }
-
-    /// Several timelines may share a lorebook. All of them get its new state in the same operation: were one left for its next snapshot, two devices could hand two states to and fro.
-    pub(super) fn keep_in_step(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
-        if self.library.is_none() {
-            return Ok(());
-        }
-        let mut done = HashSet::new();
-        for step in steps.iter_mut() {
-            if let Some((_, aside)) = &mut step.aside {
-                self.match_book(aside)?;
-                done.insert(aside.timeline.clone());
-            }
-            match &mut step.branch {
-                BranchMove::Stay => continue,
-                BranchMove::There => {
-                    let mut whole = read(&self.there, &step.entry.head)?;
-                    if self.match_book(&mut whole)? {
-                        step.branch = BranchMove::Made(Box::new(whole), None);
-                    }
-                }
-                BranchMove::Made(whole, _) => {
-                    self.match_book(whole)?;
-                }
-            }
-            done.insert(step.entry.timeline.clone());
-            done.extend(step.drops.clone());
-        }
-        let changed = self.files.changed_books();
-        let ours = self.ours;
-        for (name, head) in ours.heads().filter(|(name, _)| !done.contains(*name)) {
-            let book = head.lorebook.as_deref().and_then(st::lorebook_path);
-            if book.is_none_or(|book| !changed.contains(&book)) || self.look(name)? != Here::Same {
-                continue;
-            }
-            let mut whole = read(&self.here, head)?;
-            if self.match_book(&mut whole)? {
-                let entry = SyncedTimeline {
-                    timeline: name.clone(),
-                    head: head.clone(),
-                    outcome: SyncOutcome::Known,
-                    snapshots: 0,
-                    conflict: None,
-                };
-                let branch = BranchMove::Made(Box::new(whole), None);
-                steps.push(TimelinePlan { entry, branch, aside: None, drops: None });
-            }
-        }
-        Ok(())
-    }
-
-    /// Give a state the lorebook that will be in its file; whether that is another. One whose chat will not be there stays as it is.
-    fn match_book(&mut self, whole: &mut TimelineFiles) -> Result<bool> {
-        if self.files.get(&whole.chat.path)? != Some(&whole.chat.bytes) {
-            return Ok(false);
-        }
-        let Some(book) = whole.book() else { return Ok(false) };
-        match self.files.get(book.path)? {
-            Some(now) if now != book.bytes => {
-                whole.set_book(now.to_vec());
-                Ok(true)
-            }
-            _ => Ok(false),
         }
     }
 
@@ -569,31 +385,8 @@ impl Here {
     }
 }
 
-/// `now` is what is here, `before` what both come from.
-fn join_states(now: Option<&[u8]>, before: Option<&[u8]>, theirs: &[u8]) -> JoinedBook {
-    let Some(now) = now else { return JoinedBook::Theirs };
-    if now == theirs || before == Some(now) {
-        return JoinedBook::Theirs;
-    }
-    if before == Some(theirs) {
-        return JoinedBook::Ours;
-    }
-    match merge_preferring(before, now, theirs, Prefer::Ours) {
-        Ok(merged)
-            if merged.conflicts.is_empty()
-                && merged.not_renumbered.is_empty()
-                && merged.queue_left == 0 =>
-        {
-            JoinedBook::Both(merged.bytes)
-        }
-        Ok(merged) => JoinedBook::Conflicts(merged.conflicts.len().max(1)),
-        // What is no lorebook that can be read is not mixed.
-        Err(_) => JoinedBook::Conflicts(1),
-    }
-}
-
 /// The files of a snapshot.
-fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
+pub(super) fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
     let contents = Tree::open(reader, snapshot.tree)?.materialise(reader)?;
     let mut files = contents.files;
     files.chat.path = snapshot.timeline.file();
