@@ -11,8 +11,8 @@ pub enum Error {
     Store(#[from] store::Error),
     #[error("commit {id} is no snapshot: {why}")]
     NotASnapshot { id: SnapshotId, why: String },
-    #[error("tree {tree} has manifest format {found}; this program knows format {known} and older")]
-    NewerFormat { tree: store::ObjectId, found: u64, known: u64 },
+    #[error("tree {tree} has manifest format {found}{}, which this program does not know", named(needs))]
+    NewerFormat { tree: store::ObjectId, found: u64, needs: Vec<String> },
     #[error("tree {tree} is no whole snapshot: {why}")]
     Incomplete { tree: store::ObjectId, why: String },
     #[error("snapshot {id} is not sound: {problems}")]
@@ -21,6 +21,11 @@ pub enum Error {
         "{path}, rebuilt from tree {tree}, is not what the manifest says (BLAKE3 or length differ)"
     )]
     Differs { tree: store::ObjectId, path: String },
+}
+
+/// Which features, if they are named.
+fn named(needs: &[String]) -> String {
+    if needs.is_empty() { String::new() } else { format!(" with {}", needs.join(", ")) }
 }
 
 impl Loss for Error {

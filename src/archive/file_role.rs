@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::st::Category;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -10,15 +12,31 @@ pub enum Role {
     Lorebook,
     /// The group's own file.
     Group,
+    /// A character's card.
+    Card,
+    /// A file that is stored as it is.
+    File,
 }
 
 impl Role {
+    /// What a timeline's own file is in its snapshots.
+    pub fn of_main(category: Category) -> Self {
+        match category {
+            Category::Chat | Category::GroupChat => Role::Chat,
+            Category::Lorebook => Role::Lorebook,
+            Category::Card => Role::Card,
+            Category::Persona | Category::Group | Category::Settings => Role::File,
+        }
+    }
+
     /// The word used in manifests and output.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Chat => "chat",
             Role::Lorebook => "lorebook",
             Role::Group => "group",
+            Role::Card => "card",
+            Role::File => "file",
         }
     }
 }

@@ -31,6 +31,12 @@ impl Noticed {
         self.extra.push((id, mode));
     }
 
+    /// The text of a card in the folder `text` does not name this string.
+    pub(super) fn unused_string(&mut self, text: &str, file: &str, id: ObjectId) {
+        self.problems.push(Problem::UnusedEntry { path: string_path(text, file) });
+        self.extra.push((id, Mode::File));
+    }
+
     /// The lorebook in the folder `book` does not name this entry.
     pub(super) fn unused_entry(&mut self, book: &str, file: &str, id: ObjectId) {
         self.problems.push(Problem::UnusedEntry { path: entry_path(book, file) });
@@ -44,11 +50,14 @@ pub(super) struct Root {
     pub chat: Option<ObjectId>,
     pub books: Option<ObjectId>,
     pub group: Option<ObjectId>,
+    pub card: Option<ObjectId>,
+    pub file: Option<ObjectId>,
 }
 
 /// Read a snapshot's own tree.
 pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<Root> {
-    let mut root = Root { manifest: None, chat: None, books: None, group: None };
+    let mut root =
+        Root { manifest: None, chat: None, books: None, group: None, card: None, file: None };
     let mut folder = Folder::new("", noticed);
     for entry in folder.open(reader, id)? {
         match entry.name.as_slice() {
@@ -56,6 +65,8 @@ pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Resu
             b"chat" => folder.folder(&entry, &mut root.chat),
             b"lorebooks" => folder.folder(&entry, &mut root.books),
             b"group.json" => folder.file(&entry, &mut root.group),
+            b"card" => folder.folder(&entry, &mut root.card),
+            b"file" => folder.folder(&entry, &mut root.file),
             _ => folder.extra(&entry),
         }
     }
@@ -183,9 +194,92 @@ pub(super) fn entries(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<HashMap<String, ObjectId>> {
+    named_files(reader, &entry_path(name, ""), id, noticed)
+}
+
+/// The picture of a card, and the folders of its texts by name, in order.
+#[expect(clippy::type_complexity)]
+pub(super) fn card(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<(Option<ObjectId>, Vec<(String, ObjectId)>)> {
+    let (mut picture, mut texts) = (None, Vec::new());
+    let mut folder = Folder::new("card/", noticed);
+    for entry in folder.open(reader, id)? {
+        if entry.name == b"picture.png" {
+            folder.file(&entry, &mut picture);
+            continue;
+        }
+        let name = std::str::from_utf8(&entry.name).ok();
+        let order = name.and_then(|name| Some((number(name.split_once('-')?.0.as_bytes())?, name)));
+        let Some((order, name)) = order else {
+            folder.extra(&entry);
+            continue;
+        };
+        let mut found = None;
+        folder.folder(&entry, &mut found);
+        folder.safe(&entry);
+        texts.extend(found.map(|id| (order, name.to_owned(), id)));
+    }
+    texts.sort_unstable();
+    Ok((picture, texts.into_iter().map(|(_, name, id)| (name, id)).collect()))
+}
+
+/// One text of a card with its strings cut out, and the folder of these.
+pub(super) fn card_text(
+    reader: &Reader,
+    name: &str,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+    let path = format!("card/{name}/");
+    Folder::new(&path, noticed).file_and_folder(reader, id, "text.json", "strings")
+}
+
+/// The strings of a card's text by the names of their files.
+pub(super) fn strings(
+    reader: &Reader,
+    text: &str,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<HashMap<String, ObjectId>> {
+    named_files(reader, &string_path(text, ""), id, noticed)
+}
+
+/// Where the file of a card's string is.
+fn string_path(text: &str, file: &str) -> String {
+    format!("card/{text}/strings/{file}")
+}
+
+/// The one file that is stored as it is, which should be called so.
+pub(super) fn plain_file(
+    reader: &Reader,
+    id: ObjectId,
+    name: &str,
+    noticed: &mut Noticed,
+) -> Result<Option<ObjectId>> {
+    let mut found = None;
+    let mut folder = Folder::new("file/", noticed);
+    for entry in folder.open(reader, id)? {
+        if entry.name == name.as_bytes() {
+            folder.file(&entry, &mut found);
+        } else {
+            folder.extra(&entry);
+        }
+    }
+    Ok(found)
+}
+
+/// The files of a folder in which somebody's choices are names.
+fn named_files(
+    reader: &Reader,
+    path: &str,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<HashMap<String, ObjectId>> {
     let mut entries = HashMap::new();
-    let path = entry_path(name, "");
-    let mut folder = Folder::new(&path, noticed);
+    let mut folder = Folder::new(path, noticed);
     for entry in folder.open(reader, id)? {
         let mut found = None;
         folder.file(&entry, &mut found);

@@ -5,13 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::known_state;
 use super::file_role::Role;
+use super::part_names::plain_file;
 use super::problem::{Problem, Problems};
 use super::{Blake3, CheckpointState, ContentId, Error, Result};
-use crate::st::{LibraryPath, TimelineName, lorebook_path};
+use crate::st::{Category, LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 
-/// The manifest format this program writes.
-pub(super) const FORMAT: u64 = 1;
+/// The manifest formats this program knows. The first is what a chat, its lorebook and its group's file need; the second says by name what a reader must know.
+const FIRST: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
+
+/// What a reader of a snapshot must know beyond the first format.
+const FEATURES: [&str; 3] = ["lorebook", "card", "file"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
@@ -26,12 +31,17 @@ pub struct FileRecord {
 }
 
 impl FileRecord {
+    /// What it is called in a tree, if it is stored as it is.
+    pub(super) fn plain_file(&self) -> String {
+        LibraryPath::parse(&self.path).map_or_else(|_| String::new(), |path| plain_file(&path))
+    }
+
     /// Whether these are its bytes.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
         bytes.len() as u64 == self.bytes && Blake3::of(bytes) == self.blake3
     }
 
-    /// The path, checked: a manifest may come from a store that somebody else wrote, and a snapshot holds a chat, its lorebook and its
+    /// The path, checked: a manifest may come from a store that somebody else wrote, and a snapshot holds a timeline's own file, a chat's lorebook and its
     /// group's file and may name nothing else.
     pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {
         let path = LibraryPath::parse(&self.path)
@@ -43,9 +53,14 @@ impl FileRecord {
         };
         let timeline = TimelineName::parse(timeline);
         let named = || self.name.as_deref().and_then(lorebook_path);
+        let is_main = timeline.as_ref().is_ok_and(|name| {
+            name.file() == path && Role::of_main(name.category()) == self.role
+        });
+        let is_chat = timeline.as_ref().is_ok_and(TimelineName::is_chat);
         let belongs = match self.role {
-            Role::Chat => timeline.is_ok_and(|name| name.file() == path),
-            Role::Lorebook => within("worlds/") || named().as_ref() == Some(&path),
+            _ if is_main => true,
+            Role::Chat | Role::Card | Role::File => false,
+            Role::Lorebook => is_chat && (within("worlds/") || named().as_ref() == Some(&path)),
             // A chat of its own has no group, and none may be written in its name.
             Role::Group => within("groups/") && timeline.is_ok_and(|name| name.is_group()),
         };
@@ -64,6 +79,9 @@ pub(super) const LONGEST_FILE: u64 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u64,
+    /// What a reader must know beyond the first format, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// The timeline's place.
     pub timeline: String,
     /// Its files: the chat first.
@@ -88,8 +106,14 @@ impl Manifest {
         cut_at: Option<u64>,
     ) -> Self {
         let content = content_id(&files);
+        let main = Role::of_main(timeline.category());
+        let needs = match main {
+            Role::Chat | Role::Group => Vec::new(),
+            Role::Lorebook | Role::Card | Role::File => vec![main.as_str().to_owned()],
+        };
         Self {
-            format: FORMAT,
+            format: if needs.is_empty() { FIRST } else { FORMAT },
+            needs,
             timeline: timeline.as_str().into(),
             files,
             content,
@@ -99,20 +123,44 @@ impl Manifest {
         }
     }
 
+    /// The content id of the same in another place, for what is one file.
+    pub fn content_at(&self, path: &LibraryPath) -> ContentId {
+        let mut files = self.files.clone();
+        files.iter_mut().for_each(|file| file.path = path.as_str().to_owned());
+        content_id(&files)
+    }
+
     pub fn file(&self, role: Role) -> Option<&FileRecord> {
         self.files.iter().find(|file| file.role == role)
     }
 
+    /// The name of the lorebook that a chat is bound to.
+    pub fn bound_book(&self) -> Option<&str> {
+        let book = self.file(Role::Lorebook).filter(|_| self.main_role() == Role::Chat);
+        book.and_then(|book| book.name.as_deref())
+    }
+
     pub fn is_group(&self) -> bool {
-        self.timeline.starts_with("group chats/")
+        self.category() == Category::GroupChat
+    }
+
+    /// What the timeline's own file is.
+    pub fn main_role(&self) -> Role {
+        Role::of_main(self.category())
+    }
+
+    /// One that says nothing else is a chat's.
+    fn category(&self) -> Category {
+        TimelineName::parse(&self.timeline).map_or(Category::Chat, |name| name.category())
     }
 
     /// What is wrong with the manifest by itself: its files, their places, their order, the content id.
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
-        for role in [Role::Chat, Role::Lorebook, Role::Group] {
+        let main = self.main_role();
+        for role in [Role::Chat, Role::Lorebook, Role::Group, Role::Card, Role::File] {
             let files = self.files.iter().filter(|file| file.role == role).count();
-            if files > 1 || (files == 0 && role == Role::Chat) {
+            if files > 1 || (files == 0 && role == main) {
                 problems.push(Problem::BadFiles { role });
             }
         }
@@ -149,18 +197,25 @@ impl Manifest {
         #[derive(Deserialize)]
         struct Version {
             format: u64,
+            #[serde(default)]
+            needs: Vec<String>,
         }
         let unreadable = |error: serde_json::Error| Error::Incomplete {
             tree,
             why: format!("snapshot.json: {error}"),
         };
         // The version first: a later format may have other fields.
-        let Version { format } = serde_json::from_slice(text).map_err(unreadable)?;
+        let Version { format, needs } = serde_json::from_slice(text).map_err(unreadable)?;
         if format > FORMAT {
-            return Err(Error::NewerFormat { tree, found: format, known: FORMAT });
+            return Err(Error::NewerFormat { tree, found: format, needs: Vec::new() });
         }
-        if format < FORMAT {
+        if format < FIRST {
             return Err(Error::Incomplete { tree, why: format!("snapshot.json: format {format}") });
+        }
+        let mut unknown = needs;
+        unknown.retain(|need| !FEATURES.contains(&need.as_str()));
+        if !unknown.is_empty() {
+            return Err(Error::NewerFormat { tree, found: format, needs: unknown });
         }
         serde_json::from_slice(text).map_err(unreadable)
     }
@@ -209,7 +264,7 @@ mod tests {
             manifest["files"][0].as_object_mut().unwrap().remove(field);
             assert!(read(&manifest).is_err(), "{field}");
         }
-        for (field, value) in [("role", json!("card")), ("bytes", json!(-1)), ("bytes", json!("1"))]
+        for (field, value) in [("role", json!("mood")), ("bytes", json!(-1)), ("bytes", json!("1"))]
         {
             let mut manifest = least();
             manifest["files"][0][field] = value;
@@ -225,8 +280,13 @@ mod tests {
         manifest["mood"] = json!(["sunny"]);
         manifest["files"][0]["owner"] = json!("me");
         assert_eq!(read(&manifest).unwrap(), read(&least()).unwrap());
+        manifest["format"] = json!(3);
+        assert!(matches!(read(&manifest), Err(Error::NewerFormat { found: 3, .. })));
         manifest["format"] = json!(2);
-        assert!(matches!(read(&manifest), Err(Error::NewerFormat { found: 2, .. })));
+        assert!(read(&manifest).is_ok());
+        manifest["needs"] = json!(["card", "moods"]);
+        let newer = read(&manifest).unwrap_err();
+        assert!(matches!(newer, Error::NewerFormat { needs, .. } if needs == ["moods"]));
         manifest["format"] = json!(0);
         assert!(matches!(read(&manifest), Err(Error::Incomplete { .. })));
     }

@@ -2,6 +2,7 @@
 //! Values in, values out: nothing here touches the library's files or moves a ref.
 
 pub mod backup;
+mod card;
 mod checkpoint;
 pub mod diff;
 mod entry_identity;

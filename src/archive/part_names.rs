@@ -1,5 +1,6 @@
 //! What the parts of a snapshot's tree are called: whoever writes one and whoever reads it asks here.
 
+use crate::st::LibraryPath;
 use crate::store::name_encoding::{former_tree_segment, tree_segment};
 
 /// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
@@ -30,6 +31,21 @@ pub(super) fn entry_file(key: &[u8]) -> String {
 /// The same in stores of earlier versions, where it is another.
 pub(super) fn former_entry_file(key: &[u8]) -> Option<String> {
     former_tree_segment(&with_ending(key))
+}
+
+/// The folder of a card's text: they are numbered in the order of the file.
+pub(super) fn card_text_folder(number: usize, keyword: &str) -> String {
+    format!("{number}-{keyword}")
+}
+
+/// The file that holds the string of a card's text that stands in this place.
+pub(super) fn string_file(place: &str) -> String {
+    tree_segment(&with_ending(place.as_bytes()))
+}
+
+/// The file that is stored as it is.
+pub(super) fn plain_file(path: &LibraryPath) -> String {
+    tree_segment(path.file_name().as_bytes())
 }
 
 /// The ending is added first: it must not make an otherwise safe name unsafe or too long.

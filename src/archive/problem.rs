@@ -40,6 +40,8 @@ pub enum Problem {
     NoMessage { number: usize },
     /// The lorebook cannot be put together.
     BadBook { why: String },
+    /// A card that cannot be put together.
+    BadCard { why: String },
     /// A rebuilt file is not the one that was stored; its path in the library.
     Differs { path: String },
     /// The content id is not that of the files that the manifest lists.
@@ -105,6 +107,7 @@ impl Problem {
             | WrongKind { .. }
             | NoMessage { .. }
             | BadBook { .. }
+            | BadCard { .. }
             | Differs { .. } => Weight::Fatal,
             WrongContent
             | OtherContent
@@ -138,7 +141,7 @@ impl fmt::Display for Problem {
             OtherTimeline { commit, manifest } => {
                 write!(f, "its commit is of {commit}, its manifest of {manifest}")
             }
-            BadManifest { why } | BadPath { why } | BadBook { why } => f.write_str(why),
+            BadManifest { why } | BadPath { why } | BadBook { why } | BadCard { why } => f.write_str(why),
             BadFiles { role: Role::Chat } => f.write_str("it does not have exactly one chat"),
             BadFiles { role } => write!(f, "it has more than one {}", role.as_str()),
             NoPart { path } => write!(f, "it has no {path}"),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::card::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::{entry_file, former_entry_file};
@@ -21,6 +22,8 @@ pub struct Tree {
     messages: Vec<ObjectId>,
     book: Option<StoredBook>,
     group: Option<ObjectId>,
+    card: Option<StoredCard>,
+    file: Option<ObjectId>,
 }
 
 pub struct StoredBook {
@@ -112,20 +115,23 @@ pub struct Contents {
 impl Contents {
     pub fn bytes(&self, role: Role) -> Option<&[u8]> {
         match role {
-            Role::Chat => Some(&self.files.chat.bytes),
             Role::Lorebook => self.files.book_bytes(),
             Role::Group => self.files.group_bytes(),
+            Role::Chat | Role::Card | Role::File => {
+                (role == self.manifest.main_role()).then_some(&self.files.main.bytes)
+            }
         }
     }
 
-    /// Every file that is there, the chat first: what it is, its place and its bytes.
+    /// Every file that is there, the timeline's own first: what it is, its place and its bytes.
     pub fn parts(&self) -> impl Iterator<Item = (Role, &LibraryPath, &[u8])> {
         let files = &self.files;
-        let book = files.book().map(|book| (Role::Lorebook, book.path, book.bytes));
+        let book = files.book().filter(|book| *book.path != files.main.path);
+        let book = book.map(|book| (Role::Lorebook, book.path, book.bytes));
         let group = files.group.as_ref();
         let group = group.map(|group| (Role::Group, &group.path, group.bytes.as_slice()));
-        let chat = (Role::Chat, &files.chat.path, files.chat.bytes.as_slice());
-        [Some(chat), book, group].into_iter().flatten()
+        let main = (self.manifest.main_role(), &files.main.path, files.main.bytes.as_slice());
+        [Some(main), book, group].into_iter().flatten()
     }
 }
 
@@ -144,9 +150,31 @@ impl Tree {
         noticed.problems.extend(&manifest.problems());
 
         let (mut header, mut messages) = (None, Vec::new());
-        match root.chat {
-            Some(chat) => (header, messages) = lines(reader, chat, &mut noticed)?,
-            None => noticed.problems.push(Problem::NoPart { path: "chat".into() }),
+        let main = manifest.main_role();
+        match (root.chat, main) {
+            (Some(chat), Role::Chat) => (header, messages) = lines(reader, chat, &mut noticed)?,
+            (None, Role::Chat) => noticed.problems.push(Problem::NoPart { path: "chat".into() }),
+            (Some(chat), _) => noticed.extra("chat", chat, Mode::Folder),
+            (None, _) => {}
+        }
+        let mut card = None;
+        match (root.card, main) {
+            (Some(folder), Role::Card) => card = StoredCard::read(reader, folder, &mut noticed)?,
+            (None, Role::Card) => noticed.problems.push(Problem::NoPart { path: "card".into() }),
+            (Some(folder), _) => noticed.extra("card", folder, Mode::Folder),
+            (None, _) => {}
+        }
+        let mut file = None;
+        match (root.file, manifest.file(Role::File)) {
+            (Some(folder), Some(record)) => {
+                file = layout::plain_file(reader, folder, &record.plain_file(), &mut noticed)?;
+                if file.is_none() {
+                    noticed.problems.push(Problem::NoPart { path: "file".into() });
+                }
+            }
+            (None, Some(_)) => noticed.problems.push(Problem::NoPart { path: "file".into() }),
+            (Some(folder), None) => noticed.extra("file", folder, Mode::Folder),
+            (None, None) => {}
         }
         let record = manifest.file(Role::Lorebook);
         let book = match (record, root.books) {
@@ -173,7 +201,7 @@ impl Tree {
         {
             return Err(incomplete(worst));
         }
-        Ok(Self { id, manifest, noticed, header, messages, book, group: root.group })
+        Ok(Self { id, manifest, noticed, header, messages, book, group: root.group, card, file })
     }
 
     /// What is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
@@ -181,6 +209,9 @@ impl Tree {
         let mut noticed = self.noticed.clone();
         if let Some(book) = &self.book {
             book.note_unused(reader, &mut noticed)?;
+        }
+        if let Some(card) = &self.card {
+            card.fill(reader, u64::MAX, &mut noticed)?;
         }
         Ok(noticed)
     }
@@ -207,13 +238,16 @@ impl Tree {
     pub fn materialise(&self, reader: &Reader) -> Result<Contents> {
         let timeline = TimelineName::parse(&self.manifest.timeline);
         let timeline = timeline.map_err(|error| self.incomplete(&error.to_string()))?;
-        let mut files = TimelineFiles::chat_only(&timeline, Vec::new());
+        let mut files = TimelineFiles::alone(&timeline, Vec::new());
         for record in &self.manifest.files {
             let bytes = self.rebuild(reader, record)?;
             let path = record.library_path(&self.manifest.timeline);
             let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
             match record.role {
-                Role::Chat => files.chat = FileAt { path, bytes: bytes.into() },
+                role if role == self.manifest.main_role() => {
+                    files.main = FileAt { path, bytes: bytes.into() }
+                }
+                Role::Chat | Role::Card | Role::File => {}
                 Role::Lorebook => {
                     let name = record.name.clone().unwrap_or_default();
                     files.lorebook = Some(BoundBook::new(name, path, bytes));
@@ -221,7 +255,7 @@ impl Tree {
                 Role::Group => files.group = Some(FileAt { path, bytes: bytes.into() }),
             }
         }
-        if files.lorebook.is_none() {
+        if files.lorebook.is_none() && timeline.is_chat() {
             // Stored without the book that it names.
             let bound = st::bound_lorebook(&files.split(), &timeline, files.group_bytes());
             files.lorebook = bound.map(|name| {
@@ -246,6 +280,10 @@ impl Tree {
             Role::Lorebook => self.rebuild_book(reader, record)?,
             Role::Group => {
                 reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
+            }
+            Role::Card => self.rebuild_card(reader, record)?,
+            Role::File => {
+                reader.blob(self.file.ok_or_else(|| self.incomplete("it has no file"))?)?
             }
         };
         if record.is_of(&bytes) { Ok(bytes) } else { Err(self.differs(record)) }
@@ -278,6 +316,15 @@ impl Tree {
             chat.extend_from_slice(part);
         }
         Ok(chat)
+    }
+
+    fn rebuild_card(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
+        let stored = self.card.as_ref().ok_or_else(|| self.incomplete("it has no card"))?;
+        match stored.fill(reader, record.bytes, &mut Noticed::default())? {
+            Filled::Bytes(bytes) => Ok(bytes),
+            Filled::TooLong => Err(self.differs(record)),
+            Filled::Bad(problem) => Err(self.incomplete(&problem.to_string())),
+        }
     }
 
     fn rebuild_book(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
-use crate::st::{self, Chat, TimelineName};
+use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, name_encoding, trailer};
 
@@ -40,7 +40,11 @@ pub fn branch(timeline: &TimelineName) -> RefName {
 
 /// Whether a ref of that name can be a timeline's branch.
 pub fn is_branch(name: &str) -> bool {
-    ["refs/heads/chats/", "refs/heads/group%20chats/"].iter().any(|root| name.starts_with(root))
+    const ROOTS: [&str; 6] =
+        ["chats", "group%20chats", "worlds", "characters", "User%20Avatars", "groups"];
+    let Some(place) = name.strip_prefix("refs/heads/") else { return false };
+    let root = place.split_once('/').map(|(root, _)| root);
+    place == "settings.json" || root.is_some_and(|root| ROOTS.contains(&root))
 }
 
 /// The branch that earlier versions gave a timeline, where that is another.
@@ -64,6 +68,8 @@ pub struct Snapshot {
     /// Why it was taken.
     pub kind: Kind,
     pub messages: u64,
+    /// How many entries a lorebook has that is no chat's.
+    pub entries: Option<u64>,
     /// For the first of a fork: how many messages it shares with its parent.
     pub fork_at: Option<u64>,
     pub time: Time,
@@ -83,6 +89,7 @@ pub struct Snapshot {
 const TIMELINE: &str = "Stvc-Timeline";
 const KIND: &str = "Stvc-Kind";
 const MESSAGES: &str = "Stvc-Messages";
+const ENTRIES: &str = "Stvc-Entries";
 const FORK_AT: &str = "Stvc-Fork-At";
 const LOREBOOK: &str = "Stvc-Lorebook";
 const LAST_WORDS: &str = "Stvc-Last-Words";
@@ -108,6 +115,7 @@ impl Snapshot {
             timeline: timeline.ok_or_else(|| says.wrong("it names no timeline"))?,
             kind: Kind(Cow::Owned(says.once(KIND)?.unwrap_or("snapshot").to_owned())),
             messages: messages.ok_or_else(|| says.wrong("it has no message count"))?,
+            entries: says.number(ENTRIES)?,
             fork_at: says.number(FORK_AT)?,
             time: commit.time,
             subject: commit.subject.clone(),
@@ -181,6 +189,8 @@ pub struct NewSnapshot<'a> {
     pub manifest: &'a Manifest,
     /// The chat, for the last words.
     pub chat: &'a Chat<'a>,
+    /// How many entries a lorebook of its own has.
+    pub entries: Option<usize>,
     pub tree: ObjectId,
     /// What it follows.
     pub parent: Option<SnapshotId>,
@@ -206,6 +216,10 @@ impl<'a> NewSnapshot<'a> {
         Self {
             manifest: &state.manifest,
             chat: &state.chat,
+            entries: match state.timeline().category() {
+                Category::Lorebook => Some(st::entries(&state.files.main.bytes).len()),
+                _ => None,
+            },
             tree,
             parent: None,
             joined: None,
@@ -224,17 +238,18 @@ impl<'a> NewSnapshot<'a> {
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
         let subject = match self.message {
             Some(message) if !message.trim().is_empty() => message.to_owned(),
+            _ if manifest.main_role() != super::Role::Chat => self.other_subject(chat_name),
             _ if manifest.messages == 1 => format!("{chat_name}: 1 message"),
             _ => format!("{chat_name}: {} messages", manifest.messages),
         };
-        let lorebook = manifest.file(super::Role::Lorebook).and_then(|file| file.name.as_deref());
         let trailers = [
             (TIMELINE, Some(trailer::encode(&manifest.timeline))),
             (KIND, Some(self.kind.as_str().to_owned())),
             (MESSAGES, Some(manifest.messages.to_string())),
             (store::MARK_TRAILER, Some(manifest.content.to_string())),
+            (ENTRIES, self.entries.map(|n| n.to_string())),
             (FORK_AT, self.fork_at.map(|n| n.to_string())),
-            (LOREBOOK, lorebook.map(trailer::encode)),
+            (LOREBOOK, manifest.bound_book().map(trailer::encode)),
             (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
             (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),
             (SOURCE, self.source.as_deref().map(trailer::encode)),
@@ -248,6 +263,23 @@ impl<'a> NewSnapshot<'a> {
             time: self.time,
             subject,
             trailers,
+        }
+    }
+}
+
+impl NewSnapshot<'_> {
+    /// What the snapshot of something that is no chat is called.
+    fn other_subject(&self, name: &str) -> String {
+        let category = TimelineName::parse(&self.manifest.timeline).map(|name| name.category());
+        match category {
+            Ok(Category::Lorebook) => match self.entries.unwrap_or(0) {
+                1 => format!("{name}: 1 entry"),
+                entries => format!("{name}: {entries} entries"),
+            },
+            Ok(Category::Card) => format!("{name}: character"),
+            Ok(Category::Persona) => format!("{name}: persona picture"),
+            Ok(Category::Group) => format!("{name}: group"),
+            _ => name.to_owned(),
         }
     }
 }

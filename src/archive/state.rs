@@ -24,7 +24,7 @@ impl<'a> State<'a> {
     /// A checkpoint at message `last`, of which these are the files, cut after it; `whole` is the chat that was cut.
     pub fn cut(files: &'a TimelineFiles, last: usize, whole: &[u8]) -> Self {
         // Nothing is cut off at the last message, and then it is what was there.
-        let is_cut = files.chat.bytes.trim_ascii_end().len() < whole.trim_ascii_end().len();
+        let is_cut = files.main.bytes.trim_ascii_end().len() < whole.trim_ascii_end().len();
         Self::build(files, is_cut.then_some(last as u64), Notes::Always)
     }
 
@@ -44,17 +44,20 @@ impl<'a> State<'a> {
     }
 
     fn build(files: &'a TimelineFiles, cut_at: Option<u64>, notes: Notes) -> Self {
-        let (timeline, bytes) = (&files.timeline, files.chat.bytes.as_slice());
+        let (timeline, bytes) = (&files.timeline, files.main.bytes.as_slice());
+        if !timeline.is_chat() {
+            return Self::of_other(files);
+        }
         // The whole is hashed while it is split and its folders are.
         let split = || {
-            let chat = Chat::split(bytes, timeline.is_group());
+            let chat = files.split();
             let folders = folder_hashes(&chat, bytes);
             (chat, folders)
         };
         let whole = || Blake3::of(bytes);
         let ((chat, folders), hash) =
             if bytes.len() < LONG { (split(), whole()) } else { both(split, whole) };
-        let mut records = vec![record(Role::Chat, &files.chat.path, bytes, hash)];
+        let mut records = vec![record(Role::Chat, &files.main.path, bytes, hash)];
         records.extend(files.book().map(|book| FileRecord {
             name: Some(book.name.to_owned()),
             ..record(Role::Lorebook, book.path, book.bytes, Blake3::of(book.bytes))
@@ -72,6 +75,18 @@ impl<'a> State<'a> {
             }
         }
         Self { files, chat, folders, manifest }
+    }
+}
+
+impl<'a> State<'a> {
+    /// What is no chat is one file.
+    fn of_other(files: &'a TimelineFiles) -> Self {
+        let FileAt { path, bytes } = &files.main;
+        let role = Role::of_main(files.timeline.category());
+        let name = (role == Role::Lorebook).then(|| files.timeline.chat().to_owned());
+        let main = FileRecord { name, ..record(role, path, bytes, Blake3::of(bytes)) };
+        let manifest = Manifest::new(&files.timeline, vec![main], 0, None);
+        Self { files, chat: files.split(), folders: Vec::new(), manifest }
     }
 }
 

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::folder_trees::{Folders, Previous};
-use super::part_names::{PER_FOLDER, book_folder, entry_file, message_file, message_folder};
-use super::{Blake3, Result, State};
+use super::part_names::{
+    PER_FOLDER, book_folder, entry_file, message_file, message_folder, plain_file,
+};
+use super::{Blake3, Result, Role, State, card};
 use crate::st::cut;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
@@ -28,8 +30,24 @@ pub fn write(
     folders: &Folders,
 ) -> Result<Written> {
     let previous = previous.map(|tree| Previous::read(reader, tree)).unwrap_or_default();
-    let chat = add_chat(state, pack, reader, &previous, folders)?;
-    let mut root = vec![TreeEntry::tree("chat", chat.tree)];
+    let mut root = Vec::new();
+    let main = &state.files.main;
+    let mut chat = None;
+    match state.manifest.main_role() {
+        Role::Chat => {
+            let written = add_chat(state, pack, reader, &previous, folders)?;
+            root.push(TreeEntry::tree("chat", written.tree));
+            chat = Some(written);
+        }
+        Role::Card => root.push(TreeEntry::tree("card", card::write(&main.bytes, pack)?)),
+        Role::File | Role::Group => {
+            let file = pack.add(Kind::Blob, &main.bytes)?;
+            let folder = add_tree(pack, &[TreeEntry::blob(plain_file(&main.path), file)])?;
+            root.push(TreeEntry::tree("file", folder));
+        }
+        // As in the snapshots of the chats that it is bound to, so that all share it.
+        Role::Lorebook => {}
+    }
     if let Some(book) = state.files.book() {
         let cut = cut(book.bytes);
         let mut folder = vec![TreeEntry::blob("book.json", pack.add(Kind::Blob, &cut.book)?)];
@@ -48,7 +66,12 @@ pub fn write(
         root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group)?));
     }
     root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &state.manifest.encode())?));
-    Ok(Written { tree: add_tree(pack, &root)?, ..chat })
+    let tree = add_tree(pack, &root)?;
+    let (folders, new_messages) = match chat {
+        Some(chat) => (chat.folders, chat.new_messages),
+        None => Default::default(),
+    };
+    Ok(Written { tree, folders, new_messages })
 }
 
 /// Add the objects of the chat alone; its tree, which is the same for the same bytes.

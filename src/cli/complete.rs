@@ -64,7 +64,7 @@ fn names(workspace: &Workspace) -> Vec<(String, String)> {
     let stored = workspace.open_store().ok().and_then(|store| history::heads(&store).ok());
     let mut all: BTreeMap<TimelineName, &str> = BTreeMap::new();
     all.extend(stored.into_iter().flatten().map(|head| (head.timeline, "")));
-    all.extend(here.into_iter().flat_map(|scan| scan.timelines).map(|name| (name, "")));
+    all.extend(here.into_iter().flat_map(|scan| scan.chats).map(|name| (name, "")));
     let mut chats: BTreeMap<String, usize> = BTreeMap::new();
     for name in all.keys() {
         *chats.entry(name.chat().to_owned()).or_default() += 1;

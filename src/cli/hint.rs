@@ -331,7 +331,7 @@ fn of_server(error: &RemoteError) -> Option<Hint> {
 fn of_store(error: &store::Error) -> Option<Hint> {
     Some(match error {
         store::Error::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
-        store::Error::NewerFormat { .. } => unchanged("a newer stvc wrote this; get that version"),
+        store::Error::NewerFormat { .. } | store::Error::UnknownFeature { .. } => unchanged("a newer stvc wrote this; get that version"),
         store::Error::Foreign { .. } | store::Error::NotEmpty { .. } => {
             unchanged("choose another place with `--store DIR`")
         }

@@ -3,7 +3,7 @@ use unicode_width::UnicodeWidthStr;
 use super::clock::Clock;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{
+use super::wording::{length, 
     clean, count, cut, cut_front, cut_middle, fork_point, messages_in_short, name, own_words,
     short, was_called,
 };
@@ -132,11 +132,19 @@ fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
 
 fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> String {
     let snapshot = &entry.snapshot;
-    let mut facts = match brief {
-        true => vec![messages_in_short(snapshot.messages), clock.day(snapshot.time)],
-        false => vec![count(snapshot.messages, "message"), clock.date(snapshot.time)],
+    let facts = match brief {
+        true => {
+            let messages = snapshot.timeline.is_chat().then_some(snapshot.messages);
+            let length = messages.map(messages_in_short).or_else(|| length(snapshot));
+            [length, Some(clock.day(snapshot.time))]
+        }
+        false => [length(snapshot), Some(clock.date(snapshot.time))],
     };
-    let fork = snapshot.fork_at.map(fork_point);
+    let mut facts: Vec<_> = facts.into_iter().flatten().collect();
+    let fork = snapshot.fork_at.map(|shared| match snapshot.timeline.is_chat() {
+        true => fork_point(shared),
+        false => "a copy".into(),
+    });
     facts.extend(fork.map(|fork| match brief {
         true => fork.replace("forked ", ""),
         false => fork,

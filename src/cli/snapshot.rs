@@ -1,7 +1,7 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
-use super::wording::{clean, count, fork_point, name, recap, short, size, was_called};
+use super::wording::{length, clean, count, fork_point, name, recap, short, size, was_called};
 use super::{args, exit};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
@@ -146,7 +146,7 @@ pub(super) fn new_snapshot(
     tags: &[String],
     label: String,
 ) -> Vec<Cell> {
-    let mut facts = vec![count(snapshot.messages, "message")];
+    let mut facts: Vec<_> = length(snapshot).into_iter().collect();
     facts.extend((snapshot.kind == Kind::AUTOSAVE).then(|| "autosave".to_owned()));
     facts.extend(snapshot.fork_at.map(fork_point));
     facts.extend(report.states.get(&snapshot.id).and_then(told));
@@ -156,7 +156,10 @@ pub(super) fn new_snapshot(
 
 /// The row of a timeline that was found deleted.
 pub(super) fn was_deleted(last: &Snapshot) -> Vec<Cell> {
-    let facts = format!("was deleted; {} kept", count(last.messages, "message"));
+    let facts = match length(last) {
+        Some(length) => format!("was deleted; {length} kept"),
+        None => "was deleted; its last state is kept".to_owned(),
+    };
     row(last, name(&last.timeline), facts, &[])
 }
 

@@ -34,7 +34,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         }
         if let Some(conflict) = &entry.conflict {
             let (book, places) =
-                (clean(conflict.book.as_str()), count(conflict.count as u64, "place"));
+                (clean(conflict.book.as_str()), count(conflict.count() as u64, "place"));
             let settle = match &conflict.into {
                 Some(into) => super::merge::ways(into.as_str(), entry.timeline.as_str()),
                 None => "no chat uses the one here".into(),
@@ -58,6 +58,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
     let left =
         of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::ForkOfErased));
     let sent = report.sent.as_ref();
+    let conflicts = report.entries.iter().filter(|entry| entry.conflict.is_some()).count();
     let counts = Counts::Sync {
         taken_first: report.taken_first,
         known: of(&report, |outcome| *outcome == SyncOutcome::Known),
@@ -70,13 +71,13 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         left,
         left_there: report.left_there,
         failed: report.failed,
-        conflicts: report.entries.iter().filter(|entry| entry.conflict.is_some()).count(),
+        conflicts,
         tags: report.tags.len(),
         files: report.files.iter().filter(|file| file.action != Action::Keep).count(),
         sent: sent.map(|sent| sent.new_snapshots),
         dry_run: report.dry_run,
     };
-    let all = left == 0 && report.left_there == 0 && report.failed == 0;
+    let all = left == 0 && report.left_there == 0 && report.failed == 0 && conflicts == 0;
     out.summary("sync", all, counts);
     Ok(if all { exit::DONE } else { exit::PARTLY })
 }

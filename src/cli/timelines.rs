@@ -217,6 +217,14 @@ fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
 }
 
 fn messages(timeline: &Timeline) -> String {
+    if !timeline.name.is_chat() {
+        let entries = |n: u64| if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") };
+        let before = timeline.head.as_ref().and_then(|head| head.entries);
+        return match (before, timeline.entries) {
+            (Some(before), Some(now)) if before != now => format!("{before} → {}", entries(now)),
+            (_, now) => now.map(entries).unwrap_or_default(),
+        };
+    }
     let before = timeline.head.as_ref().map(|head| head.messages);
     match before {
         Some(before)

@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::screen::Screen;
 use stvc::archive::{CheckpointState, Snapshot};
 use stvc::engine::files::Closed;
-use stvc::st::TimelineName;
+use stvc::st::{Category, TimelineName};
 
 /// Text from a file or a name, with nothing in it that a terminal would obey: control characters and the ones that turn the
 /// direction of writing are shown as their code. Line breaks and tabs become spaces.
@@ -117,10 +117,26 @@ pub fn short(id: impl std::fmt::Display) -> String {
     id.to_string().chars().take(10).collect()
 }
 
-/// `Character / Chat`, or `group / Chat`.
+/// `Character / Chat`, or `group / Chat`; of others what they are: `lorebook / Lore`.
 pub fn name(timeline: &TimelineName) -> String {
-    let folder = timeline.folder().unwrap_or("group");
+    let folder = match timeline.category() {
+        Category::Chat => timeline.folder().unwrap_or_default(),
+        Category::GroupChat => "group",
+        Category::Settings => return "settings".into(),
+        Category::Group => "members of group",
+        other => other.word(),
+    };
     clean(&format!("{folder} / {}", timeline.chat()))
+}
+
+/// How long a state is: `12 messages`, `3 entries`; nothing for what has no such parts.
+pub fn length(snapshot: &Snapshot) -> Option<String> {
+    match (snapshot.timeline.is_chat(), snapshot.entries) {
+        (true, _) => Some(count(snapshot.messages, "message")),
+        (false, Some(1)) => Some("1 entry".into()),
+        (false, Some(entries)) => Some(format!("{entries} entries")),
+        (false, None) => None,
+    }
 }
 
 /// The subject, if it is the user's own words.
@@ -129,7 +145,8 @@ pub fn own_words(snapshot: &Snapshot) -> Option<String> {
     let made = snapshot
         .subject
         .strip_prefix(chat)
-        .is_some_and(|rest| rest.starts_with(": ") && rest.contains("message"));
+        .is_some_and(|rest| rest.starts_with(": ") && rest.contains("message"))
+        || !snapshot.timeline.is_chat() && snapshot.subject.starts_with(chat);
     (!made).then(|| clean(&snapshot.subject))
 }
 

@@ -41,10 +41,26 @@ struct CachedTimeline {
     head: String,
     /// When the stamps were taken.
     seen_ns: i64,
-    chat: Stamp,
+    /// Of the timeline's own file, which was called the chat when there were no others.
+    #[serde(rename = "chat")]
+    main: Stamp,
     /// The lorebook's path and stamp; no stamp if the file was missing.
     lorebook: Option<(String, Option<Stamp>)>,
     group: Option<(String, Stamp)>,
+    /// The lorebook was another than the snapshot has; the rest was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    other_book: bool,
+}
+
+/// What is known of a timeline's files without reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing.
+    Nothing,
+    /// All of them are what the snapshot has.
+    Unchanged,
+    /// All of them but the lorebook, of which nothing is known.
+    AllButBook,
 }
 
 impl Cache {
@@ -63,15 +79,15 @@ impl Cache {
     }
 
     /// Whether the files in `root` are still those of the snapshot `head`.
-    pub(crate) fn is_unchanged(
+    pub(crate) fn known(
         &self,
         root: &Path,
         name: &TimelineName,
         groups: &Groups,
         head: SnapshotId,
-    ) -> bool {
+    ) -> Known {
         let Some(known) = self.document.timelines.get(name.as_str()) else {
-            return false;
+            return Known::Nothing;
         };
         let look = |path: &str| fs::metadata(root.join(path)).map(|found| Stamp::of(&found));
         let quiet = |stamp: &Stamp| stamp.mtime_ns < known.seen_ns - QUIET_NS;
@@ -86,18 +102,24 @@ impl Cache {
             .then(|| groups.group_of(name.chat()))
             .flatten()
             .map(|path| path.as_str());
-        known.head == head.to_string()
-            && same(name.file().as_str(), &known.chat)
-            && match &known.lorebook {
-                None => true,
-                Some((path, Some(stamp))) => same(path, stamp),
-                Some((path, None)) => is_gone(path),
-            }
+        let all_but_book = known.head == head.to_string()
+            && same(name.file().as_str(), &known.main)
             && match (&known.group, group) {
                 (None, None) => true,
                 (Some((path, stamp)), Some(now)) => path == now && same(path, stamp),
                 _ => false,
-            }
+            };
+        let book = !known.other_book
+            && match &known.lorebook {
+                None => true,
+                Some((path, Some(stamp))) => same(path, stamp),
+                Some((path, None)) => is_gone(path),
+            };
+        match (all_but_book, book) {
+            (true, true) => Known::Unchanged,
+            (true, false) if is_apart(known) => Known::AllButBook,
+            _ => Known::Nothing,
+        }
     }
 
     /// The timelines whose files were in this library when they were last looked at. Of another library nothing is known.
@@ -129,21 +151,22 @@ impl Cache {
         self.changed |= self.document.timelines.remove(name.as_str()).is_some();
     }
 
-    /// Remember that these files are the snapshot `head`.
-    pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId) {
+    /// Remember that these files are the snapshot `head`; all but the lorebook, if that is another.
+    pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId, other_book: bool) {
         let Captured { files, stamps, seen_ns } = captured;
         let path = |path: &LibraryPath| path.as_str().to_owned();
         let book = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
         let known = CachedTimeline {
             head: head.to_string(),
             seen_ns: *seen_ns,
-            chat: stamps.chat,
+            main: stamps.main,
             lorebook: book.map(|book| (path(book), stamps.lorebook)),
             group: files
                 .group
                 .as_ref()
                 .zip(stamps.group)
                 .map(|(group, stamp)| (path(&group.path), stamp)),
+            other_book,
         };
         self.document.timelines.insert(captured.files.timeline.as_str().to_owned(), known);
         self.changed = true;
@@ -159,6 +182,12 @@ impl Cache {
             durable::replace_cache(&self.path, &text);
         }
     }
+}
+
+/// Whether a chat's lorebook has a history of its own: then the chat need not be looked at because of it.
+fn is_apart(known: &CachedTimeline) -> bool {
+    let path = known.lorebook.as_ref().and_then(|(path, _)| LibraryPath::parse(path).ok());
+    path.is_some_and(|path| TimelineName::of_file(&path).is_some())
 }
 
 /// What is known of the folders of a timeline's newest snapshot. A file each, read only when its timeline changed.

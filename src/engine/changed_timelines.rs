@@ -1,11 +1,11 @@
 //! Has a timeline changed since its newest snapshot? The question that `snapshot`, `status` and `timelines` share.
 
+use super::cache::{Cache, Known};
 use super::Result;
-use super::cache::Cache;
-use crate::archive::{self, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
+use crate::archive::{self, Manifest, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
 use crate::history::{History, name_lookup};
 use crate::st::{
-    self, Captured, Chat, Disk, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
+    self, Captured, Category, Chat, Disk, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
 };
 use crate::store::{Reader, Store, unless_lost};
 use std::collections::HashSet;
@@ -22,6 +22,14 @@ pub(crate) struct Look {
     pub changed: ChangedParts,
     /// Its branch does not lead to `head`, and should.
     pub astray: bool,
+}
+
+impl Look {
+    /// Whether a snapshot has to be taken. That a lorebook changed which has a history of its own is told there, once, and not by each chat that it is bound to.
+    pub(crate) fn is_new(&self) -> bool {
+        let ChangedParts { main, lorebook, apart } = self.changed;
+        self.head.is_none() || main || lorebook && !apart
+    }
 }
 
 /// A timeline's newest snapshot, and whether its branch has to be led there.
@@ -84,10 +92,21 @@ pub(crate) fn look_from(
 ) -> Result<Look> {
     if let (Some(cache), Some(head)) = (&cache, &head)
         && !astray
-        && cache.is_unchanged(library.root(), name, groups, head.id)
     {
-        let (head, changed) = (Some(head.clone()), ChangedParts::default());
-        return Ok(Look { head, captured: None, unchanged: true, changed, astray });
+        let known = cache.known(library.root(), name, groups, head.id);
+        let changed = match known {
+            Known::Unchanged => Some(ChangedParts::default()),
+            // Whether it is another, nobody need know here: its own history tells.
+            Known::AllButBook => {
+                Some(ChangedParts { main: false, lorebook: true, apart: true })
+            }
+            Known::Nothing => None,
+        };
+        if let Some(changed) = changed {
+            let head = Some(head.clone());
+            let unchanged = known == Known::Unchanged;
+            return Ok(Look { head, captured: None, unchanged, changed, astray });
+        }
     }
     let captured = st::capture(library, groups, name, &Disk)?;
     let changed = match (store, &head) {
@@ -95,8 +114,9 @@ pub(crate) fn look_from(
         _ => ChangedParts::ALL,
     };
     let unchanged = changed == ChangedParts::default();
-    if let (true, Some(cache), Some(head)) = (unchanged, cache, &head) {
-        cache.remember(&captured, head.id);
+    let all_but_book = !changed.main && changed.apart;
+    if let (true, Some(cache), Some(head)) = (unchanged || all_but_book, cache, &head) {
+        cache.remember(&captured, head.id, !unchanged);
     }
     Ok(Look { head, captured: Some(captured), unchanged, changed, astray })
 }
@@ -112,14 +132,16 @@ pub(crate) fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -
 /// What of a timeline is another than in a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangedParts {
-    /// The chat: its messages, or what its header or its group's file says of it.
-    pub chat: bool,
+    /// Its own file: of a chat its messages, or what its header or its group's file says of it.
+    pub main: bool,
     /// The lorebook: its content, or which one it is.
     pub lorebook: bool,
+    /// Whether that has, or can have, a history of its own.
+    pub apart: bool,
 }
 
 impl ChangedParts {
-    const ALL: Self = Self { chat: true, lorebook: true };
+    const ALL: Self = Self { main: true, lorebook: true, apart: false };
 }
 
 /// What `head` does not hold of what was captured.
@@ -128,8 +150,12 @@ fn changed_parts(captured: &Captured, reader: &Reader, head: &Snapshot) -> Resul
         return Ok(ChangedParts::ALL);
     };
     let files = &captured.files;
-    let headed = Chat::header_of(&files.chat.bytes, files.timeline.is_group()).header.is_some();
-    let chat = Some((&files.chat.path, files.chat.bytes.as_slice()));
+    if !files.timeline.is_chat() {
+        let main = !is_same_other(&manifest, files, reader, head)?;
+        return Ok(ChangedParts { main, ..ChangedParts::default() });
+    }
+    let headed = files.header().is_some();
+    let chat = Some((&files.main.path, files.main.bytes.as_slice()));
     let book = files.book().map(|book| (book.path, book.bytes));
     let same = |role, now: Option<(&LibraryPath, &[u8])>| match (manifest.file(role), now) {
         (None, None) => true,
@@ -140,8 +166,34 @@ fn changed_parts(captured: &Captured, reader: &Reader, head: &Snapshot) -> Resul
         _ => false,
     };
     let lorebook = !same(Role::Lorebook, book);
-    let chat = !same(Role::Chat, chat) || !headed && !same_group_metadata(files, reader, head)?;
-    Ok(ChangedParts { chat, lorebook })
+    let main = !same(Role::Chat, chat) || !headed && !same_group_metadata(files, reader, head)?;
+    // Which one it is, the chat itself says.
+    let path = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
+    let apart = lorebook && path.and_then(TimelineName::of_file).is_some();
+    Ok(ChangedParts { main, lorebook, apart })
+}
+
+/// Whether what is no chat is as a snapshot has it, apart from what changes when it is used.
+fn is_same_other(
+    manifest: &Manifest,
+    files: &TimelineFiles,
+    reader: &Reader,
+    head: &Snapshot,
+) -> Result<bool> {
+    let Some(then) = manifest.file(manifest.main_role()) else { return Ok(false) };
+    if then.path != files.main.path.as_str() {
+        return Ok(false);
+    }
+    if then.is_of(&files.main.bytes) {
+        return Ok(true);
+    }
+    let category = files.timeline.category();
+    if !matches!(category, Category::Group | Category::Card) {
+        return Ok(false);
+    }
+    let stored = Tree::open(reader, head.tree).and_then(|tree| tree.rebuild(reader, then));
+    let stored = unless_lost(stored)?;
+    Ok(stored.is_some_and(|stored| st::differ_by_use(category, &stored, &files.main.bytes)))
 }
 
 fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) -> Result<bool> {

@@ -28,6 +28,18 @@ pub struct Configuration {
     pub pager: Option<String>,
     /// How long snapshots are kept.
     pub retention: Option<Policy>,
+    /// What of the library is kept beside the chats.
+    pub include: Option<Included>,
+}
+
+/// What of the library is kept beside the chats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Included {
+    pub characters: Option<bool>,
+    pub personas: Option<bool>,
+    pub groups: Option<bool>,
+    pub settings: Option<bool>,
 }
 
 /// When to use colours.
@@ -55,6 +67,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("color", "auto, always or never"),
     ("date", "how moments are told: relative, local or iso"),
     ("pager", "the program that shows long answers; empty for none"),
+    ("include.characters", "whether characters' cards are kept"),
+    ("include.personas", "whether personas' pictures are kept"),
+    ("include.groups", "whether groups are kept also by themselves, and not with their chats alone"),
+    ("include.settings", "whether settings.json is kept; it may hold passwords, so not unless set"),
     ("retention.keep-last", "what `stvc forget` and the watch keep: the newest so many"),
     ("retention.keep-hourly", "the newest of each of so many hours"),
     ("retention.keep-daily", "of so many days"),
@@ -102,7 +118,11 @@ pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
     match wanted {
         Some(text) => {
             let item = match (text.parse::<i64>(), text.parse::<bool>()) {
-                _ if !key.contains("keep-") || key.ends_with("within") => value(text),
+                _ if !(key.contains("keep-") || key.starts_with("include."))
+                    || key.ends_with("within") =>
+                {
+                    value(text)
+                }
                 (Ok(number), _) => value(number),
                 (_, Ok(truth)) => value(truth),
                 _ => value(text),

@@ -19,10 +19,10 @@ pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Ve
     if !scan.unreadable.is_empty() {
         return Vec::new();
     }
-    let here: HashSet<_> = scan.timelines.iter().collect();
+    let here: HashSet<_> = scan.all().collect();
     let mut gone = cache.seen(library.root());
     gone.retain(|name| {
-        let has_others = || scan.timelines.iter().any(|it| it.is_group() == name.is_group());
+        let has_others = || scan.all().any(|it| it.category() == name.category());
         !here.contains(name) && has_others() && is_gone(library, name)
     });
     gone
@@ -44,10 +44,11 @@ impl Taking<'_> {
     pub(crate) fn note_deleted(&mut self) -> Result<()> {
         let Some(cache) = &mut self.cache else { return Ok(()) };
         let gone = deleted_since(cache, self.library, self.scan);
-        cache.is_of(self.library.root(), &self.scan.timelines);
+        let here: Vec<_> = self.scan.all().cloned().collect();
+        cache.is_of(self.library.root(), &here);
         gone.iter().for_each(|name| cache.forget(name));
         // That much at once is more likely an accident, and what was lost shall come back by itself.
-        if gone.len() > MANY_GONE && gone.len() > self.scan.timelines.len() {
+        if gone.len() > MANY_GONE && gone.len() > here.len() {
             return Ok(());
         }
         for name in gone {

@@ -24,10 +24,7 @@ pub(crate) fn free_name(
     loop {
         let more = if number == 1 { String::new() } else { format!(" {number}") };
         let chat = format!("{} ({what} {day}{more})", chat.trim_end());
-        let name = match timeline.folder() {
-            Some(folder) => TimelineName::solo(folder, &chat)?,
-            None => TimelineName::group(&chat)?,
-        };
+        let name = timeline.sibling(&chat)?;
         let file = library.map(|library| name.file().under(library.root()));
         let is_there = file.is_some_and(|file| file.exists());
         if !is_there && taken.insert(name.as_str().to_lowercase()) {

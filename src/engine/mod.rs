@@ -12,8 +12,10 @@ pub(crate) mod family;
 pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
 pub(crate) mod group_list;
+mod include;
 pub(crate) mod lost_objects;
 pub(crate) mod operation;
+mod other_timelines;
 pub(crate) mod reload_page;
 pub(crate) mod safety_snapshot;
 pub(crate) mod tags;
@@ -22,6 +24,7 @@ pub(crate) mod undisturbed_read;
 pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
 
+pub(crate) use include::Include;
 pub use error::{ConfigurationError, Error, Result, TagError};
 pub use operation::{files, finish_interrupted};
 pub use workspace::{LibraryPlace, Workspace};

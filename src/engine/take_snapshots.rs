@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::cache::Cache;
 use super::changed_timelines::{self, Head};
 use super::operation::{Follows, Held, Operation};
-use super::{Error, Result, Workspace, finish_interrupted};
+use super::{Error, Include, Result, Workspace, finish_interrupted};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
@@ -58,6 +58,8 @@ pub(crate) struct How<'a> {
     pub kind: Kind,
     /// Read the files also where they look unchanged, and ask the gate.
     pub on_purpose: bool,
+    /// Somebody named them: a chat is taken with its lorebook, also if only that changed.
+    pub named: bool,
     /// Who may pass.
     pub gate: &'a dyn Fn(&Captured) -> Judgement,
 }
@@ -66,7 +68,7 @@ impl How<'static> {
     /// Everything as it is, ready or not.
     pub(crate) fn as_it_is() -> Self {
         let gate = &|_: &Captured| Judgement::default();
-        Self { message: None, kind: Kind::SNAPSHOT, on_purpose: false, gate }
+        Self { message: None, kind: Kind::SNAPSHOT, on_purpose: false, named: false, gate }
     }
 }
 
@@ -150,8 +152,9 @@ fn take(
         None => Store::create(&workspace.store_path()?)?,
     };
     let (store, held) = workspace.hold(&store)?;
-    let mut taking = Taking::new(workspace, &store, &library, &scan, how);
-    taking.take(only.unwrap_or(&scan.timelines), monitor)?;
+    let mut taking = Taking::new(workspace, &store, &library, &scan, how)?;
+    let all = taking.include.timelines(&scan);
+    taking.take(only.unwrap_or(&all), monitor)?;
     if only.is_none() {
         taking.note_deleted()?;
     }
@@ -174,6 +177,7 @@ pub(crate) struct Taking<'a> {
     pub library: &'a Library,
     pub scan: &'a Scan,
     how: How<'a>,
+    include: Include,
     pub operation: Operation<'a>,
     pub(super) cache: Option<Cache>,
     lineage: Option<Lineage>,
@@ -191,6 +195,8 @@ pub(crate) struct Taking<'a> {
     mend: bool,
     /// The last states of timelines that were found deleted.
     pub(super) deleted: Vec<Snapshot>,
+    /// The newest snapshots of what is no chat, once somebody needs them.
+    pub(super) other_heads: Option<Vec<Snapshot>>,
 }
 
 /// What was taken.
@@ -213,14 +219,16 @@ impl<'a> Taking<'a> {
         library: &'a Library,
         scan: &'a Scan,
         how: How<'a>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        let include = Include::of(Some(store))?;
+        Ok(Self {
             store,
             library,
             scan,
             operation: Operation::new(workspace, store, how.message),
             how,
             cache: Some(Cache::load(store)),
+            include,
             lineage: None,
             outcomes: Vec::new(),
             states: HashMap::new(),
@@ -229,7 +237,8 @@ impl<'a> Taking<'a> {
             came: HashMap::new(),
             mend: store.is_marked_damaged(),
             deleted: Vec::new(),
-        }
+            other_heads: None,
+        })
     }
 
     /// Take every one of these that changed.
@@ -237,9 +246,14 @@ impl<'a> Taking<'a> {
         monitor.begin("taking snapshots", Some(names.len() as u64));
         let mut new = Vec::new();
         let mut known = Vec::new();
+        let mut others = Vec::new();
         for name in names {
             let head = changed_timelines::head(self.store, name)?;
-            if head.0.is_none() { new.push(name) } else { known.push((name, head)) }
+            match head.0.is_some() {
+                true => known.push((name, head)),
+                false if name.is_chat() => new.push(name),
+                false => others.push(name),
+            }
         }
         // A new chat may come from what a known one is only now.
         self.grown = (!new.is_empty()).then(Vec::new);
@@ -249,16 +263,26 @@ impl<'a> Taking<'a> {
             monitor.advance(1);
         }
         self.take_new(&new, monitor)?;
+        for name in others {
+            let result = self.take_new_other(name);
+            self.record(name, result)?;
+            monitor.advance(1);
+        }
+        if self.how.named {
+            self.take_books_of(names)?;
+        }
+        self.tell_refusals_once();
         self.outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
         Ok(())
     }
 
     /// A timeline that has a branch.
-    fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Taken> {
+    pub(super) fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Taken> {
         // A store that has to be mended needs the files, changed or not.
         let on_purpose = self.how.on_purpose;
         let came_back = head.0.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
-        let cache = match on_purpose || self.mend || came_back {
+        let named = on_purpose || self.how.named;
+        let cache = match named || self.mend || came_back {
             true => &mut None,
             false => &mut self.cache,
         };
@@ -271,13 +295,14 @@ impl<'a> Taking<'a> {
             head,
             cache,
         )?;
+        let is_stored = look.unchanged || !named && !look.is_new();
         let Some(captured) = look.captured else {
             let head =
                 look.head.ok_or_else(|| history::Error::no_such_timeline(name.to_string()))?;
             return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
         };
         match look.head {
-            Some(head) if look.unchanged && !came_back => {
+            Some(head) if is_stored && !came_back => {
                 if on_purpose && let Some(refused) = self.refused(&captured) {
                     return Ok(refused);
                 }
@@ -295,12 +320,14 @@ impl<'a> Taking<'a> {
                     return Ok(refused);
                 }
                 let state = State::of(&captured.files);
-                if let Some(head) = &head {
+                if let Some(head) = head.as_ref().filter(|_| name.is_chat()) {
                     self.findings.extend(self.operation.alarm(&state, head)?);
                 }
                 let follows = head.map(Follows::previous).unwrap_or_default();
                 let taken = self.store_state(&captured, &state, follows)?;
-                if let (Some(grown), Taken::New(snapshot, _)) = (&mut self.grown, &taken) {
+                if let (Some(grown), Taken::New(snapshot, _)) = (&mut self.grown, &taken)
+                    && name.is_chat()
+                {
                     grown.push((Newcomer::of_state(&state), (**snapshot).clone()));
                 }
                 Ok(taken)
@@ -325,7 +352,7 @@ impl<'a> Taking<'a> {
         if names.is_empty() {
             return Ok(());
         }
-        let mut lineage = Lineage::load(self.store, &self.scan.timelines)?;
+        let mut lineage = Lineage::load(self.store, &self.scan.chats)?;
         for (grown, snapshot) in self.grown.take().into_iter().flatten() {
             lineage.add(grown, &snapshot);
         }
@@ -350,8 +377,8 @@ impl<'a> Taking<'a> {
             match self.capture(name) {
                 Ok(captured) => {
                     newcomers.push(Newcomer::of(&captured.files));
-                    stamps.push(captured.stamps.chat);
-                    let bytes = captured.files.chat.bytes.len();
+                    stamps.push(captured.stamps.main);
+                    let bytes = captured.files.main.bytes.len();
                     let fits = names.len() == 1 || bytes <= room;
                     room = room.saturating_sub(bytes);
                     kept.push(fits.then_some(captured));
@@ -369,7 +396,7 @@ impl<'a> Taking<'a> {
                 None => match self.capture(&name) {
                     Ok(captured) => {
                         // It may have changed since it was read first.
-                        let same = captured.stamps.chat == stamps[position];
+                        let same = captured.stamps.main == stamps[position];
                         let newcomer = if same { newcomer } else { Newcomer::of(&captured.files) };
                         self.take_newcomer(newcomer, &captured, &mut lineage)
                     }
@@ -407,7 +434,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Take the snapshot, say what is odd about what is new in it, and know the files next time.
-    fn store_state(
+    pub(super) fn store_state(
         &mut self,
         captured: &Captured,
         state: &State<'_>,
@@ -418,7 +445,7 @@ impl<'a> Taking<'a> {
         let template = self.library.book_template();
         self.findings.extend(rules::of_files(&captured.files, &state.chat, &new, template));
         if let Some(cache) = &mut self.cache {
-            cache.remember(captured, snapshot.id);
+            cache.remember(captured, snapshot.id, false);
         }
         Ok(Taken::New(Box::new(snapshot), Vec::new()))
     }
@@ -431,7 +458,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Whether the gate forbids it. What it only warns of is said.
-    fn refused(&mut self, captured: &Captured) -> Option<Taken> {
+    pub(super) fn refused(&mut self, captured: &Captured) -> Option<Taken> {
         let judgement = (self.how.gate)(captured);
         if !judgement.refused.is_empty() {
             return Some(Taken::Refused(judgement.refused));
@@ -503,7 +530,14 @@ impl<'a> Taking<'a> {
         if let Some(lineage) = self.lineage {
             lineage.save();
         }
-        let Self { outcomes, states, findings, deleted, .. } = self;
+        let Self { outcomes, states, mut findings, deleted, .. } = self;
+        // Of a lorebook its own snapshot tells what those of its chats tell.
+        let mut told: Vec<Finding> = Vec::with_capacity(findings.len());
+        findings.retain(|finding| {
+            let is_new = !told.contains(finding);
+            told.extend(is_new.then(|| finding.clone()));
+            is_new
+        });
         Ok(Finished { outcomes, states, findings, deleted, objects, bytes })
     }
 }

@@ -240,7 +240,7 @@ impl<'a> Past<'a> {
         };
         let files = TimelineFiles {
             timeline: base.timeline.clone(),
-            chat: FileAt { path: base.chat.path.clone(), bytes: chat.into() },
+            main: FileAt { path: base.main.path.clone(), bytes: chat.into() },
             lorebook: book,
             group,
         };

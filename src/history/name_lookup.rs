@@ -6,7 +6,7 @@ use std::path::Path;
 use chrono::{DateTime, FixedOffset};
 
 use super::{Error, History, Result, dates};
-use crate::archive::{Snapshot, SnapshotId};
+use crate::archive::{Snapshot, SnapshotId, branch};
 use crate::st::{Library, TimelineName};
 use crate::store::{Kind, ObjectId, RefName, Store, unless_lost};
 
@@ -16,16 +16,19 @@ pub fn timeline(
     library: Option<&Library>,
     candidates: &BTreeSet<TimelineName>,
 ) -> Result<TimelineName> {
-    // As the listings print it: `Character / Chat`, `group / Chat`.
-    let typed = match text.split_once(" / ") {
-        Some(("group", chat)) => format!("group chats/{chat}"),
-        Some((folder, chat)) => format!("{folder}/{chat}"),
-        None => text.to_owned(),
+    let typed = match as_listed(text, candidates) {
+        Listed::Timeline(name) => return Ok(name),
+        Listed::Text(typed) => typed,
     };
     let bare = typed.strip_suffix(".jsonl").unwrap_or(&typed);
     let as_file = library.and_then(|library| relative_to(Path::new(bare), library.root()));
     let is_exact =
         |name: &&TimelineName| name.as_str() == bare || as_file.as_deref() == Some(name.as_str());
+    let as_path = library.and_then(|library| relative_to(Path::new(&typed), library.root()));
+    let is_file = |name: &TimelineName| {
+        let file = name.file();
+        name.as_str() == bare || file.as_str() == typed || as_path.as_deref() == Some(file.as_str())
+    };
     let without_root = |name: &TimelineName| match name.folder() {
         Some(folder) => format!("{folder}/{}", name.chat()),
         None => name.chat().to_owned(),
@@ -40,18 +43,50 @@ pub fn timeline(
         &|name| !part.is_empty() && ends_with_word(&name.as_str().to_lowercase(), &part),
         &|name| !part.is_empty() && name.as_str().to_lowercase().contains(&part),
     ];
-    for meaning in meanings {
-        let found: Vec<_> = candidates.iter().filter(meaning).collect();
-        match found.as_slice() {
-            [] => {}
-            [one] => return Ok((*one).clone()),
-            many => {
-                let candidates = many.iter().map(|name| name.to_string()).collect();
-                return Err(Error::Ambiguous { name: text.into(), candidates });
+    if let Some(file) = candidates.iter().find(|name| is_file(name)) {
+        return Ok(file.clone());
+    }
+    // A chat is meant before what belongs to one: a character is often called like its first chat, and a lorebook, too.
+    for is_chat in [true, false] {
+        for meaning in meanings {
+            let fits = |name: &&TimelineName| name.is_chat() == is_chat && meaning(name);
+            let found: Vec<_> = candidates.iter().filter(fits).collect();
+            match found.as_slice() {
+                [] => {}
+                [one] => return Ok((*one).clone()),
+                many => {
+                    let candidates = many.iter().map(|name| name.to_string()).collect();
+                    return Err(Error::Ambiguous { name: text.into(), candidates });
+                }
             }
         }
     }
     Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
+}
+
+/// What the listings print for a timeline.
+enum Listed {
+    Timeline(TimelineName),
+    /// What it is called otherwise.
+    Text(String),
+}
+
+/// As the listings print it: `Character / Chat`, `group / Chat`, `lorebook / Lore`. A character may be called `lorebook`, too.
+fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> Listed {
+    let Some((folder, rest)) = text.split_once(" / ") else { return Listed::Text(text.to_owned()) };
+    let place = match folder {
+        "group" => return Listed::Text(format!("group chats/{rest}")),
+        "lorebook" => Some("worlds"),
+        "character" => Some("characters"),
+        "persona" => Some("User Avatars"),
+        "members of group" => Some("groups"),
+        _ => None,
+    };
+    let named = place.and_then(|place| TimelineName::parse(&format!("{place}/{rest}")).ok());
+    match named.filter(|name| candidates.contains(name)) {
+        Some(name) => Listed::Timeline(name),
+        None => Listed::Text(format!("{folder}/{rest}")),
+    }
 }
 
 /// Whether a name ends with these words, whole ones.
@@ -146,6 +181,14 @@ pub fn snapshot(
         snapshot = read(store, *parent)?;
     }
     Ok(snapshot)
+}
+
+/// Whether what was named is a timeline as it is now, and not one of its snapshots.
+pub fn is_newest(text: &str, found: &Snapshot, store: &Store) -> Result<bool> {
+    let by_id = found.id.to_string().starts_with(&text.to_lowercase()) || text.starts_with("b3:");
+    let tag = RefName::tag(text).map(|tag| store.ref_target(&tag)).transpose()?.flatten();
+    let head = store.ref_target(&branch(&found.timeline))?;
+    Ok(!by_id && tag.is_none() && head == Some(found.id.0))
 }
 
 /// `Chat@yesterday`, `Chat@{2026-11-01 18:30}`: what is named, and when. A day is its end.

@@ -187,7 +187,7 @@ impl<'a> SyncLine<'a> {
             head: entry.head.id,
             snapshots: entry.snapshots,
             lorebook: entry.conflict.as_ref().map(|conflict| conflict.book.as_str()),
-            conflicts: entry.conflict.as_ref().map_or(0, |conflict| conflict.count),
+            conflicts: entry.conflict.as_ref().map_or(0, |conflict| conflict.count()),
             settle,
         }
     }

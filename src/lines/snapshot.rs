@@ -16,6 +16,8 @@ pub struct SnapshotLine<'a> {
     parents: &'a [SnapshotId],
     fork_at: Option<u64>,
     messages: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
     kind: &'a str,
     time: Time,
     tags: &'a [String],
@@ -46,6 +48,7 @@ impl<'a> SnapshotLine<'a> {
             parents: &snapshot.parents,
             fork_at: snapshot.fork_at,
             messages: snapshot.messages,
+            entries: snapshot.entries,
             kind: snapshot.kind.as_str(),
             time: snapshot.time,
             tags,
@@ -106,6 +109,8 @@ pub struct TimelineLine<'a> {
     snapshots: usize,
     parent: Option<&'a str>,
     fork_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
     lorebook: Option<&'a str>,
     renamed_from: Option<&'a str>,
     tags: &'a [String],
@@ -124,6 +129,7 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
             snapshots: timeline.snapshots,
             parent: timeline.parent.as_ref().map(|parent| parent.as_str()),
             fork_at: timeline.fork_at,
+            entries: timeline.entries,
             lorebook: timeline.lorebook.as_deref(),
             renamed_from: timeline.renamed_from.as_ref().map(|name| name.as_str()),
             tags: &timeline.tags,

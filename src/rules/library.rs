@@ -142,10 +142,7 @@ impl LibraryFacts {
 /// The timeline that lies beside `chat` and that SillyTavern calls `id`.
 fn beside(chat: &TimelineName, id: &str) -> Option<TimelineName> {
     let name = chat_name(id)?;
-    match chat.folder() {
-        Some(folder) => TimelineName::solo(folder, &name).ok(),
-        None => TimelineName::group(&name).ok(),
-    }
+    chat.sibling(&name).ok()
 }
 
 /// The timeline among `names` that lies beside `chat` and is called so, with the file's ending or without.

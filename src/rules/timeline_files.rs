@@ -1,11 +1,12 @@
 //! What is odd about a timeline's own files, as they were read or as they were stored. None of it keeps them from being stored: bytes are bytes.
 
+use super::lorebook::Book;
 use super::subject::{Bound, Subject};
 use std::ops::Range;
 
 use super::{Finding, chat, lorebook, queue, recap, recap_registry, scenes};
 use crate::st::auto_recap::BookTemplate;
-use crate::st::{self, Chat, TimelineFiles};
+use crate::st::{self, Category, Chat, TimelineFiles};
 
 /// All findings about a timeline's files, whose chat is `chat`. Of its messages only those in `looked_at` count: a save changes few, and what was found before was said
 /// before. What its lorebook should be called says `book_template`.
@@ -15,19 +16,36 @@ pub fn of_files(
     looked_at: &[Range<usize>],
     book_template: &BookTemplate,
 ) -> Vec<Finding> {
-    findings(&Subject {
+    let subject = Subject {
         timeline: &files.timeline,
         chat,
         messages: numbered(chat),
-        chat_path: files.chat.path.as_str(),
+        chat_path: files.main.path.as_str(),
         metadata: st::metadata(chat, &files.timeline, files.group_bytes()),
-        lorebook: files.lorebook.as_ref().map(|book| Bound {
-            name: &book.name,
+        lorebook: files.bound_name().map(|name| Bound {
+            name,
             file: files.book().map(|file| (file.path.as_str(), file.bytes)),
         }),
         looked_at,
         book_template,
-    })
+    };
+    match files.timeline.category() {
+        Category::Chat | Category::GroupChat => findings(&subject),
+        Category::Lorebook => of_book(&subject).1,
+        Category::Card | Category::Persona | Category::Group | Category::Settings => Vec::new(),
+    }
+}
+
+/// What is odd about a lorebook by itself, and what it holds.
+fn of_book<'p>(parts: &Subject<'p>) -> (Option<Book<'p>>, Vec<Finding>) {
+    let (book, unread) = lorebook::read(parts);
+    let mut findings: Vec<_> = unread.into_iter().collect();
+    let file = parts.lorebook.as_ref().and_then(|bound| bound.file);
+    if let Some((path, _)) = file.filter(|(_, bytes)| std::str::from_utf8(bytes).is_err()) {
+        findings.push(chat::not_utf8(path, "it is"));
+    }
+    findings.extend(book.iter().flat_map(lorebook::findings));
+    (book, findings)
 }
 
 pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));
@@ -42,14 +60,9 @@ fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     findings.extend(scenes::findings(parts));
     findings.extend(recap::findings(parts));
     findings.extend(lorebook::names(parts));
-    let (book, found) = lorebook::read(parts);
+    let (book, found) = of_book(parts);
     findings.extend(found);
-    let file = parts.lorebook.as_ref().and_then(|bound| bound.file);
-    if let Some((path, _)) = file.filter(|(_, bytes)| std::str::from_utf8(bytes).is_err()) {
-        findings.push(chat::not_utf8(path, "it is"));
-    }
     if let Some(book) = &book {
-        findings.extend(lorebook::findings(book));
         findings.extend(recap_registry::findings(parts, book));
         findings.extend(queue::findings(parts, book));
     }

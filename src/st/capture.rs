@@ -83,7 +83,8 @@ pub struct Captured {
 /// The stamps of a timeline's files; none for a file that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    pub chat: Stamp,
+    /// Of the timeline's own file.
+    pub main: Stamp,
     pub lorebook: Option<Stamp>,
     pub group: Option<Stamp>,
 }
@@ -144,6 +145,15 @@ impl Attempt<'_> {
             let path = name.file().under(self.root);
             return Err(Error::Io { path, source: io::ErrorKind::NotFound.into() }.into());
         };
+        if !name.is_chat() {
+            let ReadFile { file, stamp } = chat;
+            if self.stamp(&file.path)? != Some(stamp) {
+                return Err(Halt::Moved(file.path));
+            }
+            let files = TimelineFiles::alone(name, file.bytes);
+            let stamps = Stamps { main: stamp, lorebook: None, group: None };
+            return Ok(Captured { files, stamps, seen_ns });
+        }
         let group_path = if name.is_group() { groups.group_of(name.chat()) } else { None };
         // Without it the state would not be whole, and nobody would notice later.
         if let (None, true, Some((file, why))) = (group_path, name.is_group(), &groups.unread) {
@@ -159,12 +169,12 @@ impl Attempt<'_> {
         let path = bound.as_deref().and_then(lorebook_path);
         let book = path.as_ref().map(|path| self.read(path)).transpose()?.flatten();
         let stamps = Stamps {
-            chat: chat.stamp,
+            main: chat.stamp,
             lorebook: book.as_ref().map(|book| book.stamp),
             group: group.as_ref().map(|group| group.stamp),
         };
         let seen = [
-            (Some(&chat.file.path), Some(stamps.chat)),
+            (Some(&chat.file.path), Some(stamps.main)),
             (group_path, stamps.group),
             (path.as_ref(), stamps.lorebook),
         ];
@@ -178,7 +188,7 @@ impl Attempt<'_> {
         let bytes = book.map(|book| book.file.bytes);
         let files = TimelineFiles {
             timeline: name.clone(),
-            chat: chat.file,
+            main: chat.file,
             lorebook: bound.map(|name| BoundBook { name, path, bytes }),
             group: group.map(|group| group.file),
         };

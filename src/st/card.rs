@@ -4,12 +4,12 @@
 //! or, in older cards, `chara`. Only such chunks are read; the picture is skipped. Lengths may lie: nothing is reserved on their word.
 
 use super::json::Raw;
+use super::png::SIGNATURE;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// More than any card's text. What is longer is not read, but then the card counts as unreadable.
 const LONGEST: u64 = 256 << 20;
 

@@ -2,7 +2,7 @@
 
 use super::auto_recap::BookTemplate;
 use super::discover;
-use super::name::{CHAT_ENDING, LibraryPath, TimelineName};
+use super::name::{CHAT_ENDING, Category, LibraryPath, SETTINGS, TimelineName};
 use super::{Error, Groups, Result};
 use crate::regular;
 use std::fs::{self, DirEntry};
@@ -17,7 +17,8 @@ const MOST_SETTINGS: u64 = 64 << 20;
 const NOT_UNICODE: &str = "its name is not valid Unicode";
 
 /// The folders of a user's folder in which chats and what belongs to them lie.
-pub const FOLDERS: [&str; 4] = ["chats", "group chats", "groups", "worlds"];
+pub const FOLDERS: [&str; 6] =
+    ["chats", "group chats", "groups", "worlds", "characters", "User Avatars"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
@@ -30,10 +31,19 @@ pub struct Library {
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// Every chat file, sorted.
-    pub timelines: Vec<TimelineName>,
+    pub chats: Vec<TimelineName>,
+    /// Every other file that has a history of its own, sorted.
+    pub others: Vec<TimelineName>,
     pub groups: Groups,
     /// What could not be read, and why; the rest of the scan stands.
     pub unreadable: Vec<(String, String)>,
+}
+
+impl Scan {
+    /// Everything that has a history.
+    pub fn all(&self) -> impl Iterator<Item = &TimelineName> {
+        self.chats.iter().chain(&self.others)
+    }
 }
 
 impl Library {
@@ -66,7 +76,7 @@ impl Library {
     pub fn book_template(&self) -> &BookTemplate {
         self.book_template.get_or_init(|| {
             let mut bytes = Vec::new();
-            let file = regular::open(&self.root.join("settings.json"));
+            let file = regular::open(&self.root.join(SETTINGS));
             let read = file.and_then(|file| file.take(MOST_SETTINGS + 1).read_to_end(&mut bytes));
             match read {
                 Ok(length) if length as u64 <= MOST_SETTINGS => BookTemplate::of_settings(&bytes),
@@ -94,9 +104,47 @@ impl Library {
             self.chats(&at, |chat| TimelineName::solo(folder, chat), &mut scan);
         }
         self.chats("group chats", TimelineName::group, &mut scan);
-        scan.timelines.sort_unstable();
+        scan.chats.sort_unstable();
+        for category in [Category::Lorebook, Category::Card, Category::Persona] {
+            self.list_others(category, &mut scan);
+        }
         self.read_groups(&mut scan);
+        if fs::metadata(self.root.join(SETTINGS)).is_ok_and(|found| found.is_file()) {
+            scan.others.extend(TimelineName::of(Category::Settings, ""));
+        }
+        scan.others.sort_unstable();
         Ok(scan)
+    }
+
+    /// The files of a kind that lie in one folder. What is no file of that kind is none of ours.
+    fn list_others(&self, category: Category, scan: &mut Scan) {
+        let Some((folder, ending)) = category.files() else { return };
+        for entry in self.list(folder, &mut scan.unreadable) {
+            let file = entry.file_name();
+            let shown = file.to_string_lossy();
+            let is_file = is_file(&entry);
+            let is_hidden = category == Category::Persona && shown.starts_with('.');
+            if !shown.ends_with(ending)
+                || is_temporary(&shown)
+                || is_hidden
+                || matches!(is_file, Ok(false))
+            {
+                continue;
+            }
+            let name = match (file.to_str().and_then(|file| file.strip_suffix(ending)), is_file) {
+                (_, Err(error)) => Err(error.to_string()),
+                (None, _) => Err(NOT_UNICODE.to_owned()),
+                (Some(stem), _) => {
+                    TimelineName::of(category, stem).map_err(|error| error.to_string())
+                }
+            };
+            match name {
+                Ok(name) => scan.others.push(name),
+                // SillyTavern itself makes no such name; its content is in the chats that use it.
+                Err(_) if shown == ending => {}
+                Err(why) => scan.unreadable.push((format!("{folder}/{shown}"), why)),
+            }
+        }
     }
 
     /// The names of the lorebook files, sorted, without their ending.
@@ -140,7 +188,7 @@ impl Library {
             }
             let stem = file.to_str().and_then(|file| file.strip_suffix(CHAT_ENDING));
             match stem.map(&name) {
-                Some(Ok(timeline)) => scan.timelines.push(timeline),
+                Some(Ok(timeline)) => scan.chats.push(timeline),
                 Some(Err(error)) => scan.unreadable.push((subject, error.to_string())),
                 None => scan.unreadable.push((subject, NOT_UNICODE.to_owned())),
             }
@@ -180,7 +228,10 @@ impl Library {
                 }
             };
             match regular::read(&entry.path()) {
-                Ok(bytes) => files.push((path, bytes)),
+                Ok(bytes) => {
+                    scan.others.extend(TimelineName::of_file(&path));
+                    files.push((path, bytes));
+                }
                 Err(error) => {
                     unread = Some((subject.clone(), error.to_string()));
                     scan.unreadable.push((subject, error.to_string()));

@@ -10,11 +10,66 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 const SOLO: &str = "chats/";
-const GROUP: &str = "group chats/";
 /// The ending of every chat file.
 pub(super) const CHAT_ENDING: &str = ".jsonl";
+/// The one file that lies in no folder.
+pub(super) const SETTINGS: &str = "settings.json";
 
-/// The place of a timeline: `chats/<folder>/<name>` or `group chats/<name>`, without the file's ending.
+/// What a timeline is the history of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    Chat,
+    GroupChat,
+    Lorebook,
+    /// A character's card: a picture with the character in it.
+    Card,
+    /// A persona's picture.
+    Persona,
+    /// A group's own file.
+    Group,
+    Settings,
+}
+
+impl Category {
+    /// Those whose files lie in one folder, with the folder and the ending that the name goes without.
+    const FLAT: [(Self, &'static str, &'static str); 5] = [
+        (Self::GroupChat, "group chats", CHAT_ENDING),
+        (Self::Lorebook, "worlds", ".json"),
+        (Self::Card, "characters", ".png"),
+        (Self::Persona, "User Avatars", ""),
+        (Self::Group, "groups", ".json"),
+    ];
+
+    fn flat(self) -> Option<(&'static str, &'static str)> {
+        let found = Self::FLAT.into_iter().find(|(category, ..)| *category == self);
+        found.map(|(_, folder, ending)| (folder, ending))
+    }
+
+    /// The folder of the library in which its files lie, and how they end; none for chats, which lie deeper, and for the settings.
+    pub(super) fn files(self) -> Option<(&'static str, &'static str)> {
+        self.flat()
+    }
+
+    /// What it is called, in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Chat | Self::GroupChat => "chat",
+            Self::Lorebook => "lorebook",
+            Self::Card => "character",
+            Self::Persona => "persona",
+            Self::Group => "group",
+            Self::Settings => "settings",
+        }
+    }
+
+    /// Whether it is a chat, alone or in a group.
+    pub fn is_chat(self) -> bool {
+        matches!(self, Self::Chat | Self::GroupChat)
+    }
+}
+
+/// The place of a timeline: its file's path in the library, without the ending of its kind. `chats/<folder>/<name>`, `group chats/<name>`, `worlds/<name>`,
+/// `characters/<name>`, `groups/<name>`, `User Avatars/<file>`, `settings.json`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TimelineName(String);
@@ -28,21 +83,58 @@ impl TimelineName {
     }
 
     pub fn group(name: &str) -> Result<Self> {
+        Self::of(Category::GroupChat, name)
+    }
+
+    /// The lorebook whose file is called so, without its ending.
+    pub fn lorebook(name: &str) -> Result<Self> {
+        Self::of(Category::Lorebook, name)
+    }
+
+    /// One of those whose files lie in one folder; and the settings, whatever they are called.
+    pub(super) fn of(category: Category, name: &str) -> Result<Self> {
+        let Some((folder, _)) = category.flat() else { return Ok(Self(SETTINGS.into())) };
         plain(name)?;
-        Ok(Self(format!("{GROUP}{name}")))
+        Ok(Self(format!("{folder}/{name}")))
     }
 
     /// Read a name as [`as_str`](Self::as_str) gives it.
     pub fn parse(text: &str) -> Result<Self> {
-        if let Some(name) = text.strip_prefix(GROUP) {
-            Self::group(name)
-        } else if let Some((folder, name)) =
-            text.strip_prefix(SOLO).and_then(|rest| rest.split_once('/'))
-        {
-            Self::solo(folder, name)
-        } else {
-            Err(bad(text, "a timeline is chats/<folder>/<name> or group chats/<name>"))
+        if text == SETTINGS {
+            return Ok(Self(SETTINGS.into()));
         }
+        let (root, rest) = text.split_once('/').unwrap_or((text, ""));
+        if let Some((category, ..)) = Category::FLAT.iter().find(|(_, folder, _)| *folder == root) {
+            return Self::of(*category, rest);
+        }
+        match text.strip_prefix(SOLO).and_then(|rest| rest.split_once('/')) {
+            Some((folder, name)) => Self::solo(folder, name),
+            None => Err(bad(text, "a timeline is chats/<folder>/<name> or group chats/<name>")),
+        }
+    }
+
+    /// What it is the history of.
+    pub fn category(&self) -> Category {
+        let root = self.0.split('/').next().unwrap_or_default();
+        let flat = Category::FLAT.iter().find(|(_, folder, _)| *folder == root);
+        match flat {
+            Some((category, ..)) => *category,
+            None if self.0 == SETTINGS => Category::Settings,
+            None => Category::Chat,
+        }
+    }
+
+    /// Another of its kind, in the same folder.
+    pub fn sibling(&self, name: &str) -> Result<Self> {
+        match self.folder() {
+            Some(folder) => Self::solo(folder, name),
+            None => Self::of(self.category(), name),
+        }
+    }
+
+    /// Whether it is a chat, alone or in a group.
+    pub fn is_chat(&self) -> bool {
+        self.category().is_chat()
     }
 
     pub fn as_str(&self) -> &str {
@@ -60,17 +152,27 @@ impl TimelineName {
         rest.split_once('/').map(|(folder, _)| folder)
     }
 
+    /// Whether it is a chat of a group.
     pub fn is_group(&self) -> bool {
-        self.0.starts_with(GROUP)
+        self.category() == Category::GroupChat
     }
 
-    /// The timeline whose chat file that is, if it is one.
+    /// The timeline whose file that is, if it is one.
     pub fn of_file(path: &LibraryPath) -> Option<Self> {
-        Self::parse(path.as_str().strip_suffix(CHAT_ENDING)?).ok()
+        let text = path.as_str();
+        let endings = Category::FLAT.iter().map(|(.., ending)| *ending);
+        let names = endings.filter_map(|ending| Self::parse(text.strip_suffix(ending)?).ok());
+        let mut names = names.chain(Self::parse(text).ok());
+        names.find(|name| name.file() == *path)
     }
 
+    /// Its own file.
     pub fn file(&self) -> LibraryPath {
-        LibraryPath(format!("{}{CHAT_ENDING}", self.0))
+        let ending = match self.category() {
+            Category::Chat => CHAT_ENDING,
+            category => category.flat().map_or("", |(_, ending)| ending),
+        };
+        LibraryPath(format!("{}{ending}", self.0))
     }
 }
 

@@ -73,7 +73,7 @@ impl Library {
     /// Look for every use of a lorebook. Of chats only the first line is read, of cards only what is not the picture.
     pub fn references(&self, scan: &Scan) -> References {
         let mut found = References { unreadable: scan.unreadable.clone(), ..Default::default() };
-        for name in &scan.timelines {
+        for name in &scan.chats {
             self.chat_reference(name, &mut found);
         }
         self.each_file("groups", ".json", &mut found, |found, subject, path| {

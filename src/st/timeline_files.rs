@@ -2,7 +2,7 @@
 
 use super::read_file::FileBytes;
 use super::{
-    BookRename, Chat, LibraryPath, Raw, Rename, TimelineName, list_in_group, metadata,
+    BookRename, Category, Chat, LibraryPath, Raw, Rename, TimelineName, list_in_group, metadata,
     rename_in_metadata, set_group_metadata,
 };
 
@@ -10,7 +10,9 @@ use super::{
 pub struct TimelineFiles {
     /// Whose they are.
     pub timeline: TimelineName,
-    pub chat: FileAt,
+    /// The timeline's own file: the chat, the lorebook, the card.
+    pub main: FileAt,
+    /// The lorebook that a chat is bound to.
     pub lorebook: Option<BoundBook>,
     pub group: Option<FileAt>,
 }
@@ -50,13 +52,24 @@ pub struct Book<'f> {
 }
 
 impl TimelineFiles {
-    pub fn chat_only(timeline: &TimelineName, chat: impl Into<FileBytes>) -> Self {
-        let chat = FileAt { path: timeline.file(), bytes: chat.into() };
-        Self { timeline: timeline.clone(), chat, lorebook: None, group: None }
+    /// A timeline's own file and no other.
+    pub fn alone(timeline: &TimelineName, main: impl Into<FileBytes>) -> Self {
+        let main = FileAt { path: timeline.file(), bytes: main.into() };
+        Self { timeline: timeline.clone(), main, lorebook: None, group: None }
     }
 
+    /// The chat; none of it if it is no chat's timeline.
     pub fn split(&self) -> Chat<'_> {
-        Chat::split(&self.chat.bytes, self.timeline.is_group())
+        match self.timeline.is_chat() {
+            true => Chat::split(&self.main.bytes, self.timeline.is_group()),
+            false => Chat { header: None, messages: Vec::new() },
+        }
+    }
+
+    /// The first line of the chat, if it is a header.
+    pub fn header(&self) -> Option<&[u8]> {
+        let is_chat = self.timeline.is_chat();
+        is_chat.then(|| Chat::header_of(&self.main.bytes, self.timeline.is_group()).header)?
     }
 
     /// The chat's metadata: in its header, or in the group's file. `chat` is this one, split; its messages are not needed.
@@ -64,11 +77,23 @@ impl TimelineFiles {
         metadata(chat, &self.timeline, self.group_bytes())
     }
 
-    /// The lorebook, if its file is there.
+    /// The lorebook, if its file is there: the chat's, or the timeline's own.
     pub fn book(&self) -> Option<Book<'_>> {
+        if self.timeline.category() == Category::Lorebook {
+            let FileAt { path, bytes } = &self.main;
+            return Some(Book { name: self.timeline.chat(), path, bytes });
+        }
         let bound = self.lorebook.as_ref()?;
         let (path, bytes) = (bound.path.as_ref()?, bound.bytes.as_ref()?);
         Some(Book { name: &bound.name, path, bytes })
+    }
+
+    /// What the lorebook is called, also if its file is not there.
+    pub fn bound_name(&self) -> Option<&str> {
+        match self.timeline.category() {
+            Category::Lorebook => Some(self.timeline.chat()),
+            _ => self.lorebook.as_ref().map(|book| book.name.as_str()),
+        }
     }
 
     pub fn book_bytes(&self) -> Option<&[u8]> {
@@ -82,6 +107,10 @@ impl TimelineFiles {
 
     /// Let the lorebook's file, if there is one, hold something else.
     pub fn set_book(&mut self, bytes: impl Into<FileBytes>) {
+        if self.timeline.category() == Category::Lorebook {
+            self.main.bytes = bytes.into();
+            return;
+        }
         if let Some(bound) = &mut self.lorebook
             && bound.bytes.is_some()
         {
@@ -97,7 +126,7 @@ impl TimelineFiles {
     #[must_use]
     pub fn cut_after(&self, last: usize) -> Self {
         let bytes = self.split().upto(last).join().into();
-        Self { chat: FileAt { path: self.chat.path.clone(), bytes }, ..self.clone() }
+        Self { main: FileAt { path: self.main.path.clone(), bytes }, ..self.clone() }
     }
 
     /// The same chat under another name. A running recap must say whose it is, or the extension wipes it.
@@ -105,7 +134,7 @@ impl TimelineFiles {
     pub fn called(mut self, name: TimelineName) -> Self {
         let chat = name.chat().to_owned();
         self.edit(&name, &Rename { chat: Some(&chat), ..Rename::default() });
-        self.chat.path = name.file();
+        self.main.path = name.file();
         self.timeline = name;
         self
     }
@@ -157,7 +186,7 @@ impl TimelineFiles {
             Some(header) => {
                 let header = rename_in_metadata(header, metadata, rename);
                 let chat = Chat { header: Some(&header), messages: chat.messages.clone() };
-                self.chat.bytes = chat.join().into();
+                self.main.bytes = chat.join().into();
             }
             None => {
                 let own = metadata.as_bytes();

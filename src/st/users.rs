@@ -22,5 +22,5 @@ pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<Ti
     let scan = library.scan()?;
     let uses =
         |name: &TimelineName| lorebook_of(library, &scan.groups, name).as_ref() == Some(book);
-    Ok(scan.timelines.iter().filter(|name| uses(name)).cloned().collect())
+    Ok(scan.chats.iter().filter(|name| uses(name)).cloned().collect())
 }

@@ -14,6 +14,8 @@ pub enum Error {
     NotEmpty { path: PathBuf },
     #[error("the store {} has format {found}; this program knows format {known} and older", path.display())]
     NewerFormat { path: PathBuf, found: String, known: u32 },
+    #[error("the store {} needs a program that knows {name:?}, and this one does not", path.display())]
+    UnknownFeature { path: PathBuf, name: String },
     #[error("the store {} is in use by {holder}", path.display())]
     Locked { path: PathBuf, holder: String },
     #[error("{}: {source}", path.display())]

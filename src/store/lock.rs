@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::features::Use;
 use super::{Error, LoggedOperation, Result, Store, pack};
 use crate::durable;
 
@@ -31,6 +32,7 @@ impl Store {
     /// finished then; their files are the caller's business, see [`Store::unfinished`].
     pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock> {
         self.refuse_links()?;
+        self.must_be_known(Use::Write)?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");

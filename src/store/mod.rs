@@ -11,6 +11,7 @@ pub mod commit;
 mod delta;
 mod erased;
 mod error;
+mod features;
 mod find_files;
 mod fold_packs;
 mod former_ids;

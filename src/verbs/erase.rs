@@ -3,7 +3,7 @@
 //! Everything else in this program keeps what was; this is for what its owner wants nobody to read again. Forks of such a timeline stay, with the messages that they share with it: those
 //! are theirs as well. Order: the history is written anew without it, then the log and all that was kept for `undo` goes, then the objects.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crate::archive::{Snapshot, SnapshotId, branch, former_branch};
@@ -14,7 +14,7 @@ use crate::engine::{self, Workspace, collect};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
-use crate::st::TimelineName;
+use crate::st::{self, Library, TimelineName};
 use crate::store::{Before, ObjectId, Store};
 use crate::verbs::{Error, Result};
 
@@ -183,6 +183,30 @@ fn ever(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<
 }
 
 /// The timelines that are meant. One whose chat is still there would be taken again by the next snapshot.
+/// The lorebooks that only these chats had, and whose files are gone: their histories go with them.
+fn own_books(
+    library: Option<&Library>,
+    names: &[TimelineName],
+    history: &History,
+) -> Vec<TimelineName> {
+    let owners = Owners::of(history);
+    let goes = |snapshot: &Snapshot| names.contains(owners.by_descent(history, snapshot));
+    let book = |snapshot: &Snapshot| {
+        let path = snapshot.lorebook.as_deref().and_then(st::lorebook_path)?;
+        TimelineName::of_file(&path).filter(|name| *name != snapshot.timeline)
+    };
+    let (mut own, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for snapshot in history.iter() {
+        let books = if goes(snapshot) { &mut own } else { &mut others };
+        books.extend(book(snapshot));
+    }
+    let is_there = |name: &TimelineName| {
+        library.is_some_and(|library| name.file().under(library.root()).exists())
+    };
+    own.retain(|name| !others.contains(name) && !is_there(name) && !names.contains(name));
+    own.into_iter().filter(|name| history.head(name).is_some()).collect()
+}
+
 fn wanted(
     workspace: &Workspace,
     names: &[String],
@@ -213,6 +237,8 @@ fn wanted(
             found.push(name);
         }
     }
+    let books = own_books(library.as_ref(), &found, history);
+    found.extend(books);
     Ok(found)
 }
 

@@ -103,7 +103,8 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
 fn is_lorebook_only(snapshot: &Snapshot, history: &History, reader: &Reader) -> bool {
     let before = snapshot.parents.first().and_then(|parent| history.get(*parent));
     let Some(before) = before.filter(|before| {
-        before.timeline == snapshot.timeline
+        snapshot.timeline.is_chat()
+            && before.timeline == snapshot.timeline
             && before.messages == snapshot.messages
             && before.tree != snapshot.tree
     }) else {

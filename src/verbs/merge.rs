@@ -168,6 +168,7 @@ pub fn merge(
         if one_file {
             operation.end_with(&library, &theirs.timeline, &ending)?;
         }
+        operation.end_others(&library, &ending)?;
         operation.finish(&held)?;
         kept = planned.kept;
         safe.splice(0..0, mine.map(|(taken, _)| taken));
@@ -201,10 +202,10 @@ fn leave_trace(
     operation: &mut Operation<'_>,
 ) -> Result<Option<SnapshotId>> {
     let mut captured = st::capture(library, groups, &ours.timeline, &Disk)?;
-    match &mut captured.files.lorebook {
-        Some(book) if book.bytes.is_some() => book.bytes = Some(merged.bytes.clone().into()),
-        _ => return Ok(None),
+    if captured.files.book().is_none() {
+        return Ok(None);
     }
+    captured.files.set_book(merged.bytes.clone());
     let follows = Follows::joined(before.clone(), Some(joined));
     let (taken, _) = operation.take(&State::of(&captured.files), Kind::SNAPSHOT, follows)?;
     Ok(Some(taken.id))

@@ -92,14 +92,14 @@ fn carry_out(
 ) -> Result<Report> {
     let library = workspace.library()?;
     let scan = library.scan()?;
-    let here = scan.timelines.iter().cloned().collect();
+    let here = scan.chats.iter().cloned().collect();
     let name = name_lookup::timeline(&options.timeline, Some(&library), &here)?;
     let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
     let wanted = wanted(&captured, options)?;
     // Its past needs something to stand before.
     let first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
     let (store, held) = workspace.open(options.dry_run)?;
-    let mut lineage = Lineage::load(&store, &scan.timelines)?;
+    let mut lineage = Lineage::load(&store, &scan.chats)?;
     let mut operation = Operation::new(workspace, &store, None);
     let past = Past::of(&store, lineage.history(), &name, None);
     let mut report = Report {

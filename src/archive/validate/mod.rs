@@ -19,6 +19,7 @@ use chat::Chats;
 pub use rebuilt::{Rebuilt, rebuild};
 pub(super) use whole_objects::{Wholes, hinders};
 
+use super::card::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Weight};
@@ -107,7 +108,7 @@ impl Says {
         Self {
             timeline: manifest.timeline.clone(),
             content: manifest.content,
-            lorebook: manifest.file(Role::Lorebook).and_then(|book| book.name.clone()),
+            lorebook: manifest.bound_book().map(str::to_owned),
             messages: messages.unwrap_or(manifest.messages),
         }
     }
@@ -216,6 +217,10 @@ impl Validator {
         self.judge_book(&manifest, root.books, noticed)?;
         let read = self.judge_group(&manifest, root.group, noticed);
         needed(read, &mut noticed.problems)?;
+        let read = self.judge_card(&manifest, root.card, noticed);
+        needed(read, &mut noticed.problems)?;
+        let read = self.judge_file(&manifest, root.file, noticed);
+        needed(read, &mut noticed.problems)?;
         Ok(Some(Read::Says(Says::of(&manifest, messages))))
     }
 
@@ -226,7 +231,12 @@ impl Validator {
         chat: Option<ObjectId>,
         noticed: &mut Noticed,
     ) -> Result<Option<u64>> {
-        let Some(record) = manifest.file(Role::Chat) else { return Ok(None) };
+        let Some(record) = manifest.file(Role::Chat) else {
+            if let Some(chat) = chat {
+                noticed.extra("chat", chat, Mode::Folder);
+            }
+            return Ok(None);
+        };
         let Some(chat) = chat else {
             noticed.problems.push(Problem::NoPart { path: "chat".into() });
             return Ok(None);
@@ -288,6 +298,70 @@ impl Validator {
             }
             (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
             (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Validator {
+    fn judge_card(
+        &mut self,
+        manifest: &Manifest,
+        card: Option<ObjectId>,
+        noticed: &mut Noticed,
+    ) -> Result<()> {
+        let (record, card) = match (manifest.file(Role::Card), card) {
+            (Some(record), Some(card)) => (record, card),
+            (Some(_), None) => {
+                noticed.problems.push(Problem::NoPart { path: "card".into() });
+                return Ok(());
+            }
+            (None, Some(card)) => {
+                noticed.extra("card", card, Mode::Folder);
+                return Ok(());
+            }
+            (None, None) => return Ok(()),
+        };
+        let Some(stored) = StoredCard::read(&self.reader, card, noticed)? else { return Ok(()) };
+        let whole = match stored.fill(&self.reader, longest(record), noticed)? {
+            Filled::Bytes(bytes) => Some((bytes.len() as u64, Blake3::of(&bytes))),
+            Filled::TooLong => None,
+            Filled::Bad(problem) => {
+                noticed.problems.push(problem);
+                None
+            }
+        };
+        compare(record, whole, &mut noticed.problems);
+        Ok(())
+    }
+
+    fn judge_file(
+        &mut self,
+        manifest: &Manifest,
+        folder: Option<ObjectId>,
+        noticed: &mut Noticed,
+    ) -> Result<()> {
+        let missing = || Problem::NoPart { path: "file".into() };
+        let (record, folder) = match (manifest.file(Role::File), folder) {
+            (Some(record), Some(folder)) => (record, folder),
+            (Some(_), None) => {
+                noticed.problems.push(missing());
+                return Ok(());
+            }
+            (None, Some(folder)) => {
+                noticed.extra("file", folder, Mode::Folder);
+                return Ok(());
+            }
+            (None, None) => return Ok(()),
+        };
+        let name = record.plain_file();
+        match layout::plain_file(&self.reader, folder, &name, noticed)? {
+            Some(file) => {
+                let bytes = self.reader.blob(file)?;
+                let whole = (bytes.len() as u64, Blake3::of(&bytes));
+                compare(record, Some(whole), &mut noticed.problems);
+            }
+            None => noticed.problems.push(missing()),
         }
         Ok(())
     }

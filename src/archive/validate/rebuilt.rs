@@ -22,7 +22,9 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     Wholes::default().look_at_extra(reader, &mut noticed)?;
     let mut problems = noticed.problems;
     let chat = contents.files.split();
-    let split = chat.header.is_some() == tree.header().is_some()
+    let is_chat = contents.files.timeline.is_chat();
+    let split = !is_chat
+        || chat.header.is_some() == tree.header().is_some()
         && chat.messages.len() == tree.messages().len();
     if !split {
         problems.push(Problem::NotSplit);

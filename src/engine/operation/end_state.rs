@@ -8,8 +8,9 @@ use std::path::Path;
 
 use super::apply::FileStep;
 use super::{Follows, Operation};
+use crate::engine::other_timelines::copied_from;
 use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, branch};
-use crate::engine::{Result, changed_timelines};
+use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
 use crate::st::{self, FileBytes, Files, Groups, Library, Stamp, TimelineName};
 
@@ -60,7 +61,8 @@ impl Operation<'_> {
         let follows = match (head, ending.from) {
             (Some(head), from) => Follows::previous(head).alike(from),
             (None, Some(from)) => Follows::copy(from, &state),
-            (None, None) => Follows::default(),
+            (None, None) if timeline.is_chat() => Follows::default(),
+            (None, None) => copied_from(self.store, &state)?,
         };
         let (kind, follows) = match ending.from {
             Some(from) => (Kind::RESTORED, follows.taken_from(from.id.to_string())),
@@ -70,6 +72,23 @@ impl Operation<'_> {
         let taken = self.take(&state, kind, follows);
         self.message = former;
         Ok(Some((taken?.0, state.manifest)))
+    }
+
+    /// The same for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first, if it is not yet.
+    pub(crate) fn end_others(&mut self, library: &Library, ending: &Ending<'_>) -> Result<()> {
+        let planned = self.steps.iter().filter_map(|step| TimelineName::of_file(&step.path));
+        let others: Vec<_> = planned.filter(|name| !name.is_chat()).collect();
+        for name in others {
+            if !Include::of(Some(self.store))?.has(name.category()) {
+                continue;
+            }
+            let former = self.message.replace("before it was replaced".to_owned());
+            let safety = safety_snapshot::take(self.store, library, &name, self);
+            self.message = former;
+            safety?;
+            self.end_with(library, &name, &Ending { from: None, message: ending.message })?;
+        }
+        Ok(())
     }
 
     /// Where a timeline's branch will lead.

@@ -94,11 +94,14 @@ impl Follows {
                 fork_at: Some(shared as u64),
                 ..Self::default()
             },
-            Origin::Renamed { from } => {
-                let renamed_from = Some(from.timeline.clone());
-                Self { renamed_from, ..Self::previous(*from) }
-            }
+            Origin::Renamed { from } => Self::renamed(*from),
         }
+    }
+
+    /// The newest snapshot of a timeline that has another name now.
+    pub(crate) fn renamed(from: Snapshot) -> Self {
+        let renamed_from = Some(from.timeline.clone());
+        Self { renamed_from, ..Self::previous(from) }
     }
 
     /// The snapshot it follows, if that already is this state.

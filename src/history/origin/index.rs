@@ -92,6 +92,7 @@ impl Index {
         self.snapshots.retain(|id, _| reachable.contains(id));
         let mut tips: Vec<Snapshot> = history.heads().map(|(_, head)| head.clone()).collect();
         tips.extend(history.tags().filter_map(|(_, id)| history.get(id).cloned()));
+        tips.retain(|tip| tip.timeline.is_chat());
         for tip in tips {
             let mut unknown = Vec::new();
             let mut base = None;

@@ -85,7 +85,8 @@ impl Lineage {
         let path = store.private_dir().join(INDEX);
         let history = History::load(store)?;
         let present: HashSet<_> = here.iter().collect();
-        let vanished = history.heads().filter(|(name, _)| !present.contains(name));
+        let gone = |name: &TimelineName| name.is_chat() && !present.contains(name);
+        let vanished = history.heads().filter(|(name, _)| gone(name));
         let vanished = vanished.map(|(name, head)| (name.clone(), head.id)).collect();
         let mut index = Index::load(&path);
         let mut identities = Identities::new(store.reader());

@@ -47,10 +47,7 @@ impl Newcomer {
 /// The timeline that a chat means by this `main_chat`: one in its own folder.
 pub(crate) fn named(chat: &TimelineName, main_chat: &str) -> Option<TimelineName> {
     let parent = st::chat_name(main_chat)?;
-    match chat.folder() {
-        Some(folder) => TimelineName::solo(folder, &parent).ok(),
-        None => TimelineName::group(&parent).ok(),
-    }
+    chat.sibling(&parent).ok()
 }
 
 /// A trailing newline makes a last line that is no message.

@@ -51,9 +51,9 @@ fn busy<F: Fn(usize)>(after: &'static str, event: F) -> Busy<F> {
 fn chat_and_lorebook_come_together() {
     let (_dir, library) = library();
     let captured = take(&library, "chats/A/c", &Disk).unwrap();
-    assert_eq!(*captured.files.chat.bytes, *CHAT);
-    assert_eq!(captured.stamps.chat.len, CHAT.len() as u64);
-    assert!(captured.stamps.chat.mtime_ns > 0);
+    assert_eq!(*captured.files.main.bytes, *CHAT);
+    assert_eq!(captured.stamps.main.len, CHAT.len() as u64);
+    assert!(captured.stamps.main.mtime_ns > 0);
     assert_eq!(captured.files.group, None);
     let book = captured.files.lorebook.unwrap();
     assert_eq!((book.name.as_str(), book.path.unwrap().as_str()), ("Lore", "worlds/Lore.json"));
@@ -109,7 +109,7 @@ fn a_save_in_between_is_read_again() {
             }
         });
         let captured = take(&library, "chats/A/c", &files).unwrap();
-        assert_eq!(*captured.files.chat.bytes, *new, "{after}");
+        assert_eq!(*captured.files.main.bytes, *new, "{after}");
         assert_eq!(*captured.files.lorebook.unwrap().bytes.unwrap(), *b"{\"entries\":{\"0\":1}}");
     }
 }

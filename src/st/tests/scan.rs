@@ -32,7 +32,7 @@ fn chats_and_groups_are_listed() {
     put(root, "groups/3.json", b"{");
     let library = Library::open(root, None).unwrap();
     let scan = library.scan().unwrap();
-    let names: Vec<_> = scan.timelines.iter().map(|name| name.as_str()).collect();
+    let names: Vec<_> = scan.chats.iter().map(|name| name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -61,7 +61,7 @@ fn missing_folders_are_empty_but_a_missing_library_is_not() {
     put(dir.path(), "u/worlds/x.json", b"{}");
     let library = Library::open(&dir.path().join("u"), None).unwrap();
     let scan = library.scan().unwrap();
-    assert!(scan.timelines.is_empty() && scan.unreadable.is_empty());
+    assert!(scan.chats.is_empty() && scan.unreadable.is_empty());
     fs::remove_dir_all(dir.path().join("u")).unwrap();
     assert!(matches!(library.scan(), Err(Error::Io { .. })));
 }
@@ -84,7 +84,7 @@ fn what_cannot_be_named_is_told_and_links_are_followed() {
     symlink(elsewhere.path().join("F/a.jsonl"), chats.join("A/link.jsonl")).unwrap();
     symlink(elsewhere.path().join("F"), chats.join("F")).unwrap();
     let scan = Library::open(dir.path(), None).unwrap().scan().unwrap();
-    let names: Vec<_> = scan.timelines.iter().map(|name| name.as_str()).collect();
+    let names: Vec<_> = scan.chats.iter().map(|name| name.as_str()).collect();
     assert_eq!(names, ["chats/A/link", "chats/A/ok", "chats/F/a"]);
     let mut told: Vec<_> = scan.unreadable.iter().map(|(subject, _)| subject.as_str()).collect();
     told.sort_unstable();

@@ -49,8 +49,8 @@ pub(super) fn examine(
     }
     let mut facts = LibraryFacts::default();
     let mut maps = Maps::new();
-    monitor.begin("looking at chats", Some(scan.timelines.len() as u64));
-    for name in &scan.timelines {
+    monitor.begin("looking at chats", Some(scan.chats.len() as u64));
+    for name in &scan.chats {
         let is_asked = only.is_empty() || only.contains(name);
         match st::capture(library, &scan.groups, name, &Disk) {
             Ok(captured) => {
@@ -76,7 +76,7 @@ pub(super) fn examine(
         Vec::new()
     });
     let references = library.references(&scan);
-    facts.here = scan.timelines.into_iter().collect();
+    facts.here = scan.chats.into_iter().collect();
     let history = match store {
         Some(store) => History::load_with_kept(store)?,
         None => History::default(),
@@ -122,7 +122,7 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> Time
         metadata_in: metadata.and_then(|metadata| {
             let header = chat.header.unwrap_or_default();
             match metadata.span_in(header).is_empty() {
-                false => Some(captured.files.chat.path.clone()),
+                false => Some(captured.files.main.path.clone()),
                 true => captured.files.group.as_ref().map(|group| group.path.clone()),
             }
         }),
@@ -144,13 +144,15 @@ fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners
         timeline.origin = origin.map(|origin| owners.of_snapshot(origin).clone());
     }
     let stored = history.heads().map(|(name, _)| name);
-    facts.deleted = stored.filter(|name| !facts.here.contains(name)).cloned().collect();
+    let is_gone = |name: &&TimelineName| name.is_chat() && !facts.here.contains(name);
+    facts.deleted = stored.filter(is_gone).cloned().collect();
 }
 
-/// The snapshots that have a lorebook, by its file, newest first.
+/// The snapshots of chats that have a lorebook, by its file, newest first.
 fn by_book(history: &History) -> BTreeMap<LibraryPath, Vec<&Snapshot>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for snapshot in history.newest_first() {
+    let of_chats = history.newest_first().into_iter().filter(|found| found.timeline.is_chat());
+    for snapshot in of_chats {
         if let Some(path) = snapshot.lorebook.as_deref().and_then(lorebook_path) {
             found.entry(path).or_default().push(snapshot);
         }
@@ -158,7 +160,7 @@ fn by_book(history: &History) -> BTreeMap<LibraryPath, Vec<&Snapshot>> {
     found
 }
 
-/// Look in the store for lorebooks that are missing: in the snapshots of a chat that misses it first, then in any.
+/// Look in the store for lorebooks that are missing: in their own histories, then in the snapshots of a chat that misses it, then in any.
 fn find_missing(
     facts: &mut LibraryFacts,
     history: &History,
@@ -180,6 +182,8 @@ fn find_missing(
     for (path, users) in users {
         let mut snapshots = by_book.get(&path).cloned().unwrap_or_default();
         snapshots.sort_by_key(|snapshot| !users.contains(owners.of_snapshot(snapshot)));
+        let own = TimelineName::of_file(&path).and_then(|name| history.head(&name));
+        snapshots.splice(0..0, own.into_iter().flat_map(|head| history.ancestry(head)));
         for snapshot in snapshots {
             if unless_lost(stored_book(store, snapshot.id, &path))?.flatten().is_some() {
                 found.insert(path, snapshot.clone());

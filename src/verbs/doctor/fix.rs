@@ -114,6 +114,7 @@ fn fix_stored(
     for timeline in touched.difference(&taken) {
         operation.end_with(library, timeline, &ending)?;
     }
+    operation.end_others(library, &ending)?;
     monitor.begin("writing", None);
     operation.order_files(|path| turns.get(path).copied());
     operation.finish(&held)?;
@@ -253,10 +254,11 @@ impl Work<'_> {
         let root = self.library.root();
         let look =
             changed_timelines::look(Some(self.store), self.library, &scan.groups, name, &mut None)?;
+        let is_stored = !look.is_new();
         let captured = look.captured.ok_or_else(|| changed(root, &name.file()))?;
         let files = captured.files;
         check(root, &files, edit)?;
-        let chat = Chat::header_of(&files.chat.bytes, name.is_group());
+        let chat = Chat::header_of(&files.main.bytes, name.is_group());
         let metadata = files.metadata(&chat);
         let stands_in = |header: &&[u8]| metadata.is_some_and(|m| !m.span_in(header).is_empty());
         match (chat.header.filter(stands_in), metadata) {
@@ -265,9 +267,9 @@ impl Work<'_> {
                     old_length: header.len(),
                     new: edited(header, metadata, edit, &files),
                 };
-                let head = look.head.filter(|_| look.unchanged);
+                let head = look.head.filter(|_| is_stored);
                 let head = head.ok_or_else(|| st::Error::SavedMeanwhile {
-                    path: files.chat.path.under(self.library.root()),
+                    path: files.main.path.under(self.library.root()),
                 })?;
                 self.taken.insert(files.timeline.clone());
                 self.change_header(files, change, edit, head)
@@ -300,9 +302,9 @@ impl Work<'_> {
         let state = State::of(&after);
         let (taken, _) = self.operation.take(&state, Kind::SNAPSHOT, Follows::previous(head))?;
         let stored_in = Some(taken.id);
-        let former = files.chat;
+        let former = files.main;
         self.turns.insert(former.path.clone(), Turn::Metadata);
-        let new = Some(Cow::Owned(after.chat.bytes.to_vec()));
+        let new = Some(Cow::Owned(after.main.bytes.to_vec()));
         let mut plans = vec![FilePlan {
             stored_in,
             in_memory: false,
@@ -312,7 +314,7 @@ impl Work<'_> {
             self.turns.insert(new.path.clone(), Turn::Books);
             let bytes = Some(Cow::Owned(new.bytes.to_vec()));
             let plan = FilePlan::new(new.path.clone(), None, bytes);
-            plans.push(FilePlan { stored_in, in_memory: false, ..plan });
+            plans.push(FilePlan { stored_in, ..plan });
         }
         let why = format!("Files as they were before {} was repaired", files.timeline);
         self.plan(plans, &[(had, &manifest)], &why)
@@ -322,7 +324,7 @@ impl Work<'_> {
     fn change_group(&mut self, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
         let root = self.library.root();
         let group = files.group.as_ref();
-        let group = group.ok_or_else(|| changed(root, &files.chat.path))?;
+        let group = group.ok_or_else(|| changed(root, &files.main.path))?;
         let states = self
             .groups
             .entry(group.path.clone())
@@ -393,7 +395,7 @@ fn check(root: &Path, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
         (None, Some(missing)) => bound == Some((missing, false)),
         (None, None) => true,
     };
-    if fits { Ok(()) } else { Err(changed(root, &files.chat.path)) }
+    if fits { Ok(()) } else { Err(changed(root, &files.main.path)) }
 }
 
 fn changed(root: &Path, path: &LibraryPath) -> Error {
@@ -425,7 +427,7 @@ fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, files: &TimelineFiles
 /// The timeline with its new header and lorebook.
 fn with_changes(files: &TimelineFiles, header: &Header, edit: &Edit<'_>) -> TimelineFiles {
     let mut after = files.clone();
-    after.chat.bytes = [&header.new, &files.chat.bytes[header.old_length..]].concat().into();
+    after.main.bytes = [&header.new, &files.main.bytes[header.old_length..]].concat().into();
     match edit.own_book.zip(files.book()) {
         Some(((_, new, path), source)) => {
             after.lorebook = Some(BoundBook::new(new, path.clone(), source.bytes.to_vec()));

@@ -72,7 +72,7 @@ pub fn doctor(
 ) -> Result<Report> {
     let library = workspace.library()?;
     let scan = library.scan()?;
-    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let here: BTreeSet<_> = scan.chats.iter().cloned().collect();
     let named = options.timelines.iter();
     let only: Result<BTreeSet<_>> =
         named.map(|text| Ok(name_lookup::timeline(text, Some(&library), &here)?)).collect();

@@ -114,7 +114,7 @@ pub fn import(
     (report.taken_first, report.findings) = (first.new, first.findings);
     let scan = library.scan()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
-    let mut lineage = Lineage::load(&store, &scan.timelines)?;
+    let mut lineage = Lineage::load(&store, &scan.chats)?;
     let mut operation = Operation::new(workspace, &store, None);
     let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run)?;
     monitor.begin("reading backups", Some(backups.len() as u64));
@@ -180,10 +180,10 @@ impl<'a> Sorting<'a> {
         }
         if dry_run {
             // What is not stored yet would be, before the backups are taken in.
-            for name in scan.timelines.iter().filter(|name| lineage.history().head(name).is_none())
+            for name in scan.chats.iter().filter(|name| lineage.history().head(name).is_none())
             {
                 if let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) {
-                    let content = Content::read(&captured.files.chat.bytes, name.is_group());
+                    let content = Content::read(&captured.files.main.bytes, name.is_group());
                     candidates.push(Candidate::new(name.clone(), &content));
                 }
             }
@@ -231,7 +231,7 @@ impl<'a> Sorting<'a> {
         let candidate = &mut self.candidates[index];
         candidate.load_chats(lineage, &self.reader);
         let name = candidate.name.clone();
-        let files = TimelineFiles::chat_only(&name, bytes.clone());
+        let files = TimelineFiles::alone(&name, bytes.clone());
         let state = State::chat_only(&files);
         if !candidate.chats.insert(archive::write_chat(&state, &mut operation.pack, &self.reader)?)
         {
@@ -284,7 +284,7 @@ impl<'a> Sorting<'a> {
 
     /// A name for a chat that nobody knows: in its character's folder if that is there.
     fn free_name(&self, backup: &Backup, is_group: bool) -> Result<TimelineName> {
-        let mut folders = self.scan.timelines.iter().filter_map(|name| name.folder());
+        let mut folders = self.scan.chats.iter().filter_map(|name| name.folder());
         let folder = folders.find(|folder| backup.may_be_of(folder)).unwrap_or(&backup.key);
         let folder = if folder.is_empty() { "unknown" } else { folder };
         let taken = backup.taken.format("%Y-%m-%d %Hh%Mm%Ss");
@@ -301,7 +301,7 @@ impl<'a> Sorting<'a> {
                 TimelineName::solo(folder, &chat)?
             };
             if !self.candidates.iter().any(|known| known.name == name)
-                && !self.scan.timelines.contains(&name)
+                && !self.scan.chats.contains(&name)
             {
                 return Ok(name);
             }
@@ -315,7 +315,7 @@ impl<'a> Sorting<'a> {
         let mut insertions = BTreeMap::new();
         let mut new = Vec::new();
         for candidate in with_new {
-            if !candidate.stored && !self.scan.timelines.contains(&candidate.name) {
+            if !candidate.stored && !self.scan.chats.contains(&candidate.name) {
                 new.push(candidate.name.clone());
             }
             insertions.insert(candidate.name, candidate.insertions);

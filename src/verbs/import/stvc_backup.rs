@@ -210,6 +210,7 @@ pub fn take_in(
                         operation.end_with(library, &entry.timeline, &ending)?;
                     }
                 }
+                operation.end_others(library, &ending)?;
             }
             _ => {}
         }
@@ -345,7 +346,7 @@ fn on_disk(
     let here = captured.files.split();
     // Without a header a chat's metadata stands in the group's file, which does not follow.
     if let (Some(store), Some(_)) = (store, here.header)
-        && changed_timelines::look(Some(store), library, &groups, name, &mut None)?.unchanged
+        && !changed_timelines::look(Some(store), library, &groups, name, &mut None)?.is_new()
     {
         return Ok(OnDisk::Stored);
     }
@@ -385,7 +386,7 @@ fn following_files(
             let stored_in = Some(entry.head.id);
             Ok(FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) })
         };
-        chats.push(plan(&files.chat.path, &files.chat.bytes)?);
+        chats.push(plan(&files.main.path, &files.main.bytes)?);
         if let Some(book) = files.book().filter(|book| !books.contains_key(book.path)) {
             books.insert(book.path.clone(), plan(book.path, book.bytes)?);
         }
@@ -447,7 +448,7 @@ fn set_beside(
     let reader = store.reader();
     let mut files = Tree::open(&reader, head.tree)?.materialise(&reader)?.files;
     // Its bytes stay as they are: nobody but this program reads the name that it has here.
-    files.chat.path = name.file();
+    files.main.path = name.file();
     files.timeline = name.clone();
     let state = State::made(&files, None);
     let follows = Follows::copy(head, &state);

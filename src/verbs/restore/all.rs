@@ -1,13 +1,13 @@
 //! `--all`: the newest snapshot of every timeline, each as `restore` would bring it back.
 //!
-//! Each is an operation of its own: one that is refused or fails leaves the others alone, and each can be undone. The newest come first, so that of a lorebook or
-//! group that several timelines have, the newest state is the one that is written.
+//! Each is an operation of its own: one that is refused or fails leaves the others alone, and each can be undone. Characters and lorebooks come first: a chat that is there has what it needs. Of a lorebook
+//! or group that several timelines have and that has no history of its own, the newest state is the one that is written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::bring_back;
 use super::options::{Options, Report};
-use crate::archive::{Blake3, Kind, Role, Snapshot, read_manifest};
+use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
 use crate::engine::Workspace;
 use crate::history::History;
 use crate::progress::Monitor;
@@ -45,7 +45,9 @@ pub fn restore_all(
     let heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
     let (gone, mut heads): (Vec<_>, Vec<_>) =
         heads.into_iter().partition(|head| !deleted && head.kind == Kind::DELETED);
-    heads.sort_by_key(|head| (std::cmp::Reverse(head.time.seconds), head.timeline.clone()));
+    let order = |head: &Snapshot| (head.timeline.is_chat(), std::cmp::Reverse(head.time.seconds));
+    heads.sort_by_key(|head| (order(head), head.timeline.clone()));
+    let own: HashSet<_> = history.heads().map(|(name, _)| name.file().to_string()).collect();
     monitor.begin("restoring timelines", Some(heads.len() as u64));
     let reader = store.reader();
     // Which state of each lorebook was written, and with which timeline.
@@ -66,9 +68,14 @@ pub fn restore_all(
         let newer = book
             .as_ref()
             .and_then(|book| books.get(&book.path).filter(|(written, _)| *written != book.blake3));
-        let note = newer.map(|(_, with)| newer_book(&head, with));
+        let mut note = newer.map(|(_, with)| newer_book(&head, with));
         if note.is_some() {
             options.only = Some(Role::Chat);
+        }
+        // A lorebook that has a history of its own comes with that.
+        let is_own = |book: &FileRecord| own.contains(&book.path);
+        if head.timeline.is_chat() && book.as_ref().is_some_and(is_own) {
+            (note, options.only) = (None, Some(Role::Chat));
         }
         let result = restore_one(workspace, &store, &history, head, &options).map(|mut report| {
             report.findings.extend(note);

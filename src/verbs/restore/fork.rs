@@ -9,7 +9,7 @@ use super::options::{Report, reload};
 use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
-use crate::engine::operation::{self, Follows, Held, Operation};
+use crate::engine::operation::{Ending, self, Follows, Held, Operation};
 use crate::engine::{Workspace, group_list};
 use crate::history::History;
 use crate::history::at_message::Origin;
@@ -124,7 +124,7 @@ pub(super) fn restore(
     let chat_path = name.file();
     let files = TimelineFiles {
         timeline: name.clone(),
-        chat: FileAt { path: chat_path.clone(), bytes: new_chat.into() },
+        main: FileAt { path: chat_path.clone(), bytes: new_chat.into() },
         lorebook: clone
             .as_ref()
             .map(|clone| BoundBook::new(&*clone.new, clone.path.clone(), clone.bytes.to_vec())),
@@ -142,7 +142,7 @@ pub(super) fn restore(
     // The book first: a chat that is there names a book that is there.
     let mut plan: Vec<FilePlan<'_>> =
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
-    plan.push(file(&chat_path, &files.chat.bytes));
+    plan.push(file(&chat_path, &files.main.bytes));
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
@@ -153,6 +153,8 @@ pub(super) fn restore(
         plan.extend(new_group);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
         let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
+        let words = format!("the lorebook of {name}");
+        operation.end_others(&library, &Ending { from: None, message: &words })?;
         operation.finish(held)?;
         report.files = planned.actions;
         report.fork = Some(fork);
@@ -197,10 +199,7 @@ pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineNa
     }
     let chat = wanted.trim().strip_suffix(".jsonl").unwrap_or(wanted.trim());
     let chat = st::chat_name(chat).ok_or_else(|| bad("SillyTavern can make no file name of it"))?;
-    Ok(match source.folder() {
-        Some(folder) => TimelineName::solo(folder, &chat)?,
-        None => TimelineName::group(&chat)?,
-    })
+    Ok(source.sibling(&chat)?)
 }
 
 /// Whether a chat of that name is there, also one whose name differs only in case: on some systems that is the same file.

@@ -51,7 +51,7 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
     let library = workspace.library()?;
     let scan = library.scan()?;
-    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let here: BTreeSet<_> = scan.chats.iter().cloned().collect();
     let stored = match workspace.find_store()? {
         Some(store) => history::heads(&store)?,
         None => Vec::new(),

@@ -92,6 +92,7 @@ pub(super) fn restore(
             let words = format!("restored from {}", &material.id.to_string()[..10]);
             let ending = Ending { from: Some(&report.snapshot), message: &words };
             let restored = operation.end_with(&library, timeline, &ending)?;
+            operation.end_others(&library, &ending)?;
             operation.finish(held)?;
             report.restored = restored.map(|(snapshot, _)| snapshot);
             (report.files, report.kept) = (planned.actions, planned.kept);

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use crate::archive::{self, Rebuilt, Role, Snapshot, State};
 use crate::engine::operation::Held;
 use crate::engine::{self, Workspace, tags, verdict_findings};
-use crate::history::History;
+use crate::history::{History, name_lookup};
 use crate::history::at_message::{Past, Then};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
@@ -35,6 +35,8 @@ pub fn restore(
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
     let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
     let snapshot = workspace.snapshot(&options.snapshot, &store)?;
+    let newest_book = name_lookup::is_newest(&options.snapshot, &snapshot, &store)?;
+    let options = &Options { newest_book, ..options.clone() };
     monitor.begin("rebuilding files", None);
     // Only who asks for another time or another name needs to know of other snapshots.
     let history = match options.at.is_some() || options.name.is_some() {
@@ -84,6 +86,9 @@ fn bring_back(
             state = State::made(material.files(), None).manifest.checkpoint;
         }
         None => findings.extend(rules::restored(&material.contents)),
+    }
+    if options.newest_book && options.at.is_none() {
+        material.take_newest_book(store)?;
     }
     if let Some(part) = options.only
         && material.contents.bytes(part).is_none()

@@ -46,7 +46,7 @@ impl Checkpoints<'_> {
             return Ok(Taken::Refused(judgement.refused));
         }
         self.taking.findings.extend(judgement.warnings);
-        let mut state = State::cut(&files, at, &captured.files.chat.bytes);
+        let mut state = State::cut(&files, at, &captured.files.main.bytes);
         if let Some(noted) = &mut state.manifest.checkpoint {
             let warned = self.taking.findings[said..].iter();
             let warned = warned.filter(|finding| finding.level > Level::Info);
@@ -59,7 +59,7 @@ impl Checkpoints<'_> {
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.
-                match Lineage::load(self.taking.store, &self.taking.scan.timelines)?
+                match Lineage::load(self.taking.store, &self.taking.scan.chats)?
                     .fork(&newcomer)?
                 {
                     origin @ Origin::Fork { .. } => Follows::origin(origin),

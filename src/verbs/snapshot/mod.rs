@@ -12,6 +12,7 @@ mod scenes;
 use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Kind, branch};
+use crate::engine::Include;
 use crate::engine::cache::Cache;
 use crate::engine::deleted_timelines::deleted_since;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
@@ -96,9 +97,10 @@ pub fn snapshot(
         message: options.message.as_deref(),
         kind: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
         on_purpose: options.is_on_purpose(),
+        named: !options.timelines.is_empty(),
         gate: &|captured| gate::judge(options, captured, None),
     };
-    let taking = Taking::new(workspace, &store, &library, &scan, how);
+    let taking = Taking::new(workspace, &store, &library, &scan, how)?;
     let mut checkpoints = Checkpoints { taking, options };
     match options.at {
         _ if options.scenes => checkpoints.take_scenes(&names, monitor)?,
@@ -124,7 +126,7 @@ pub fn snapshot(
     (report.states, report.objects, report.bytes) = (states, objects, bytes);
     if options.timelines.is_empty() {
         // By their names: to read every head would cost more than the save.
-        let here: HashSet<_> = scan.timelines.iter().map(branch).collect();
+        let here: HashSet<_> = scan.all().map(branch).collect();
         let stored = store.refs("refs/heads/")?.refs;
         report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
     }
@@ -149,14 +151,15 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
     if !store.unfinished()?.is_empty() {
         return Ok(true);
     }
+    let include = Include::of(Some(&store))?;
     let mut cache = Some(Cache::load(&store));
     if cache.as_ref().is_some_and(|cache| !deleted_since(cache, &library, &scan).is_empty()) {
         return Ok(true);
     }
-    for name in &scan.timelines {
+    for name in &include.timelines(&scan) {
         let look = changed_timelines::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
         let is_back = look.head.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
-        if !look.unchanged || look.astray || is_back {
+        if look.is_new() || look.astray || is_back {
             return Ok(true);
         }
     }
@@ -181,7 +184,7 @@ fn changed(
     let mut changed = Vec::new();
     for name in names {
         match changed_timelines::look(store, library, &scan.groups, name, &mut cache) {
-            Ok(look) if look.unchanged => {}
+            Ok(look) if !look.is_new() => {}
             Ok(_) => changed.push(name.clone()),
             // A chat that cannot be read is said to be so when it is its turn.
             Err(engine::Error::St(_)) => {}
@@ -232,9 +235,10 @@ fn select(
     store: Option<&Store>,
 ) -> Result<Vec<TimelineName>> {
     if options.timelines.is_empty() {
-        return Ok(scan.timelines.clone());
+        let include = Include::of(store)?;
+        return Ok(include.timelines(scan));
     }
-    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let here: BTreeSet<_> = scan.all().cloned().collect();
     let mut names = Vec::new();
     for text in &options.timelines {
         let name = match name_lookup::timeline(text, Some(library), &here) {

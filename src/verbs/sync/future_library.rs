@@ -1,7 +1,7 @@
 //! The files of the library as they will be when all is done: what is decided for one timeline is what the next one finds.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::archive::{Manifest, SnapshotId};
@@ -36,21 +36,6 @@ impl FutureLibrary {
         Ok(())
     }
 
-    /// Whether another lorebook will have the very bytes of this one.
-    pub(super) fn has_copy(&mut self, path: &LibraryPath) -> Result<bool> {
-        let bytes = self.get(path)?.map(<[u8]>::to_vec);
-        let others = self.files.iter().filter(|(other, _)| *other != path);
-        let mut books = others.filter(|(other, _)| other.as_str().starts_with("worlds/"));
-        Ok(bytes.is_some() && books.any(|(_, file)| file.new == bytes))
-    }
-
-    /// The lorebooks that will not be what they are.
-    pub(super) fn changed_books(&self) -> HashSet<LibraryPath> {
-        let changed = self.files.iter().filter(|(_, file)| file.now != file.new);
-        let books = changed.filter(|(path, _)| path.as_str().starts_with("worlds/"));
-        books.map(|(path, _)| path.clone()).collect()
-    }
-
     fn file(&mut self, path: &LibraryPath) -> Result<&mut File> {
         if !self.files.contains_key(path) {
             let now = files::read(&self.root, path)?;
@@ -60,7 +45,7 @@ impl FutureLibrary {
         Ok(self.files.entry(path.clone()).or_insert(File { now: None, new: None }))
     }
 
-    /// What changes: lorebooks first, because a chat that is there names a book that is there. `held` are snapshots that have what is written.
+    /// What changes: chats last, because a chat that is there names a book that is there. `held` are snapshots that have what is written.
     pub(super) fn plan(&self, held: &[(SnapshotId, Manifest)]) -> Vec<FilePlan<'_>> {
         let changed = self.files.iter().filter(|(_, file)| file.now != file.new);
         let mut plan: Vec<_> = changed
@@ -78,7 +63,8 @@ impl FutureLibrary {
                 }
             })
             .collect();
-        plan.sort_by_key(|file| (!file.path.as_str().starts_with("worlds/"), file.path.clone()));
+        let is_chat = |path: &LibraryPath| path.as_str().ends_with(".jsonl");
+        plan.sort_by_key(|file| (is_chat(&file.path), file.path.clone()));
         plan
     }
 }

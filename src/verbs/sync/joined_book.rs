@@ -1,13 +1,13 @@
 //! Two states of one lorebook.
 
-use crate::archive::merge::{Prefer, merge_preferring};
+use crate::archive::merge::{Conflict, Prefer, merge_preferring};
 
 /// How a lorebook of the other side and the one here become one.
 pub(super) enum JoinedBook {
     Theirs,
     Ours,
     Both(Vec<u8>),
-    Conflicts(usize),
+    Conflicts(Vec<Conflict>),
 }
 
 impl JoinedBook {
@@ -28,9 +28,9 @@ impl JoinedBook {
             {
                 Self::Both(merged.bytes)
             }
-            Ok(merged) => Self::Conflicts(merged.conflicts.len().max(1)),
+            Ok(merged) => Self::Conflicts(merged.conflicts),
             // What is no lorebook that can be read is not mixed.
-            Err(_) => Self::Conflicts(1),
+            Err(_) => Self::Conflicts(Vec::new()),
         }
     }
 }

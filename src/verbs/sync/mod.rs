@@ -6,10 +6,11 @@
 mod future_library;
 mod joined_book;
 mod lorebooks;
+mod others;
 mod outcome;
 mod plan;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
 use crate::engine::copies::CopyError;
@@ -239,14 +240,16 @@ fn take_in(
         names,
         books: BTreeSet::new(),
         moved: HashMap::new(),
+        namesakes: HashSet::new(),
         day: workspace.now.format("%Y-%m-%d").to_string(),
     };
     let owners = Owners::of(&ours);
     let mut heads = theirs.without_renamed(&incoming.heads);
-    // What is here already comes first, so that new ones find its lorebooks as they will be; then the newest.
+    // Lorebooks first: chats find them as they will be. Then what is here already, then the newest.
     heads.sort_by_key(|head| {
         let is_new = ours.head(&head.timeline).is_none();
-        (is_new, std::cmp::Reverse(head.time.seconds), head.timeline.clone())
+        let newest = std::cmp::Reverse(head.time.seconds);
+        (head.timeline.is_chat(), is_new, newest, head.timeline.clone())
     });
     let mut steps = Vec::new();
     monitor.begin("comparing timelines", Some(heads.len() as u64));
@@ -254,7 +257,6 @@ fn take_in(
         steps.push(planner.step(head, &owners)?);
         monitor.advance(1);
     }
-    planner.keep_in_step(&mut steps)?;
     let tags = plan_tags(&ours, theirs);
     let Planner { files, findings, .. } = planner;
     // An earlier attempt may have told it.
@@ -389,6 +391,7 @@ fn apply(
     for step in steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay)) {
         operation.end_with(&library, &step.entry.timeline, &ending)?;
     }
+    operation.end_others(&library, &ending)?;
     operation.finish(held)?;
     Ok(planned.actions)
 }

@@ -1,6 +1,6 @@
 //! What becomes of a timeline of the other side.
 
-use crate::archive::Snapshot;
+use crate::archive::{Snapshot, merge};
 use crate::st::{LibraryPath, TimelineName};
 
 /// What became of a timeline of the other side.
@@ -30,10 +30,17 @@ pub enum SyncOutcome {
 pub struct Conflict {
     /// The one here.
     pub book: LibraryPath,
-    /// In how many places.
-    pub count: usize,
+    /// In these places; none if they cannot be told.
+    pub places: Vec<merge::Conflict>,
     /// The timeline that has the one here, if there is one; the other side's has the other.
     pub into: Option<TimelineName>,
+}
+
+impl Conflict {
+    /// In how many places.
+    pub fn count(&self) -> usize {
+        self.places.len().max(1)
+    }
 }
 
 /// One timeline of the other side.

@@ -1,7 +1,7 @@
 //! What becomes of each timeline of the other side. Nothing is written here.
 //!
-//! What came to the remote first keeps its name; what is here besides goes on under another. A chat is taken from the side that changed it; a lorebook that both changed is merged.
-//! Where that is not possible without a choice, both stay: the chat as two timelines, the other side's lorebook under a name of its own.
+//! What came to the remote first keeps its name; what is here besides goes on under another. A chat is taken from the side that changed it; where both did, both stay, as two timelines. Lorebooks are
+//! decided on once, by their own histories (`others`), and not with each chat that has them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -73,6 +73,8 @@ pub(super) struct Planner<'a> {
     pub books: BTreeSet<String>,
     /// Lorebooks of the other side that got another name here: path and content, and the name.
     pub moved: HashMap<(LibraryPath, Blake3), String>,
+    /// Lorebooks here that have nothing but their name in common with one there.
+    pub namesakes: HashSet<LibraryPath>,
     pub day: String,
 }
 
@@ -98,7 +100,10 @@ impl Planner<'_> {
         match ours.head(&head.timeline) {
             None => self.new_one(&mut step, &all)?,
             Some(local) if all.contains(&local.id) => self.forward(&mut step, local)?,
-            Some(local) => self.diverged(&mut step, local, &all)?,
+            // It was written anew here: snapshots were forgotten, or put into its past.
+            Some(_) if !self.store.find_former(&head.id.to_string())?.is_empty() => {}
+            Some(local) if head.timeline.is_chat() => self.diverged(&mut step, local, &all)?,
+            Some(local) => self.diverged_other(&mut step, local, &all)?,
         }
         Ok(step)
     }
@@ -107,7 +112,7 @@ impl Planner<'_> {
         let head = step.entry.head.clone();
         if self.look(&head.timeline)? != Here::Absent {
             step.entry.outcome =
-                SyncOutcome::Left("a chat of that name is here and has no snapshot");
+                SyncOutcome::Left("something of that name is here and has no snapshot");
             return Ok(());
         }
         step.entry.outcome = SyncOutcome::New;
@@ -147,7 +152,7 @@ impl Planner<'_> {
         self.lay(step, theirs, Some(&base), here == Here::Same)
     }
 
-    /// The other side's state comes here. Where its lorebook is not what is here, they become one, or its gets a name of its own.
+    /// The other side's state comes here. A chat brings its lorebook where there is none of that name. One that has a history there comes with that, and else they become one, or its gets a name of its own.
     fn lay(
         &mut self,
         step: &mut TimelinePlan,
@@ -160,10 +165,15 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut made = false;
-        if let Some(book) = theirs.book() {
+        if let Some(book) = theirs.book().filter(|_| theirs.timeline.is_chat()) {
             let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
             let before = base.and_then(|base| base.book_at(&path));
-            match JoinedBook::of(self.files.get(&path)?, before, &bytes) {
+            let is_decided = self.is_decided(&path);
+            let joined = match self.files.get(&path)? {
+                Some(_) if is_decided => JoinedBook::Ours,
+                now => JoinedBook::of(now, before, &bytes),
+            };
+            match joined {
                 JoinedBook::Theirs => self.files.put(&path, Some(bytes))?,
                 JoinedBook::Ours => {}
                 JoinedBook::Both(both) => {
@@ -171,11 +181,7 @@ impl Planner<'_> {
                     theirs.set_book(both);
                     made = true;
                 }
-                // What is here stands in another file now, and nobody uses it under this name any more.
-                JoinedBook::Conflicts(_) if self.is_free(&path, &theirs.timeline)? => {
-                    self.files.put(&path, Some(bytes))?;
-                }
-                JoinedBook::Conflicts(count) => {
+                JoinedBook::Conflicts(places) => {
                     let into = self.user_of(&path, &theirs.timeline);
                     theirs = self.apart_book(theirs)?;
                     // A chat whose metadata cannot be changed keeps the name, and the book here stays.
@@ -183,11 +189,11 @@ impl Planner<'_> {
                         self.files.put(own.path, Some(own.bytes.to_vec()))?;
                         made = true;
                     }
-                    step.entry.conflict = Some(Conflict { book: path, count, into });
+                    step.entry.conflict = Some(Conflict { book: path, places, into });
                 }
             }
         }
-        self.files.put(&theirs.chat.path, Some(theirs.chat.bytes.to_vec()))?;
+        self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
         self.list_in_group(&theirs)?;
         if made {
             step.branch = BranchMove::Made(Box::new(theirs), None);
@@ -201,10 +207,6 @@ impl Planner<'_> {
         local: &Snapshot,
         all: &HashSet<SnapshotId>,
     ) -> Result<()> {
-        if !self.store.find_former(&step.entry.head.id.to_string())?.is_empty() {
-            // It was written anew here: snapshots were forgotten, or put into its past.
-            return Ok(());
-        }
         let here = self.look(&local.timeline)?;
         if let Some(why) = here.hinders() {
             step.entry.outcome = SyncOutcome::Left(why);
@@ -216,14 +218,14 @@ impl Planner<'_> {
             Some(base) => Some(read(&self.here, base)?),
             None => None,
         };
-        let of_base = base.as_ref().map(|base| &base.chat.bytes);
+        let of_base = base.as_ref().map(|base| &base.main.bytes);
         let chat = match () {
-            () if ours.chat.bytes == theirs.chat.bytes => Some(&theirs),
-            () if of_base == Some(&ours.chat.bytes) => Some(&theirs),
-            () if of_base == Some(&theirs.chat.bytes) => Some(&ours),
+            () if ours.main.bytes == theirs.main.bytes => Some(&theirs),
+            () if of_base == Some(&ours.main.bytes) => Some(&theirs),
+            () if of_base == Some(&theirs.main.bytes) => Some(&ours),
             // What only goes on has all that the other has.
-            () if goes_on(&ours.chat.bytes, &theirs.chat.bytes) => Some(&theirs),
-            () if goes_on(&theirs.chat.bytes, &ours.chat.bytes) => Some(&ours),
+            () if goes_on(&ours.main.bytes, &theirs.main.bytes) => Some(&theirs),
+            () if goes_on(&theirs.main.bytes, &ours.main.bytes) => Some(&ours),
             () => None,
         };
         if chat.is_none() && self.lives_on(local) {
@@ -233,13 +235,6 @@ impl Planner<'_> {
         let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
         let of_ours = std::ptr::eq(chat, &ours);
         let other = if of_ours { &theirs } else { &ours };
-        let joined = match bound(chat) == bound(other) {
-            true => self.join_book(&ours, &theirs, base.as_ref(), here)?,
-            false => self.follow_book(chat, other, base.as_ref(), here)?,
-        };
-        let Some(book) = joined else {
-            return self.apart(step, local, ours, theirs, base, here);
-        };
         // Without a header the chat's metadata stands in the group's file, which goes with the chat.
         let metadata = |whole: &TimelineFiles| whole.own_group_metadata();
         let was = base.as_ref().and_then(metadata);
@@ -248,14 +243,9 @@ impl Planner<'_> {
         if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
             return self.apart(step, local, ours, theirs, base, here);
         }
-        if let Some(bytes) = book {
-            whole.set_book(bytes);
-        }
         if here == Here::Same {
-            self.files.put(&whole.chat.path, Some(whole.chat.bytes.to_vec()))?;
-            if let Some(book) = whole.book() {
-                self.files.put(book.path, Some(book.bytes.to_vec()))?;
-            }
+            self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
+            self.bring_book(&mut whole)?;
             self.list_in_group(&whole)?;
         }
         step.entry.outcome = SyncOutcome::Merged;
@@ -279,12 +269,8 @@ impl Planner<'_> {
         self.lay(step, theirs, base.as_ref(), files)?;
         let mut aside = ours.called(name.clone());
         if files {
-            if let Some(path) = aside.book().map(|book| book.path.clone())
-                && let Some(now) = self.files.get(&path)?
-            {
-                aside.set_book(now.to_vec());
-            }
-            self.files.put(&aside.chat.path, Some(aside.chat.bytes.to_vec()))?;
+            self.bring_book(&mut aside)?;
+            self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
             self.list_in_group(&aside)?;
         }
         if let Some(conflict) = &mut step.entry.conflict {
@@ -327,7 +313,7 @@ impl Planner<'_> {
         }
         match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)
         {
-            Ok(look) if look.head.is_some() && look.unchanged => {
+            Ok(look) if !look.is_new() => {
                 let book = look.captured.as_ref().and_then(|captured| captured.files.book_bytes());
                 let is_busy = book.is_some_and(|book| queue_activity(book).total() > 0);
                 Ok(if is_busy { Here::AtWork } else { Here::Same })
@@ -358,11 +344,6 @@ impl Planner<'_> {
     }
 }
 
-/// Where its lorebook is.
-fn bound(whole: &TimelineFiles) -> Option<&LibraryPath> {
-    whole.book().map(|book| book.path)
-}
-
 /// Whether `longer` is `chat` and more lines.
 fn goes_on(chat: &[u8], longer: &[u8]) -> bool {
     let chat = chat.strip_suffix(b"\n").unwrap_or(chat);
@@ -375,7 +356,7 @@ const AT_WORK: &str = "ST-Auto-Recap is at work in its lorebook";
 
 impl Here {
     /// Why nothing may be put in its place.
-    fn hinders(self) -> Option<&'static str> {
+    pub(super) fn hinders(self) -> Option<&'static str> {
         match self {
             Here::Absent | Here::Same => None,
             Here::Changed => Some(CHANGED),
@@ -389,7 +370,7 @@ impl Here {
 pub(super) fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
     let contents = Tree::open(reader, snapshot.tree)?.materialise(reader)?;
     let mut files = contents.files;
-    files.chat.path = snapshot.timeline.file();
+    files.main.path = snapshot.timeline.file();
     files.timeline = snapshot.timeline.clone();
     Ok(files)
 }

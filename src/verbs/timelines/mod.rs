@@ -6,7 +6,7 @@ pub mod tree;
 use std::collections::BTreeSet;
 
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::Workspace;
+use crate::engine::{Include, Workspace};
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{self, ChangedParts};
 use crate::engine::copies::last_backups::{self, Since};
@@ -14,7 +14,7 @@ use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
-use crate::st::TimelineName;
+use crate::st::{self, Category, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -62,6 +62,8 @@ pub struct Timeline {
     pub damaged: Option<Option<SnapshotId>>,
     /// How many messages it has now; of a deleted one, had.
     pub messages: u64,
+    /// How many entries a lorebook has now.
+    pub entries: Option<u64>,
     /// How many snapshots it has.
     pub snapshots: usize,
     /// The timeline it forked from.
@@ -79,7 +81,10 @@ pub struct Timeline {
 impl Timeline {
     /// What of it changed, in a word each; a new one changed not, it came.
     pub fn changed_parts(&self) -> Vec<&'static str> {
-        let parts = [(self.changed.chat, "chat"), (self.changed.lorebook, "lorebook")];
+        if !self.name.is_chat() {
+            return Vec::new();
+        }
+        let parts = [(self.changed.main, "chat"), (self.changed.lorebook, "lorebook")];
         let is_changed = self.change == TimelineChange::Changed;
         parts
             .into_iter()
@@ -110,8 +115,9 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         Some(store) => History::load(store)?,
         None => History::default(),
     };
+    let include = Include::of(store.as_ref())?;
     let mut cache = store.as_ref().map(Cache::load);
-    let here: BTreeSet<_> = scan.timelines.iter().cloned().collect();
+    let here: BTreeSet<_> = include.timelines(&scan).into_iter().collect();
     let stored = history.heads().map(|(name, _)| name.clone());
     let all: BTreeSet<_> = here.iter().cloned().chain(stored).collect();
 
@@ -129,21 +135,25 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
             match changed_timelines::look(store.as_ref(), &library, &scan.groups, &name, &mut cache)
             {
                 Ok(look) => {
-                    timeline.change = match (&look.head, look.unchanged) {
+                    timeline.change = match (&look.head, look.is_new()) {
                         (None, _) => TimelineChange::New,
-                        (Some(_), true) => TimelineChange::Unchanged,
-                        (Some(_), false) => TimelineChange::Changed,
+                        (Some(_), false) => TimelineChange::Unchanged,
+                        (Some(_), true) => TimelineChange::Changed,
                     };
                     timeline.changed = look.changed;
                     if let Some(captured) = &look.captured {
                         let book = captured.files.book_bytes().filter(|_| !look.unchanged);
                         findings.extend(rules::queue_active(name.as_str(), book, Wish::TakeLater));
-                        let saved = captured.stamps.chat.mtime_ns / 1_000_000_000;
+                        let saved = captured.stamps.main.mtime_ns / 1_000_000_000;
                         if !look.unchanged {
                             timeline.saved = timeline.saved.max(saved);
                         }
                         let chat = captured.files.split();
                         timeline.messages = chat.message_count() as u64;
+                        if name.category() == Category::Lorebook {
+                            let entries = st::entries(&captured.files.main.bytes).len();
+                            timeline.entries = Some(entries as u64);
+                        }
                         timeline.lorebook =
                             captured.files.lorebook.as_ref().map(|book| book.name.clone());
                         let template = library.book_template();
@@ -232,6 +242,7 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
         changed: ChangedParts::default(),
         damaged: None,
         messages: head.map_or(0, |head| head.messages),
+        entries: head.and_then(|head| head.entries),
         snapshots: own.len(),
         fork_at: own.last().and_then(|first| first.fork_at),
         parent: origin.map(|origin| owners.of_snapshot(origin).clone()),

@@ -34,8 +34,8 @@ type Told = (String, String, String);
 fn of_files(sandbox: &Sandbox) -> Vec<Told> {
     let library = Library::open(&sandbox.library(), None).unwrap();
     let scan = library.scan().unwrap();
-    let captured = capture(&library, &scan.groups, &scan.timelines[0], &Disk).unwrap();
-    let chat = Chat::split(&captured.files.chat.bytes, false);
+    let captured = capture(&library, &scan.groups, &scan.chats[0], &Disk).unwrap();
+    let chat = Chat::split(&captured.files.main.bytes, false);
     let found = rules::of_files(&captured.files, &chat, rules::ALL, library.book_template());
     let told = |finding: Finding| {
         (finding.code.to_string(), finding.level.as_str().to_owned(), finding.message)

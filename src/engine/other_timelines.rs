@@ -1,0 +1,108 @@
+//! Lorebooks, characters' cards and other files with a history of their own: which of them are kept, and where a new one comes from.
+
+use std::collections::BTreeSet;
+
+use super::operation::Follows;
+use super::changed_timelines;
+use super::take_snapshots::{Taken, TakenTimeline, Taking};
+use super::Result;
+use crate::archive::{Snapshot, State};
+use crate::history;
+use crate::st::{self, Category, TimelineName};
+use crate::store::Store;
+
+impl Taking<'_> {
+    /// Something that is no chat and was never seen.
+    pub(super) fn take_new_other(&mut self, name: &TimelineName) -> Result<Taken> {
+        let captured = self.capture(name)?;
+        if let Some(refused) = self.refused(&captured) {
+            return Ok(refused);
+        }
+        let state = State::of(&captured.files);
+        let follows = self.origin_of_other(&state)?;
+        self.store_state(&captured, &state, follows)
+    }
+
+    /// Whoever names a chat means its lorebook, too: that its own history does not end before the chat's.
+    pub(super) fn take_books_of(&mut self, names: &[TimelineName]) -> Result<()> {
+        let mut books = BTreeSet::new();
+        for name in names.iter().filter(|name| name.is_chat()) {
+            let path = st::lorebook_of(self.library, &self.scan.groups, name);
+            books.extend(path.and_then(|path| TimelineName::of_file(&path)));
+        }
+        for name in books.into_iter().filter(|name| self.scan.others.contains(name)) {
+            if names.contains(&name) {
+                continue;
+            }
+            let head = changed_timelines::head(self.store, &name)?;
+            let result = match head.0.is_some() {
+                true => self.take_known(&name, head),
+                false => self.take_new_other(&name),
+            };
+            if !matches!(result, Ok(Taken::Unchanged(..))) {
+                self.record(&name, result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is at work in a lorebook is told with the chat that waits for it, and not again of the lorebook.
+    pub(super) fn tell_refusals_once(&mut self) {
+        let waits = |outcome: &&TakenTimeline| {
+            outcome.timeline.is_chat() && matches!(outcome.result, Taken::Refused(_))
+        };
+        let chats = self.outcomes.iter().filter(waits);
+        let books = chats
+            .filter_map(|chat| st::lorebook_of(self.library, &self.scan.groups, &chat.timeline));
+        let books: BTreeSet<_> = books.collect();
+        self.outcomes.retain(|outcome| {
+            !matches!(outcome.result, Taken::Refused(_))
+                || outcome.timeline.is_chat()
+                || !books.contains(&outcome.timeline.file())
+        });
+    }
+
+    /// What is byte for byte like another of its kind comes from that: it was renamed, if the other's file is gone, or copied.
+    fn origin_of_other(&mut self, state: &State<'_>) -> Result<Follows> {
+        if self.other_heads.is_none() {
+            self.other_heads = Some(heads_of_others(self.store)?);
+        }
+        let alike: Vec<_> = alike(state, self.other_heads.iter().flatten()).cloned().collect();
+        let is_here = |head: &&Snapshot| self.scan.others.contains(&head.timeline);
+        if let Some(gone) = alike.iter().find(|head| !is_here(head)) {
+            // Only one can have become it.
+            if let Some(heads) = &mut self.other_heads {
+                heads.retain(|head| head.timeline != gone.timeline);
+            }
+            return Ok(Follows::renamed(gone.clone()));
+        }
+        Ok(alike.first().map(|head| Follows::copy(head, state)).unwrap_or_default())
+    }
+}
+
+/// Where something that is no chat and is written for the first time comes from: what it is a copy of.
+pub(super) fn copied_from(store: &Store, state: &State<'_>) -> Result<Follows> {
+    let heads = heads_of_others(store)?;
+    let copied = alike(state, heads.iter()).next();
+    Ok(copied.map(|head| Follows::copy(head, state)).unwrap_or_default())
+}
+
+fn heads_of_others(store: &Store) -> Result<Vec<Snapshot>> {
+    let mut heads = history::heads(store)?;
+    heads.retain(|head| !head.timeline.is_chat());
+    Ok(heads)
+}
+
+/// Those that hold the same and are of the same kind.
+fn alike<'h>(
+    state: &State<'_>,
+    heads: impl Iterator<Item = &'h Snapshot>,
+) -> impl Iterator<Item = &'h Snapshot> {
+    let category = state.timeline().category();
+    let can_be = matches!(category, Category::Lorebook | Category::Card | Category::Persona);
+    heads.filter(move |head| {
+        can_be
+            && head.timeline.category() == category
+            && state.manifest.content_at(&head.timeline.file()) == head.content
+    })
+}

@@ -1,0 +1,203 @@
+//! Character cards apart: the picture, and the texts that it carries.
+//!
+//! An edit of a description must not store the picture again, and what a character is shall be readable. So the base64 in the `tEXt` chunks `chara` and `ccv3` is taken out of the PNG, whose
+//! chunks stay with nothing in them, and kept decoded; and of the JSON that it is, long strings are kept apart, so that the two texts, which say nearly the same, share them.
+//!
+//! Exact or not at all: a chunk whose base64 is not just what an encoder writes, or whose checksum is wrong, stays in the picture, and a file that does not come back byte for byte is kept whole.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::collections::HashSet;
+
+use super::json::Raw;
+use super::png::{self, Chunk, SIGNATURE};
+
+/// Strings at least this long, quotes and all, are kept apart.
+const LONG: usize = 128;
+/// So deep values are looked at; what lies deeper stays where it is.
+const DEEPEST: usize = 12;
+
+/// A card with its texts taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutCard {
+    /// The picture; the file as it is, if nothing could be taken out.
+    pub picture: Vec<u8>,
+    /// In the order of the file.
+    pub texts: Vec<CardText>,
+}
+
+/// What one chunk holds, decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardText {
+    /// `chara` or `ccv3`.
+    pub keyword: &'static str,
+    pub text: Vec<u8>,
+}
+
+/// A JSON text with one NUL for each long string in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutText<'a> {
+    pub text: Vec<u8>,
+    /// Where each stands, such as `data.alternate_greetings.0`, and its raw value. No place is there twice.
+    pub strings: Vec<(String, &'a [u8])>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    #[error("the picture has room for {found} texts, and there are {texts}")]
+    Texts { found: usize, texts: usize },
+    #[error("the text is cut where no string can be")]
+    NoPlace,
+    #[error("the string {place:?} is missing")]
+    NoString { place: String },
+}
+
+pub fn cut_card(bytes: &[u8]) -> CutCard {
+    let whole = || CutCard { picture: bytes.to_vec(), texts: Vec::new() };
+    let Some(cut) = take_out(bytes) else { return whole() };
+    let texts: Vec<_> = cut.texts.iter().map(|text| text.text.as_slice()).collect();
+    match fill_card(&cut.picture, &texts) {
+        Ok(filled) if filled == bytes && !cut.texts.is_empty() => cut,
+        _ => whole(),
+    }
+}
+
+fn take_out(bytes: &[u8]) -> Option<CutCard> {
+    let (chunks, rest) = png::chunks(bytes)?;
+    let mut picture = SIGNATURE.to_vec();
+    let mut texts = Vec::new();
+    for chunk in chunks {
+        match text_of(&chunk) {
+            Some(text) => {
+                let keyword = &chunk.data[..text.keyword.len() + 1];
+                picture.extend(png::encode(*b"tEXt", keyword));
+                texts.push(text);
+            }
+            None => picture.extend_from_slice(chunk.bytes),
+        }
+    }
+    picture.extend_from_slice(rest);
+    Some(CutCard { picture, texts })
+}
+
+/// What a chunk holds, if it can be taken out.
+fn text_of(chunk: &Chunk<'_>) -> Option<CardText> {
+    let (keyword, payload) = keyword_of(chunk)?;
+    let text = STANDARD.decode(payload).ok()?;
+    (chunk.is_sound() && STANDARD.encode(&text).as_bytes() == payload)
+        .then_some(CardText { keyword, text })
+}
+
+/// The keyword and what follows it, if it is a chunk with a character.
+fn keyword_of<'c>(chunk: &Chunk<'c>) -> Option<(&'static str, &'c [u8])> {
+    let end = chunk.data.iter().position(|byte| *byte == 0)?;
+    let keyword = ["chara", "ccv3"]
+        .into_iter()
+        .find(|word| chunk.data[..end].eq_ignore_ascii_case(word.as_bytes()))?;
+    (chunk.kind == *b"tEXt").then_some((keyword, &chunk.data[end + 1..]))
+}
+
+/// Put a card together again: each chunk with nothing in it gets the next text.
+pub fn fill_card(picture: &[u8], texts: &[&[u8]]) -> Result<Vec<u8>, CardError> {
+    if texts.is_empty() {
+        return Ok(picture.to_vec());
+    }
+    let (chunks, rest) = png::chunks(picture).unwrap_or_default();
+    let mut bytes = SIGNATURE.to_vec();
+    let mut found = 0;
+    for chunk in chunks {
+        match keyword_of(&chunk) {
+            Some((_, [])) => {
+                let text = texts.get(found).copied().unwrap_or_default();
+                let data = [chunk.data, STANDARD.encode(text).as_bytes()].concat();
+                bytes.extend(png::encode(*b"tEXt", &data));
+                found += 1;
+            }
+            _ => bytes.extend_from_slice(chunk.bytes),
+        }
+    }
+    bytes.extend_from_slice(rest);
+    if found == texts.len() { Ok(bytes) } else { Err(CardError::Texts { found, texts: texts.len() }) }
+}
+
+pub fn cut_text(bytes: &[u8]) -> CutText<'_> {
+    let whole = || CutText { text: bytes.to_vec(), strings: Vec::new() };
+    let Some(root) = Raw::parse(bytes) else { return whole() };
+    let mut strings = Vec::new();
+    each_value(root, String::new(), 0, &mut |place, value| {
+        if value.is_string() && value.as_bytes().len() >= LONG {
+            strings.push((place, value));
+        }
+    });
+    let mut seen = HashSet::new();
+    if !strings.iter().all(|(place, _)| seen.insert(place.as_str())) {
+        return whole();
+    }
+    let mut text = Vec::with_capacity(bytes.len() / 4);
+    let mut copied = 0;
+    for (_, value) in &strings {
+        let span = value.span_in(bytes);
+        text.extend_from_slice(&bytes[copied..span.start]);
+        text.push(0);
+        copied = span.end;
+    }
+    text.extend_from_slice(&bytes[copied..]);
+    let strings = strings.into_iter().map(|(place, value)| (place, value.as_bytes())).collect();
+    CutText { text, strings }
+}
+
+/// Put a text together again. `lookup` gives the string of a place. Only for texts that were cut.
+pub fn fill_text<B: AsRef<[u8]>>(
+    text: &[u8],
+    mut lookup: impl FnMut(&str) -> Option<B>,
+) -> Result<Vec<u8>, CardError> {
+    // With a number in each cut it is JSON, and nothing has moved.
+    let whole: Vec<u8> = text.iter().map(|byte| if *byte == 0 { b'0' } else { *byte }).collect();
+    let root = Raw::parse(&whole).ok_or(CardError::NoPlace)?;
+    let mut cuts = Vec::new();
+    each_value(root, String::new(), 0, &mut |place, value| {
+        let at = value.span_in(&whole);
+        if at.len() == 1 && text.get(at.start) == Some(&0) {
+            cuts.push((at.start, place));
+        }
+    });
+    let all = text.iter().filter(|byte| **byte == 0).count();
+    if cuts.len() != all {
+        return Err(CardError::NoPlace);
+    }
+    let mut filled = Vec::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, place) in cuts {
+        filled.extend_from_slice(&text[copied..at]);
+        let string = lookup(&place).ok_or(CardError::NoString { place })?;
+        filled.extend_from_slice(string.as_ref());
+        copied = at + 1;
+    }
+    filled.extend_from_slice(&text[copied..]);
+    Ok(filled)
+}
+
+/// Call `each` with every value that is neither object nor array, in the order of the text, and with where it stands.
+fn each_value<'a>(
+    value: Raw<'a>,
+    place: String,
+    depth: usize,
+    each: &mut impl FnMut(String, Raw<'a>),
+) {
+    let within = |name: &str| match place.as_str() {
+        "" => name.to_owned(),
+        place => format!("{place}.{name}"),
+    };
+    if depth < DEEPEST && value.is_object() {
+        for member in value.members().unwrap_or_default() {
+            let place = within(&member.key.to_string_lossy());
+            each_value(member.value, place, depth + 1, each);
+        }
+    } else if depth < DEEPEST && value.is_array() {
+        for (n, item) in value.items().unwrap_or_default().into_iter().enumerate() {
+            each_value(item, within(&n.to_string()), depth + 1, each);
+        }
+    } else {
+        each(place, value);
+    }
+}

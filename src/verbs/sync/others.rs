@@ -1,0 +1,141 @@
+//! What becomes of lorebooks, cards and other files that both sides changed: decided once each, by their own histories. Nothing is written here.
+
+use std::collections::HashSet;
+
+use super::joined_book::JoinedBook;
+use super::outcome::{Conflict, SyncOutcome};
+use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
+use crate::archive::merge::{Prefer, merge_preferring};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::free_chat_name::free_name;
+use crate::st::{Category, FileBytes, LibraryPath, TimelineFiles, differ_by_use};
+use crate::verbs::Result;
+
+impl Planner<'_> {
+    /// Both sides went on with something that is no chat.
+    pub(super) fn diverged_other(
+        &mut self,
+        step: &mut TimelinePlan,
+        local: &Snapshot,
+        all: &HashSet<SnapshotId>,
+    ) -> Result<()> {
+        let here = self.look(&local.timeline)?;
+        if let Some(why) = here.hinders() {
+            step.entry.outcome = SyncOutcome::Left(why);
+            return Ok(());
+        }
+        let mut ours = read(&self.here, local)?;
+        let mut theirs = read(&self.there, &step.entry.head)?;
+        // What only changed because it was used may differ from the snapshot.
+        if let (Here::Same, Some(now)) = (here, self.files.get(&ours.main.path)?) {
+            ours.main.bytes = now.to_vec().into();
+        }
+        let base = self.base_of(local, all, &ours.main.path)?;
+        let was = base.as_deref();
+        let (mine, other) = (ours.main.bytes.as_slice(), theirs.main.bytes.as_slice());
+        let category = local.timeline.category();
+        let whole = match () {
+            () if mine == other || was == Some(mine) => theirs,
+            () if was == Some(other) => ours,
+            () if differ_by_use(category, mine, other) => theirs,
+            () if category == Category::Lorebook => match JoinedBook::of(Some(mine), was, other) {
+                JoinedBook::Theirs => theirs,
+                JoinedBook::Ours => ours,
+                JoinedBook::Both(both) => {
+                    theirs.main.bytes = both.into();
+                    theirs
+                }
+                // They have nothing but the name in common: which of them it should be the name of, only a person knows.
+                JoinedBook::Conflicts(_) if was.is_none() => {
+                    self.namesakes.insert(ours.main.path.clone());
+                    step.entry.outcome = SyncOutcome::Left(NAMESAKE);
+                    return Ok(());
+                }
+                JoinedBook::Conflicts(places) => {
+                    // All that does not stand against anything is in the book; where something does, it is as it came to the remote first.
+                    if let Ok(merged) = merge_preferring(was, mine, other, Prefer::Theirs) {
+                        theirs.main.bytes = merged.bytes.into();
+                    }
+                    let name = self.set_aside(step, local, ours, here)?;
+                    let book = theirs.main.path.clone();
+                    step.entry.conflict = Some(Conflict { book, places, into: Some(name) });
+                    self.settle(step, local, theirs, here)?;
+                    step.entry.outcome = SyncOutcome::Merged;
+                    return Ok(());
+                }
+            },
+            // Two characters can stand beside each other; of a group or the settings there is one, and the newer is it. The other stays in the history.
+            () if category == Category::Card => {
+                let name = self.set_aside(step, local, ours, here)?;
+                self.settle(step, local, theirs, here)?;
+                step.entry.outcome = SyncOutcome::Apart(name);
+                return Ok(());
+            }
+            () if local.time.seconds > step.entry.head.time.seconds => ours,
+            () => theirs,
+        };
+        self.settle(step, local, whole, here)?;
+        step.entry.outcome = SyncOutcome::Merged;
+        Ok(())
+    }
+
+    /// This is what both go on with.
+    fn settle(
+        &mut self,
+        step: &mut TimelinePlan,
+        local: &Snapshot,
+        whole: TimelineFiles,
+        here: Here,
+    ) -> Result<()> {
+        if here == Here::Same {
+            self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
+        }
+        step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
+        Ok(())
+    }
+
+    /// What is here goes on under another name, and nothing refers to it.
+    fn set_aside(
+        &mut self,
+        step: &mut TimelinePlan,
+        local: &Snapshot,
+        ours: TimelineFiles,
+        here: Here,
+    ) -> Result<crate::st::TimelineName> {
+        let name =
+            free_name(&local.timeline, "other version", &self.day, self.library, &mut self.names)?;
+        let aside = ours.called(name.clone());
+        if here == Here::Same {
+            self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
+        }
+        step.aside = Some((local.clone(), aside));
+        Ok(name)
+    }
+
+    /// The state from which both come. Lorebooks had no history of their own once: then what a chat had that both have.
+    fn base_of(
+        &self,
+        local: &Snapshot,
+        all: &HashSet<SnapshotId>,
+        path: &LibraryPath,
+    ) -> Result<Option<FileBytes>> {
+        if let Some(base) = self.ours.merge_base(local.id, all) {
+            return Ok(Some(read(&self.here, base)?.main.bytes));
+        }
+        let mut newest: Option<&Snapshot> = None;
+        for (name, head) in self.theirs.heads().filter(|(name, _)| name.is_chat()) {
+            let Some(mine) = self.ours.head(name) else { continue };
+            let past = self.theirs.past([head.id]);
+            if let Some(base) = self.ours.merge_base(mine.id, &past)
+                && newest.is_none_or(|newest| newest.time.seconds < base.time.seconds)
+                && read(&self.here, base)?.book_at(path).is_some()
+            {
+                newest = Some(base);
+            }
+        }
+        let Some(newest) = newest else { return Ok(None) };
+        Ok(read(&self.here, newest)?.book_at(path).map(|book| book.to_vec().into()))
+    }
+}
+
+const NAMESAKE: &str = "another of that name is here, and they have nothing in common; rename one of them in SillyTavern";
