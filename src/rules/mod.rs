@@ -29,3 +29,6 @@ pub use library::{
 };
 pub use queue::{Wish, queue_active};
 pub use timeline_files::{ALL, of_files};
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,9 @@
 //! library.write(&sandbox);
 //! ```
 //!
+//! The rules' own tests are made of it, too (`src/rules/tests`), so it knows nothing of what else tests share.
+//!
 //! What no field is for goes into `more`: members that are written last, so they win over earlier ones of the same name.
-
-use super::Sandbox;
 
 /// A chat with its lorebook.
 #[derive(Clone, Debug)]
@@ -167,14 +167,6 @@ impl RecapLibrary {
     /// The lorebook's file in the library.
     pub fn book_path(&self) -> String {
         format!("worlds/{}.json", self.book.as_deref().unwrap_or_default())
-    }
-
-    /// Write the chat and its book.
-    pub fn write(&self, sandbox: &Sandbox) {
-        sandbox.write(&self.chat_path(), self.chat_bytes());
-        if self.book.is_some() {
-            sandbox.write(&self.book_path(), self.book_bytes());
-        }
     }
 
     /// The chat file.

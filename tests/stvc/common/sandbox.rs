@@ -9,6 +9,7 @@ use std::time::Duration;
 use stvc::engine::{LibraryPlace, Workspace};
 use tempfile::TempDir;
 
+use super::recap_library::RecapLibrary;
 use super::{Answer, answer, copy, files, fixtures, git};
 
 /// The moment that every command believes it is.
@@ -145,5 +146,15 @@ impl Sandbox {
     pub fn snapshot_ids(&self) -> Vec<String> {
         let log = self.json(&["log"]).exits(0);
         log.of_type("snapshot").iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl RecapLibrary {
+    /// Write the chat and its book.
+    pub fn write(&self, sandbox: &Sandbox) {
+        sandbox.write(&self.chat_path(), self.chat_bytes());
+        if self.book.is_some() {
+            sandbox.write(&self.book_path(), self.book_bytes());
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Every finding about a timeline's own files: a library that has it and no other, and a sound one that has none.
+//! Every finding about a timeline's own files: a library that has it and no other, and a sound one that has none. What the rules say in
+//! every case is in `src/rules/tests`; here is that the program says it.
 
 mod every_finding;
 mod lorebooks;
-mod recaps;
 
 use serde_json::Value;
 use stvc::rules::{self, Finding};
@@ -43,29 +43,15 @@ fn of_files(sandbox: &Sandbox) -> Vec<Told> {
     found.into_iter().map(told).collect()
 }
 
-/// The sound library with one thing changed: the program must tell just these findings, and the rules by themselves the same.
+/// The program tells just these findings of a library, and the rules by themselves the same.
 #[track_caller]
-fn yields(change: impl FnOnce(&mut RecapLibrary), expected: Expected<'_>) {
-    yields_with(None, change, expected);
-}
-
-/// The same with these settings of SillyTavern.
-#[track_caller]
-fn yields_with(
-    settings: Option<&str>,
-    change: impl FnOnce(&mut RecapLibrary),
-    expected: Expected<'_>,
-) {
-    let mut library = RecapLibrary::default();
-    change(&mut library);
+fn yields(library: &RecapLibrary, expected: Expected<'_>) -> (Sandbox, Vec<Told>) {
     let sandbox = Sandbox::empty();
-    if let Some(settings) = settings {
-        sandbox.write("settings.json", settings);
-    }
     library.write(&sandbox);
     let found = told(&sandbox);
     expect(&found, expected);
     assert_eq!(of_files(&sandbox), found);
+    (sandbox, found)
 }
 
 #[track_caller]

@@ -1,8 +1,7 @@
 //! Findings about recaps.
 
-use super::{expect, more, recap, told, yields};
-use crate::common::Sandbox;
-use crate::common::recap_library::RecapLibrary;
+use super::recap_library::RecapLibrary;
+use super::{files, more, of_these, recap, yields};
 
 #[test]
 fn req_64_a_recap_of_another_chat() {
@@ -45,12 +44,10 @@ fn req_64_a_recap_of_another_chat() {
         &[],
     );
     // Without its lorebook the chat passes for an import.
-    let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     recap(&mut library).chat_id = Some("Old name".into());
-    sandbox.write(&library.chat_path(), library.chat_bytes());
-    expect(
-        &told(&sandbox),
+    of_these(
+        &[(library.chat_path(), library.chat_bytes())],
         &[("recap-foreign", "warning", &["import"]), ("lorebook-missing", "error", &[])],
     );
 }
@@ -125,11 +122,9 @@ fn req_73_the_scenes_of_the_running_recap_are_there() {
         &[("recap-scene-missing", "warning", &["0 (message 3)"])],
     );
     // Blank lines are no messages.
-    let sandbox = Sandbox::empty();
-    let library = RecapLibrary::default();
-    library.write(&sandbox);
-    sandbox.write(&library.chat_path(), library.chat_bytes().replace('\n', "\n\n") + "\n");
-    expect(&told(&sandbox), &[]);
+    let mut files = files(&RecapLibrary::default());
+    files[0].1 = files[0].1.replace('\n', "\n\n") + "\n";
+    of_these(&files, &[]);
 }
 
 #[test]
