@@ -140,3 +140,151 @@ fn period(moment: DateTime<FixedOffset>, unit: crate::history::retention::Unit) 
         Unit::Month => i64::from(moment.year()) * 12 + i64::from(moment.month0()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{Blake3, ContentId, Kind};
+    use crate::st::TimelineName;
+    use crate::store::{ObjectId, Time};
+
+    const DAY: i64 = 86_400;
+    const HOUR: i64 = 3600;
+
+    /// The moment of the first snapshot: a Sunday.
+    const FIRST: &str = "2026-11-15T00:26:40+00:00";
+
+    fn first() -> i64 {
+        DateTime::parse_from_rfc3339(FIRST).unwrap().timestamp()
+    }
+
+    fn taken(n: usize, seconds: i64) -> Snapshot {
+        let id = ObjectId::from_hex(format!("{n:040x}").as_bytes()).unwrap();
+        Snapshot {
+            id: SnapshotId(id),
+            content: ContentId(Blake3::of(&n.to_be_bytes())),
+            tree: id,
+            parents: Vec::new(),
+            timeline: TimelineName::solo("Mira", "a").unwrap(),
+            kind: Kind::SNAPSHOT,
+            messages: n as u64,
+            fork_at: None,
+            time: Time { seconds, offset: 0 },
+            subject: String::new(),
+            lorebook: None,
+            last_words: None,
+            main_chat: None,
+            renamed_from: None,
+            source: None,
+        }
+    }
+
+    /// So many snapshots so far apart, newest first; and the moment as long after the last.
+    fn saves(count: usize, apart: i64) -> (Vec<Snapshot>, DateTime<FixedOffset>) {
+        let at = |n: usize| first() + apart * i64::try_from(n).unwrap();
+        let now = DateTime::from_timestamp(at(count), 0).unwrap().fixed_offset();
+        ((0..count).rev().map(|n| taken(n, at(n))).collect(), now)
+    }
+
+    /// The numbers of those that stay, newest first.
+    fn kept(policy: &Policy, (own, now): &(Vec<Snapshot>, DateTime<FixedOffset>)) -> Vec<u64> {
+        let own: Vec<_> = own.iter().collect();
+        let kept = policy.keeps(&own, *now);
+        let stay = own.iter().filter(|snapshot| kept.contains(&snapshot.id));
+        stay.map(|snapshot| snapshot.messages).collect()
+    }
+
+    #[test]
+    fn hours_days_weeks_and_months() {
+        // Four a day, six hours apart, for forty days.
+        let saves = saves(160, DAY / 4);
+        let nothing = Policy::default;
+        let kept = |policy: Policy| kept(&policy, &saves);
+        let some = |n| Some(n);
+        // The newest of each: of each day the one of 18:26.
+        let daily = kept(Policy { keep_daily: some(7), ..nothing() });
+        assert_eq!(daily, [159, 155, 151, 147, 143, 139, 135]);
+        let hourly = kept(Policy { keep_hourly: some(5), ..nothing() });
+        assert_eq!(hourly, [159, 158, 157, 156, 155]);
+        // Weeks end on Sundays: the first has one day.
+        let weekly = kept(Policy { keep_weekly: some(100), ..nothing() });
+        assert_eq!(weekly, [159, 143, 115, 87, 59, 31, 3]);
+        let monthly = kept(Policy { keep_monthly: some(12), ..nothing() });
+        assert_eq!(monthly, [159, 63]);
+        let within = Some(Duration::from_secs(2 * 86_400));
+        let within = kept(Policy { keep_within: within, ..nothing() });
+        assert_eq!(within, [159, 158, 157, 156, 155, 154, 153, 152]);
+        // Each keeps some; together they keep all that any keeps.
+        let both = kept(Policy { keep_daily: some(7), keep_last: some(8), ..nothing() });
+        let last = [159, 158, 157, 156, 155, 154, 153, 152];
+        assert_eq!(both, [&last[..], &[151, 147, 143, 139, 135]].concat());
+        assert_eq!(kept(Policy { keep_last: some(1000), ..nothing() }).len(), 160);
+        assert_eq!(kept(Policy { keep_last: some(3), ..nothing() }), [159, 158, 157]);
+        assert_eq!(kept(Policy { keep_tag: true, ..nothing() }), [0; 0]);
+    }
+
+    /// A day is the day that the writer had.
+    #[test]
+    fn days_are_those_of_where_it_was_taken() {
+        let mut saves = saves(8, 3 * HOUR);
+        let daily = Policy { keep_daily: Some(9), ..Policy::default() };
+        assert_eq!(kept(&daily, &saves), [7]);
+        saves.0.iter_mut().for_each(|snapshot| snapshot.time.offset = 9 * 3600);
+        assert_eq!(kept(&daily, &saves), [7, 4]);
+    }
+
+    #[test]
+    fn what_is_dated_in_the_future_or_at_no_time_stays() {
+        let (mut own, now) = saves(4, DAY);
+        let policy = Policy { keep_within: Some(Duration::from_secs(1)), ..Policy::default() };
+        assert_eq!(kept(&policy, &(own.clone(), now)), [0; 0]);
+        assert_eq!(kept(&policy, &(own.clone(), now - chrono::Duration::days(3))), [3, 2, 1]);
+        own[3].time.seconds = i64::MAX;
+        own[2].time.offset = 90_000;
+        assert_eq!(kept(&policy, &(own, now)), [1, 0]);
+    }
+
+    #[test]
+    fn a_policy_that_keeps_nothing_is_none() {
+        let nothing = Policy::default;
+        let zero = Some(Duration::ZERO);
+        for policy in [
+            nothing(),
+            Policy { keep_last: Some(0), ..nothing() },
+            Policy { keep_last: Some(0), keep_within: zero, ..nothing() },
+            Policy { keep_hourly: Some(0), keep_monthly: Some(0), ..nothing() },
+        ] {
+            assert!(matches!(policy.check(), Err(Error::KeepsNothing)), "{policy:?}");
+        }
+        for policy in [
+            Policy { keep_last: Some(1), ..nothing() },
+            Policy { keep_last: Some(0), keep_weekly: Some(1), ..nothing() },
+            Policy { keep_within: Some(Duration::from_secs(1)), ..nothing() },
+            Policy { keep_tag: true, ..nothing() },
+        ] {
+            assert!(policy.check().is_ok(), "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn spans_as_people_write_them() {
+        for (text, seconds) in [
+            ("14", 14 * 86_400),
+            ("14d", 14 * 86_400),
+            ("2w", 14 * 86_400),
+            ("36h", 36 * 3600),
+            ("30m", 1800),
+            ("0s", 0),
+            ("200000000d", 200_000_000 * 86_400),
+            ("213503982334601d", 213_503_982_334_601 * 86_400),
+        ] {
+            assert_eq!(parse_span(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        assert_eq!(parse_span("150ms"), Ok(Duration::from_millis(150)));
+        for bad in
+            ["", "d", "-1d", "1y", "1.5h", "soon", "999999999999999999999d", "213503982334602d"]
+        {
+            assert!(parse_span(bad).is_err(), "{bad}");
+        }
+    }
+}

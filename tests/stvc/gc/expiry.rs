@@ -260,10 +260,11 @@ fn a_time_longer_than_any_clock_is_no_panic() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 5, None));
     Stored::take(&sandbox, A);
-    for time in ["200000000d", "999999999999d", "213503982334601d"] {
+    for time in ["999999999999d", "213503982334601d"] {
         assert_eq!(gc(&sandbox, &["--keep-undo", time, "--grace", time])["expired"], 0);
     }
-    for time in ["", "d", "-1d", "1y", "1.5h", "999999999999999999999d", "213503982334602d"] {
+    // What is a time at all is asked in `history/retention`.
+    for time in ["", "-1d", "213503982334602d"] {
         calm(sandbox.stvc(&["gc", &format!("--grace={time}")])).exits(2);
     }
 }
