@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Result;
 use super::layout::{self, Noticed};
 use super::part_names::{card_text_folder, string_file};
 use super::problem::Problem;
-use super::Result;
 use crate::st::{CutCard, cut_card, cut_text, fill_card, fill_text};
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 

@@ -11,7 +11,10 @@ pub enum Error {
     Store(#[from] store::Error),
     #[error("commit {id} is no snapshot: {why}")]
     NotASnapshot { id: SnapshotId, why: String },
-    #[error("tree {tree} has manifest format {found}{}, which this program does not know", named(needs))]
+    #[error(
+        "tree {tree} has manifest format {found}{}, which this program does not know",
+        named(needs)
+    )]
     NewerFormat { tree: store::ObjectId, found: u64, needs: Vec<String> },
     #[error("tree {tree} is no whole snapshot: {why}")]
     Incomplete { tree: store::ObjectId, why: String },

@@ -53,9 +53,9 @@ impl FileRecord {
         };
         let timeline = TimelineName::parse(timeline);
         let named = || self.name.as_deref().and_then(lorebook_path);
-        let is_main = timeline.as_ref().is_ok_and(|name| {
-            name.file() == path && Role::of_main(name.category()) == self.role
-        });
+        let is_main = timeline
+            .as_ref()
+            .is_ok_and(|name| name.file() == path && Role::of_main(name.category()) == self.role);
         let is_chat = timeline.as_ref().is_ok_and(TimelineName::is_chat);
         let belongs = match self.role {
             _ if is_main => true,

@@ -31,7 +31,7 @@ pub use file_role::Role;
 pub use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
-pub use new_texts::{NewText, NewTexts, TextPlace};
+pub use new_texts::{NewText, NewTexts, TextPlace, Wanted};
 pub use pack_order::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
 pub use problem::{Problem, Problems, Weight};
 pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};

@@ -19,22 +19,32 @@ pub enum TextPlace {
     /// An entry of the lorebook, with its key.
     Entry(String),
     Book,
+    /// A long string of a card, with its place, such as `data.description`.
+    Field(String),
+    /// A card's text, with the long strings cut out.
+    Card,
 }
 
 /// Goes through snapshots and tells what is new in each.
 pub struct NewTexts {
     reader: Reader,
     seen: HashSet<ObjectId>,
-    chat: bool,
-    lorebook: bool,
+    wanted: Wanted,
     /// The trees that could not be read, each once; what hangs on them is left out.
     pub broken: Vec<store::Error>,
 }
 
+/// What is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub chat: bool,
+    pub lorebook: bool,
+    pub card: bool,
+}
+
 impl NewTexts {
-    /// Look at chats, lorebooks, or both.
-    pub fn new(reader: Reader, chat: bool, lorebook: bool) -> Self {
-        Self { reader, seen: HashSet::new(), chat, lorebook, broken: Vec::new() }
+    pub fn new(reader: Reader, wanted: Wanted) -> Self {
+        Self { reader, seen: HashSet::new(), wanted, broken: Vec::new() }
     }
 
     /// The blobs of the snapshot with this tree that none before had: messages in order, then entries by their keys' names in
@@ -43,8 +53,9 @@ impl NewTexts {
         let mut new = Vec::new();
         for part in self.folders(tree) {
             match part.name.as_str() {
-                "chat" if self.chat => self.messages(part.id, &mut new),
-                "lorebooks" if self.lorebook => self.books(part.id, &mut new),
+                "chat" if self.wanted.chat => self.messages(part.id, &mut new),
+                "lorebooks" if self.wanted.lorebook => self.books(part.id, &mut new),
+                "card" if self.wanted.card => self.card(part.id, &mut new),
                 _ => {}
             }
         }
@@ -87,6 +98,25 @@ impl NewTexts {
                     for part in parts {
                         self.take(part.id, TextPlace::Book, new);
                     }
+                }
+            }
+        }
+    }
+
+    fn card(&mut self, card: ObjectId, new: &mut Vec<NewText>) {
+        // The newer text comes first; what the other says as well is not told again.
+        for text in self.folders(card).into_iter().rev() {
+            for part in self.tree(text.id) {
+                match part.kind {
+                    EntryKind::Tree => {
+                        for string in self.tree(part.id) {
+                            let file = name_encoding::decode_bytes(&string.name);
+                            let file = String::from_utf8_lossy(&file);
+                            let place = file.strip_suffix(".json").unwrap_or(&file).to_owned();
+                            self.take(string.id, TextPlace::Field(place), new);
+                        }
+                    }
+                    _ => self.take(part.id, TextPlace::Card, new),
                 }
             }
         }

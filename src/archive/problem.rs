@@ -141,7 +141,9 @@ impl fmt::Display for Problem {
             OtherTimeline { commit, manifest } => {
                 write!(f, "its commit is of {commit}, its manifest of {manifest}")
             }
-            BadManifest { why } | BadPath { why } | BadBook { why } | BadCard { why } => f.write_str(why),
+            BadManifest { why } | BadPath { why } | BadBook { why } | BadCard { why } => {
+                f.write_str(why)
+            }
             BadFiles { role: Role::Chat } => f.write_str("it does not have exactly one chat"),
             BadFiles { role } => write!(f, "it has more than one {}", role.as_str()),
             NoPart { path } => write!(f, "it has no {path}"),

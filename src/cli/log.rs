@@ -3,9 +3,9 @@ use unicode_width::UnicodeWidthStr;
 use super::clock::Clock;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{length, 
-    clean, count, cut, cut_front, cut_middle, fork_point, messages_in_short, name, own_words,
-    short, was_called,
+use super::wording::{
+    clean, count, cut, cut_front, cut_middle, fork_point, length, messages_in_short, name,
+    own_words, short, was_called,
 };
 use super::{args, exit, graph};
 use stvc::archive::{Kind, Snapshot};

@@ -158,7 +158,10 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
         out.line(format!("  {} the book's {}", paint(LOOK.tag, "~"), field_line(field, page)));
     }
     for conflict in &merged.conflicts {
-        conflict_lines(conflict, options, page, out);
+        let settled = options.prefer.is_some();
+        for line in conflict_lines(conflict, (&options.into, &options.from), settled, page) {
+            out.line(line);
+        }
     }
     let counted = [
         (merged.added.len(), "added"),
@@ -211,31 +214,37 @@ fn field_line(field: &FieldChange, page: Page) -> String {
     format!("{}: {}", field_name(&field.field), page.change(raw(&field.ours), raw(&field.merged)))
 }
 
-fn conflict_lines(conflict: &Conflict, options: &Options, page: Page, out: &mut Out) {
+/// What two sides, here and there, have against each other.
+pub fn conflict_lines(
+    conflict: &Conflict,
+    (here, there): (&str, &str),
+    settled: bool,
+    page: Page,
+) -> Vec<String> {
     let sign = paint(LOOK.warn, "!");
     let entry = conflict.entry.as_ref().map_or_else(|| "the book".to_owned(), told);
     let short = |value: &Option<Vec<u8>>| {
         raw(value).map_or_else(|| paint(LOOK.dim, "not there"), |value| page.value(value))
     };
-    let (here, there) = (clean(&options.into), clean(&options.from));
+    let (here, there) = (clean(here), clean(there));
     match conflict.kind {
         ConflictKind::RemovedThere => {
-            out.line(format!("  {sign} {entry}: removed in {there}, edited in {here}; it stays"));
+            vec![format!("  {sign} {entry}: removed in {there}, edited in {here}; it stays")]
         }
         ConflictKind::RemovedHere => {
-            out.line(format!(
-                "  {sign} {entry}: removed in {here}, edited in {there}; it comes back"
-            ));
+            vec![format!("  {sign} {entry}: removed in {here}, edited in {there}; it comes back")]
         }
         ConflictKind::Values => {
             let value = &conflict.value;
-            out.line(format!("  {sign} {entry}: {} changed in both", field_name(&value.field)));
             let is = |side: &Option<Vec<u8>>| {
-                let chosen = options.prefer.is_some() && *side == value.merged;
+                let chosen = settled && *side == value.merged;
                 if chosen { paint(LOOK.good, " (this one)") } else { String::new() }
             };
-            out.line(format!("      {here}: {}{}", short(&value.ours), is(&value.ours)));
-            out.line(format!("      {there}: {}{}", short(&value.theirs), is(&value.theirs)));
+            vec![
+                format!("  {sign} {entry}: {} changed in both", field_name(&value.field)),
+                format!("      {here}: {}{}", short(&value.ours), is(&value.ours)),
+                format!("      {there}: {}{}", short(&value.theirs), is(&value.theirs)),
+            ]
         }
     }
 }

@@ -1,6 +1,6 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::args::{self, Only};
+use super::args::{self, SearchPart};
 use super::clock::Clock;
 use super::error::Result;
 use super::exit;
@@ -22,8 +22,9 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
         until: args.until,
         timeline: args.timeline.clone(),
         only: args.only.map(|only| match only {
-            Only::Chat => Part::Chat,
-            Only::Lorebook => Part::Lorebook,
+            SearchPart::Chat => Part::Chat,
+            SearchPart::Lorebook => Part::Lorebook,
+            SearchPart::Character => Part::Character,
         }),
         limit: args.limit,
     };
@@ -82,6 +83,7 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
             Some(uid) => (format!("lorebook entry {} ", cut(&clean(uid), 12)), clean(title)),
             None => ("lorebook".into(), String::new()),
         },
+        MatchPlace::Field { field } => ("in ".into(), clean(field)),
     };
     let lost = match (found.live, found.deleted) {
         (true, _) => "",

@@ -4,7 +4,22 @@ use super::wording::{clean, count, cut, fork_point, name, recap, size};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, SnapshotLine};
+use stvc::st::User;
 use stvc::verbs;
+
+/// `3 chats, character Mira, all chats`.
+fn users(users: &[User]) -> String {
+    let chats = users.iter().filter(|user| matches!(user, User::Chat(_) | User::Group(_))).count();
+    let mut told: Vec<_> = (chats > 0).then(|| count(chats as u64, "chat")).into_iter().collect();
+    told.extend(users.iter().filter_map(|user| match user {
+        User::Chat(_) | User::Group(_) => None,
+        User::AllChats => Some("all chats".to_owned()),
+        User::Character(name) | User::Card(name) => Some(format!("character {}", clean(name))),
+        User::Persona(name) if name.is_empty() => Some("the persona".to_owned()),
+        User::Persona(name) => Some(format!("persona {}", clean(name))),
+    }));
+    told.join(", ")
+}
 
 pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
@@ -33,7 +48,9 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
         let fork = snapshot.fork_at.map(|at| format!(" ({})", fork_point(at)));
         out.line(field("follows", format!("{parent}{}", fork.unwrap_or_default())));
     }
-    out.line(field("messages", snapshot.messages.to_string()));
+    if snapshot.timeline.is_chat() {
+        out.line(field("messages", snapshot.messages.to_string()));
+    }
     for file in &report.manifest.files {
         out.line(field(
             file.role.as_str(),
@@ -47,10 +64,23 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
             out.line(field("queue", format!("{active} waited in it when this was taken")));
         }
     }
+    if !report.used_by.is_empty() {
+        out.line(field("used by", users(&report.used_by)));
+    }
     let room = out.columns().saturating_sub(8);
+    if !report.card.is_empty() {
+        out.line("");
+        for (key, text) in &report.card {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let told = cut(&clean(&text), room.saturating_sub(20).max(20));
+            out.line(format!("  {}  {told}", paint(LOOK.dim, format!("{key:<26}"))));
+        }
+    }
     if !report.entries.is_empty() {
         out.line("");
-        out.line(format!("{}:", count(report.entries.len() as u64, "lorebook entry")));
+        let many = report.entries.len();
+        let entries = if many == 1 { "entry" } else { "entries" };
+        out.line(format!("{many} lorebook {entries}:"));
         for (key, title) in report.entries.iter().take(20) {
             out.line(format!("  {:>4}  {}", clean(key), cut(&clean(title), room)));
         }

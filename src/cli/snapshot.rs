@@ -1,14 +1,26 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
-use super::wording::{length, clean, count, fork_point, name, recap, short, size, was_called};
+use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
 use super::{args, exit};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, PlanLine, SnapshotLine};
 use stvc::rules::READINESS;
+use stvc::st::Category;
 use stvc::verbs;
 use stvc::verbs::snapshot::{Options, Report, Taken};
+
+fn categories(kind: args::Kind) -> &'static [Category] {
+    match kind {
+        args::Kind::Chats => &[Category::Chat, Category::GroupChat],
+        args::Kind::Lorebooks => &[Category::Lorebook],
+        args::Kind::Characters => &[Category::Card],
+        args::Kind::Personas => &[Category::Persona],
+        args::Kind::Groups => &[Category::Group],
+        args::Kind::Settings => &[Category::Settings],
+    }
+}
 
 pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -23,6 +35,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         autosave: false,
         message: args.message.clone(),
         tag: args.tag.clone(),
+        only: args.only.iter().flat_map(|kind| categories(*kind)).copied().collect(),
         dry_run: args.dry_run,
     };
     let mut report = verbs::snapshot::snapshot(workspace, &options, &mut out.progress())?;

@@ -91,6 +91,7 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
         bytes_shared: report.bytes_shared,
         damaged: report.damaged,
     };
+    out.findings(report.left_out.as_slice());
     out.summary("stats", report.damaged == 0, counts);
     Ok(exit::DONE)
 }

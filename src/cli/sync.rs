@@ -1,3 +1,4 @@
+use super::diff::Page;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, shell};
@@ -8,6 +9,9 @@ use stvc::engine::files::Action;
 use stvc::lines::{CopyLine, Counts, FileLine, SyncLine, TagLine};
 use stvc::verbs;
 use stvc::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
+
+/// So many places that stand against each other are shown.
+const PLACES: usize = 5;
 
 pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let (remembered, _) = match &args.remote {
@@ -36,9 +40,18 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
             let (book, places) =
                 (clean(conflict.book.as_str()), count(conflict.count() as u64, "place"));
             let settle = match &conflict.into {
-                Some(into) => super::merge::ways(into.as_str(), entry.timeline.as_str()),
+                Some(_) => {
+                    let (into, from) = sides(entry);
+                    super::merge::ways(into, from)
+                }
                 None => "no chat uses the one here".into(),
             };
+            let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+            for place in conflict.places.iter().take(PLACES) {
+                for line in super::merge::conflict_lines(place, ("here", "there"), false, page) {
+                    out.say(line);
+                }
+            }
             let sign = paint(LOOK.warn, "!");
             out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
         }
@@ -139,8 +152,15 @@ fn line(entry: &SyncedTimeline) -> String {
 
 /// What settles a conflict.
 fn command(entry: &SyncedTimeline) -> Option<String> {
-    let conflict = entry.conflict.as_ref()?;
-    let there = shell(entry.timeline.as_str());
-    let into = conflict.into.as_ref()?;
-    Some(format!("stvc merge {} {there}", shell(into.as_str())))
+    entry.conflict.as_ref()?.into.as_ref()?;
+    let (into, from) = sides(entry);
+    Some(format!("stvc merge {} {}", shell(into), shell(from)))
+}
+
+/// What is merged into what, to settle a conflict: of a lorebook by itself, what was set aside into the one that all use.
+fn sides(entry: &SyncedTimeline) -> (&str, &str) {
+    let there = entry.timeline.as_str();
+    let aside = entry.conflict.as_ref().and_then(|conflict| conflict.into.as_ref());
+    let aside = aside.map_or(there, |aside| aside.as_str());
+    if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }
 }

@@ -88,7 +88,12 @@ fn choose(report: &mut Report, part: Option<&str>, order: Order) {
     report.timelines.sort_by(|a, b| by_number(a.name.as_str(), b.name.as_str()));
     match order {
         Order::Name => {}
-        Order::Recent => report.timelines.sort_by_key(|timeline| Reverse(timeline.saved)),
+        Order::Recent => {
+            // Chats are what people look for.
+            report
+                .timelines
+                .sort_by_key(|timeline| (!timeline.name.is_chat(), Reverse(timeline.saved)));
+        }
         Order::Messages => report.timelines.sort_by_key(|timeline| Reverse(timeline.messages)),
     }
 }

@@ -18,7 +18,11 @@ pub fn line(branch: &Branch<'_>, columns: usize) -> String {
     let mut lines: String =
         above.iter().map(|is_last| if *is_last { "   " } else { "│  " }).collect();
     lines.push_str(own_level);
-    let place = match branch.below.map(|(_, shared)| shared.checked_sub(1)) {
+    let place = match branch
+        .below
+        .filter(|_| timeline.name.is_chat())
+        .map(|(_, shared)| shared.checked_sub(1))
+    {
         Some(Some(last)) => format!("after #{last}  "),
         Some(None) => "at the beginning  ".into(),
         None => String::new(),
@@ -29,8 +33,13 @@ pub fn line(branch: &Branch<'_>, columns: usize) -> String {
         }
         _ => name(&timeline.name),
     };
-    let mut messages = count(timeline.messages, "message");
-    if let Some((_, shared)) = branch.below {
+    let mut messages = match (timeline.name.is_chat(), timeline.entries) {
+        (true, _) => count(timeline.messages, "message"),
+        (false, Some(1)) => "1 entry".to_owned(),
+        (false, Some(entries)) => format!("{entries} entries"),
+        (false, None) => String::new(),
+    };
+    if let Some((_, shared)) = branch.below.filter(|_| timeline.name.is_chat()) {
         messages.push_str(&format!(", {} of its own", timeline.messages.saturating_sub(shared)));
     }
     let state = match timeline.change {

@@ -1,7 +1,7 @@
 //! Has a timeline changed since its newest snapshot? The question that `snapshot`, `status` and `timelines` share.
 
-use super::cache::{Cache, Known};
 use super::Result;
+use super::cache::{Cache, Known};
 use crate::archive::{self, Manifest, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
 use crate::history::{History, name_lookup};
 use crate::st::{
@@ -97,9 +97,7 @@ pub(crate) fn look_from(
         let changed = match known {
             Known::Unchanged => Some(ChangedParts::default()),
             // Whether it is another, nobody need know here: its own history tells.
-            Known::AllButBook => {
-                Some(ChangedParts { main: false, lorebook: true, apart: true })
-            }
+            Known::AllButBook => Some(ChangedParts { main: false, lorebook: true, apart: true }),
             Known::Nothing => None,
         };
         if let Some(changed) = changed {

@@ -69,7 +69,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("pager", "the program that shows long answers; empty for none"),
     ("include.characters", "whether characters' cards are kept"),
     ("include.personas", "whether personas' pictures are kept"),
-    ("include.groups", "whether groups are kept also by themselves, and not with their chats alone"),
+    (
+        "include.groups",
+        "whether groups are kept also by themselves, and not with their chats alone",
+    ),
     ("include.settings", "whether settings.json is kept; it may hold passwords, so not unless set"),
     ("retention.keep-last", "what `stvc forget` and the watch keep: the newest so many"),
     ("retention.keep-hourly", "the newest of each of so many hours"),

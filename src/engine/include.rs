@@ -1,7 +1,7 @@
 //! What of the library is kept: every chat and every lorebook, and of the rest what the configuration says.
 
-use super::configuration::{Configuration, Included};
 use super::Result;
+use super::configuration::{Configuration, Included};
 use crate::st::{Category, Scan, TimelineName};
 use crate::store::Store;
 

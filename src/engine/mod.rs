@@ -13,6 +13,7 @@ pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
 pub(crate) mod group_list;
 mod include;
+pub(crate) mod left_out;
 pub(crate) mod lost_objects;
 pub(crate) mod operation;
 mod other_timelines;
@@ -24,7 +25,7 @@ pub(crate) mod undisturbed_read;
 pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
 
-pub(crate) use include::Include;
 pub use error::{ConfigurationError, Error, Result, TagError};
+pub(crate) use include::Include;
 pub use operation::{files, finish_interrupted};
 pub use workspace::{LibraryPlace, Workspace};

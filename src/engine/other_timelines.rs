@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::operation::Follows;
-use super::changed_timelines;
-use super::take_snapshots::{Taken, TakenTimeline, Taking};
 use super::Result;
+use super::changed_timelines;
+use super::operation::Follows;
+use super::take_snapshots::{Taken, TakenTimeline, Taking};
 use crate::archive::{Snapshot, State};
 use crate::history;
 use crate::st::{self, Category, TimelineName};

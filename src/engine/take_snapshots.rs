@@ -463,7 +463,10 @@ impl<'a> Taking<'a> {
         if !judgement.refused.is_empty() {
             return Some(Taken::Refused(judgement.refused));
         }
-        self.findings.extend(judgement.warnings);
+        // Of a lorebook its chats are warned.
+        if captured.files.timeline.is_chat() {
+            self.findings.extend(judgement.warnings);
+        }
         None
     }
 

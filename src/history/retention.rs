@@ -161,6 +161,7 @@ mod tests {
     fn taken(n: usize, seconds: i64) -> Snapshot {
         let id = ObjectId::from_hex(format!("{n:040x}").as_bytes()).unwrap();
         Snapshot {
+            entries: None,
             id: SnapshotId(id),
             content: ContentId(Blake3::of(&n.to_be_bytes())),
             tree: id,

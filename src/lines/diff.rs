@@ -131,6 +131,9 @@ impl From<&Change<'_>> for PlaceFields {
                     Root::Header => "header",
                     Root::Group => "group",
                     Root::Book => "book",
+                    Root::Card => "card",
+                    Root::Picture => "picture",
+                    Root::File => "file",
                 },
                 keys: location.keys.iter().map(|key| key.to_string_lossy()).collect(),
                 version: location.version,
@@ -161,6 +164,7 @@ pub fn part_word(part: Part) -> &'static str {
         Part::Message => "message",
         Part::Lorebook => "lorebook",
         Part::Metadata => "metadata",
+        Part::Card => "card",
     }
 }
 
@@ -188,7 +192,10 @@ pub fn path(location: &Location) -> String {
         Root::Header => Some("header"),
         Root::Group => Some("group"),
         Root::Book if location.keys.is_empty() => Some("book"),
-        Root::Book | Root::Metadata => None,
+        Root::Card if location.keys.is_empty() => Some("card"),
+        Root::File if location.keys.is_empty() => Some("file"),
+        Root::Picture => Some("picture"),
+        Root::Book | Root::Metadata | Root::Card | Root::File => None,
     };
     let keys = location.keys.iter().map(|key| key.to_string_lossy());
     let text = root.map(str::to_owned).into_iter().chain(keys).collect::<Vec<_>>().join(".");

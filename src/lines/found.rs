@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::archive::SnapshotId;
 use crate::rules::Finding;
+use crate::st::Category;
 use crate::store::Time;
 use crate::verbs::doctor::Repair;
 use crate::verbs::search::{self, Match};
@@ -21,7 +22,7 @@ pub struct MatchLine<'a> {
     /// Null for a lorebook that cannot be read: it is one text.
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<Option<&'a str>>,
-    /// The speaker, or the entry's title.
+    /// The speaker, the entry's title, or the field of a card.
     name: &'a str,
     lorebook: Option<&'a str>,
     swipe: Option<usize>,
@@ -46,16 +47,24 @@ impl<'a> From<&'a Match> for MatchLine<'a> {
             search::MatchPlace::Entry { uid, title } => {
                 (None, Some(uid.as_deref()), title, None, false)
             }
+            search::MatchPlace::Field { field } => (None, None, field, None, false),
         };
         Self {
             snapshot: found.snapshot.id,
             timeline: found.timeline.as_str(),
             time: found.snapshot.time,
-            part: if index.is_some() { "message" } else { "lorebook" },
+            part: match &found.place {
+                search::MatchPlace::Message { .. } => "message",
+                search::MatchPlace::Entry { .. } => "lorebook",
+                search::MatchPlace::Field { .. } => "card",
+            },
             index,
             uid,
             name,
-            lorebook: uid.and(found.snapshot.lorebook.as_deref()),
+            lorebook: uid.and(match found.timeline.category() {
+                Category::Lorebook => Some(found.timeline.chat()),
+                _ => found.snapshot.lorebook.as_deref(),
+            }),
             swipe,
             hidden,
             live: found.live,

@@ -121,6 +121,16 @@ catalogue! {
             meaning: "the chat names a lorebook that does not exist; SillyTavern shows it as empty",
             remedy: "`stvc doctor --fix` brings it back if a snapshot has it; or choose another lorebook for the chat",
         }
+        CharacterMissing = "character-missing" [Warning] {
+            from: "`doctor`",
+            meaning: "chats lie in a folder for which there is no character's card; SillyTavern does not show them",
+            remedy: "`stvc restore characters/NAME` brings the card back if it was ever stored",
+        }
+        CardLorebookMissing = "card-lorebook-missing" [Warning] {
+            from: "`doctor`",
+            meaning: "a character's card names a lorebook that does not exist",
+            remedy: "`stvc restore worlds/NAME` brings it back if it was ever stored; or choose another in SillyTavern",
+        }
         LorebookBroken = "lorebook-broken" [Warning] {
             from: FILES,
             meaning: "it is not a readable lorebook; it is stored as one piece",
@@ -428,6 +438,11 @@ catalogue! {
             from: "`restore --all`",
             meaning: "two timelines have different states of one lorebook; that of the newer snapshot was written",
             remedy: "`stvc restore NAME --as OTHER` brings the other chat back with a lorebook of its own",
+        }
+        LeftOut = "left-out" [Info] {
+            from: "the first `snapshot`, `backup`, `stats`",
+            meaning: "what of the user's folder is not kept, with its size",
+            remedy: "copy what you want to keep of it by other means; `stvc config include.…` keeps more",
         }
         PacksNotJoined = "packs-not-joined" [Info] {
             from: "`snapshot`",

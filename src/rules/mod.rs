@@ -3,6 +3,7 @@
 mod after_restore;
 mod alarms;
 mod catalogue;
+mod characters;
 mod chat;
 mod checkpoint;
 mod finding;
@@ -19,6 +20,7 @@ mod timeline_files;
 pub use after_restore::restored;
 pub use alarms::{Passage, alarm};
 pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
+pub use characters::{CharacterFacts, characters};
 pub use checkpoint::{
     Point, READINESS, STRICT, lorebook_of_now, readiness, recap_from_future, refuse,
 };

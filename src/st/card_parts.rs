@@ -52,6 +52,23 @@ pub enum CardError {
     NoString { place: String },
 }
 
+/// A card as people look at it: what it says, and the picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCard {
+    /// The newer of its texts, as SillyTavern reads it; none if it has none that can be read.
+    pub text: Option<Vec<u8>>,
+    pub picture: Vec<u8>,
+}
+
+impl OpenCard {
+    pub fn of(bytes: &[u8]) -> Self {
+        let CutCard { picture, mut texts } = cut_card(bytes);
+        // `ccv3` comes before `chara`.
+        texts.sort_by_key(|text| text.keyword);
+        Self { text: texts.into_iter().next().map(|text| text.text), picture }
+    }
+}
+
 pub fn cut_card(bytes: &[u8]) -> CutCard {
     let whole = || CutCard { picture: bytes.to_vec(), texts: Vec::new() };
     let Some(cut) = take_out(bytes) else { return whole() };
@@ -117,7 +134,11 @@ pub fn fill_card(picture: &[u8], texts: &[&[u8]]) -> Result<Vec<u8>, CardError> 
         }
     }
     bytes.extend_from_slice(rest);
-    if found == texts.len() { Ok(bytes) } else { Err(CardError::Texts { found, texts: texts.len() }) }
+    if found == texts.len() {
+        Ok(bytes)
+    } else {
+        Err(CardError::Texts { found, texts: texts.len() })
+    }
 }
 
 pub fn cut_text(bytes: &[u8]) -> CutText<'_> {
@@ -175,6 +196,16 @@ pub fn fill_text<B: AsRef<[u8]>>(
     }
     filled.extend_from_slice(&text[copied..]);
     Ok(filled)
+}
+
+/// Call `each` with every string of a JSON text, and where it stands.
+pub fn each_string(text: &str, each: &mut dyn FnMut(String, String)) {
+    let Some(root) = Raw::parse_str(text) else { return };
+    each_value(root, String::new(), 0, &mut |place, value| {
+        if let Some(string) = value.string() {
+            each(place, string);
+        }
+    });
 }
 
 /// Call `each` with every value that is neither object nor array, in the order of the text, and with where it stands.

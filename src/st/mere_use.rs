@@ -47,9 +47,10 @@ fn same_but_for(before: &[u8], after: &[u8], apart_from: &[&str]) -> bool {
     match (members(before), members(after)) {
         (Some(before), Some(after)) => {
             before.len() == after.len()
-                && before.iter().zip(&after).all(|(before, after)| {
-                    before.key == after.key && before.value == after.value
-                })
+                && before
+                    .iter()
+                    .zip(&after)
+                    .all(|(before, after)| before.key == after.key && before.value == after.value)
         }
         _ => false,
     }

@@ -35,6 +35,10 @@ mod write;
 
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
+pub use card_parts::{
+    CardError, CardText, CutCard, CutText, OpenCard, cut_card, cut_text, each_string, fill_card,
+    fill_text,
+};
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
 pub use discover::STORE;
 pub use error::{Error, Result};
@@ -48,7 +52,6 @@ pub use lorebook::{
 };
 pub use mere_use::differ_by_use;
 pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};
-pub use card_parts::{CardError, CardText, CutCard, CutText, cut_card, cut_text, fill_card, fill_text};
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
 pub use references::{Reference, References, User};

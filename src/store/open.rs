@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use super::find_files::unless_absent;
 use super::features::Use;
+use super::find_files::unless_absent;
 use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
@@ -118,8 +118,7 @@ impl Store {
         let store = Self::over(path.to_owned());
         let found = store.refs("refs/")?;
         let is_known = matches!(store.format()?, Format::Known | Format::Earlier);
-        if !is_known && (!found.refs.is_empty() || !found.broken.is_empty())
-        {
+        if !is_known && (!found.refs.is_empty() || !found.broken.is_empty()) {
             store.must_hold_snapshots()?;
         }
         Ok(Some(store))

@@ -5,7 +5,7 @@ use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::archive::{Snapshot, Tree};
 use crate::engine::Workspace;
 use crate::history::{Error as NoSuch, name_lookup};
-use crate::st::{self, Disk, TimelineFiles};
+use crate::st::{self, Category, Disk, OpenCard, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -26,8 +26,22 @@ pub struct Comparison {
     pub after: Option<Snapshot>,
     /// For two timelines: how many first messages they share.
     pub shared: Option<usize>,
-    old: Option<TimelineFiles>,
-    new: Option<TimelineFiles>,
+    old: Option<Loaded>,
+    new: Option<Loaded>,
+}
+
+/// Files that were read, and the card among them.
+struct Loaded {
+    files: TimelineFiles,
+    card: Option<OpenCard>,
+}
+
+impl From<TimelineFiles> for Loaded {
+    fn from(files: TimelineFiles) -> Self {
+        let is_card = files.timeline.category() == Category::Card;
+        let card = is_card.then(|| OpenCard::of(&files.main.bytes));
+        Self { files, card }
+    }
 }
 
 impl Comparison {
@@ -37,8 +51,11 @@ impl Comparison {
     }
 }
 
-fn side(files: &Option<TimelineFiles>) -> Side<'_> {
-    files.as_ref().map_or_else(Side::nothing, Side::of)
+fn side(loaded: &Option<Loaded>) -> Side<'_> {
+    match loaded {
+        Some(loaded) => Side::of(&loaded.files, loaded.card.as_ref()),
+        None => Side::nothing(),
+    }
 }
 
 /// Read what is to be compared.
@@ -51,7 +68,7 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
         None => {
             let library = workspace.library()?;
             let groups = library.scan()?.groups;
-            Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files)
+            Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files.into())
         }
     };
     let shared = is_fork.then(|| side(&old).shared_with(&side(&new)));
@@ -130,7 +147,7 @@ pub fn history(
     Ok(())
 }
 
-fn load(store: &Store, snapshot: &Snapshot) -> Result<Option<TimelineFiles>> {
+fn load(store: &Store, snapshot: &Snapshot) -> Result<Option<Loaded>> {
     let reader = store.reader();
-    Ok(Some(Tree::open(&reader, snapshot.tree)?.materialise(&reader)?.files))
+    Ok(Some(Tree::open(&reader, snapshot.tree)?.materialise(&reader)?.files.into()))
 }

@@ -4,7 +4,9 @@ use crate::archive::{self, Manifest, Rebuilt, Snapshot};
 use crate::engine::{Workspace, verdict_findings};
 use crate::history::History;
 use crate::rules::{self, Finding};
-use crate::st::{self, Library, MessageText, Raw};
+use crate::st::{
+    self, Category, Library, LibraryPath, MessageText, OpenCard, Raw, Reference, User,
+};
 use crate::verbs::Result;
 
 /// One snapshot in detail.
@@ -19,6 +21,10 @@ pub struct Report {
     pub last_messages: Vec<(usize, MessageText)>,
     /// Its lorebook's entries: key and title.
     pub entries: Vec<(String, String)>,
+    /// What a character's card says: field and text.
+    pub card: Vec<(&'static str, String)>,
+    /// Who uses a lorebook now.
+    pub used_by: Vec<User>,
     /// What is odd about it.
     pub findings: Vec<Finding>,
 }
@@ -49,7 +55,51 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
     findings.extend(rules::of_files(&contents.files, &chat, rules::ALL, &template));
     let manifest = contents.manifest.clone();
-    Ok(Report { snapshot, tags, manifest, last_messages, entries, findings })
+    let card = match snapshot.timeline.category() {
+        Category::Card => fields(&contents.files.main.bytes),
+        _ => Vec::new(),
+    };
+    let used_by = match (&library, snapshot.timeline.category()) {
+        (Some(library), Category::Lorebook) => users(library, &snapshot.timeline.file())?,
+        _ => Vec::new(),
+    };
+    Ok(Report { snapshot, tags, manifest, last_messages, entries, card, used_by, findings })
+}
+
+/// What a card says that people write, in the order in which SillyTavern asks for it.
+const FIELDS: [&str; 11] = [
+    "name",
+    "description",
+    "first_mes",
+    "alternate_greetings",
+    "personality",
+    "scenario",
+    "mes_example",
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "tags",
+];
+
+fn fields(card: &[u8]) -> Vec<(&'static str, String)> {
+    let text = OpenCard::of(card).text.unwrap_or_default();
+    let Some(root) = Raw::parse(&text) else { return Vec::new() };
+    // The first version had everything at the top.
+    let data = root.get("data").filter(Raw::is_object).unwrap_or(root);
+    let said = |field: &'static str| {
+        let value = data.get(field)?;
+        let items = value.items().unwrap_or_else(|| vec![value]);
+        let texts: Vec<_> = items.iter().filter_map(Raw::string).collect();
+        let text = texts.join(if field == "tags" { ", " } else { " · " });
+        (!text.trim().is_empty()).then_some((field, text))
+    };
+    FIELDS.into_iter().filter_map(said).collect()
+}
+
+fn users(library: &Library, book: &LibraryPath) -> Result<Vec<User>> {
+    let references = library.references(&library.scan()?);
+    let is_it = |found: &Reference| st::lorebook_path(&found.book).as_ref() == Some(book);
+    Ok(references.list.into_iter().filter(is_it).map(|found| found.user).collect())
 }
 
 fn titles(book: &[u8]) -> Vec<(String, String)> {

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use crate::archive::{self, Reach, Tree, read_manifest};
-use crate::engine::Workspace;
+use crate::engine::{Include, Workspace, left_out};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
+use crate::rules::Finding;
 use crate::st::{Message, Raw, TimelineName};
 use crate::store::{Loss, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
@@ -29,6 +30,8 @@ pub struct Report {
     pub largest: Vec<Large>,
     /// Snapshots that could not be read.
     pub damaged: usize,
+    /// What of the library is not kept.
+    pub left_out: Option<Finding>,
 }
 
 /// One timeline's part of the store.
@@ -71,7 +74,12 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
     let owners = Owners::of(&history);
+    let left_out = match workspace.library() {
+        Ok(library) => left_out::finding(&library, &Include::of(Some(&store))?),
+        Err(_) => None,
+    };
     let mut report = Report {
+        left_out,
         snapshots: history.len(),
         tags: history.tags().count(),
         bytes_as_copies: 0,

@@ -122,7 +122,7 @@ fn story(stage: &mut Stage) {
 /// The checkpoint and the branch part from the main line where the buttons were pressed.
 #[track_caller]
 fn the_tree_is_true(stage: &Stage, main: &str, checkpoint: &str, branch: &str) {
-    let log = stage.json(&["log"]).exits(0).of_type("snapshot");
+    let log = stage.json(&["log"]).exits(0).of_chats("snapshot");
     let forks: Vec<_> = log.iter().filter(|line| !line["fork_at"].is_null()).collect();
     let mut parted: Vec<_> = forks
         .iter()

@@ -41,8 +41,9 @@ fn words(answer: &Answer) -> String {
 fn before_the_first_snapshot() {
     let sandbox = library();
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
-    new  Ann / Harbour  3 msgs  no snapshot yet
-    new  Bo / Storm 雨  1 msg   no snapshot yet
+    new  Ann / Harbour    3 msgs     no snapshot yet
+    new  Bo / Storm 雨    1 msg      no snapshot yet
+    new  lorebook / Lore  2 entries  no snapshot yet
     Nothing is stored yet. `stvc snapshot` takes the first snapshots.
     ");
     let log = words(&sandbox.stvc(&["log"]).exits(10));
@@ -51,11 +52,12 @@ fn before_the_first_snapshot() {
     hint: `stvc snapshot` makes it and takes the first snapshots
     ");
     assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"
-    AAAAAAAAAA  Ann / Harbour  3 messages
-    BBBBBBBBBB  Bo / Storm 雨  1 message
-    2 snapshots taken.
+    AAAAAAAAAA  Ann / Harbour    3 messages
+    BBBBBBBBBB  Bo / Storm 雨    1 message
+    CCCCCCCCCC  lorebook / Lore  2 entries
+    3 snapshots taken.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"Nothing changed in 2 timelines.");
+    assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"Nothing changed in 3 timelines.");
     assert_snapshot!(words(&Sandbox::empty().stvc(&["snapshot"]).exits(0)), @"There are no chats here yet.");
 }
 
@@ -65,7 +67,8 @@ fn what_changed() {
     sandbox.stvc(&["snapshot"]).exits(0);
     edit(&mut sandbox);
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
-    changed  Ann / Harbour  3 → 4 msgs  chat, lorebook  1 snapshot  AAAAAAAAAA  2 hours ago
+    changed  Ann / Harbour    3 → 4 msgs  chat  1 snapshot  AAAAAAAAAA  2 hours ago
+    changed  lorebook / Lore  2 entries         1 snapshot  BBBBBBBBBB  2 hours ago
     1 unchanged. `stvc snapshot` takes the others.
     No watch is running. No backup was taken yet.
     ");
@@ -87,30 +90,38 @@ fn what_changed() {
 fn the_history() {
     let sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
-    unchanged  Ann / Harbour  4 msgs  2 snapshots  AAAAAAAAAA  just now
-    unchanged  Bo / Storm 雨  1 msg   1 snapshot   BBBBBBBBBB  2 hours ago
+    unchanged  Ann / Harbour    4 msgs     2 snapshots  AAAAAAAAAA  just now
+    unchanged  Bo / Storm 雨    1 msg      1 snapshot   BBBBBBBBBB  2 hours ago
+    unchanged  lorebook / Lore  2 entries  2 snapshots  CCCCCCCCCC  just now
     ");
     sandbox.stvc(&["tag", "lamp", "Harbour~1"]).exits(0);
     assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"
     AAAAAAAAAA Ann / Harbour  4 messages, 2026-11-15 01:47
         After the lamp
-    BBBBBBBBBB Ann / Harbour  3 messages, 2026-11-14 23:47 [lamp]
+    BBBBBBBBBB lorebook / Lore  2 entries, 2026-11-15 01:47
+        After the lamp
+    CCCCCCCCCC lorebook / Lore  2 entries, 2026-11-14 23:47
+    DDDDDDDDDD Ann / Harbour  3 messages, 2026-11-14 23:47 [lamp]
         Ann: Better.
-    CCCCCCCCCC Bo / Storm 雨  1 message, 2026-11-14 23:46
+    EEEEEEEEEE Bo / Storm 雨  1 message, 2026-11-14 23:46
         Bo: 雨が降る 🦊
     ");
     assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
-    ◉  AAAAAAAAAA Ann / Harbour  4 messages, 2026-11-15 01:47
+    ◉  AAAAAAAAAA lorebook / Lore  2 entries, 2026-11-15 01:47
     │  After the lamp
-    ○  BBBBBBBBBB Ann / Harbour  3 messages, 2026-11-14 23:47 [lamp]
+    ○  BBBBBBBBBB lorebook / Lore  2 entries, 2026-11-14 23:47
+
+    ◉  CCCCCCCCCC Ann / Harbour  4 messages, 2026-11-15 01:47
+    │  After the lamp
+    ○  DDDDDDDDDD Ann / Harbour  3 messages, 2026-11-14 23:47 [lamp]
        Ann: Better.
-    ◉  CCCCCCCCCC Bo / Storm 雨  1 message, 2026-11-14 23:46
+    ◉  EEEEEEEEEE Bo / Storm 雨  1 message, 2026-11-14 23:46
        Bo: 雨が降る 🦊
     ");
     assert_snapshot!(words(&sandbox.stvc(&["log", "-n", "1"]).exits(0)), @"
     AAAAAAAAAA Ann / Harbour  4 messages, 2026-11-15 01:47
         After the lamp
-    … and 2 more
+    … and 4 more
     ");
     assert_snapshot!(words(&sandbox.stvc(&["show", "lamp"]).exits(0)), @"
     snapshot   AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
@@ -135,7 +146,7 @@ fn the_history() {
     ");
     let checked = sandbox.stvc(&["check"]).exits(0).stdout;
     assert!(
-        checked.starts_with("The store is sound: ") && checked.contains(", 3 snapshots"),
+        checked.starts_with("The store is sound: ") && checked.contains(", 5 snapshots"),
         "{checked}"
     );
 }

@@ -206,7 +206,7 @@ fn a_damaged_cache_or_lock_file_changes_nothing() {
 
 fn states(sandbox: &Sandbox) -> Vec<String> {
     let answer = calm(sandbox.json(&["status"])).exits(0);
-    let lines = answer.of_type("timeline");
+    let lines = answer.of_chats("timeline");
     lines.iter().map(|line| line["state"].as_str().unwrap().to_owned()).collect()
 }
 

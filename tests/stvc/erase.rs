@@ -77,7 +77,7 @@ fn req_88_nothing_of_it_is_left() {
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(1);
     sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_eq!(sandbox.json(&["timelines"]).exits(0).of_type("timeline").len(), 1);
+    assert_eq!(sandbox.json(&["timelines"]).exits(0).of_chats("timeline").len(), 1);
 }
 
 #[test]

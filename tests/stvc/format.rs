@@ -11,9 +11,13 @@ fn a_store_of_format_1_is_read_and_goes_on() {
     copy(&fixtures().join("store-1"), &sandbox.store());
     sandbox.stvc(&["check"]).exits(0);
     sandbox.git(&["fsck", "--strict"]);
-    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
-    assert_eq!(states.len(), 12);
-    assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
+    let status = sandbox.json(&["status"]).exits(0);
+    let chats = status.of_chats("timeline");
+    assert_eq!(chats.len(), 12);
+    assert!(chats.iter().all(|line| line["state"] == "unchanged"), "{chats:?}");
+    // It had no others, and has them from now on.
+    let all = status.of_type("timeline");
+    assert!(all.len() > 12 && all.iter().filter(|line| line["state"] != "new").count() == 12);
 
     let ids = sandbox.snapshot_ids();
     assert_eq!(ids.len(), 14);
@@ -26,7 +30,11 @@ fn a_store_of_format_1_is_read_and_goes_on() {
     assert_eq!(checkpoint.of_type("snapshot")[0]["messages"], 13);
 
     sandbox.append(chat, r#"{"name":"Wren","mes":"and on"}"#);
+    let format = || fs::read_to_string(sandbox.store().join("stvc/format")).unwrap();
+    assert!(format().starts_with("stvc store format 1 "));
     sandbox.stvc(&["snapshot"]).exits(0);
+    // An earlier program must not write to it any more.
+    assert!(format().starts_with("stvc store format 2 "));
     sandbox.stvc(&["check"]).exits(0);
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.snapshot_ids(), ids);

@@ -100,7 +100,7 @@ fn commands_that_need_a_store_say_that_there_is_none() {
 fn a_store_of_a_newer_format_is_refused_and_untouched() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
-    for number in ["2", "10", "99999999999999999999"] {
+    for number in ["3", "10", "99999999999999999999"] {
         let words = format!("stvc store format {number}");
         let sum = blake3::hash(words.as_bytes()).to_hex();
         fs::write(sandbox.store().join("stvc/format"), format!("{words} {}\n", &sum[..8])).unwrap();
@@ -179,12 +179,12 @@ fn writes_nothing(sandbox: &Sandbox, forged: &str, words: &str) {
 fn req_39_a_manifest_of_a_newer_format_is_refused() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
-    let forged = forge(&sandbox, &stored.id, |manifest| manifest["format"] = 2.into());
+    let forged = forge(&sandbox, &stored.id, |manifest| manifest["format"] = 3.into());
     fs::remove_file(sandbox.path(A)).unwrap();
-    writes_nothing(&sandbox, &forged, "format 2");
+    writes_nothing(&sandbox, &forged, "format 3");
     let (code, words) = check(&sandbox);
     assert_eq!(code, 1);
-    assert!(words.contains(&forged) && words.contains("format 2"), "{words}");
+    assert!(words.contains(&forged) && words.contains("format 3"), "{words}");
     stored.must_come_back(&sandbox);
 }
 

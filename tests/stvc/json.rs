@@ -136,12 +136,12 @@ fn edit(sandbox: &Sandbox) {
 fn every_command_answers_in_documented_lines() {
     let mut sandbox = Sandbox::of_fixture("1.19.0");
     assert_eq!(run(&sandbox, &["init"], 0).lines().len(), 2);
-    assert_eq!(run(&sandbox, &["status"], 0).of_type("timeline").len(), 12);
+    assert_eq!(run(&sandbox, &["status"], 0).of_type("timeline").len(), 18);
     let planned = run(&sandbox, &["snapshot", "--dry-run"], 0);
     assert!(planned.of_type("snapshot").is_empty());
 
     let taken = run(&sandbox, &["snapshot", "-m", "mine"], 0).of_type("snapshot");
-    assert_eq!(taken.len(), 12);
+    assert_eq!(taken.len(), 18);
     assert!(taken.iter().all(|line| line["unchanged"] == false && line["subject"] == "mine"));
     sandbox.wait(60);
     edit(&sandbox);
@@ -168,7 +168,7 @@ fn every_command_answers_in_documented_lines() {
     assert_eq!(checkpoint["tags"], serde_json::json!(["three"]));
 
     let log = run(&sandbox, &["log"], 0).of_type("snapshot");
-    assert_eq!(log.len(), 12 + changed + 1);
+    assert_eq!(log.len(), 18 + changed + 1);
     assert_eq!(run(&sandbox, &["log", "--graph"], 0).of_type("snapshot"), log);
     assert_eq!(run(&sandbox, &["log", "-n", "2"], 0).of_type("snapshot").len(), 2);
     let shown = run(&sandbox, &["show", "three"], 0).of_type("snapshot").remove(0);
@@ -319,10 +319,10 @@ fn exit_3_some_done_and_some_not() {
     let sandbox = Sandbox::of_fixture("1.19.0");
     sandbox.write("groups/broken.json", "{\"torn");
     let answer = run(&sandbox, &["snapshot"], 3);
-    assert_eq!(answer.of_type("snapshot").len(), 12);
+    assert_eq!(answer.of_chats("snapshot").len(), 12);
     assert!(answer.of_type("finding").iter().any(|line| line["level"] == "error"));
     let summary = answer.lines().pop().unwrap();
-    assert_eq!((&summary["taken"], &summary["failed"]), (&Value::from(12), &Value::from(1)));
+    assert_eq!((&summary["taken"], &summary["failed"]), (&Value::from(19), &Value::from(1)));
     run(&sandbox, &["status"], 3);
 }
 

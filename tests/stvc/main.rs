@@ -64,3 +64,4 @@ mod undo;
 mod unreadable;
 mod users;
 mod watch;
+mod whole_library;

@@ -75,7 +75,7 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
     fork.write(&[QUAY, MIRA, (2, "Bell", BELL)], &[edited, (2, "Gull", GULL)]);
     let sandbox = &fork.sandbox;
     let before = sandbox.files();
-    let ids = sandbox.snapshot_ids();
+    let ids = sandbox.chat_ids();
     for arguments in
         [&["merge", "Main", "What if"][..], &["merge", "Main", "What if", "--yes", "--dry-run"]]
     {
@@ -91,7 +91,7 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
             answer.stdout
         );
         assert_same(&sandbox.files(), &before);
-        assert_eq!(sandbox.snapshot_ids(), ids);
+        assert_eq!(sandbox.chat_ids(), ids);
     }
     let answer = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(answer.stdout.contains("Merged and verified"), "{}", answer.stdout);
@@ -101,7 +101,7 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
     after.insert(MAIN.into(), before[MAIN].clone());
     assert_same(&after, &before);
     // What neither side had stored is stored now.
-    assert_eq!(sandbox.snapshot_ids().len(), ids.len() + 3);
+    assert_eq!(sandbox.chat_ids().len(), ids.len() + 3);
     // And again there is nothing to do.
     let again = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(again.stdout.contains("Nothing to do"), "{}", again.stdout);
@@ -249,7 +249,7 @@ fn a_snapshot_can_be_merged_but_not_merged_into() {
     fork.sandbox.stvc(&["snapshot", "What if", "--tag", "with gull"]).exits(0);
     fork.sandbox.wait(60);
     fork.write(&[QUAY, MIRA], &[QUAY, MIRA]);
-    fork.sandbox.stvc(&["snapshot"]).exits(0);
+    fork.sandbox.stvc(&["snapshot", "What if"]).exits(0);
     let sandbox = &fork.sandbox;
     let nothing = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(nothing.stdout.contains("Nothing to do"), "{}", nothing.stdout);

@@ -22,6 +22,9 @@ const GROUP: &str = "groups/9.json";
 const TIMELINES: [&str; 4] =
     ["chats/Ann/one", "chats/Ann/two", "chats/雪/三 🦊", "group chats/talk"];
 
+/// What has a history beside the chats, in the order of their names.
+const OTHERS: [&str; 2] = ["groups/9", "worlds/Lore"];
+
 #[derive(Clone, Debug)]
 enum Edit {
     Append(String),
@@ -146,11 +149,11 @@ impl Model {
         let timeline = |index: &Index| *index.get(&TIMELINES);
         match step {
             Step::Edit(index, edit) => self.edit(timeline(index), edit),
-            Step::Snapshot => self.snapshot(&TIMELINES, Vec::new()),
+            Step::Snapshot => self.snapshot(None),
             Step::SnapshotOne(index) => {
                 let name = timeline(index);
                 if self.files.contains_key(&file(name)) {
-                    self.snapshot(&[name], vec![name.into()]);
+                    self.snapshot(Some(name));
                 }
             }
             Step::At(index, at) => self.checkpoint(timeline(index), at),
@@ -233,11 +236,16 @@ impl Model {
 
     /// Whether a state is that of the newest snapshot; a group's file alone makes no new one.
     fn is_newest(&self, timeline: &str, state: &Files) -> Option<usize> {
+        self.is_newest_but_for(timeline, state, &[GROUP])
+    }
+
+    fn is_newest_but_for(&self, timeline: &str, state: &Files, but: &[&str]) -> Option<usize> {
         let head = *self.heads.get(timeline)?;
+        let own = file(timeline);
         let but_group = |files: &Files| {
             files
                 .iter()
-                .filter(|(path, _)| *path != GROUP)
+                .filter(|(path, _)| **path == own || !but.contains(&path.as_str()))
                 .map(|(a, b)| (a.clone(), b.clone()))
                 .collect::<Files>()
         };
@@ -251,15 +259,30 @@ impl Model {
         self.snapshots.len() - 1
     }
 
-    fn snapshot(&mut self, timelines: &[&'static str], named: Vec<String>) {
-        let options = snapshot::Options { timelines: named, ..Default::default() };
+    /// Of everything that changed, or of one chat and its lorebook.
+    fn snapshot(&mut self, named: Option<&'static str>) {
+        let timelines = named.map(str::to_owned).into_iter().collect();
+        let options = snapshot::Options { timelines, ..Default::default() };
         let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         let mut outcomes = report.timelines.iter();
-        for name in timelines {
+        let mut names: Vec<_> = match named {
+            Some(name) => vec![name],
+            None => TIMELINES.into_iter().chain(OTHERS).collect(),
+        };
+        if let Some(state) = named.and_then(|name| self.now(name))
+            && state.contains_key(BOOK)
+            && let Some(book) = self.now(OTHERS[1])
+            && self.is_newest(OTHERS[1], &book).is_none()
+        {
+            names.push(OTHERS[1]);
+        }
+        // A lorebook that changed is told of once, and not by each chat that has it.
+        let but = if named.is_some() { &[GROUP][..] } else { &[GROUP, BOOK] };
+        for name in names {
             let Some(state) = self.now(name) else { continue };
             let outcome = outcomes.next().unwrap();
-            assert_eq!(outcome.timeline.as_str(), *name);
-            match (&outcome.result, self.is_newest(name, &state)) {
+            assert_eq!(outcome.timeline.as_str(), name);
+            match (&outcome.result, self.is_newest_but_for(name, &state, but)) {
                 (Taken::Unchanged(snapshot, _), Some(head)) => {
                     assert_eq!(snapshot.id.to_string(), self.snapshots[head].id)
                 }
@@ -335,7 +358,9 @@ impl Model {
         let report = restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         assert_eq!(report.snapshot.id.to_string(), taking.id);
         // The group lists the chat already, so its file stays as it is.
-        let back: Vec<_> = taking.files.iter().filter(|(path, _)| *path != GROUP).collect();
+        let own = file(timeline);
+        let comes = |(path, _): &(&String, &Vec<u8>)| *path != GROUP || **path == own;
+        let back: Vec<_> = taking.files.iter().filter(comes).collect();
         let in_the_way =
             back.iter().any(|(path, bytes)| self.files.get(*path).is_some_and(|now| now != *bytes));
         let state = self.now(timeline).filter(|_| in_the_way);
@@ -362,6 +387,22 @@ impl Model {
             let at = self.record(restored.id.to_string(), timeline, state);
             self.heads.insert(timeline, at);
         }
+        for other in OTHERS {
+            self.learn(other);
+        }
+    }
+
+    /// What was written with a chat ends its own history with what is there now.
+    fn learn(&mut self, other: &'static str) {
+        let Some(state) = self.now(other) else { return };
+        let branch = format!("refs/heads/{other}");
+        let branches = self.sandbox.git(&["for-each-ref", "--format=%(objectname)", &branch]);
+        let id = branches.trim();
+        let known = self.heads.get(other).map(|head| self.snapshots[*head].id.as_str());
+        if !id.is_empty() && known != Some(id) {
+            let at = self.record(id.to_owned(), other, state);
+            self.heads.insert(other, at);
+        }
     }
 
     fn restore_to(&self, taking: &Taking) {
@@ -377,7 +418,8 @@ impl Model {
 }
 
 fn file(timeline: &str) -> String {
-    format!("{timeline}.jsonl")
+    let ending = if OTHERS.contains(&timeline) { "json" } else { "jsonl" };
+    format!("{timeline}.{ending}")
 }
 
 fn header(bound: bool) -> String {

@@ -143,16 +143,17 @@ fn every_chat_comes_back_under_its_own_name() {
     let names: BTreeSet<_> =
         before.keys().map(|path| path.strip_suffix(".jsonl").unwrap().to_owned()).collect();
     sandbox.stvc(&["snapshot"]).exits(0);
-    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    let logged = sandbox.json(&["log"]).exits(0).of_chats("snapshot");
     assert_eq!(logged.len(), names.len());
     let timelines = logged.iter().map(|line| line["timeline"].as_str().unwrap().to_owned());
     assert_eq!(timelines.collect::<BTreeSet<_>>(), names);
     sandbox.stvc(&["check"]).exits(0);
     sandbox.git(&["fsck", "--strict"]);
     // Nothing is new the second time: each is found again under its name.
-    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    let status = sandbox.json(&["status"]).exits(0);
+    let states = status.of_type("timeline");
     assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
-    assert_eq!(states.len(), names.len());
+    assert_eq!(status.of_chats("timeline").len(), names.len());
 
     let backup = sandbox.folder().join("all.stvc");
     let backup = backup.to_str().unwrap();
@@ -162,7 +163,7 @@ fn every_chat_comes_back_under_its_own_name() {
     elsewhere.stvc(&["import", backup]).exits(0);
     elsewhere.stvc(&["restore", "--all"]).exits(0);
     assert_same(&chats(&elsewhere.files()), &before);
-    let again = elsewhere.json(&["log"]).exits(0).of_type("snapshot");
+    let again = elsewhere.json(&["log"]).exits(0).of_chats("snapshot");
     assert_eq!(again.len(), names.len());
 }
 
@@ -175,7 +176,7 @@ fn every_chat_grows_on_its_own() {
         sandbox.append(path, r#"{"name":"A","mes":"and on"}"#);
     }
     sandbox.stvc(&["snapshot"]).exits(0);
-    let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
+    let logged = sandbox.json(&["log"]).exits(0).of_chats("snapshot");
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for line in &logged {
         *count.entry(line["timeline"].as_str().unwrap()).or_default() += 1;
@@ -326,7 +327,7 @@ fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
     sandbox.stvc(&["restore", "COM²", "--to", to.to_str().unwrap()]).exits(0);
     let restored = crate::common::files(&to);
     assert_eq!(restored["worlds/COM¹.json"], before["worlds/COM¹.json"]);
-    let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    let states = sandbox.json(&["status"]).exits(0).of_chats("timeline");
     let known = states.iter().filter(|line| line["state"] == "unchanged").count();
     assert_eq!(known, 2, "{states:?}");
 
@@ -334,14 +335,14 @@ fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
     sandbox.append("chats/Mira/COM².jsonl", "{\"mes\":\"more\"}");
     sandbox.append("chats/Mira/abc\u{3000}.jsonl", "{\"mes\":\"more\"}");
     sandbox.stvc(&["snapshot"]).exits(0);
-    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_chats("timeline");
     let counts: BTreeMap<_, _> = timelines
         .iter()
         .map(|line| (line["timeline"].as_str().unwrap(), line["snapshots"].as_u64().unwrap()))
         .collect();
     let expected = [("chats/Mira/COM²", 2), ("chats/Mira/abc\u{3000}", 2)];
     assert_eq!(counts, BTreeMap::from(expected));
-    let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads/chats"]);
     assert_eq!(refs.lines().collect::<Vec<_>>(), [now, blank]);
 }
 

@@ -121,7 +121,7 @@ fn what_is_at_work_stays_out_of_a_backup_and_is_told() {
     assert_eq!(answer.of_type("finding")[0]["code"], "queue-active");
     // Its last good state is there.
     let store = folder.to_str().unwrap();
-    let log = sandbox.json(&["--store", store, "log"]).exits(0).of_type("snapshot");
+    let log = sandbox.json(&["--store", store, "log"]).exits(0).of_chats("snapshot");
     assert_eq!(log.len(), 1);
 }
 

@@ -67,7 +67,7 @@ fn the_everyday_commands_at_80_columns() {
     assert_snapshot!(at(&sandbox, Some(80), &["status"]), @"
     changed  Mira the Lightho…- 2026-11-01@18h30m12s    8 → 9 msgs  chat  1 hour ago
     deleted  Mira the Lightho…@18h30m12s - Branch #11   5 msgs            1 hour ago
-    2 unchanged. `stvc snapshot` takes the others.
+    3 unchanged. `stvc snapshot` takes the others.
     No watch is running. No backup was taken yet.
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines"]), @"
@@ -75,42 +75,40 @@ fn the_everyday_commands_at_80_columns() {
     unchanged  Mira the Lighth…@18h30m12s - Branch #2   5 msgs            1 hour ago
     unchanged  Mira the Lighth…18h30m12s - Branch #10   5 msgs            1 hour ago
     deleted    Mira the Lighth…18h30m12s - Branch #11   5 msgs            1 hour ago
+    unchanged  lorebook / Lore                          1 entry           1 hour ago
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines", "--tree"]), @"
     Mira the Lighthouse K…se Keeper - 2026-11-01@18h30m12s   9 messages   (changed)
     ├─ after #3  Mira the Lighth…1@18h30m12s - Branch #2   5 messages, 1 of its own
     ├─ after #3  Mira th…Branch #10   5 messages, 1 of its own   [the storm begins]
     └─ after #3  Mira the Li…2s - Branch #11   5 messages, 1 of its own   (deleted)
+    lorebook / Lore   1 entry
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["log", "--graph"]), @"
-    ◉  IDIDIDIDID Mira the Li…6-11-01@18h30m12s  8 msgs, 2026-11-14, lorebook only
-    │  Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
-    │ ◉  IDIDIDIDID Mira the Li…12s - Branch #2  5 msgs, 2026-11-14, lorebook only
-    │ │  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
-    │ │ ◉  IDIDIDIDID Mira the L…s - Branch #10  5 msgs, 2026-11-14, lorebook only
-    │ │ │  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
-    │ │ │ ◉  IDIDIDIDID Mira the Li…m12s - Branch #11  5 msgs, 2026-11-14, deleted
-    │ │ │ │  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
-    │ │ │ ○  IDIDIDIDID Mira the Li…12s - Branch #11  5 msgs, 2026-11-14, after #3
-    │ │ ├─╯  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
-    │ │ ○  IDIDIDIDID Mira…ch #10  5 msgs, 2026-11-14, after #3 [the storm begins]
-    │ ├─╯  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
-    │ ○  IDIDIDIDID Mira the Ligh…30m12s - Branch #2  5 msgs, 2026-11-14, after #3
+      ◉  IDIDIDIDID Mira the Ligh…30m12s - Branch #11  5 msgs, 2026-11-14, deleted
+      │  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+      ○  IDIDIDIDID Mira the Ligh…0m12s - Branch #11  5 msgs, 2026-11-14, after #3
+    ╭─╯  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
+    ◉  IDIDIDIDID Mira t…anch #10  5 msgs, 2026-11-14, after #3 [the storm begins]
+    │  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
+    ◉    IDIDIDIDID Mira the Ligh…30m12s - Branch #2  5 msgs, 2026-11-14, after #3
     ├─╯  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
-    ○  IDIDIDIDID Mira the Ligh…2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46
+    ◉  IDIDIDIDID Mira the Ligh…2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46
        Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    ◉  IDIDIDIDID lorebook / Lore  1 entry, 2026-11-14 23:50
+    ○  IDIDIDIDID lorebook / Lore  1 entry, 2026-11-14 23:46
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["search", "lighthouse"]), @"
-    IDIDIDIDID Mira the …-01@18h30m12s  lorebook entry 0 Lamp of the o…  1 hour ago
+    IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighth…  1 hour ago
         Lamp of the old lighthouse · Whale oil.
-    IDIDIDIDID Mira t…anch #11  lorebook entry 0 Lamp of…  1 hour ago, deleted chat
+    IDIDIDIDID Mira the …- Branch #10  lorebook entry 0 Lamp of the o…  1 hour ago
         Lamp of the old lighthouse · Oil.
     2 matches.
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["tag"]), @"the storm begins  IDIDIDIDID  Mira the Lighth…8h30m12s - Branch #10   1 hour ago");
     assert_snapshot!(at(&sandbox, Some(80), &["snapshot", "--dry-run"]), @"
     would take  Mira the Lighthouse…eper - 2026-11-01@18h30m12s   9 messages (was 8)
-    1 snapshot would be taken, 2 unchanged, 1 deleted (`stvc timelines` shows them).
+    1 snapshot would be taken, 3 unchanged, 1 deleted (`stvc timelines` shows them).
     ");
 }
 
@@ -118,9 +116,9 @@ fn the_everyday_commands_at_80_columns() {
 fn the_everyday_commands_at_120_columns() {
     let sandbox = library();
     assert_snapshot!(at(&sandbox, Some(120), &["status"]), @"
-    changed  Mira the Lighthouse Ke…se Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  2 snapshots  IDIDIDIDID  1 hour ago
+    changed  Mira the Lighthouse Ke…se Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 snapshot   IDIDIDIDID  1 hour ago
     deleted  Mira the Lighthouse Ke…026-11-01@18h30m12s - Branch #11   5 msgs            2 snapshots  IDIDIDIDID  1 hour ago
-    2 unchanged. `stvc snapshot` takes the others.
+    3 unchanged. `stvc snapshot` takes the others.
     No watch is running. No backup was taken yet.
     ");
     assert_snapshot!(at(&sandbox, Some(120), &["timelines"]), @"
@@ -128,16 +126,12 @@ fn the_everyday_commands_at_120_columns() {
     unchanged  Mira the Lighthouse Keeper…eper - 2026-11-01@18h30m12s - Branch #2   5 msgs            IDIDIDIDID  1 hour ago
     unchanged  Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #10   5 msgs            IDIDIDIDID  1 hour ago
     deleted    Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #11   5 msgs            IDIDIDIDID  1 hour ago
+    unchanged  lorebook / Lore                                                      1 entry           IDIDIDIDID  1 hour ago
     ");
     assert_snapshot!(at(&sandbox, Some(120), &["log"]), @"
-    IDIDIDIDID Mira the Lighthouse Kee…house Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:50, lorebook only
-        Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
-    IDIDIDIDID Mira the Lighthouse Kee…- 2026-11-01@18h30m12s - Branch #10  5 messages, 2026-11-14 23:50, lorebook only
-        Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
     IDIDIDIDID Mira the Lighthouse Keeper…er - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:50, deleted
         Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
-    IDIDIDIDID Mira the Lighthouse Kee…- 2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:50, lorebook only
-        Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    IDIDIDIDID lorebook / Lore  1 entry, 2026-11-14 23:50
     IDIDIDIDID Mira the Lighthouse Kee…2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:49, forked after #3
         Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
     IDIDIDIDID Mira the Lighth…18h30m12s - Branch #10  5 messages, 2026-11-14 23:48, forked after #3 [the storm begins]
@@ -146,6 +140,7 @@ fn the_everyday_commands_at_120_columns() {
         Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
     IDIDIDIDID Mira the Lighthouse Keeper / …the Lighthouse Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46
         Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    IDIDIDIDID lorebook / Lore  1 entry, 2026-11-14 23:46
     ");
 }
 
@@ -153,28 +148,28 @@ fn the_everyday_commands_at_120_columns() {
 fn a_pipe_gets_everything_one_record_a_line() {
     let sandbox = library();
     assert_snapshot!(at(&sandbox, None, &["log"]), @"
-    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:50, lorebook only  Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
-    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 messages, 2026-11-14 23:50, lorebook only  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:50, deleted  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
-    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:50, lorebook only  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
+    IDIDIDIDID lorebook / Lore  1 entry, 2026-11-14 23:50
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:49, forked after #3  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 messages, 2026-11-14 23:48, forked after #3 [the storm begins]  Mira: branch 10 4: 5094926a2c88acc5 6e7d0b340c9fe37b
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2  5 messages, 2026-11-14 23:47, forked after #3  Mira: branch 2 4: 081411529d7428d4 67efb0b8f4f83078
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s  8 messages, 2026-11-14 23:46  Mira: main 7: aa4ffd73e99cc176 f0b779ac88c7fddd
+    IDIDIDIDID lorebook / Lore  1 entry, 2026-11-14 23:46
     ");
     assert_snapshot!(at(&sandbox, None, &["timelines"]), @"
-    changed    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s               8 → 9 msgs  chat  2 snapshots  IDIDIDIDID  1 hour ago
-    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s
-    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   [the storm begins]
+    changed    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s               8 → 9 msgs  chat  1 snapshot   IDIDIDIDID  1 hour ago
+    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   5 msgs            1 snapshot   IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s
+    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 msgs            1 snapshot   IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   [the storm begins]
     deleted    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10
+    unchanged  lorebook / Lore                                                                              1 entry           2 snapshots  IDIDIDIDID  1 hour ago
     ");
     assert_snapshot!(at(&sandbox, None, &["search", "lamp"]), @"
-    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Whale oil.
-    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  lorebook entry 0 Lamp of the old lighthouse  1 hour ago, deleted chat  Lamp of the old lighthouse · Oil.
+    IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Whale oil.
+    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Oil.
     2 matches.
     ");
     assert_snapshot!(at(&sandbox, None, &["operations", "-n", "2"]), @r#"
-    6  2026-11-14 23:50  stvc snapshot  went on with 4 timelines
+    6  2026-11-14 23:50  stvc snapshot  went on with 2 timelines
     5  2026-11-14 23:50  stvc tag "the storm begins" "Branch #10"  set 1 tag
     "#);
 }

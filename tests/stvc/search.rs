@@ -91,7 +91,7 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
         Lamp · lantern, light, wick · Whale oil from the ferry.
     2 matches.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 4 snapshots.");
+    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 6 snapshots.");
 }
 
 #[test]

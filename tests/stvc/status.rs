@@ -27,15 +27,24 @@ fn what_changed_is_said() {
     let changed =
         |sandbox: &Sandbox| line(&sandbox.json(&["status"]).exits(0), "a")["changed"].clone();
     assert_eq!(changed(&sandbox), Value::Array(vec![]));
+    // A lorebook is one timeline, however many chats have it.
     sandbox.write("worlds/Lore.json", r#"{"entries":{"0":{"uid":0}}}"#);
-    assert_eq!(changed(&sandbox), serde_json::json!(["lorebook"]));
+    let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    let states: Vec<_> =
+        status.iter().map(|line| (line["timeline"].as_str().unwrap(), &line["state"])).collect();
+    let (same, other) = (Value::from("unchanged"), Value::from("changed"));
+    assert_eq!(states, [("chats/Mira/a", &same), ("chats/Mira/b", &same), ("worlds/Lore", &other)]);
     sandbox.wait(60);
-    sandbox.stvc(&["snapshot"]).exits(0);
-    assert!(sandbox.stvc(&["log", "-n", "1"]).exits(0).stdout.contains("lorebook only"));
+    let taken = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(taken.contains("lorebook / Lore") && taken.contains("1 snapshot taken"), "{taken}");
+    // Who names the chat means both.
+    let both = sandbox.json(&["snapshot", "Mira/a"]).exits(0).of_type("snapshot");
+    assert_eq!(both[0]["unchanged"], false);
+    assert!(sandbox.stvc(&["log", "Mira/a", "-n", "1"]).exits(0).stdout.contains("lorebook only"));
     sandbox.append(A, &message("a", 4));
     assert_eq!(changed(&sandbox), serde_json::json!(["chat"]));
     sandbox.write("worlds/Lore.json", r#"{"entries":{"1":{"uid":1}}}"#);
-    assert_eq!(changed(&sandbox), serde_json::json!(["chat", "lorebook"]));
+    assert_eq!(changed(&sandbox), serde_json::json!(["chat"]));
     sandbox.wait(60);
     sandbox.stvc(&["snapshot"]).exits(0);
     let log = sandbox.json(&["log", "Mira/a"]).exits(0).of_type("snapshot");

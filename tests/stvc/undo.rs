@@ -126,10 +126,10 @@ fn operations_tell_what_was_done() {
         [json!(3), json!(2), json!(1)]
     );
     assert_eq!((&lines[0]["undoes"], &lines[1]["undone_by"]), (&json!(2), &json!(3)));
-    assert_eq!(lines[2]["refs"].as_array().unwrap().len(), 12);
+    assert_eq!(lines[2]["refs"].as_array().unwrap().len(), 18);
     let text = sandbox.stvc(&["operations", "-n", "2"]).exits(0).stdout;
     assert!(text.contains("stvc tag here \"Tide Office\"  (undone by 3)"), "{text}");
-    assert!(!text.contains("moved 12 timelines"), "{text}");
+    assert!(!text.contains("moved 18 timelines"), "{text}");
     sandbox.stvc(&["undo", "2"]).exits(1);
     sandbox.stvc(&["undo", "99"]).exits(1);
     sandbox.stvc(&["undo", "--dry-run"]).exits(0);

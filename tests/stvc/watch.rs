@@ -139,7 +139,7 @@ fn every_save_becomes_a_snapshot() {
     watching.snapshot_of(2);
     // The lorebook alone.
     save(&sandbox, "worlds/Sea.json", BOOK.replace("sea", "tide"));
-    watching.snapshot_of(2);
+    watching.wait_for(|event| event["type"] == "snapshot" && event["timeline"] == "worlds/Sea");
     // A new character, whose folder nobody knew.
     save(&sandbox, "chats/Juno/new.jsonl", chat(3, "none"));
     watching.snapshot_of(3);
@@ -151,7 +151,7 @@ fn every_save_becomes_a_snapshot() {
     fs::remove_dir_all(sandbox.path("chats/Juno")).unwrap();
     save(&sandbox, "chats/Juno/again.jsonl", chat(4, "none"));
     watching.snapshot_of(4);
-    assert_eq!(watching.stop()["taken"], 7);
+    assert_eq!(watching.stop()["taken"], 8);
     assert_stored(&sandbox);
 }
 
@@ -243,7 +243,8 @@ fn a_busy_queue_is_waited_for_and_not_for_ever() {
     library.messages += 1;
     library.write(&sandbox);
     watching.wait_for(|event| event["event"] == "waiting");
-    assert_eq!(watching.stop()["autosaves"], 2);
+    // The chat twice, and its lorebook.
+    assert_eq!(watching.stop()["autosaves"], 3);
     assert_stored(&sandbox);
     let log = sandbox.stvc(&["log"]).exits(0);
     assert!(log.stdout.contains("autosave"), "{}", log.stdout);
@@ -277,10 +278,12 @@ fn a_folder_that_is_made_later_is_watched() {
     fs::remove_dir(sandbox.path("worlds")).unwrap();
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(1);
+    let of_book =
+        |watching: &Watching| watching.wait_for(|event| event["timeline"] == "worlds/Sea");
     save(&sandbox, "worlds/Sea.json", BOOK);
-    assert_eq!(watching.snapshot_of(1)["lorebook"], "Sea");
+    of_book(&watching);
     save(&sandbox, "worlds/Sea.json", BOOK.replace("sea", "tide"));
-    watching.snapshot_of(1);
+    of_book(&watching);
     watching.stop();
 }
 

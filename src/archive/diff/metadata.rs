@@ -8,7 +8,7 @@ use crate::st::{Key, Raw};
 pub(super) fn metadata<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     if let (Some(old), Some(new)) = (before.metadata, after.metadata) {
-        changes = by_path(Root::Metadata, old, new, &[]);
+        changes = by_path(Part::Metadata, Root::Metadata, old, new, &[]);
     }
     let (old, new) = (before.chat.header, after.chat.header);
     if old != new {
@@ -29,7 +29,7 @@ fn header<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>, changes: &mut V
     let has_metadata = |header: Raw<'a>| header.get("chat_metadata").is_some_and(|m| m.is_object());
     let told: &[&str] =
         if has_metadata(old) && has_metadata(new) { &["chat_metadata"] } else { &[] };
-    changes.extend(by_path(Root::Header, old, new, told));
+    changes.extend(by_path(Part::Metadata, Root::Header, old, new, told));
     if changes.is_empty() {
         changes.push(rewritten(Part::Metadata, Root::Header, before, after));
     }
@@ -40,14 +40,20 @@ fn group<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let object = |file: Option<&'a [u8]>| file.and_then(Raw::parse).filter(Raw::is_object);
     match (object(before.group), object(after.group)) {
         (Some(old), Some(new)) => {
-            by_path(Root::Group, old, new, &["chat_metadata", "past_metadata"])
+            by_path(Part::Metadata, Root::Group, old, new, &["chat_metadata", "past_metadata"])
         }
         _ => vec![whole(Part::Metadata, Root::Group, before.group, after.group)],
     }
 }
 
 /// Two objects, value by value, without some of their members.
-fn by_path<'a>(root: Root, before: Raw<'a>, after: Raw<'a>, without: &[&str]) -> Vec<Change<'a>> {
+pub(super) fn by_path<'a>(
+    part: Part,
+    root: Root,
+    before: Raw<'a>,
+    after: Raw<'a>,
+    without: &[&str],
+) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for field in fields(before, after, Rules::PLAIN) {
         if without.iter().any(|name| field.is_in(&[name])) {
@@ -59,7 +65,7 @@ fn by_path<'a>(root: Root, before: Raw<'a>, after: Raw<'a>, without: &[&str]) ->
                 let location = Location { root, keys: keys(&field), version: None };
                 let bytes = |value: Option<Raw<'a>>| value.map(|value| value.as_bytes());
                 let (before, after) = (bytes(field.before), bytes(field.after));
-                changes.push(value_change(Part::Metadata, location, before, after));
+                changes.push(value_change(part, location, before, after));
             }
         }
     }

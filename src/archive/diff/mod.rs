@@ -5,6 +5,7 @@
 //! Nothing is left out: every change carries its whole value before and after, so the changes from one state to another,
 //! applied to the values of the first, give those of the second; and where bytes differ and no value does, that is a change too.
 
+mod card;
 mod lorebook;
 mod message;
 mod messages;
@@ -14,7 +15,7 @@ pub(super) mod value;
 mod words;
 
 use super::message_identity::Identity;
-use crate::st::{Chat, Key, Raw, TimelineFiles};
+use crate::st::{Category, Chat, Key, OpenCard, Raw, TimelineFiles};
 
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
@@ -27,11 +28,13 @@ pub enum Part {
     Lorebook,
     /// A value of the chat's metadata, of its header, or of its group.
     Metadata,
+    /// A value of a character's card, its picture, or another file that is no chat.
+    Card,
 }
 
 impl Part {
     /// Every part, in the order of a diff.
-    pub const ALL: [Part; 3] = [Part::Message, Part::Lorebook, Part::Metadata];
+    pub const ALL: [Part; 4] = [Part::Message, Part::Lorebook, Part::Metadata, Part::Card];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,6 +99,10 @@ pub enum Root {
     Header,
     Group,
     Book,
+    /// What a card says.
+    Card,
+    Picture,
+    File,
 }
 
 /// A value's place.
@@ -148,19 +155,38 @@ pub struct Side<'a> {
     metadata: Option<Raw<'a>>,
     book: Option<&'a [u8]>,
     group: Option<&'a [u8]>,
+    card: Option<&'a [u8]>,
+    picture: Option<&'a [u8]>,
+    file: Option<&'a [u8]>,
 }
 
 impl<'a> Side<'a> {
     /// What is before a first snapshot.
     pub fn nothing() -> Self {
         let chat = Chat { header: None, messages: Vec::new() };
-        Self { chat, metadata: None, book: None, group: None }
+        let (metadata, book, group, card, picture, file) = Default::default();
+        Self { chat, metadata, book, group, card, picture, file }
     }
 
-    pub fn of(files: &'a TimelineFiles) -> Self {
+    /// `card` is the card among them, opened.
+    pub fn of(files: &'a TimelineFiles, card: Option<&'a OpenCard>) -> Self {
         let chat = files.split();
         let metadata = files.metadata(&chat);
-        Self { chat, metadata, book: files.book_bytes(), group: files.group_bytes() }
+        let main = Some(files.main.bytes.as_slice());
+        let (group, file) = match files.timeline.category() {
+            Category::Group => (main, None),
+            Category::Persona | Category::Settings => (None, main),
+            _ => (files.group_bytes(), None),
+        };
+        Self {
+            chat,
+            metadata,
+            book: files.book_bytes(),
+            group,
+            card: card.and_then(|card| card.text.as_deref()),
+            picture: card.map(|card| card.picture.as_slice()),
+            file,
+        }
     }
 
     /// How many first messages both have.
@@ -178,6 +204,7 @@ pub fn diff<'a>(before: &Side<'a>, after: &Side<'a>, only: Option<Part>) -> Vec<
             Part::Message => messages::messages(&before.chat.messages, &after.chat.messages),
             Part::Lorebook => lorebook::lorebook(before.book, after.book),
             Part::Metadata => metadata::metadata(before, after),
+            Part::Card => card::card(before, after),
         });
     }
     changes

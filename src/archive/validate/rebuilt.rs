@@ -25,7 +25,7 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     let is_chat = contents.files.timeline.is_chat();
     let split = !is_chat
         || chat.header.is_some() == tree.header().is_some()
-        && chat.messages.len() == tree.messages().len();
+            && chat.messages.len() == tree.messages().len();
     if !split {
         problems.push(Problem::NotSplit);
     }

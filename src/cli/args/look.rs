@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::values::{Only, SNAPSHOT_HELP};
+use super::values::SNAPSHOT_HELP;
 use stvc::history::dates;
 
 #[derive(Debug, clap::Args)]
@@ -127,6 +127,14 @@ pub enum DiffPart {
     Chat,
     Lorebook,
     Metadata,
+    Card,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SearchPart {
+    Chat,
+    Lorebook,
+    Character,
 }
 
 #[derive(Debug, clap::Args)]
@@ -160,9 +168,9 @@ pub struct Search {
     #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE")]
     pub timeline: Option<String>,
 
-    /// Only in chats, or only in lorebooks
+    /// Only in chats, only in lorebooks, or only in characters' cards
     #[arg(long, value_name = "PART")]
-    pub only: Option<Only>,
+    pub only: Option<SearchPart>,
 
     /// At most this many
     #[arg(short = 'n', long = "limit", value_name = "N")]

@@ -17,9 +17,11 @@ pub use bring_back::{Fork, Merge, Reconstruct, Restore, Undo};
 pub use copies::{Backup, Import, Sync};
 pub use examples::command;
 pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};
-pub use look::{Check, Diff, DiffPart, Log, Operations, Order, Search, Show, Status, Timelines};
+pub use look::{
+    Check, Diff, DiffPart, Log, Operations, Order, Search, SearchPart, Show, Status, Timelines,
+};
 pub use programs::{Completions, Man};
-pub use take::{Snapshot, Wait, Watch};
+pub use take::{Kind, Snapshot, Wait, Watch};
 pub use values::{Only, Secret};
 
 use super::clock::DateStyle;

@@ -1,5 +1,6 @@
 //! Taking snapshots.
 
+use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::complete::timelines;
@@ -7,11 +8,26 @@ use std::time::Duration;
 
 use super::values::{Span, span};
 
+/// A kind of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    Chats,
+    Lorebooks,
+    Characters,
+    Personas,
+    Groups,
+    Settings,
+}
+
 #[derive(Debug, clap::Args)]
 pub struct Snapshot {
     /// Chats: a file, `Character/Chat name`, or any part of that which fits only one
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
+
+    /// Only these, and not all that changed
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["timelines", "at", "scenes", "tag"])]
+    pub only: Vec<Kind>,
 
     /// A checkpoint at message N: messages 0 to N, kept under a tag; the timeline itself stays as it is
     #[arg(long, value_name = "N")]

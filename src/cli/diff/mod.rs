@@ -9,12 +9,13 @@ use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::{self, DiffPart};
+use super::clock::Clock;
 use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, cut_middle, name, own_words, pad, short};
+use super::wording::{clean, cut_middle, length, name, own_words, pad, short};
 use stvc::archive::Snapshot;
-use stvc::archive::diff::{Change, ChangeKind, Location, Part};
+use stvc::archive::diff::{Change, ChangeKind, Location, Part, Root};
 use stvc::engine::Workspace;
 use stvc::lines::{ChangeLine, ComparisonLine, Counts, kind_word, path};
 use stvc::st::Raw;
@@ -27,6 +28,7 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8
         DiffPart::Chat => Part::Message,
         DiffPart::Lorebook => Part::Lorebook,
         DiffPart::Metadata => Part::Metadata,
+        DiffPart::Card => Part::Card,
     });
     let mut tally = Tally::default();
     if args.history {
@@ -95,11 +97,10 @@ fn pair(
     let clock = out.clock(workspace);
     let side = |snapshot: &Option<Snapshot>| match snapshot {
         Some(snapshot) => format!(
-            "{} {} ({}, {})",
+            "{} {} ({})",
             paint(LOOK.id, short(snapshot.id)),
             name(&snapshot.timeline),
-            count(snapshot.messages, "message"),
-            clock.age(snapshot.time)
+            facts(snapshot, clock)
         ),
         None => "the files now".into(),
     };
@@ -128,6 +129,12 @@ fn pair(
 }
 
 /// One of a timeline's snapshots, and what it brought.
+/// How long a state is, and how old.
+fn facts(snapshot: &Snapshot, clock: Clock) -> String {
+    let facts = [length(snapshot), Some(clock.age(snapshot.time))];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 fn one_of_many(
     comparison: &Comparison,
     changes: &[Change<'_>],
@@ -137,11 +144,7 @@ fn one_of_many(
 ) {
     let Some(snapshot) = &comparison.after else { return };
     let id = paint(LOOK.id, short(snapshot.id));
-    let facts = format!(
-        "{}, {}",
-        count(snapshot.messages, "message"),
-        out.clock(workspace).age(snapshot.time)
-    );
+    let facts = facts(snapshot, out.clock(workspace));
     let first = comparison.before.is_none();
     let parts = || {
         let part = |part: Part| {
@@ -172,6 +175,7 @@ fn title(part: Part) -> &'static str {
         Part::Message => "Messages",
         Part::Lorebook => "Lorebook",
         Part::Metadata => "Metadata",
+        Part::Card => "Character",
     }
 }
 
@@ -231,7 +235,7 @@ fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
     } else {
         sections.push((title(Part::Message).into(), of(Part::Message, &|_| true)));
     }
-    for part in [Part::Lorebook, Part::Metadata] {
+    for part in [Part::Lorebook, Part::Metadata, Part::Card] {
         sections.push((title(part).to_owned(), of(part, &|_| true)));
     }
     for (title, changes) in sections {
@@ -240,7 +244,7 @@ fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
         let lines = match first.part {
             Part::Message => messages::lines(&changes, page),
             Part::Lorebook => lorebook::lines(&changes, page),
-            Part::Metadata => metadata::lines(&changes, page),
+            Part::Metadata | Part::Card => metadata::lines(&changes, page),
         };
         print(&lines, out);
     }
@@ -274,6 +278,7 @@ fn value_line(change: &Change<'_>, location: &Location, page: Page) -> Line {
     let readable = is_json(change.before) && is_json(change.after);
     line.text = match change.kind() {
         ChangeKind::Rewritten => "the same values, written differently".into(),
+        _ if location.root == Root::Picture => "another picture".into(),
         _ if !readable => "changed, and cannot be read as JSON".into(),
         ChangeKind::Added => value(change.after, page),
         ChangeKind::Removed => value(change.before, page),

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::apply::FileStep;
 use super::{Follows, Operation};
-use crate::engine::other_timelines::copied_from;
 use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, branch};
+use crate::engine::other_timelines::copied_from;
 use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
 use crate::st::{self, FileBytes, Files, Groups, Library, Stamp, TimelineName};

@@ -52,9 +52,9 @@ fn told(root: &Path) -> Vec<Told> {
     let library = Library::open(root, None).unwrap();
     let scan = library.scan().unwrap();
     let mut told = Vec::new();
-    for timeline in &scan.timelines {
+    for timeline in &scan.chats {
         let captured = capture(&library, &scan.groups, timeline, &Disk).unwrap();
-        let chat = Chat::split(&captured.files.chat.bytes, false);
+        let chat = Chat::split(&captured.files.main.bytes, false);
         for finding in of_files(&captured.files, &chat, ALL, library.book_template()) {
             let level = finding.level.as_str().to_owned();
             told.push((finding.code.to_string(), level, finding.message));

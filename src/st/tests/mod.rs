@@ -2,6 +2,7 @@
 
 mod auto_recap;
 mod capture;
+mod card_parts;
 mod chat;
 mod discover;
 mod json;

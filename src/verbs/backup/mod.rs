@@ -2,15 +2,20 @@
 
 pub mod file;
 
-use crate::engine::Workspace;
 use crate::engine::take_snapshots::{TakenFirst, take_what_is_ready};
+use crate::engine::{Include, Workspace, left_out};
 use crate::progress::Monitor;
 use crate::verbs::Result;
 
 /// Take what changed since the last snapshots, so that it is in the backup. Nothing where there is no library.
 pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<TakenFirst> {
     match workspace.library() {
-        Ok(_) => Ok(take_what_is_ready(workspace, monitor)?),
+        Ok(library) => {
+            let mut first = take_what_is_ready(workspace, monitor)?;
+            let include = Include::of(workspace.find_store()?.as_ref())?;
+            first.findings.extend(left_out::finding(&library, &include));
+            Ok(first)
+        }
         Err(_) => Ok(TakenFirst::default()),
     }
 }

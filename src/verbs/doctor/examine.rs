@@ -7,12 +7,12 @@ use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
-    self, BookFacts, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,
+    self, BookFacts, CharacterFacts, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,
 };
 use crate::st::auto_recap::{is_fork_book, lorebook_map, running_recap};
 use crate::st::{
-    self, Captured, Chat, Disk, Library, LibraryPath, Message, Raw, Scan, TimelineName,
-    lorebook_path,
+    self, Captured, Category, Chat, Disk, Library, LibraryPath, Message, Raw, References, Scan,
+    TimelineName, User, lorebook_path,
 };
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
@@ -76,6 +76,7 @@ pub(super) fn examine(
         Vec::new()
     });
     let references = library.references(&scan);
+    let mut characters = character_facts(&scan, &references, &books);
     facts.here = scan.chats.into_iter().collect();
     let history = match store {
         Some(store) => History::load_with_kept(store)?,
@@ -92,7 +93,34 @@ pub(super) fn examine(
     let unused = unused.filter_map(|name| unused_book(name, &facts, &by_book, &owners, &maps));
     facts.unused = unused.collect();
     facts.unknown = references.unreadable;
+    if only.is_empty() {
+        let stored = history.heads().filter(|(name, _)| name.category() == Category::Card);
+        characters.stored = stored.map(|(name, _)| name.chat().to_owned()).collect();
+        findings.extend(rules::characters(&characters));
+    }
     Ok(Examined { facts, findings, lorebooks: books.len(), stored })
+}
+
+fn character_facts(scan: &Scan, references: &References, books: &[String]) -> CharacterFacts {
+    let mut facts = CharacterFacts::default();
+    let cards = scan.others.iter().filter(|name| name.category() == Category::Card);
+    facts.cards = cards.map(|name| name.chat().to_owned()).collect();
+    for folder in scan.chats.iter().filter_map(|name| name.folder()) {
+        *facts.chats.entry(folder.to_owned()).or_default() += 1;
+    }
+    let is_there = |book: &str| {
+        let path = lorebook_path(book);
+        let file = path.as_ref().map(|path| path.file_name());
+        books.iter().any(|name| file == Some(&format!("{name}.json")))
+    };
+    for reference in &references.list {
+        if let User::Card(card) = &reference.user
+            && !is_there(&reference.book)
+        {
+            facts.missing_books.push((card.clone(), reference.book.clone()));
+        }
+    }
+    facts
 }
 
 fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> TimelineFacts {

@@ -180,8 +180,7 @@ impl<'a> Sorting<'a> {
         }
         if dry_run {
             // What is not stored yet would be, before the backups are taken in.
-            for name in scan.chats.iter().filter(|name| lineage.history().head(name).is_none())
-            {
+            for name in scan.chats.iter().filter(|name| lineage.history().head(name).is_none()) {
                 if let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) {
                     let content = Content::read(&captured.files.main.bytes, name.is_group());
                     candidates.push(Candidate::new(name.clone(), &content));

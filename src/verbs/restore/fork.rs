@@ -9,15 +9,15 @@ use super::options::{Report, reload};
 use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
-use crate::engine::operation::{Ending, self, Follows, Held, Operation};
+use crate::engine::operation::{self, Ending, Follows, Held, Operation};
 use crate::engine::{Workspace, group_list};
 use crate::history::History;
 use crate::history::at_message::Origin;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::{self, Code, Finding, Level};
 use crate::st::{
-    self, BookRename, BoundBook, Chat, FileAt, Groups, Library, LibraryPath, Rename, TimelineFiles,
-    TimelineName,
+    self, BookRename, BoundBook, Category, Chat, FileAt, Groups, Library, LibraryPath, Rename,
+    TimelineFiles, TimelineName,
 };
 use crate::store::{Store, unless_lost};
 use crate::verbs::{Error, RestoreError, Result};
@@ -66,6 +66,9 @@ pub(super) fn restore(
     let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
     if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
         return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
+    }
+    if !name.is_chat() {
+        return copy(workspace, store, held, material, name, report);
     }
     let chat = material.files().split();
     let metadata = material.files().metadata(&chat);
@@ -167,6 +170,40 @@ pub(super) fn restore(
     Ok(())
 }
 
+/// What is no chat is one file, and nothing refers to the new one yet.
+fn copy(
+    workspace: &Workspace,
+    store: &Store,
+    held: Option<&Held>,
+    material: &Material,
+    name: TimelineName,
+    report: &mut Report,
+) -> Result<()> {
+    let root = workspace.library()?.root().to_owned();
+    let files = material.files().clone().called(name);
+    let bytes = Cow::Borrowed(files.main.bytes.as_slice());
+    let mut plan = vec![FilePlan::new(files.main.path.clone(), None, Some(bytes))];
+    match held {
+        None => report.files = plan.iter().map(FilePlan::action).collect(),
+        Some(held) => {
+            let mut operation = Operation::new(workspace, store, None);
+            let state = State::of(&files);
+            let follows = Follows::copy(&report.snapshot, &state);
+            let (fork, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+            for file in &mut plan {
+                file.stored_in = Some(fork.id);
+            }
+            let planned = operation.write_files(&root, plan, &[], Leave::default(), "")?;
+            operation.finish(held)?;
+            report.files = planned.actions;
+            report.fork = Some(fork);
+        }
+    }
+    report.root = root;
+    reload(report);
+    Ok(())
+}
+
 /// Where the lorebook of a state that was put together comes from.
 fn source_of_book(origin: &Origin) -> String {
     match (&origin.scene, origin.book_of) {
@@ -197,7 +234,12 @@ pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineNa
     if wanted.trim().is_empty() {
         return Err(bad("it is empty"));
     }
-    let chat = wanted.trim().strip_suffix(".jsonl").unwrap_or(wanted.trim());
+    if matches!(source.category(), Category::Group | Category::Settings) {
+        return Err(bad("of groups and settings there can be no second one"));
+    }
+    let file = source.file();
+    let ending = file.as_str().strip_prefix(source.as_str()).unwrap_or_default();
+    let chat = wanted.trim().strip_suffix(ending).unwrap_or(wanted.trim());
     let chat = st::chat_name(chat).ok_or_else(|| bad("SillyTavern can make no file name of it"))?;
     Ok(source.sibling(&chat)?)
 }

@@ -9,7 +9,7 @@ mod terms;
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace};
+use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace, Wanted};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup};
@@ -53,6 +53,8 @@ pub enum Part {
     Chat,
     /// Its lorebook.
     Lorebook,
+    /// Characters' cards.
+    Character,
 }
 
 /// A text that was found.
@@ -97,6 +99,11 @@ pub enum MatchPlace {
         uid: Option<String>,
         /// The entry's title.
         title: String,
+    },
+    /// In a character's card.
+    Field {
+        /// Where in it, such as `data.description`.
+        field: String,
     },
 }
 
@@ -151,7 +158,9 @@ pub fn search(
     };
     let who = options.who.as_ref().map(|who| who.to_lowercase());
     let is_wanted = |hit: &Hit, snapshot: &Snapshot| {
-        let (MatchPlace::Message { name, .. } | MatchPlace::Entry { title: name, .. }) = &hit.place;
+        let (MatchPlace::Message { name, .. }
+        | MatchPlace::Entry { title: name, .. }
+        | MatchPlace::Field { field: name }) = &hit.place;
         let time = hit.said.unwrap_or(snapshot.time.seconds);
         who.as_ref().is_none_or(|who| name.to_lowercase().contains(who))
             && options.since.is_none_or(|since| time >= since)
@@ -159,7 +168,10 @@ pub fn search(
     };
     let mut families = Families::new(&history, &owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
-    let mut new_texts = NewTexts::new(store.reader(), wants(Part::Chat), wants(Part::Lorebook));
+    let messages = Wanted { chat: wants(Part::Chat), ..Wanted::default() };
+    let (lorebook, card) = (wants(Part::Lorebook), wants(Part::Character));
+    let mut messages = NewTexts::new(store.reader(), messages);
+    let mut others = NewTexts::new(store.reader(), Wanted { chat: false, lorebook, card });
     let broken = history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why));
     let mut report = Report {
         matches: Vec::new(),
@@ -170,10 +182,18 @@ pub fn search(
     };
     let limit = options.limit.unwrap_or(usize::MAX);
     let mut told = HashSet::new();
-    monitor.begin("searching", Some(snapshots.len() as u64));
-    for snapshot in snapshots {
-        let texts = new_texts.of(snapshot.tree);
-        report.snapshots += 1;
+    // What was said comes first; then lorebooks and characters by their own histories, then what only chats have of lorebooks.
+    let (chats, own): (Vec<_>, Vec<_>) =
+        snapshots.into_iter().partition(|snapshot| snapshot.timeline.is_chat());
+    let mut looks: Vec<_> = chats.iter().map(|snapshot| (*snapshot, true)).collect();
+    looks.extend(own.iter().chain(&chats).map(|snapshot| (*snapshot, false)));
+    monitor.begin("searching", Some(looks.len() as u64));
+    for (snapshot, is_said) in looks {
+        let texts = match is_said {
+            true => messages.of(snapshot.tree),
+            false => others.of(snapshot.tree),
+        };
+        report.snapshots += usize::from(is_said || !snapshot.timeline.is_chat());
         report.texts += texts.len();
         let hits = read_all(&store.reader(), &texts, &terms, &mut report.broken)?;
         let timeline = owners.of_snapshot(snapshot);
@@ -186,7 +206,9 @@ pub fn search(
         for hit in new.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
             let (first, others) = match hit.place {
                 MatchPlace::Message { index, .. } => families.of(timeline, index, hit.id)?,
-                MatchPlace::Entry { .. } => (timeline.clone(), Vec::new()),
+                MatchPlace::Entry { .. } | MatchPlace::Field { .. } => {
+                    (timeline.clone(), Vec::new())
+                }
             };
             report.matches.push(Match {
                 snapshot: snapshot.clone(),
@@ -207,7 +229,7 @@ pub fn search(
             break;
         }
     }
-    for error in new_texts.broken {
+    for error in messages.broken.into_iter().chain(others.broken) {
         match error.is_loss() {
             true => report.broken.push(error.to_string()),
             false => return Err(error.into()),
@@ -279,6 +301,18 @@ fn look(new: &NewText, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
                 }
                 None => look_at_entry(None, None, &text, terms, hits),
             }
+        }
+        TextPlace::Field(field) => {
+            let said = Raw::parse_str(&text).and_then(|text| text.string());
+            let place = MatchPlace::Field { field: field.clone() };
+            find(place, said.as_deref().unwrap_or(&text), None, terms, hits);
+        }
+        TextPlace::Card => {
+            // Where a string was cut out there is none.
+            let text = text.replace('\0', "0");
+            st::each_string(&text, &mut |field, said| {
+                find(MatchPlace::Field { field }, &said, None, terms, hits);
+            });
         }
     }
     hits[before..].iter_mut().for_each(|hit| hit.id = Some(new.id));

@@ -6,7 +6,7 @@ use crate::archive::{Folders, Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::engine::changed_timelines;
 use crate::engine::operation::Follows;
-use crate::engine::take_snapshots::{Taken, Taking};
+use crate::engine::take_snapshots::{Taken, TakenTimeline, Taking};
 use crate::history::name_lookup;
 use crate::history::origin::{Lineage, Newcomer, Origin, closest};
 use crate::rules::Level;
@@ -59,9 +59,7 @@ impl Checkpoints<'_> {
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.
-                match Lineage::load(self.taking.store, &self.taking.scan.chats)?
-                    .fork(&newcomer)?
-                {
+                match Lineage::load(self.taking.store, &self.taking.scan.chats)?.fork(&newcomer)? {
                     origin @ Origin::Fork { .. } => Follows::origin(origin),
                     _ => Follows::default(),
                 }
@@ -92,8 +90,14 @@ impl Checkpoints<'_> {
     }
 
     /// Tag every snapshot of this command.
-    pub(super) fn tag(&mut self, name: impl Fn(&Snapshot) -> Result<RefName>) -> Result<()> {
-        for outcome in &mut self.taking.outcomes {
+    pub(super) fn tag(
+        &mut self,
+        wanted: &[TimelineName],
+        name: impl Fn(&Snapshot) -> Result<RefName>,
+    ) -> Result<()> {
+        // A lorebook that was taken with its chat was not named.
+        let is_wanted = |outcome: &&mut TakenTimeline| wanted.contains(&outcome.timeline);
+        for outcome in self.taking.outcomes.iter_mut().filter(is_wanted) {
             if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =
                 &mut outcome.result
             {

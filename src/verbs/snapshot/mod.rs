@@ -12,11 +12,12 @@ mod scenes;
 use std::collections::{BTreeSet, HashSet};
 
 use crate::archive::{Kind, branch};
-use crate::engine::Include;
 use crate::engine::cache::Cache;
 use crate::engine::deleted_timelines::deleted_since;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
-use crate::engine::{self, TagError, Workspace, changed_timelines, finish_interrupted, tags};
+use crate::engine::{
+    self, Include, TagError, Workspace, changed_timelines, finish_interrupted, left_out, tags,
+};
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
@@ -107,15 +108,15 @@ pub fn snapshot(
         Some(at) => checkpoints.take_at(&names[0], at)?,
         None => checkpoints.taking.take(&names, monitor)?,
     }
-    if options.timelines.is_empty() {
+    if options.timelines.is_empty() && options.only.is_empty() {
         checkpoints.taking.note_deleted()?;
     }
     if let Some(tag) = &tag {
-        checkpoints.tag(|_| Ok(tag.clone()))?;
+        checkpoints.tag(&names, |_| Ok(tag.clone()))?;
     } else if let (Some(at), Some(_)) = (options.at, &options.template) {
         checkpoints.name_by_template(&names[0], at)?;
     } else if options.at.is_some() {
-        checkpoints.tag(|snapshot| tags::free_for(&store, snapshot, options.at))?;
+        checkpoints.tag(&names, |snapshot| tags::free_for(&store, snapshot, options.at))?;
     }
     let Finished { outcomes, states, findings, deleted, objects, bytes } =
         checkpoints.taking.finish(&held)?;
@@ -129,6 +130,9 @@ pub fn snapshot(
         let here: HashSet<_> = scan.all().map(branch).collect();
         let stored = store.refs("refs/heads/")?.refs;
         report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
+    }
+    if report.created_store {
+        report.findings.extend(left_out::finding(&library, &Include::of(Some(&store))?));
     }
     answer(report, &names, options)
 }
@@ -236,7 +240,9 @@ fn select(
 ) -> Result<Vec<TimelineName>> {
     if options.timelines.is_empty() {
         let include = Include::of(store)?;
-        return Ok(include.timelines(scan));
+        let mut names = include.timelines(scan);
+        names.retain(|name| options.only.is_empty() || options.only.contains(&name.category()));
+        return Ok(names);
     }
     let here: BTreeSet<_> = scan.all().cloned().collect();
     let mut names = Vec::new();

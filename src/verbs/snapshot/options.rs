@@ -9,7 +9,7 @@ use crate::engine::{self, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
 use crate::rules::Finding;
-use crate::st::TimelineFiles;
+use crate::st::{Category, TimelineFiles};
 
 /// What to take.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,8 @@ pub struct Options {
     pub message: Option<String>,
     /// A tag for it.
     pub tag: Option<String>,
+    /// Only files of these kinds, if there are any.
+    pub only: Vec<Category>,
     /// Only say what would be done.
     pub dry_run: bool,
 }

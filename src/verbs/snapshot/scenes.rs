@@ -130,7 +130,8 @@ impl Checkpoints<'_> {
         let scene = scene.and_then(|(_, scene)| scene.name());
         let wanted = self.called(name, &End { message: at, number: before + 1, name: scene });
         let store = self.taking.store;
-        self.tag(|snapshot| tags::free_like(store, |_| None, &wanted, snapshot.id))
+        let names = std::slice::from_ref(name);
+        self.tag(names, |snapshot| tags::free_like(store, |_| None, &wanted, snapshot.id))
     }
 
     fn called(&self, timeline: &TimelineName, end: &End) -> String {

@@ -9,8 +9,7 @@ use crate::verbs::Result;
 impl Planner<'_> {
     /// Whether what becomes of a lorebook was decided by its own history.
     pub(super) fn is_decided(&self, book: &LibraryPath) -> bool {
-        let name = TimelineName::of_file(book);
-        !self.namesakes.contains(book) && name.is_some_and(|name| self.theirs.head(&name).is_some())
+        TimelineName::of_file(book).is_some_and(|name| self.theirs.head(&name).is_some())
     }
 
     /// Give a state the lorebook that will be in its file; if there is none, it brings its own.

@@ -10,7 +10,7 @@ mod others;
 mod outcome;
 mod plan;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
 use crate::engine::copies::CopyError;
@@ -240,7 +240,7 @@ fn take_in(
         names,
         books: BTreeSet::new(),
         moved: HashMap::new(),
-        namesakes: HashSet::new(),
+        namesakes: HashMap::new(),
         day: workspace.now.format("%Y-%m-%d").to_string(),
     };
     let owners = Owners::of(&ours);
@@ -257,6 +257,7 @@ fn take_in(
         steps.push(planner.step(head, &owners)?);
         monitor.advance(1);
     }
+    planner.follow_namesakes(&mut steps)?;
     let tags = plan_tags(&ours, theirs);
     let Planner { files, findings, .. } = planner;
     // An earlier attempt may have told it.

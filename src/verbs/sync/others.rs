@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use super::joined_book::JoinedBook;
-use super::outcome::{Conflict, SyncOutcome};
+use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
 use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::free_chat_name::free_name;
-use crate::st::{Category, FileBytes, LibraryPath, TimelineFiles, differ_by_use};
+use crate::st::{
+    Category, FileBytes, LibraryPath, TimelineFiles, TimelineName, differ_by_use, lorebook_path,
+};
 use crate::verbs::Result;
 
 impl Planner<'_> {
@@ -45,10 +47,16 @@ impl Planner<'_> {
                     theirs.main.bytes = both.into();
                     theirs
                 }
-                // They have nothing but the name in common: which of them it should be the name of, only a person knows.
+                // They have nothing but the name in common, and are two books.
                 JoinedBook::Conflicts(_) if was.is_none() => {
-                    self.namesakes.insert(ours.main.path.clone());
-                    step.entry.outcome = SyncOutcome::Left(NAMESAKE);
+                    let path = ours.main.path.clone();
+                    let name = self.set_aside(step, local, ours, here)?;
+                    self.namesakes.insert(path, name.clone());
+                    if here == Here::Same {
+                        self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
+                    }
+                    step.branch = BranchMove::There;
+                    step.entry.outcome = SyncOutcome::Apart(name);
                     return Ok(());
                 }
                 JoinedBook::Conflicts(places) => {
@@ -60,6 +68,10 @@ impl Planner<'_> {
                     let book = theirs.main.path.clone();
                     step.entry.conflict = Some(Conflict { book, places, into: Some(name) });
                     self.settle(step, local, theirs, here)?;
+                    // What stands against something is not merged: whoever settles it begins where both parted.
+                    if let BranchMove::Made(_, joined) = &mut step.branch {
+                        *joined = None;
+                    }
                     step.entry.outcome = SyncOutcome::Merged;
                     return Ok(());
                 }
@@ -101,7 +113,7 @@ impl Planner<'_> {
         local: &Snapshot,
         ours: TimelineFiles,
         here: Here,
-    ) -> Result<crate::st::TimelineName> {
+    ) -> Result<TimelineName> {
         let name =
             free_name(&local.timeline, "other version", &self.day, self.library, &mut self.names)?;
         let aside = ours.called(name.clone());
@@ -110,6 +122,41 @@ impl Planner<'_> {
         }
         step.aside = Some((local.clone(), aside));
         Ok(name)
+    }
+
+    /// The chats here that have a lorebook which got another name go on having it.
+    pub(super) fn follow_namesakes(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
+        if self.namesakes.is_empty() {
+            return Ok(());
+        }
+        let ours = self.ours;
+        for (name, head) in ours.heads().filter(|(name, _)| name.is_chat()) {
+            let book = head.lorebook.as_deref().and_then(lorebook_path);
+            let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() else {
+                continue;
+            };
+            // One that is there, too, has the book of there.
+            if self.theirs.head(name).is_some() || self.look(name)? != Here::Same {
+                continue;
+            }
+            let mut whole = read(&self.here, head)?;
+            if let Some(bytes) = self.files.get(&now.file())? {
+                whole.set_book(bytes.to_vec());
+            }
+            let whole = whole.bound_to(now.chat(), now.file());
+            self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
+            self.list_in_group(&whole)?;
+            let entry = SyncedTimeline {
+                timeline: name.clone(),
+                head: head.clone(),
+                outcome: SyncOutcome::Known,
+                snapshots: 0,
+                conflict: None,
+            };
+            let branch = BranchMove::Made(Box::new(whole), None);
+            steps.push(TimelinePlan { entry, branch, aside: None, drops: None });
+        }
+        Ok(())
     }
 
     /// The state from which both come. Lorebooks had no history of their own once: then what a chat had that both have.
@@ -137,5 +184,3 @@ impl Planner<'_> {
         Ok(read(&self.here, newest)?.book_at(path).map(|book| book.to_vec().into()))
     }
 }
-
-const NAMESAKE: &str = "another of that name is here, and they have nothing in common; rename one of them in SillyTavern";

@@ -73,8 +73,8 @@ pub(super) struct Planner<'a> {
     pub books: BTreeSet<String>,
     /// Lorebooks of the other side that got another name here: path and content, and the name.
     pub moved: HashMap<(LibraryPath, Blake3), String>,
-    /// Lorebooks here that have nothing but their name in common with one there.
-    pub namesakes: HashSet<LibraryPath>,
+    /// Lorebooks here that have nothing but their name in common with one there, and what they are called now.
+    pub namesakes: HashMap<LibraryPath, TimelineName>,
     pub day: String,
 }
 
@@ -325,7 +325,7 @@ impl Planner<'_> {
     }
 
     /// A chat of a group that does not list it would not be shown.
-    fn list_in_group(&mut self, whole: &TimelineFiles) -> Result<()> {
+    pub(super) fn list_in_group(&mut self, whole: &TimelineFiles) -> Result<()> {
         let Some(FileAt { path, bytes: stored }) = &whole.group else { return Ok(()) };
         let Some(live) = self.files.get(path)? else {
             return self.files.put(path, Some(stored.to_vec()));

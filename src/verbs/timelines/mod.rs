@@ -6,10 +6,10 @@ pub mod tree;
 use std::collections::BTreeSet;
 
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::{Include, Workspace};
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{self, ChangedParts};
 use crate::engine::copies::last_backups::{self, Since};
+use crate::engine::{Include, Workspace};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
@@ -84,7 +84,10 @@ impl Timeline {
         if !self.name.is_chat() {
             return Vec::new();
         }
-        let parts = [(self.changed.main, "chat"), (self.changed.lorebook, "lorebook")];
+        let parts = [
+            (self.changed.main, "chat"),
+            (self.changed.lorebook && !self.changed.apart, "lorebook"),
+        ];
         let is_changed = self.change == TimelineChange::Changed;
         parts
             .into_iter()

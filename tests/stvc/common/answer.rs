@@ -29,6 +29,14 @@ impl Answer {
         self.stdout.lines().map(parse).collect()
     }
 
+    /// The JSON lines of one type that are about chats.
+    #[track_caller]
+    pub fn of_chats(&self, kind: &str) -> Vec<Value> {
+        let mut lines = self.of_type(kind);
+        lines.retain(|line| line["timeline"].as_str().unwrap().contains("chats/"));
+        lines
+    }
+
     /// The JSON lines of one type.
     #[track_caller]
     pub fn of_type(&self, kind: &str) -> Vec<Value> {

@@ -142,6 +142,15 @@ impl Sandbox {
         String::from_utf8_lossy(&git(&self.store(), arguments)).into_owned()
     }
 
+    /// The ids of all snapshots of chats, newest first.
+    pub fn chat_ids(&self) -> Vec<String> {
+        let log = self.json(&["log"]).exits(0);
+        log.of_chats("snapshot")
+            .iter()
+            .map(|line| line["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// The ids of all snapshots, newest first.
     pub fn snapshot_ids(&self) -> Vec<String> {
         let log = self.json(&["log"]).exits(0);

@@ -21,7 +21,7 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
     let newest = main.book_bytes().replace("Wet stones.", "Dry stones.");
     sandbox.write(&main.book_path(), &newest);
     sandbox.stvc(&["snapshot"]).exits(0);
-    // A newer snapshot of another chat had other things under that name.
+    // What it holds in the end is what it had when it went, whoever wrote it.
     sandbox.wait(60);
     write_chat(&sandbox, "chats/B/other", main.book.as_deref(), "");
     sandbox.write(&main.book_path(), BOOK);
@@ -37,8 +37,15 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
     assert_eq!(missing["level"], "error");
     assert!(missing["remedy"].as_str().unwrap().contains("brings it back from snapshot"));
     let after = fix(&sandbox, &[], &[&main.book_path()]);
-    assert_eq!(String::from_utf8_lossy(&after[&main.book_path()]), newest);
-    assert_eq!(look(&sandbox, 0), []);
+    assert_eq!(String::from_utf8_lossy(&after[&main.book_path()]), BOOK);
+    // What it was before is in its history.
+    let former = sandbox.stvc(&[
+        "diff",
+        "worlds/z-AutoLB-Mira-Harbour nights~1",
+        "worlds/z-AutoLB-Mira-Harbour nights",
+    ]);
+    assert!(former.exits(0).stdout.contains("Dry stones"));
+    look(&sandbox, 0);
 }
 
 #[test]

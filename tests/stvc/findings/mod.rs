@@ -24,7 +24,11 @@ fn of_answer(answer: &Answer) -> Vec<Told> {
     let text = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
     let told = |line: &Value| (text(line, "code"), text(line, "level"), text(line, "message"));
     let found = answer.of_type("finding");
-    found.iter().map(told).filter(|(code, ..)| code != "queue-active").collect()
+    found
+        .iter()
+        .map(told)
+        .filter(|(code, ..)| !["queue-active", "left-out"].contains(&code.as_str()))
+        .collect()
 }
 
 type Told = (String, String, String);

@@ -53,7 +53,7 @@ fn a_branch_that_ends_with_an_odd_snapshot_ends_with_the_one_before() {
 fn sync_leaves_what_is_odd_alone_and_goes_on_with_the_rest() {
     let odd: [Case<'_>; 2] = [
         ("damaged", &|it| drop(it.remove("snapshot.json"))),
-        ("newer", &|it| it.manifest(|manifest| manifest["format"] = 2.into())),
+        ("newer", &|it| it.manifest(|manifest| manifest["format"] = 3.into())),
     ];
     for (what, edit) in odd {
         let library = Library::new();

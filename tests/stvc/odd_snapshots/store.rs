@@ -16,7 +16,7 @@ use crate::common::{Answer, Sandbox, calm, check, git, lose, sound, text};
 fn what_is_newer_is_neither_forgotten_nor_collected() {
     let library = Library::new();
     let (odd, next) = library.forge(|it| {
-        it.manifest(|manifest| manifest["format"] = 2.into());
+        it.manifest(|manifest| manifest["format"] = 3.into());
         it.root.push(file("future", b"only here"));
     });
     let sandbox = &library.sandbox;

@@ -329,8 +329,8 @@ fn what_is_missing_is_missing_for_all() {
 fn what_is_newer_is_not_damaged_and_travels_as_it_is() {
     all_agree(
         Said::Newer,
-        &[("format 2", &|it| {
-            it.manifest(|manifest| *manifest = json!({ "format": 2, "what": "nobody knows" }));
+        &[("format 3", &|it| {
+            it.manifest(|manifest| *manifest = json!({ "format": 3, "what": "nobody knows" }));
             it.root.push(file("future", b"more"));
             let below =
                 Node::Tree(vec![entry("40000", "deeper", Node::Tree(vec![file("x", b"y")]))]);

@@ -128,7 +128,7 @@ fn req_10_settings_of_the_program_are_not_captured() {
         for file in shown["files"].as_array().unwrap() {
             let path = file["path"].as_str().unwrap();
             let folder = path.split('/').next().unwrap();
-            assert!(["chats", "group chats", "groups", "worlds"].contains(&folder), "{path}");
+            assert_ne!(folder, "settings.json");
         }
     }
     sandbox.write("settings.json", r#"{"a":"new settings"}"#);

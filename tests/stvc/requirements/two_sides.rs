@@ -129,7 +129,7 @@ fn req_58_each_side_goes_on_in_a_chain_of_its_own_from_where_they_parted() {
         let fork = fork(n);
         fork.write(&sandbox);
         sandbox.write(&fork.chat_path(), another_way(&fork, 20));
-        assert_eq!(sandbox.json(&["snapshot"]).exits(0).of_type("snapshot").len(), 2);
+        assert_eq!(sandbox.json(&["snapshot"]).exits(0).of_chats("snapshot").len(), 2);
     }
     let chain = |name: &str| {
         let ids = sandbox.git(&["log", "--format=%H", &format!("refs/heads/chats/Mira/{name}")]);

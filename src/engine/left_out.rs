@@ -1,0 +1,106 @@
+//! What of the user's folder is not kept, told with its size: nobody shall think that it is.
+
+use std::fs;
+use std::path::Path;
+
+use super::Include;
+use crate::rules::{Code, Finding, Level};
+use crate::st::{Category, Library};
+
+/// What lies in a user's folder beside what is kept, and what may be told of it. What SillyTavern makes by itself (thumbnails, its own backups, the list of what it copied) is not worth a word, and secrets are nobody's business.
+const FOLDERS: [(&str, &str); 17] = [
+    ("user/images", "pictures in messages"),
+    ("user/files", "files in messages"),
+    ("backgrounds", "backgrounds"),
+    ("assets", "assets"),
+    ("extensions", "extensions"),
+    ("vectors", "vector indexes"),
+    ("user/workflows", "workflows"),
+    ("OpenAI Settings", "presets"),
+    ("TextGen Settings", "presets"),
+    ("KoboldAI Settings", "presets"),
+    ("NovelAI Settings", "presets"),
+    ("instruct", "presets"),
+    ("context", "presets"),
+    ("sysprompt", "presets"),
+    ("reasoning", "presets"),
+    ("QuickReplies", "quick replies"),
+    ("themes", "themes"),
+];
+
+/// What is smaller is no loss: empty settings, a file that marks a folder.
+const LEAST: u64 = 64;
+
+/// No user's folder is deeper.
+const DEEPEST: usize = 12;
+
+/// What is left out, if anything is.
+pub(crate) fn finding(library: &Library, include: &Include) -> Option<Finding> {
+    let root = library.root();
+    let mut sizes: Vec<(&str, u64)> = Vec::new();
+    let mut add =
+        |what: &'static str, bytes: u64| match sizes.iter_mut().find(|known| known.0 == what) {
+            _ if bytes < LEAST => {}
+            Some(known) => known.1 += bytes,
+            None => sizes.push((what, bytes)),
+        };
+    for (folder, what) in FOLDERS {
+        add(what, size(&root.join(folder), DEEPEST));
+    }
+    // Beside the cards lie folders of pictures for expressions.
+    add("sprites of characters", sizes_of_folders(&root.join("characters")));
+    let mut ways = Vec::new();
+    for (category, path, what, key) in [
+        (Category::Settings, "settings.json", "settings.json", "include.settings"),
+        (Category::Card, "characters", "characters", "include.characters"),
+        (Category::Persona, "User Avatars", "personas' pictures", "include.personas"),
+        (Category::Group, "groups", "groups by themselves", "include.groups"),
+    ] {
+        let path = root.join(path);
+        let bytes = size(&path, 1);
+        if !include.has(category) && bytes >= LEAST {
+            add(what, bytes);
+            ways.push(format!("`stvc config {key} true`"));
+        }
+    }
+    if sizes.is_empty() {
+        return None;
+    }
+    sizes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let list: Vec<_> =
+        sizes.iter().map(|(what, bytes)| format!("{what} ({})", told(*bytes))).collect();
+    let message = format!("not kept: {}", list.join(", "));
+    let subject = root.display().to_string();
+    let mut remedy = "copy what you want to keep of it by other means".to_owned();
+    if !ways.is_empty() {
+        remedy.push_str(&format!("; {} keeps what it names from now on", ways.join(", ")));
+    }
+    Some(Finding::new(Code::LeftOut, Level::Info, subject, message).remedy(remedy))
+}
+
+/// The bytes of all files below, links not followed; what cannot be read counts nothing.
+fn size(path: &Path, deep: usize) -> u64 {
+    let Ok(found) = fs::symlink_metadata(path) else { return 0 };
+    if found.is_file() {
+        return found.len();
+    }
+    if !found.is_dir() || deep == 0 {
+        return 0;
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| size(&entry.path(), deep - 1)).sum()
+}
+
+fn sizes_of_folders(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|folder| size(&folder.path(), DEEPEST)).sum()
+}
+
+fn told(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
