@@ -96,3 +96,68 @@ pub fn unseal<'r>(
     }
     Ok(Box::new(decryptor.decrypt(iter::once(&identity as _)).map_err(failed)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTENT: &[u8] = b"stvc backup 1\n{}\n and all that follows";
+
+    fn passphrase() -> Passphrase {
+        Passphrase::new("correct horse".into()).unwrap()
+    }
+
+    /// As `Sealable` encrypts, but with next to no work, so that many can be tried.
+    fn sealed() -> Vec<u8> {
+        let mut recipient = scrypt::Recipient::new(passphrase().0);
+        recipient.set_work_factor(1);
+        let encryptor = Encryptor::with_recipients(iter::once(&recipient as _)).unwrap();
+        let mut out = encryptor.wrap_output(Vec::new()).unwrap();
+        out.write_all(CONTENT).unwrap();
+        out.finish().unwrap()
+    }
+
+    /// All that comes out of it.
+    fn open(bytes: &[u8], passphrase: Option<&Passphrase>) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        let mut input = unseal(bytes, passphrase)?;
+        input.read_to_end(&mut content).map_err(crate::archive::backup::error::reading)?;
+        Ok(content)
+    }
+
+    #[test]
+    fn it_opens_with_its_passphrase_alone() {
+        let bytes = sealed();
+        assert_eq!(open(&bytes, Some(&passphrase())).unwrap(), CONTENT);
+        assert!(matches!(open(&bytes, None), Err(BackupError::Encrypted)));
+        let wrong = Passphrase::new("correct horses".into()).unwrap();
+        assert!(matches!(open(&bytes, Some(&wrong)), Err(BackupError::WrongPassphrase)));
+        // What is not encrypted is as it is, whoever asks.
+        assert_eq!(open(CONTENT, Some(&passphrase())).unwrap(), CONTENT);
+    }
+
+    #[test]
+    fn every_flipped_byte_and_every_missing_end_is_noticed() {
+        let bytes = sealed();
+        let noticed = |bytes: &[u8], at: usize| {
+            // Where not even the first line is age's, it is no encrypted backup, nor any other.
+            let is_none = peek(bytes) != Peek::Encrypted && !bytes.starts_with(b"stvc");
+            assert!(is_none || open(bytes, Some(&passphrase())).is_err(), "byte {at}");
+        };
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            noticed(&flipped, at);
+            noticed(&bytes[..at], at);
+        }
+    }
+
+    #[test]
+    fn too_much_work_is_not_begun() {
+        let bytes = sealed();
+        let end = bytes.windows(3).position(|window| window == b" 1\n").unwrap();
+        let more = [&bytes[..end], b" 21\n", &bytes[end + 3..]].concat();
+        let error = open(&more, Some(&passphrase())).unwrap_err().to_string();
+        assert!(error.contains("more than 1 GB"), "{error}");
+    }
+}

@@ -39,16 +39,10 @@ fn an_encrypted_backup_opens_with_its_passphrase_alone() {
         Ok::<_, String>(())
     };
     open(&bytes).unwrap();
-    // Each costs a second by design: some in age's lines, some in the content, the last byte.
-    let body = bytes.windows(5).position(|w| w == b"\n--- ").unwrap();
-    for at in [3, 30, 50, body - 3, body + 10, body + 50, bytes.len() / 2, bytes.len() - 1] {
-        let mut flipped = bytes.clone();
-        flipped[at] ^= 1;
-        assert!(open(&flipped).is_err(), "byte {at}");
-    }
-    for at in [0, 20, body, body + 60, bytes.len() - 1] {
-        assert!(open(&bytes[..at]).is_err(), "cut at {at}");
-    }
+    // Each costs a second by design; every byte is tried in `archive/backup/seal`, where it costs nothing.
+    let mut flipped = bytes.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    assert!(open(&flipped).is_err());
 }
 
 /// The command that prints a passphrase often has it in it; the log goes into every copy of the store's folder, and anybody may read who holds the lock.
