@@ -86,6 +86,8 @@ impl Three {
             &["diff", a, b],
             &["restore", b, "--dry-run"],
             &["restore", "Mira/b", "--dry-run"],
+            &["restore", a, "--to", "../out"],
+            &["check"],
         ] {
             calm(self.sandbox.stvc(arguments));
         }

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use serde_json::Value;
+use stvc::progress::Silent;
+use stvc::verbs::{check, restore};
 
-use super::{Sandbox, calm, fsck};
+use super::{Sandbox, fsck};
 
 /// A snapshot that was acknowledged, and the bytes it must give back.
 #[derive(Clone, Debug)]
@@ -23,19 +24,27 @@ impl Stored {
         Self { id, path: path.to_owned(), bytes: sandbox.read(path) }
     }
 
-    /// Restore it into a folder of its own; whether that worked. Either all of it comes back or nothing does.
+    /// Restore it into a folder of its own, without a process; whether that worked. Either all of it comes back or nothing does.
     #[track_caller]
     pub fn comes_back(&self, sandbox: &Sandbox) -> bool {
         let folder = tempfile::tempdir_in(sandbox.folder()).unwrap();
         let target = folder.path().join("out");
-        let answer = calm(sandbox.stvc(&["restore", &self.id, "--to", target.to_str().unwrap()]));
-        if answer.code == 0 {
-            assert_eq!(fs::read(target.join(&self.path)).unwrap(), self.bytes, "{}", self.path);
-            return true;
+        let options = restore::Options {
+            snapshot: self.id.clone(),
+            to: Some(target.clone()),
+            ..Default::default()
+        };
+        match restore::restore(&sandbox.workspace(), &options, &mut Silent) {
+            Ok(_) => {
+                assert_eq!(fs::read(target.join(&self.path)).unwrap(), self.bytes, "{}", self.path);
+                true
+            }
+            Err(error) => {
+                let left = fs::read_dir(&target).map_or(0, Iterator::count);
+                assert_eq!(left, 0, "a restore that failed left files behind: {error}");
+                false
+            }
         }
-        let left = fs::read_dir(&target).map_or(0, Iterator::count);
-        assert_eq!(left, 0, "a restore that failed left files behind: {}", answer.stderr);
-        false
     }
 
     #[track_caller]
@@ -44,14 +53,18 @@ impl Stored {
     }
 }
 
-/// All that `check` says, and its exit code.
+/// All that `check` says, and the exit code that it comes to, without a process.
 #[track_caller]
 pub fn check(sandbox: &Sandbox) -> (i32, String) {
-    let answer = calm(sandbox.json(&["check"]));
-    let found: Vec<Value> =
-        ["finding", "error"].iter().flat_map(|kind| answer.of_type(kind)).collect();
-    let words = found.iter().map(|line| format!("{} {}\n", line["subject"], line["message"]));
-    (answer.code, words.collect::<String>().replace("\\\\", "/"))
+    let workspace = sandbox.workspace();
+    let report = match check::check(&workspace, &mut Silent) {
+        Ok(report) => report,
+        Err(error) => return (1, format!("{error}\n")),
+    };
+    let notices = workspace.take_notices();
+    let found = report.findings.iter().chain(&notices);
+    let words = found.map(|finding| format!("{} {}\n", finding.subject, finding.message));
+    (i32::from(!report.is_sound()), words.collect::<String>().replace('\\', "/"))
 }
 
 /// Git and `check` find nothing wrong.
