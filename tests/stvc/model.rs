@@ -406,7 +406,7 @@ impl Model {
     }
 
     fn restore_to(&self, taking: &Taking) {
-        let to = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir_in(self.sandbox.folder()).unwrap();
         let options = restore::Options {
             snapshot: taking.id.clone(),
             to: Some(to.path().into()),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use stvc::engine::{LibraryPlace, Workspace};
@@ -24,7 +25,7 @@ pub struct Sandbox {
 impl Sandbox {
     /// An empty library.
     pub fn empty() -> Self {
-        let sandbox = Self::bare();
+        let sandbox = Self::in_memory();
         for folder in ["chats", "group chats", "groups", "worlds"] {
             fs::create_dir_all(sandbox.library().join(folder)).unwrap();
         }
@@ -37,9 +38,14 @@ impl Sandbox {
         Self { folder: tempfile::tempdir().unwrap(), now: NOW }
     }
 
+    /// The same in memory, where there is room: whoever writes there waits for no disk.
+    fn in_memory() -> Self {
+        Self { folder: tempfile::tempdir_in(fast_folder()).unwrap(), now: NOW }
+    }
+
     /// A copy of a library under `fixtures/`, such as `1.19.0`.
     pub fn of_fixture(name: &str) -> Self {
-        let sandbox = Self::bare();
+        let sandbox = Self::in_memory();
         copy(&fixtures().join(name).join("default-user"), &sandbox.library());
         sandbox
     }
@@ -156,6 +162,21 @@ impl Sandbox {
         let log = self.json(&["log"]).exits(0);
         log.of_type("snapshot").iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// In memory, if so much is free there that no test can fill it.
+fn fast_folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    // In kilobytes.
+    const ENOUGH: u64 = 2 << 20;
+    let find = || {
+        let memory = Path::new("/dev/shm");
+        let asked = Command::new("df").arg("-Pk").arg(memory).output().ok()?;
+        let text = String::from_utf8(asked.stdout).ok()?;
+        let free: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+        (free > ENOUGH && tempfile::tempdir_in(memory).is_ok()).then(|| memory.to_owned())
+    };
+    FOLDER.get_or_init(|| find().unwrap_or_else(std::env::temp_dir))
 }
 
 impl RecapLibrary {

@@ -48,7 +48,7 @@ fn packs(sandbox: &Sandbox) -> Vec<PathBuf> {
 fn states(sandbox: &Sandbox) -> BTreeMap<String, Files> {
     let mut states = BTreeMap::new();
     for id in sandbox.snapshot_ids() {
-        let to = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir_in(sandbox.folder()).unwrap();
         let options = restore::Options {
             snapshot: id.clone(),
             to: Some(to.path().into()),
