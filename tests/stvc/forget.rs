@@ -13,8 +13,7 @@ fn saves(sandbox: &mut Sandbox, count: usize, apart: i64) -> Vec<String> {
     for n in 0..count {
         let library = RecapLibrary { messages: 12 + n, ..RecapLibrary::default() };
         library.write(sandbox);
-        let taken = sandbox.json(&["snapshot"]).exits(0).of_type("snapshot").remove(0);
-        ids.push(taken["id"].as_str().unwrap().to_owned());
+        ids.extend(sandbox.take(&[]));
         sandbox.wait(apart);
     }
     ids

@@ -287,7 +287,7 @@ fn a_snapshot_is_one_pack_and_many_stay_few() {
     for n in 0..70 {
         sandbox.wait(1);
         sandbox.append(CHAT, &format!("{{\"mes\":\"{n}\"}}"));
-        sandbox.stvc(&["snapshot", NAME]).exits(0);
+        sandbox.take(&[NAME]);
     }
     assert_eq!(loose_objects(&sandbox.store()), 0);
     let packs = packs(&sandbox.store());
@@ -308,7 +308,7 @@ fn packs_are_folded_under_a_multi_pack_index() {
     let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
     for n in 0..30 {
         sandbox.append(chat, &format!(r#"{{"name":"Wren","mes":"line {n}"}}"#));
-        sandbox.stvc(&["snapshot", "Tide Office"]).exits(0);
+        sandbox.take(&["Tide Office"]);
         if n % 7 == 3 {
             sandbox.git(&["multi-pack-index", "write"]);
         }

@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use stvc::engine::{LibraryPlace, Workspace};
+use stvc::progress::Silent;
+use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
 use tempfile::TempDir;
 
 use super::recap_library::RecapLibrary;
@@ -135,6 +137,20 @@ impl Sandbox {
             notices: Default::default(),
             finished: Default::default(),
         }
+    }
+
+    /// Take snapshots of these timelines, or of all, without a process, and nothing must stand in the way; the ids of the new ones.
+    #[track_caller]
+    pub fn take(&self, timelines: &[&str]) -> Vec<String> {
+        let timelines = timelines.iter().map(|&name| name.to_owned()).collect();
+        let options = snapshot::Options { timelines, ..Default::default() };
+        let report = snapshot::snapshot(&self.workspace(), &options, &mut Silent).unwrap();
+        let id = |outcome: &TakenTimeline| match &outcome.result {
+            Taken::New(snapshot, _) => Some(snapshot.id.to_string()),
+            Taken::Unchanged(..) => None,
+            _ => panic!("{} was not taken", outcome.timeline),
+        };
+        report.timelines.iter().filter_map(id).collect()
     }
 
     /// Every file of the library with its bytes.
