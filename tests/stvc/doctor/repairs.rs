@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use std::fs;
+use std::time::Duration;
 
+use stvc::engine::Workspace;
 use stvc::engine::files::Closed;
 use stvc::progress::Silent;
 use stvc::verbs::doctor::{self, Repair};
@@ -115,7 +117,14 @@ fn a_locked_store_keeps_repairs_from_being_made() {
     held.lock().unwrap();
     let before = sandbox.files();
     sandbox.stvc(&["doctor"]).exits(0);
-    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(11);
+    // The program waits for ten seconds; see `exit_11_locked`.
+    let workspace = Workspace { patience: Duration::from_millis(100), ..sandbox.workspace() };
+    let plan = doctor::doctor(&workspace, &doctor::Options::default(), &mut Silent).unwrap();
+    let all: Vec<_> = plan.repairs.iter().collect();
+    assert!(!all.is_empty());
+    let refused = doctor::fix(&workspace, &all, Closed::Unknown, &mut Silent);
+    let error = refused.err().expect("somebody holds the lock").to_string();
+    assert!(error.contains("is in use by"), "{error}");
     assert_same(&sandbox.files(), &before);
 }
 
