@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use stvc::verbs::tag;
+
 use crate::common::{Sandbox, assert_same, cannot_here, git_given};
 
 /// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
@@ -228,15 +230,20 @@ fn tags_of_every_name_come_back() {
         if name.trim().is_empty() || name.starts_with("--") {
             continue;
         }
-        let answer = sandbox.stvc(&["tag", "--", &name, &id]);
-        if answer.code == 0 {
-            given.insert(name);
-        } else {
-            // Only what is too long to be read back from its ref, or reads like something else.
-            let reasons = ["too long", "a chat is called that", "~N", "a snapshot's id"];
-            let is_told = reasons.iter().any(|reason| answer.stderr.contains(reason));
-            assert!(is_told, "{name:?}: {}", answer.stderr);
+        let wish = tag::Options::Add { name: name.clone(), snapshot: id.clone(), lead: false };
+        match tag::tag(&sandbox.workspace(), &wish) {
+            Ok(_) => drop(given.insert(name)),
+            Err(error) => {
+                // Only what is too long to be read back from its ref, or reads like something else.
+                let reasons = ["too long", "a chat is called that", "~N", "a snapshot's id"];
+                let words = error.to_string();
+                assert!(reasons.iter().any(|reason| words.contains(reason)), "{name:?}: {words}");
+            }
         }
+    }
+    for name in ["\u{3000}typed\u{85}", "%typed"] {
+        sandbox.stvc(&["tag", "--", name, &id]).exits(0);
+        given.insert(name.to_owned());
     }
     let listed = |sandbox: &Sandbox| -> BTreeSet<_> {
         let tags = sandbox.json(&["tag"]).exits(0).of_type("tag");

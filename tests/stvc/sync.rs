@@ -496,17 +496,10 @@ fn model(seed: u64, steps: usize) {
             }
             6 => device
                 .write(&format!("chats/Mira/new {n}.jsonl"), chat(&format!("new {n}"), 2, None)),
-            7 => drop(device.stvc(&["snapshot"]).exits(0)),
+            7 => drop(device.take(&[])),
             _ => drop(sync(device, &folder)),
         }
-        ids.extend(
-            devices[at]
-                .json(&["log"])
-                .exits(0)
-                .of_type("snapshot")
-                .iter()
-                .map(|line| line["id"].as_str().unwrap().to_owned()),
-        );
+        ids.extend(devices[at].snapshot_ids());
     }
     let [mut one, mut two] = devices;
     settle(&mut one, &mut two, &folder);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stvc::engine::{LibraryPlace, Workspace};
 use stvc::progress::Silent;
+use stvc::verbs::log;
 use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
 use tempfile::TempDir;
 
@@ -165,18 +166,24 @@ impl Sandbox {
     }
 
     /// The ids of all snapshots of chats, newest first.
+    #[track_caller]
     pub fn chat_ids(&self) -> Vec<String> {
-        let log = self.json(&["log"]).exits(0);
-        log.of_chats("snapshot")
-            .iter()
-            .map(|line| line["id"].as_str().unwrap().to_owned())
-            .collect()
+        let log = self.logged();
+        let chats = log.iter().filter(|snapshot| snapshot.timeline.is_chat());
+        chats.map(|snapshot| snapshot.id.to_string()).collect()
     }
 
-    /// The ids of all snapshots, newest first.
+    /// The ids of all snapshots, newest first, without a process. All must be readable.
+    #[track_caller]
     pub fn snapshot_ids(&self) -> Vec<String> {
-        let log = self.json(&["log"]).exits(0);
-        log.of_type("snapshot").iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+        self.logged().iter().map(|snapshot| snapshot.id.to_string()).collect()
+    }
+
+    #[track_caller]
+    fn logged(&self) -> Vec<stvc::archive::Snapshot> {
+        let log = log::log(&self.workspace(), &log::Options::default()).unwrap();
+        assert_eq!(log.broken, [""; 0]);
+        log.entries.into_iter().map(|entry| entry.snapshot).collect()
     }
 }
 
