@@ -3,7 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use stvc::progress::Silent;
 use stvc::st;
+use stvc::verbs::restore;
 
 use super::lose_and_restore;
 use crate::common::recap_library::{Entry, RecapLibrary, object, pretty};
@@ -302,7 +304,12 @@ fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have
     assert!(first > 201 + 42);
     for n in 0..20 {
         sandbox.wait(60);
-        sandbox.stvc(&["restore", "Mira/Main", "--as", &format!("Fork {n}")]).exits(0);
+        let options = restore::Options {
+            snapshot: "Mira/Main".into(),
+            name: Some(format!("Fork {n}")),
+            ..Default::default()
+        };
+        restore::restore(&sandbox.workspace(), &options, &mut Silent).unwrap();
     }
     let each = (objects(&sandbox) - first) / 20;
     assert!(each <= 10, "{each} new objects a fork");
