@@ -20,8 +20,8 @@ use crate::store::{ObjectId, Store, unless_lost};
 
 /// What a timeline was.
 pub(crate) enum Then {
-    /// Just what this snapshot holds.
-    Snapshot(Box<Snapshot>),
+    /// Just what this snapshot holds; the lorebook as this one of its own history has it, if it changed before the chat went on.
+    Snapshot(Box<Snapshot>, Option<Box<Snapshot>>),
     /// What was put together.
     Made(Box<Made>),
 }
@@ -66,6 +66,7 @@ pub enum BookSource {
 /// What can tell of a timeline's past.
 pub(crate) struct Past<'a> {
     store: &'a Store,
+    history: &'a History,
     /// Its snapshots and what it forked from, newest first.
     line: Vec<Snapshot>,
 }
@@ -74,7 +75,7 @@ impl<'a> Past<'a> {
     /// The past of `timeline`, as its branch tells, and of `snapshot`, which may be on no branch.
     pub(crate) fn of(
         store: &'a Store,
-        history: &History,
+        history: &'a History,
         timeline: &TimelineName,
         snapshot: Option<&Snapshot>,
     ) -> Self {
@@ -88,7 +89,7 @@ impl<'a> Past<'a> {
             line.extend(ancestry.cloned());
         }
         line.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.time.seconds));
-        Self { store, line }
+        Self { store, history, line }
     }
 
     /// The state of `base` at message `at`. `with_book`: whether its lorebook is wanted.
@@ -107,15 +108,29 @@ impl<'a> Past<'a> {
                 && (!with_book || bound.is_none() || found.lorebook.is_some())
         };
         let found = self.taken_at(&cut, taken)?;
+        let later = found.as_ref().filter(|_| with_book).and_then(|found| self.later_book(found));
         match found {
             Some(snapshot) if snapshot.timeline == base.timeline => {
-                Ok(Then::Snapshot(Box::new(snapshot)))
+                Ok(Then::Snapshot(Box::new(snapshot), later.map(Box::new)))
             }
             // Another timeline's, or of before a rename: its lorebook is that of then, its names are not this one's.
             found => self
-                .make(base, &cut, at, with_book, found.as_ref())
+                .make(base, &cut, at, with_book, later.as_ref().or(found.as_ref()))
                 .map(|made| Then::Made(Box::new(made))),
         }
+    }
+
+    /// What became of a snapshot's lorebook before its chat went on, by the lorebook's own history.
+    fn later_book(&self, snapshot: &Snapshot) -> Option<Snapshot> {
+        let path = st::lorebook_path(snapshot.lorebook.as_deref()?)?;
+        let book = self.history.head(&TimelineName::of_file(&path)?)?;
+        let taken = snapshot.time.seconds;
+        let after = self.line.iter().filter(|other| other.timeline == snapshot.timeline);
+        let went_on =
+            after.map(|other| other.time.seconds).filter(|seconds| *seconds > taken).min();
+        let mut states = self.history.ancestry(book);
+        let then = states.find(|state| went_on.is_none_or(|moment| state.time.seconds < moment))?;
+        (then.time.seconds > taken).then(|| then.clone())
     }
 
     /// The newest snapshot that `is` likes and that was taken when the chat ended with just these messages.

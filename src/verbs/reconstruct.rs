@@ -185,7 +185,7 @@ fn find(
         return Ok(Found::Known(Box::new(known)));
     }
     match past.at(&captured.files, message, true) {
-        Ok(Then::Snapshot(known)) => Ok(Found::Known(known)),
+        Ok(Then::Snapshot(known, _)) => Ok(Found::Known(known)),
         Ok(Then::Made(state)) => {
             findings.extend(state.findings.clone());
             let origin = Box::new(state.origin.clone());

@@ -88,7 +88,8 @@ impl Stage {
     pub fn snapshot(&mut self) -> BTreeMap<String, String> {
         self.writer.settle();
         let taken = self.json(&["snapshot"]).exits(0);
-        let fresh = taken.of_chats("snapshot").into_iter().filter(|line| line["unchanged"] == false);
+        let fresh =
+            taken.of_chats("snapshot").into_iter().filter(|line| line["unchanged"] == false);
         fresh.map(|line| (chat_of(&line), line["id"].as_str().unwrap().to_owned())).collect()
     }
 

@@ -101,7 +101,7 @@ fn the_everyday_commands_at_80_columns() {
     assert_snapshot!(at(&sandbox, Some(80), &["search", "lighthouse"]), @"
     IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighth…  1 hour ago
         Lamp of the old lighthouse · Whale oil.
-    IDIDIDIDID Mira the …- Branch #10  lorebook entry 0 Lamp of the o…  1 hour ago
+    IDIDIDIDID loreb…/ Lore  lorebook entry 0 Lamp of…  1 hour ago, no longer in it
         Lamp of the old lighthouse · Oil.
     2 matches.
     ");
@@ -165,7 +165,7 @@ fn a_pipe_gets_everything_one_record_a_line() {
     ");
     assert_snapshot!(at(&sandbox, None, &["search", "lamp"]), @"
     IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Whale oil.
-    IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Oil.
+    IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighthouse  1 hour ago, no longer in it  Lamp of the old lighthouse · Oil.
     2 matches.
     ");
     assert_snapshot!(at(&sandbox, None, &["operations", "-n", "2"]), @r#"

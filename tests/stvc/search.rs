@@ -70,7 +70,7 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
         Sit down and wait for the ferry.
     ID Mira / Fork  #1 Mira  1 minute ago, deleted chat
         A SECRET Ferry leaves at dawn.
-    ID Mira / Fork  lorebook entry 7 Lamp  1 minute ago, deleted chat
+    ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, no longer in it
         …wick · Whale oil from the ferry.
     3 matches.
     ");
@@ -85,9 +85,9 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
     1 match.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["search", "wick"]).exits(0)), @"
-    ID Mira / Story  lorebook entry 7 Lamp  1 minute ago
+    ID lorebook / Lore  lorebook entry 7 Lamp  1 minute ago
         Lamp · lantern, light, wick · Nothing but oil.
-    ID Mira / Fork  lorebook entry 7 Lamp  1 minute ago, deleted chat
+    ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, no longer in it
         Lamp · lantern, light, wick · Whale oil from the ferry.
     2 matches.
     ");
@@ -114,7 +114,7 @@ fn fields_of_a_match() {
     assert_snapshot!(one(&["secret"]), @r#"{"deleted":true,"hidden":false,"index":1,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"A SECRET Ferry leaves at dawn.","timeline":"chats/Mira/Fork","type":"match"}"#);
     assert_snapshot!(one(&["sit down"]), @r#"{"deleted":false,"hidden":false,"index":0,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":1,"text":"Sit down and wait for the ferry.","timeline":"chats/Mira/Story","type":"match"}"#);
     assert_snapshot!(one(&["lighthouse"]), @r#"{"deleted":false,"hidden":true,"index":1,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"The lighthouse is dark.","timeline":"chats/Mira/Story","type":"match"}"#);
-    assert_snapshot!(one(&["whale"]), @r#"{"deleted":true,"hidden":false,"live":false,"lorebook":"Lore","name":"Lamp","part":"lorebook","swipe":null,"text":"Lamp · lantern, light, wick · Whale oil from the ferry.","timeline":"chats/Mira/Fork","type":"match","uid":"7"}"#);
+    assert_snapshot!(one(&["whale"]), @r#"{"deleted":false,"hidden":false,"live":false,"lorebook":"Lore","name":"Lamp","part":"lorebook","swipe":null,"text":"Lamp · lantern, light, wick · Whale oil from the ferry.","timeline":"worlds/Lore","type":"match","uid":"7"}"#);
     assert_snapshot!(one(&["smuggler"]), @r#"{"deleted":true,"hidden":false,"index":2,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"Only the fork knows the smuggler.","timeline":"chats/Mira/Fork","type":"match"}"#);
 }
 
@@ -185,7 +185,7 @@ fn what_is_no_message_is_searched_as_it_is() {
     assert_snapshot!(words(&sandbox.stvc(&["search", "torn"]).exits(0)), @r#"
     ID Mira / Story  #0  just now
         {"mes":"a torn line
-    ID Mira / Story  lorebook  just now
+    ID lorebook / Lore  lorebook  just now
         no \u{1b}[31mJSON, torn
     2 matches.
     "#);

@@ -210,6 +210,29 @@ fn a_lorebook_that_many_chats_have_changes_once() {
     sandbox.stvc(&["check"]).exits(0);
 }
 
+/// A lorebook that is changed after a message was said, before the next: that is what was known at that message.
+#[test]
+fn the_lorebook_of_a_message_is_that_of_before_the_next() {
+    let mut sandbox = library();
+    for (words, n) in [("first", 3), ("second", 4)] {
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+        sandbox.write("worlds/Harbour.json", book(words));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+        sandbox.append("chats/Mira/one.jsonl", &message("Mira", n));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox.write("worlds/Harbour.json", book("much later"));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for (at, words) in [("2", "first"), ("3", "second")] {
+        let to = sandbox.folder().join(at);
+        sandbox.stvc(&["restore", "Mira/one", "--at", at, "--to", text(&to)]).exits(0);
+        assert_eq!(files(&to)["worlds/Harbour.json"], book(words).into_bytes(), "{at}");
+    }
+}
+
 #[test]
 fn lorebooks_are_restored_copied_and_followed_when_they_are_renamed() {
     let mut sandbox = library();

@@ -343,6 +343,16 @@ fn on_disk(
     };
     let groups = library.scan()?.groups;
     let captured = st::capture(library, &groups, name, &Disk)?;
+    if !name.is_chat() {
+        // Where it has no history here, what is there goes on from what comes. A person decides whether it gives way.
+        let Some(store) = store.filter(|store| {
+            changed_timelines::head(store, name).is_ok_and(|head| head.0.is_some())
+        }) else {
+            return Ok(OnDisk::Free);
+        };
+        let look = changed_timelines::look(Some(store), library, &groups, name, &mut None)?;
+        return Ok(if look.is_new() { OnDisk::Other } else { OnDisk::Stored });
+    }
     let here = captured.files.split();
     // Without a header a chat's metadata stands in the group's file, which does not follow.
     if let (Some(store), Some(_)) = (store, here.header)
@@ -387,7 +397,13 @@ fn following_files(
             Ok(FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) })
         };
         chats.push(plan(&files.main.path, &files.main.bytes)?);
-        if let Some(book) = files.book().filter(|book| !books.contains_key(book.path)) {
+        // One with a history of its own comes with that.
+        let is_own = |path: &LibraryPath| {
+            let name = TimelineName::of_file(path);
+            name.is_some_and(|name| incoming.history.head(&name).is_some())
+        };
+        let book = files.book().filter(|book| !books.contains_key(book.path));
+        if let Some(book) = book.filter(|book| !is_own(book.path)) {
             books.insert(book.path.clone(), plan(book.path, book.bytes)?);
         }
     }

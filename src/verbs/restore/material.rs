@@ -56,13 +56,17 @@ impl Material {
         let Some(newest) = name_lookup::find(store, id)?.filter(|found| found.is_of(&name)) else {
             return Ok(());
         };
-        // One that was damaged since is no reason not to bring back the other.
-        let Ok(book) = archive::rebuild(&store.reader(), &newest) else { return Ok(()) };
+        self.take_book(store, &newest);
+        Ok(())
+    }
+
+    /// Take the lorebook from a snapshot of its own history. One that is damaged is no reason not to bring back the other.
+    pub(super) fn take_book(&mut self, store: &Store, from: &Snapshot) {
+        let Ok(book) = archive::rebuild(&store.reader(), from) else { return };
         if self.files().book_bytes() != Some(&book.contents.files.main.bytes) {
             self.contents.files.set_book(book.contents.files.main.bytes);
-            self.book_of = Some(newest.id);
+            self.book_of = Some(from.id);
         }
-        Ok(())
     }
 
     /// The snapshot, if it has this very file.

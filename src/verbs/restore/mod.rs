@@ -61,12 +61,13 @@ fn bring_back(
     let mut origin = None;
     let mut findings = Vec::new();
     let mut made = None;
+    let mut later_book = None;
     if let Some(at) = options.at {
         let past = Past::of(store, history, &snapshot.timeline, Some(&snapshot));
         match past.at(&contents.files, at, options.only != Some(Role::Chat))? {
-            Then::Snapshot(found) => {
+            Then::Snapshot(found, book) => {
                 Rebuilt { contents, problems } = rebuild(&found)?;
-                snapshot = *found;
+                (snapshot, later_book) = (*found, book);
             }
             Then::Made(state) => made = Some(state),
         }
@@ -86,6 +87,9 @@ fn bring_back(
             state = State::made(material.files(), None).manifest.checkpoint;
         }
         None => findings.extend(rules::restored(&material.contents)),
+    }
+    if let Some(book) = later_book {
+        material.take_book(store, &book);
     }
     if options.newest_book && options.at.is_none() {
         material.take_newest_book(store)?;

@@ -140,15 +140,15 @@ impl Sandbox {
         }
     }
 
-    /// Take snapshots of these timelines, or of all, without a process, and nothing must stand in the way; the ids of the new ones.
+    /// Take snapshots of these timelines, or of all, without a process, and nothing must stand in the way; the ids of the new ones of chats.
     #[track_caller]
     pub fn take(&self, timelines: &[&str]) -> Vec<String> {
         let timelines = timelines.iter().map(|&name| name.to_owned()).collect();
         let options = snapshot::Options { timelines, ..Default::default() };
         let report = snapshot::snapshot(&self.workspace(), &options, &mut Silent).unwrap();
         let id = |outcome: &TakenTimeline| match &outcome.result {
-            Taken::New(snapshot, _) => Some(snapshot.id.to_string()),
-            Taken::Unchanged(..) => None,
+            Taken::New(snapshot, _) if outcome.timeline.is_chat() => Some(snapshot.id.to_string()),
+            Taken::New(..) | Taken::Unchanged(..) => None,
             _ => panic!("{} was not taken", outcome.timeline),
         };
         report.timelines.iter().filter_map(id).collect()
