@@ -37,6 +37,12 @@ impl Noticed {
         self.extra.push((id, Mode::File));
     }
 
+    /// The list does not name this attachment.
+    pub(super) fn unused_attachment(&mut self, file: &str, id: ObjectId) {
+        self.problems.push(Problem::UnusedEntry { path: format!("{ATTACHMENTS}{file}") });
+        self.extra.push((id, Mode::File));
+    }
+
     /// The lorebook in the folder `book` does not name this entry.
     pub(super) fn unused_entry(&mut self, book: &str, file: &str, id: ObjectId) {
         self.problems.push(Problem::UnusedEntry { path: entry_path(book, file) });
@@ -45,6 +51,7 @@ impl Noticed {
 }
 
 /// The parts of a snapshot.
+#[derive(Default)]
 pub(super) struct Root {
     pub manifest: Option<ObjectId>,
     pub chat: Option<ObjectId>,
@@ -52,12 +59,12 @@ pub(super) struct Root {
     pub group: Option<ObjectId>,
     pub card: Option<ObjectId>,
     pub file: Option<ObjectId>,
+    pub attachments: Option<ObjectId>,
 }
 
 /// Read a snapshot's own tree.
 pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<Root> {
-    let mut root =
-        Root { manifest: None, chat: None, books: None, group: None, card: None, file: None };
+    let mut root = Root::default();
     let mut folder = Folder::new("", noticed);
     for entry in folder.open(reader, id)? {
         match entry.name.as_slice() {
@@ -67,6 +74,7 @@ pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Resu
             b"group.json" => folder.file(&entry, &mut root.group),
             b"card" => folder.folder(&entry, &mut root.card),
             b"file" => folder.folder(&entry, &mut root.file),
+            b"attachments" => folder.folder(&entry, &mut root.attachments),
             _ => folder.extra(&entry),
         }
     }
@@ -251,6 +259,26 @@ pub(super) fn strings(
 fn string_path(text: &str, file: &str) -> String {
     format!("card/{text}/strings/{file}")
 }
+
+/// The list of attachments, and the folder of them.
+pub(super) fn attachments(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+    Folder::new("attachments/", noticed).file_and_folder(reader, id, "list.json", "files")
+}
+
+/// The attachments by the names of their files.
+pub(super) fn attachment_files(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut Noticed,
+) -> Result<HashMap<String, ObjectId>> {
+    named_files(reader, ATTACHMENTS, id, noticed)
+}
+
+const ATTACHMENTS: &str = "attachments/files/";
 
 /// The one file that is stored as it is, which should be called so.
 pub(super) fn plain_file(

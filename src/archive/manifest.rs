@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::attachments::{Attachment, AttachmentsRecord, record};
 use super::checkpoint::known_state;
 use super::file_role::Role;
 use super::part_names::plain_file;
@@ -16,7 +17,8 @@ const FIRST: u64 = 1;
 pub(super) const FORMAT: u64 = 2;
 
 /// What a reader of a snapshot must know beyond the first format.
-const FEATURES: [&str; 3] = ["lorebook", "card", "file"];
+const FEATURES: [&str; 4] = ["lorebook", "card", "file", ATTACHMENTS];
+const ATTACHMENTS: &str = "attachments";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
@@ -95,6 +97,9 @@ pub struct Manifest {
     /// The state of ST-Auto-Recap, where it is in use; and of every checkpoint. None also where a later program noted it in a way that is not known here.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_state")]
     pub checkpoint: Option<CheckpointState>,
+    /// The files that a chat names, if there are any. They are not part of the content: that they went or came changes nothing in the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<AttachmentsRecord>,
 }
 
 impl Manifest {
@@ -120,7 +125,17 @@ impl Manifest {
             messages,
             cut_at,
             checkpoint: None,
+            attachments: None,
         }
+    }
+
+    /// The same with these attachments.
+    pub(super) fn with(&self, attachments: &[Attachment]) -> Self {
+        if attachments.is_empty() {
+            return self.clone();
+        }
+        let (needs, record) = (vec![ATTACHMENTS.to_owned()], record(attachments));
+        Self { format: FORMAT, needs, attachments: Some(record), ..self.clone() }
     }
 
     /// The content id of the same in another place, for what is one file.

@@ -1,6 +1,7 @@
 //! What a snapshot is: the manifest, the tree it is stored as, the commit that names it, and how two of them differ.
 //! Values in, values out: nothing here touches the library's files or moves a ref.
 
+mod attachments;
 pub mod backup;
 mod card;
 mod checkpoint;
@@ -25,6 +26,7 @@ mod state;
 mod validate;
 mod write;
 
+pub use attachments::{Attachment, AttachmentsRecord};
 pub use checkpoint::{CheckpointState, uses_auto_recap};
 pub use error::{Error, Result};
 pub use file_role::Role;

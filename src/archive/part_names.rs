@@ -43,6 +43,11 @@ pub(super) fn string_file(place: &str) -> String {
     tree_segment(&with_ending(place.as_bytes()))
 }
 
+/// The file of an attachment.
+pub(super) fn attachment_file(path: &LibraryPath) -> String {
+    tree_segment(path.as_str().as_bytes())
+}
+
 /// The file that is stored as it is.
 pub(super) fn plain_file(path: &LibraryPath) -> String {
     tree_segment(path.file_name().as_bytes())

@@ -42,6 +42,8 @@ pub enum Problem {
     BadBook { why: String },
     /// A card that cannot be put together.
     BadCard { why: String },
+    /// An attachment is lost, or the list of them is not what it should be. The chat comes back all the same.
+    BadAttachments { why: String },
     /// A rebuilt file is not the one that was stored; its path in the library.
     Differs { path: String },
     /// The content id is not that of the files that the manifest lists.
@@ -109,7 +111,8 @@ impl Problem {
             | BadBook { .. }
             | BadCard { .. }
             | Differs { .. } => Weight::Fatal,
-            WrongContent
+            BadAttachments { .. }
+            | WrongContent
             | OtherContent
             | UnsafeName { .. }
             | Link { .. }
@@ -141,9 +144,11 @@ impl fmt::Display for Problem {
             OtherTimeline { commit, manifest } => {
                 write!(f, "its commit is of {commit}, its manifest of {manifest}")
             }
-            BadManifest { why } | BadPath { why } | BadBook { why } | BadCard { why } => {
-                f.write_str(why)
-            }
+            BadManifest { why }
+            | BadPath { why }
+            | BadBook { why }
+            | BadCard { why }
+            | BadAttachments { why } => f.write_str(why),
             BadFiles { role: Role::Chat } => f.write_str("it does not have exactly one chat"),
             BadFiles { role } => write!(f, "it has more than one {}", role.as_str()),
             NoPart { path } => write!(f, "it has no {path}"),

@@ -8,7 +8,7 @@ use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::{entry_file, former_entry_file};
 use super::problem::Problem;
-use super::{Error, Result, Role};
+use super::{Attachment, Error, Result, Role, attachments};
 use crate::parallel::in_parts;
 use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Kind, Mode, ObjectId, Reader};
@@ -24,6 +24,7 @@ pub struct Tree {
     group: Option<ObjectId>,
     card: Option<StoredCard>,
     file: Option<ObjectId>,
+    attachments: Vec<Attachment>,
 }
 
 pub struct StoredBook {
@@ -110,6 +111,8 @@ pub struct Contents {
     /// The manifest they were checked against.
     pub manifest: Manifest,
     pub files: TimelineFiles,
+    /// The files that the chat names, not read yet.
+    pub attachments: Vec<Attachment>,
 }
 
 impl Contents {
@@ -197,11 +200,24 @@ impl Tree {
             (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
             _ => {}
         }
+        let mut attached = Vec::new();
+        match (root.attachments, &manifest.attachments) {
+            (Some(folder), Some(record)) => {
+                attached = attachments::read(reader, folder, record, &mut noticed)?;
+            }
+            (None, Some(_)) => {
+                let why = "its attachments are not there".to_owned();
+                noticed.problems.push(Problem::BadAttachments { why });
+            }
+            (Some(folder), None) => noticed.extra("attachments", folder, Mode::Folder),
+            (None, None) => {}
+        }
         if let Some(worst) = noticed.problems.list().first().filter(|_| noticed.problems.is_fatal())
         {
             return Err(incomplete(worst));
         }
-        Ok(Self { id, manifest, noticed, header, messages, book, group: root.group, card, file })
+        let (group, attachments) = (root.group, attached);
+        Ok(Self { id, manifest, noticed, header, messages, book, group, card, file, attachments })
     }
 
     /// What is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
@@ -224,6 +240,11 @@ impl Tree {
     /// The object of the header, if the chat has one.
     pub fn header(&self) -> Option<ObjectId> {
         self.header
+    }
+
+    /// The files that the chat names.
+    pub fn attachments(&self) -> &[Attachment] {
+        &self.attachments
     }
 
     pub fn group(&self) -> Option<ObjectId> {
@@ -263,7 +284,8 @@ impl Tree {
                 BoundBook { name, path, bytes: None }
             });
         }
-        Ok(Contents { manifest: self.manifest.clone(), files })
+        let attachments = self.attachments.clone();
+        Ok(Contents { manifest: self.manifest.clone(), files, attachments })
     }
 
     /// Rebuild one file and hold it against the manifest.

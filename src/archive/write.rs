@@ -7,7 +7,7 @@ use super::folder_trees::{Folders, Previous};
 use super::part_names::{
     PER_FOLDER, book_folder, entry_file, message_file, message_folder, plain_file,
 };
-use super::{Blake3, Result, Role, State, card};
+use super::{Attachment, Blake3, Result, Role, State, attachments, card};
 use crate::st::cut;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
@@ -28,6 +28,7 @@ pub fn write(
     reader: &Reader,
     previous: Option<ObjectId>,
     folders: &Folders,
+    attached: &[Attachment],
 ) -> Result<Written> {
     let previous = previous.map(|tree| Previous::read(reader, tree)).unwrap_or_default();
     let mut root = Vec::new();
@@ -65,7 +66,11 @@ pub fn write(
     if let Some(group) = state.files.group_bytes() {
         root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group)?));
     }
-    root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &state.manifest.encode())?));
+    if !attached.is_empty() {
+        root.push(TreeEntry::tree("attachments", attachments::write(attached, pack)?));
+    }
+    let manifest = state.manifest.with(attached).encode();
+    root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &manifest)?));
     let tree = add_tree(pack, &root)?;
     let (folders, new_messages) = match chat {
         Some(chat) => (chat.folders, chat.new_messages),

@@ -30,6 +30,8 @@ pub struct Configuration {
     pub retention: Option<Policy>,
     /// What of the library is kept beside the chats.
     pub include: Option<Included>,
+    /// How many bytes of files that messages name are kept.
+    pub attachments: Option<u64>,
 }
 
 /// What of the library is kept beside the chats.
@@ -67,6 +69,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("color", "auto, always or never"),
     ("date", "how moments are told: relative, local or iso"),
     ("pager", "the program that shows long answers; empty for none"),
+    (
+        "attachments",
+        "how much of the pictures and files in messages is kept, in bytes; 500000000 if not set",
+    ),
     ("include.characters", "whether characters' cards are kept"),
     ("include.personas", "whether personas' pictures are kept"),
     (
@@ -121,7 +127,9 @@ pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
     match wanted {
         Some(text) => {
             let item = match (text.parse::<i64>(), text.parse::<bool>()) {
-                _ if !(key.contains("keep-") || key.starts_with("include."))
+                _ if !(key.contains("keep-")
+                    || key.starts_with("include.")
+                    || key == "attachments")
                     || key.ends_with("within") =>
                 {
                     value(text)

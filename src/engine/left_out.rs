@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use super::Include;
+use super::operation::attachments;
+use super::{Include, Result};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{Category, Library};
+use crate::store::Store;
 
 /// What lies in a user's folder beside what is kept, and what may be told of it. What SillyTavern makes by itself (thumbnails, its own backups, the list of what it copied) is not worth a word, and secrets are nobody's business.
-const FOLDERS: [(&str, &str); 17] = [
-    ("user/images", "pictures in messages"),
-    ("user/files", "files in messages"),
+const FOLDERS: [(&str, &str); 15] = [
     ("backgrounds", "backgrounds"),
     ("assets", "assets"),
     ("extensions", "extensions"),
@@ -35,7 +35,11 @@ const LEAST: u64 = 64;
 const DEEPEST: usize = 12;
 
 /// What is left out, if anything is.
-pub(crate) fn finding(library: &Library, include: &Include) -> Option<Finding> {
+pub(crate) fn finding(
+    library: &Library,
+    include: &Include,
+    store: Option<&Store>,
+) -> Result<Option<Finding>> {
     let root = library.root();
     let mut sizes: Vec<(&str, u64)> = Vec::new();
     let mut add =
@@ -47,6 +51,10 @@ pub(crate) fn finding(library: &Library, include: &Include) -> Option<Finding> {
     for (folder, what) in FOLDERS {
         add(what, size(&root.join(folder), DEEPEST));
     }
+    let attached =
+        size(&root.join("user/images"), DEEPEST) + size(&root.join("user/files"), DEEPEST);
+    let stored = store.map(attachments::stored_bytes).transpose()?.unwrap_or(0);
+    add("pictures and files that no stored chat names", attached.saturating_sub(stored));
     // Beside the cards lie folders of pictures for expressions.
     add("sprites of characters", sizes_of_folders(&root.join("characters")));
     let mut ways = Vec::new();
@@ -64,7 +72,7 @@ pub(crate) fn finding(library: &Library, include: &Include) -> Option<Finding> {
         }
     }
     if sizes.is_empty() {
-        return None;
+        return Ok(None);
     }
     sizes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let list: Vec<_> =
@@ -75,7 +83,7 @@ pub(crate) fn finding(library: &Library, include: &Include) -> Option<Finding> {
     if !ways.is_empty() {
         remedy.push_str(&format!("; {} keeps what it names from now on", ways.join(", ")));
     }
-    Some(Finding::new(Code::LeftOut, Level::Info, subject, message).remedy(remedy))
+    Ok(Some(Finding::new(Code::LeftOut, Level::Info, subject, message).remedy(remedy)))
 }
 
 /// The bytes of all files below, links not followed; what cannot be read counts nothing.

@@ -339,11 +339,18 @@ impl<'a> Taking<'a> {
     /// written.
     fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        if !Validator::new(self.store.reader()).judge(head)?.is_damaged() {
+        if !Validator::new(self.store.reader()).judge(head)?.can_be_mended() {
             return Ok(true);
         }
-        let written =
-            archive::write(state, &mut self.operation.pack, &reader, None, &Folders::default())?;
+        let attached = self.operation.attachments_of(state, Some(head.tree), &reader)?;
+        let written = archive::write(
+            state,
+            &mut self.operation.pack,
+            &reader,
+            None,
+            &Folders::default(),
+            &attached,
+        )?;
         Ok(written.tree == head.tree)
     }
 
@@ -507,6 +514,7 @@ impl<'a> Taking<'a> {
     /// Make it durable, then tidy up.
     pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
         let anew: HashMap<_, _> = self.settle_families()?.into_iter().collect();
+        self.findings.extend(self.operation.attachments_left_out());
         let (objects, bytes) = self.operation.finish(held)?;
         for outcome in &mut self.outcomes {
             if let Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) = &mut outcome.result

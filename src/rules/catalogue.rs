@@ -439,6 +439,21 @@ catalogue! {
             meaning: "two timelines have different states of one lorebook; that of the newer snapshot was written",
             remedy: "`stvc restore NAME --as OTHER` brings the other chat back with a lorebook of its own",
         }
+        AttachmentDiffers = "attachment-differs" [Warning] {
+            from: "`restore`, `sync`",
+            meaning: "another file is there under the name of one that a message names; it stays",
+            remedy: "move it away and give the command again",
+        }
+        AttachmentMissing = "attachment-missing" [Warning] {
+            from: "`doctor`",
+            meaning: "messages of the chat name pictures or files that are not there",
+            remedy: "`stvc restore CHAT` brings back those that were stored; the chat itself stays as it is",
+        }
+        AttachmentsLeftOut = "attachments-left-out" [Warning] {
+            from: "`snapshot`",
+            meaning: "pictures and files that messages name are not kept: they are more than the limit, or cannot be read",
+            remedy: "`stvc config attachments BYTES` sets the limit",
+        }
         LeftOut = "left-out" [Info] {
             from: "the first `snapshot`, `backup`, `stats`",
             meaning: "what of the user's folder is not kept, with its size",

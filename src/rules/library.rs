@@ -184,6 +184,25 @@ fn shared(book: &SharedBook<'_>) -> Finding {
     Finding::new(Code::LorebookShared, Level::Warning, book.path.as_str(), message).remedy(remedy)
 }
 
+/// Files that a chat's messages name and that are not there.
+pub fn missing_attachments(timeline: &TimelineName, missing: &[LibraryPath]) -> Option<Finding> {
+    const SHOWN: usize = 3;
+    if missing.is_empty() {
+        return None;
+    }
+    let mut names: Vec<_> =
+        missing.iter().take(SHOWN).map(|path| path.as_str().to_owned()).collect();
+    if missing.len() > SHOWN {
+        names.push(format!("and {} more", missing.len() - SHOWN));
+    }
+    let message = format!("its messages name files that are not there: {}", names.join(", "));
+    let finding = Finding::new(Code::AttachmentMissing, Level::Warning, timeline.as_str(), message);
+    let remedy = format!(
+        "`stvc restore \"{timeline}\"` brings back those that were stored; the chat itself stays as it is"
+    );
+    Some(finding.remedy(remedy))
+}
+
 /// Nothing is wrong with that.
 fn none(timeline: &TimelineFacts) -> Option<Finding> {
     let none = timeline.book.is_none() && timeline.metadata_in.is_some();

@@ -27,7 +27,8 @@ pub use checkpoint::{
 pub use finding::Finding;
 pub use level::Level;
 pub use library::{
-    BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library, other_users,
+    BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library, missing_attachments,
+    other_users,
 };
 pub use queue::{Wish, queue_active};
 pub use timeline_files::{ALL, of_files};

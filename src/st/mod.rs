@@ -3,6 +3,7 @@
 //! This layer knows no git. It never re-serialises what it reads: every value is a slice of the file's own
 //! bytes, so whatever SillyTavern, an extension or an editor wrote comes back as it was.
 
+mod attachments;
 pub mod auto_recap;
 mod backups;
 mod capture;
@@ -33,6 +34,7 @@ mod timeline_files;
 mod users;
 mod write;
 
+pub use attachments::{attachments, is_attachment};
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use card_parts::{

@@ -224,6 +224,7 @@ fn insertions(
             &store.reader(),
             None,
             &Folders::default(),
+            &[],
         )?;
         let source = match &state.origin.scene {
             Some((noted, _)) => format!("the lorebook noted at message {noted}"),

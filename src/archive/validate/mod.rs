@@ -19,6 +19,7 @@ use chat::Chats;
 pub use rebuilt::{Rebuilt, rebuild};
 pub(super) use whole_objects::{Wholes, hinders};
 
+use super::attachments::{self, Looked};
 use super::card::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
@@ -48,6 +49,13 @@ impl Verdict {
     /// Whether something is so wrong with it that its files cannot be brought back.
     pub fn is_damaged(&self) -> bool {
         matches!(self, Verdict::Unsound(problems) if problems.is_fatal())
+    }
+
+    /// Whether something of it is lost that its files, if they are still what they were, have.
+    pub fn can_be_mended(&self) -> bool {
+        let is_lost = |problem: &Problem| matches!(problem, Problem::BadAttachments { .. });
+        self.is_damaged()
+            || matches!(self, Verdict::Unsound(problems) if problems.list().iter().any(is_lost))
     }
 
     /// Whether its files can be brought back by this program.
@@ -82,6 +90,7 @@ pub struct Validator {
     trees: HashMap<ObjectId, Rc<Judged>>,
     chats: Chats,
     books: Books,
+    attachments: Looked,
     wholes: Wholes,
 }
 
@@ -148,6 +157,7 @@ impl Validator {
             trees: HashMap::new(),
             chats: Chats::default(),
             books: Books::default(),
+            attachments: Looked::default(),
             wholes: Wholes::default(),
         }
     }
@@ -221,6 +231,7 @@ impl Validator {
         needed(read, &mut noticed.problems)?;
         let read = self.judge_file(&manifest, root.file, noticed);
         needed(read, &mut noticed.problems)?;
+        self.judge_attachments(&manifest, root.attachments, noticed)?;
         Ok(Some(Read::Says(Says::of(&manifest, messages))))
     }
 
@@ -332,6 +343,29 @@ impl Validator {
             }
         };
         compare(record, whole, &mut noticed.problems);
+        Ok(())
+    }
+
+    fn judge_attachments(
+        &mut self,
+        manifest: &Manifest,
+        folder: Option<ObjectId>,
+        noticed: &mut Noticed,
+    ) -> Result<()> {
+        match (&manifest.attachments, folder) {
+            (Some(record), Some(folder)) => {
+                for attachment in attachments::read(&self.reader, folder, record, noticed)? {
+                    let problem = self.attachments.problem(&self.reader, &attachment)?;
+                    problem.into_iter().for_each(|problem| noticed.problems.push(problem));
+                }
+            }
+            (Some(_), None) => {
+                let why = "its attachments are not there".to_owned();
+                noticed.problems.push(Problem::BadAttachments { why });
+            }
+            (None, Some(folder)) => noticed.extra("attachments", folder, Mode::Folder),
+            (None, None) => {}
+        }
         Ok(())
     }
 

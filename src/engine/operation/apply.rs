@@ -155,7 +155,7 @@ fn led_back(
             let (Some(record), Some(planned)) = (record, planned(path.as_str())) else { continue };
             depends |= match (&planned.after, change.after) {
                 // The timeline goes because its file does.
-                (None, None) => record.role == Role::Chat,
+                (None, None) => record.role == tree.manifest.main_role(),
                 // A group's file is only evidence, except of a chat that has its metadata there.
                 (Some(_), Some(_)) if record.role == Role::Group && tree.header().is_some() => {
                     false

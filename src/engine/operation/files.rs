@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Operation;
 use super::apply::FileStep;
-use crate::archive::{Blake3, Manifest, SnapshotId};
+use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
 use crate::regular;
 use crate::rules::{self, Wish};
@@ -59,18 +59,29 @@ pub struct FilePlan<'c> {
     pub(crate) in_memory: bool,
     /// Where both are in the store, if that is known.
     pub(crate) known: Option<FileChange>,
+    /// What shall be and is not in memory: its length and hash.
+    pub(crate) described: Option<(u64, Blake3)>,
 }
 
 impl<'c> FilePlan<'c> {
     /// What is there, and what shall be.
     pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
-        let (stored_in, known) = (None, None);
-        Self { path, now, new, stored_in, harmless: false, in_memory: true, known }
+        let (stored_in, known, described) = (None, None, None);
+        Self { path, now, new, stored_in, harmless: false, in_memory: true, known, described }
+    }
+
+    /// An attachment that is not there, from the store.
+    pub(crate) fn attachment(attachment: &Attachment) -> Self {
+        let Attachment { path, bytes, blake3, blob } = attachment.clone();
+        let change =
+            FileChange { path: path.to_string(), before: None, after: Some(Kept::Blob(blob)) };
+        let (known, described) = (Some(change), Some((bytes, blake3)));
+        Self { known, described, ..Self::new(path, None, None) }
     }
 
     /// Whether it is as it shall be.
     pub fn is_there(&self) -> bool {
-        self.now.as_deref() == self.new.as_deref()
+        self.described.is_none() && self.now.as_deref() == self.new.as_deref()
     }
 
     /// Whether something else is there.
@@ -80,6 +91,10 @@ impl<'c> FilePlan<'c> {
 
     /// What is done with it.
     pub fn action(&self) -> FileAction {
+        if let Some((bytes, blake3)) = self.described {
+            let (path, action) = (self.path.clone(), Action::Write);
+            return FileAction { path, action, bytes, blake3, replaces: false };
+        }
         let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
         FileAction {
             path: self.path.clone(),

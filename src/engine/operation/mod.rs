@@ -5,6 +5,7 @@
 //! same code that writes the files here ([`apply`]). If a file cannot be written, all of it is taken back.
 
 mod apply;
+pub(crate) mod attachments;
 mod end_state;
 pub mod files;
 pub mod log;
@@ -127,6 +128,7 @@ pub(crate) struct Operation<'a> {
     root: Option<PathBuf>,
     steps: Vec<apply::FileStep<'a>>,
     undoes: Option<u64>,
+    attachments: attachments::Attaching,
 }
 
 impl<'a> Operation<'a> {
@@ -143,6 +145,7 @@ impl<'a> Operation<'a> {
             root: None,
             steps: Vec::new(),
             undoes: None,
+            attachments: attachments::Attaching::default(),
         }
     }
 
@@ -225,8 +228,10 @@ impl<'a> Operation<'a> {
         follows: Follows,
         known: &Folders,
     ) -> Result<(Snapshot, Written, NewCommit)> {
+        let reader = self.store.reader();
+        let attached = self.attachments_of(state, follows.tree, &reader)?;
         let written =
-            archive::write(state, &mut self.pack, &self.store.reader(), follows.tree, known)?;
+            archive::write(state, &mut self.pack, &reader, follows.tree, known, &attached)?;
         let new = NewSnapshot {
             parent: follows.parent,
             joined: follows.joined,

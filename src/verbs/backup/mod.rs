@@ -12,8 +12,9 @@ pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Ta
     match workspace.library() {
         Ok(library) => {
             let mut first = take_what_is_ready(workspace, monitor)?;
-            let include = Include::of(workspace.find_store()?.as_ref())?;
-            first.findings.extend(left_out::finding(&library, &include));
+            let store = workspace.find_store()?;
+            let include = Include::of(store.as_ref())?;
+            first.findings.extend(left_out::finding(&library, &include, store.as_ref())?);
             Ok(first)
         }
         Err(_) => Ok(TakenFirst::default()),

@@ -60,6 +60,10 @@ pub(super) fn examine(
                     let found = rules::of_files(&captured.files, &chat, rules::ALL, template);
                     // Said of the library as a whole, with what can be done about it.
                     findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
+                    let named = st::attachments(&chat, captured.files.metadata(&chat));
+                    let is_gone = |path: &LibraryPath| !path.under(library.root()).exists();
+                    let gone: Vec<_> = named.into_iter().filter(is_gone).collect();
+                    findings.extend(rules::missing_attachments(name, &gone));
                 }
                 facts.timelines.push(timeline_facts(&captured, &chat, &mut maps));
             }

@@ -237,8 +237,14 @@ impl<'a> Sorting<'a> {
             entry.outcome = ChatBackupOutcome::Known(name);
             return Ok(entry);
         }
-        let written =
-            archive::write(&state, &mut operation.pack, &self.reader, None, &Folders::default())?;
+        let written = archive::write(
+            &state,
+            &mut operation.pack,
+            &self.reader,
+            None,
+            &Folders::default(),
+            &[],
+        )?;
         let new = NewSnapshot {
             source: Some(format!("backups/{}", backup.file)),
             ..NewSnapshot::of(&state, written.tree, Kind::IMPORT, entry.time)

@@ -5,13 +5,15 @@ use std::{fs, io};
 
 use super::material::Material;
 use super::options::{Options, Report, wanted};
-use crate::archive::Blake3;
+use crate::archive::{Attachment, Blake3, Role};
 use crate::engine::files::{Action, FileAction};
 use crate::st::LibraryPath;
+use crate::store::Store;
 use crate::verbs::{RestoreError, Result};
 use crate::{durable, st};
 
 pub(super) fn restore(
+    store: &Store,
     dir: &Path,
     material: &Material,
     options: &Options,
@@ -29,8 +31,16 @@ pub(super) fn restore(
     }
     let files = material.contents.parts().filter(|(role, ..)| wanted(options, *role));
     let files: Vec<_> = files.map(|(_, path, bytes)| (path, bytes)).collect();
+    let attached = match options.only {
+        Some(Role::Lorebook) => &[][..],
+        _ => &material.contents.attachments,
+    };
     if !options.dry_run {
-        write_folder(&root, &files)?;
+        write_folder(&root, &files, attached, store)?;
+    }
+    for Attachment { path, bytes, blake3, .. } in attached.iter().cloned() {
+        let (action, replaces) = (Action::Write, false);
+        report.files.push(FileAction { path, action, bytes, blake3, replaces });
     }
     for (path, bytes) in files {
         report.files.push(FileAction {
@@ -46,18 +56,27 @@ pub(super) fn restore(
 }
 
 /// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.
-fn write_folder(root: &Path, files: &[(&LibraryPath, &[u8])]) -> Result<()> {
+fn write_folder(
+    root: &Path,
+    files: &[(&LibraryPath, &[u8])],
+    attached: &[Attachment],
+    store: &Store,
+) -> Result<()> {
     let parent = durable::parent(root);
     durable::create_dir_all(parent).map_err(at(parent))?;
     let temp = durable::create_temp_dir(parent).map_err(at(parent))?;
-    let write = || -> st::Result<()> {
+    let write = || -> Result<()> {
         for (path, bytes) in files {
             st::write(&temp, path, bytes, None)?;
+        }
+        // One after the other: they may be long.
+        for attachment in attached {
+            st::write(&temp, &attachment.path, &store.reader().blob(attachment.blob)?, None)?;
         }
         durable::sync_dir(&temp).map_err(at(&temp))?;
         // An empty folder may stand in the way on systems whose rename does not replace one.
         let _ = fs::remove_dir(root);
-        fs::rename(&temp, root).map_err(at(root))
+        Ok(fs::rename(&temp, root).map_err(at(root))?)
     };
     let written = write();
     if written.is_err() && fs::remove_dir_all(&temp).is_err() {

@@ -9,7 +9,7 @@ use super::options::{Report, reload};
 use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
-use crate::engine::operation::{self, Ending, Follows, Held, Operation};
+use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments};
 use crate::engine::{Workspace, group_list};
 use crate::history::History;
 use crate::history::at_message::Origin;
@@ -146,6 +146,9 @@ pub(super) fn restore(
     let mut plan: Vec<FilePlan<'_>> =
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
     plan.push(file(&chat_path, &files.main.bytes));
+    // Both chats name the same files.
+    let (missing, found) = attachments::missing(&root, &material.contents.attachments);
+    report.findings.extend(found);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
@@ -154,6 +157,7 @@ pub(super) fn restore(
             file.stored_in = Some(fork.id);
         }
         plan.extend(new_group);
+        plan.extend(missing);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
         let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
         let words = format!("the lorebook of {name}");
@@ -163,6 +167,7 @@ pub(super) fn restore(
         report.fork = Some(fork);
     } else {
         plan.extend(new_group);
+        plan.extend(missing);
         report.files = plan.iter().map(FilePlan::action).collect();
     }
     report.root = root;

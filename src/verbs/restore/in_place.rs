@@ -6,7 +6,7 @@ use super::material::Material;
 use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan, Leave};
-use crate::engine::operation::{Ending, Held, Operation};
+use crate::engine::operation::{Ending, Held, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
@@ -36,6 +36,11 @@ pub(super) fn restore(
                 ..FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)))
             },
         });
+    }
+    if options.only != Some(Role::Lorebook) {
+        let (missing, found) = attachments::missing(&root, &material.contents.attachments);
+        plan.extend(missing);
+        report.findings.extend(found);
     }
     let timeline = &material.files().timeline;
     if material.files().group.is_none()

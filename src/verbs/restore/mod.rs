@@ -134,7 +134,7 @@ fn bring_back(
         snapshot,
     };
     match (&options.to, &options.name) {
-        (Some(dir), _) => elsewhere::restore(dir, &material, options, &mut report)?,
+        (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report)?,
         (None, Some(name)) => {
             fork::restore(workspace, store, held, history, &material, name, &mut report)?
         }

@@ -132,7 +132,8 @@ pub fn snapshot(
         report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
     }
     if report.created_store {
-        report.findings.extend(left_out::finding(&library, &Include::of(Some(&store))?));
+        let include = Include::of(Some(&store))?;
+        report.findings.extend(left_out::finding(&library, &include, Some(&store))?);
     }
     answer(report, &names, options)
 }

@@ -12,12 +12,12 @@ mod plan;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::archive::{Kind, Manifest, SnapshotId, State, branch, read_manifest};
+use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::copies::CopyError;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, mirror, server};
-use crate::engine::files::{self, Closed, FileAction, Leave};
-use crate::engine::operation::{Ending, Follows, Held, Operation};
+use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
+use crate::engine::operation::{Ending, Follows, Held, Operation, attachments};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_snapshots::take_what_is_ready;
 use crate::engine::{self, Workspace};
@@ -345,6 +345,8 @@ fn apply(
     // Snapshots that have what is on disk now, and what will be.
     let mut had: Vec<(SnapshotId, Manifest)> = Vec::new();
     let mut will_have: Vec<(SnapshotId, Manifest)> = Vec::new();
+    // The trees of chats that come: what their messages name comes with them.
+    let mut came = Vec::new();
     for step in steps {
         let (timeline, head) = (&step.entry.timeline, &step.entry.head);
         for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
@@ -353,6 +355,9 @@ fn apply(
             {
                 had.push((before.id, read_manifest(&reader, before.tree)?));
             }
+        }
+        if timeline.is_chat() && !matches!(step.branch, BranchMove::Stay) {
+            came.push(head.tree);
         }
         match &step.branch {
             BranchMove::Stay => continue,
@@ -382,7 +387,14 @@ fn apply(
             operation.move_ref(name, *id)?;
         }
     }
-    let plan = files.plan(&will_have);
+    let mut plan = files.plan(&will_have);
+    for tree in came {
+        let tree = Tree::open(&reader, tree)?;
+        let (missing, _) = attachments::missing(workspace.library()?.root(), tree.attachments());
+        let is_new = |file: &FilePlan<'_>| plan.iter().all(|known| known.path != file.path);
+        let missing: Vec<_> = missing.into_iter().filter(is_new).collect();
+        plan.extend(missing);
+    }
     let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
     let why = "Files as they were before what another device wrote came";
     let library = workspace.library()?;

@@ -1,0 +1,180 @@
+//! Files that a chat names: pictures, recordings and texts in messages, and what lies in its data bank.
+//!
+//! SillyTavern keeps them in `user/images` and `user/files` and names them by their path, in forms that changed over the versions: `extra.image`, `extra.image_swipes`, `extra.file`, then
+//! `extra.media` and `extra.files`, each also in `swipe_info`; `attachments`, `chat_backgrounds` and `custom_background` in the metadata. One chat may have all of them.
+
+use std::collections::BTreeSet;
+
+use super::json::Raw;
+use super::{Chat, LibraryPath};
+
+/// Where they lie.
+const FOLDERS: [&str; 2] = ["user/images/", "user/files/"];
+
+/// Every file that a chat names, whose metadata is `metadata`. What is no place for such a file is none.
+pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<LibraryPath> {
+    let mut found = Found(BTreeSet::new());
+    // Few lines name one, and looking for a word is much cheaper than reading a line.
+    for line in chat.messages.iter().filter(|line| names_one(line)) {
+        let text = String::from_utf8_lossy(line);
+        let Some(message) = Raw::parse_str(&text) else { continue };
+        found.in_extra(message.get("extra"));
+        for swipe in items(message.get("swipe_info")) {
+            found.in_extra(swipe.get("extra"));
+        }
+    }
+    if let Some(metadata) = metadata.filter(|metadata| names_one(metadata.as_bytes())) {
+        found.urls(metadata.get("attachments"));
+        for background in items(metadata.get("chat_backgrounds")) {
+            found.text(Some(background));
+        }
+        found.style(metadata.get("custom_background"));
+    }
+    found.0
+}
+
+/// Whether a file lies where attachments do.
+pub fn is_attachment(path: &LibraryPath) -> bool {
+    FOLDERS.iter().any(|folder| path.as_str().starts_with(folder))
+}
+
+fn names_one(text: &[u8]) -> bool {
+    // A slash may be escaped.
+    [&b"user/"[..], b"user\\/", b"user%2F"]
+        .iter()
+        .any(|part| memchr::memmem::find(text, part).is_some())
+}
+
+fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
+    list.and_then(|list| list.items()).unwrap_or_default()
+}
+
+struct Found(BTreeSet<LibraryPath>);
+
+impl Found {
+    fn in_extra(&mut self, extra: Option<Raw<'_>>) {
+        let Some(extra) = extra else { return };
+        self.text(extra.get("image"));
+        self.text(extra.get("video"));
+        for swipe in items(extra.get("image_swipes")) {
+            self.text(Some(swipe));
+        }
+        self.url(extra.get("file"));
+        self.urls(extra.get("files"));
+        self.urls(extra.get("media"));
+    }
+
+    fn urls(&mut self, list: Option<Raw<'_>>) {
+        for item in items(list) {
+            self.url(Some(item));
+        }
+    }
+
+    fn url(&mut self, file: Option<Raw<'_>>) {
+        self.text(file.and_then(|file| file.get("url")));
+    }
+
+    fn text(&mut self, value: Option<Raw<'_>>) {
+        if let Some(text) = value.and_then(|value| value.string()) {
+            self.path(&text);
+        }
+    }
+
+    /// `url("/user/images/A%20B/x.png")`, the one that is encoded.
+    fn style(&mut self, value: Option<Raw<'_>>) {
+        let Some(text) = value.and_then(|value| value.string()) else { return };
+        let inner = text.trim().strip_prefix("url(").and_then(|rest| rest.strip_suffix(')'));
+        let Some(inner) = inner.map(|inner| inner.trim_matches(['"', '\''])) else { return };
+        self.path(&decoded(inner));
+    }
+
+    fn path(&mut self, text: &str) {
+        let path = text.strip_prefix('/').unwrap_or(text);
+        self.0.extend(LibraryPath::parse(path).ok().filter(is_attachment));
+    }
+}
+
+/// Percent-encoding undone; what is none stays.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(lines: &[&str], metadata: &str) -> Vec<String> {
+        let messages = lines.iter().map(|line| line.as_bytes()).collect();
+        let chat = Chat { header: None, messages };
+        let found = attachments(&chat, Raw::parse_str(metadata));
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn all_forms_of_all_versions_are_known() {
+        let lines = [
+            r#"{"extra":{"image":"/user/images/Mira/1.png","image_swipes":["user/images/Mira/2.png","/user/images/Mira/1.png"]}}"#,
+            r#"{"extra":{"file":{"url":"/user/files/3.txt","size":1}}}"#,
+            r#"{"extra":{"media":[{"url":"\/user\/images\/4.mp4","type":"video"}],"files":[{"url":"/user/files/5.txt"}]}}"#,
+            r#"{"swipe_info":[{"extra":{}},{"extra":{"media":[{"url":"/user/images/雪 🦊/6 %41.png"}]}}]}"#,
+        ];
+        let metadata = r#"{"attachments":[{"url":"/user/files/7.txt"}],"chat_backgrounds":["/user/images/M/8.png"],
+            "custom_background":"url(\"/user/images/A%20B/9%E9%9B%AA.png\")"}"#;
+        assert_eq!(
+            of(&lines, metadata),
+            [
+                "user/files/3.txt",
+                "user/files/5.txt",
+                "user/files/7.txt",
+                "user/images/4.mp4",
+                "user/images/A B/9雪.png",
+                "user/images/M/8.png",
+                "user/images/Mira/1.png",
+                "user/images/Mira/2.png",
+                "user/images/雪 🦊/6 %41.png",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_place_for_one_is_none() {
+        for url in [
+            "https://example.org/user/images/x.png",
+            "data:image/png;base64,user/images/",
+            "/user/images/../../secrets.json",
+            "/user/images/",
+            "user/images/a//b.png",
+            "/user/files/..\\\\x",
+            "//user/images/x.png",
+            "/settings.json",
+            "/user/images/a\\u0000b",
+        ] {
+            let line = format!(r#"{{"extra":{{"image":"{url}","x":"user/images/"}}}}"#);
+            assert_eq!(of(&[&line], "{}"), [""; 0], "{url}");
+        }
+        let odd = [
+            r#"{"extra":{"media":"/user/images/x.png","files":{"url":7},"image":["user/"]}}"#,
+            "user/",
+            "{",
+        ];
+        assert_eq!(
+            of(&odd, r#"{"attachments":"user/","custom_background":"user/ none"}"#),
+            [""; 0]
+        );
+    }
+}
