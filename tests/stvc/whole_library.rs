@@ -556,9 +556,11 @@ fn attachments_go_to_the_other_device() {
     // And with a message that came later.
     one.write("user/images/Mira/new.png", [9; 500]);
     one.append("chats/Mira/one.jsonl", &with_files(4).replace("map.png", "new.png"));
-    for device in [&one, &two] {
-        device.stvc(&["sync", text(&folder)]).exits(0);
-    }
+    one.stvc(&["sync", text(&folder)]).exits(0);
+    let planned = two.json(&["sync", text(&folder), "--dry-run"]).exits(0).of_type("file");
+    let done = two.json(&["sync", text(&folder)]).exits(0).of_type("file");
+    assert_eq!(planned, done);
+    assert!(done.iter().any(|line| line["path"] == "user/images/Mira/new.png"), "{done:?}");
     assert_eq!(two.read("user/images/Mira/new.png"), [9; 500]);
     two.stvc(&["check"]).exits(0);
     let states = two.json(&["status"]).exits(0).of_type("timeline");

@@ -11,6 +11,7 @@ mod outcome;
 mod plan;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::copies::CopyError;
@@ -25,6 +26,7 @@ use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::Finding;
+use crate::st::LibraryPath;
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
@@ -271,7 +273,13 @@ fn take_in(
             let change = Planned { incoming: &incoming, steps: &steps, tags: &tags, files: &files };
             report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
         }
-        None => report.files.extend(files.plan(&[]).iter().map(files::FilePlan::action)),
+        None => {
+            let mut plan = files.plan(&[]);
+            if let Some(library) = &library {
+                plan.extend(attached(&incoming, &steps, library.root())?);
+            }
+            report.files.extend(plan.iter().map(FilePlan::action));
+        }
     }
     let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
     report.tags.extend(moved.cloned());
@@ -328,6 +336,29 @@ struct Planned<'p> {
     files: &'p FutureLibrary,
 }
 
+/// The files that messages of chats that come name, and that are not here.
+fn attached(
+    incoming: &Incoming,
+    steps: &[TimelinePlan],
+    root: &Path,
+) -> Result<Vec<FilePlan<'static>>> {
+    let reader = incoming.store.reader();
+    let mut plan: BTreeMap<LibraryPath, FilePlan<'static>> = BTreeMap::new();
+    // A chat of here may only get another lorebook's name.
+    let comes = |step: &&TimelinePlan| {
+        let head = &step.entry.head;
+        head.timeline.is_chat()
+            && !matches!(step.branch, BranchMove::Stay)
+            && incoming.history.get(head.id).is_some()
+    };
+    for step in steps.iter().filter(comes) {
+        let tree = Tree::open(&reader, step.entry.head.tree)?;
+        let (missing, _) = attachments::missing(root, tree.attachments());
+        plan.extend(missing.into_iter().map(|file| (file.path.clone(), file)));
+    }
+    Ok(plan.into_values().collect())
+}
+
 /// Do what was planned, in one operation.
 fn apply(
     workspace: &Workspace,
@@ -345,8 +376,6 @@ fn apply(
     // Snapshots that have what is on disk now, and what will be.
     let mut had: Vec<(SnapshotId, Manifest)> = Vec::new();
     let mut will_have: Vec<(SnapshotId, Manifest)> = Vec::new();
-    // The trees of chats that come: what their messages name comes with them.
-    let mut came = Vec::new();
     for step in steps {
         let (timeline, head) = (&step.entry.timeline, &step.entry.head);
         for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
@@ -355,9 +384,6 @@ fn apply(
             {
                 had.push((before.id, read_manifest(&reader, before.tree)?));
             }
-        }
-        if timeline.is_chat() && !matches!(step.branch, BranchMove::Stay) {
-            came.push(head.tree);
         }
         match &step.branch {
             BranchMove::Stay => continue,
@@ -388,13 +414,7 @@ fn apply(
         }
     }
     let mut plan = files.plan(&will_have);
-    for tree in came {
-        let tree = Tree::open(&reader, tree)?;
-        let (missing, _) = attachments::missing(workspace.library()?.root(), tree.attachments());
-        let is_new = |file: &FilePlan<'_>| plan.iter().all(|known| known.path != file.path);
-        let missing: Vec<_> = missing.into_iter().filter(is_new).collect();
-        plan.extend(missing);
-    }
+    plan.extend(attached(incoming, steps, workspace.library()?.root())?);
     let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
     let why = "Files as they were before what another device wrote came";
     let library = workspace.library()?;

@@ -20,12 +20,8 @@ impl Planner<'_> {
         step: &mut TimelinePlan,
         local: &Snapshot,
         all: &HashSet<SnapshotId>,
+        here: Here,
     ) -> Result<()> {
-        let here = self.look(&local.timeline)?;
-        if let Some(why) = here.hinders() {
-            step.entry.outcome = SyncOutcome::Left(why);
-            return Ok(());
-        }
         let mut ours = read(&self.here, local)?;
         let mut theirs = read(&self.there, &step.entry.head)?;
         // What only changed because it was used may differ from the snapshot.

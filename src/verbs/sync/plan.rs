@@ -102,8 +102,16 @@ impl Planner<'_> {
             Some(local) if all.contains(&local.id) => self.forward(&mut step, local)?,
             // It was written anew here: snapshots were forgotten, or put into its past.
             Some(_) if !self.store.find_former(&head.id.to_string())?.is_empty() => {}
-            Some(local) if head.timeline.is_chat() => self.diverged(&mut step, local, &all)?,
-            Some(local) => self.diverged_other(&mut step, local, &all)?,
+            Some(local) => {
+                let here = self.look(&local.timeline)?;
+                match here.hinders() {
+                    Some(why) => step.entry.outcome = SyncOutcome::Left(why),
+                    None if head.timeline.is_chat() => {
+                        self.diverged(&mut step, local, &all, here)?;
+                    }
+                    None => self.diverged_other(&mut step, local, &all, here)?,
+                }
+            }
         }
         Ok(step)
     }
@@ -206,12 +214,8 @@ impl Planner<'_> {
         step: &mut TimelinePlan,
         local: &Snapshot,
         all: &HashSet<SnapshotId>,
+        here: Here,
     ) -> Result<()> {
-        let here = self.look(&local.timeline)?;
-        if let Some(why) = here.hinders() {
-            step.entry.outcome = SyncOutcome::Left(why);
-            return Ok(());
-        }
         let ours = read(&self.here, local)?;
         let theirs = read(&self.there, &step.entry.head)?;
         let base = match self.ours.merge_base(local.id, all) {
@@ -356,7 +360,7 @@ const AT_WORK: &str = "ST-Auto-Recap is at work in its lorebook";
 
 impl Here {
     /// Why nothing may be put in its place.
-    pub(super) fn hinders(self) -> Option<&'static str> {
+    fn hinders(self) -> Option<&'static str> {
         match self {
             Here::Absent | Here::Same => None,
             Here::Changed => Some(CHANGED),
