@@ -5,10 +5,10 @@ use std::thread::{available_parallelism, scope};
 
 /// Apply `work` to stretches of `items`, one stretch a core; results in order. Fewer items than `least` are done here: a thread costs
 /// about as much as hashing a hundred messages.
-pub fn in_parts<T: Sync, R: Send>(
-    items: &[T],
+pub fn in_parts<'t, T: Sync, R: Send>(
+    items: &'t [T],
     least: usize,
-    work: impl Fn(&[T]) -> R + Sync,
+    work: impl Fn(&'t [T]) -> R + Sync,
 ) -> Vec<R> {
     let cores = cores();
     if items.is_empty() {

@@ -9,7 +9,7 @@ use super::{args, exit, passphrase, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
-use stvc::engine::take_snapshots::TakenFirst;
+use stvc::engine::take_first::TakenFirst;
 use stvc::lines::{CopyLine, Counts};
 use stvc::st;
 use stvc::store::Time;

@@ -37,6 +37,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         tag: args.tag.clone(),
         only: args.only.iter().flat_map(|kind| categories(*kind)).copied().collect(),
         dry_run: args.dry_run,
+        tell_all: out.is_json(),
     };
     let mut report = verbs::snapshot::snapshot(workspace, &options, &mut out.progress())?;
     if args.no_scene_warnings {
@@ -52,7 +53,8 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         .filter(|outcome| matches!(outcome.result, Taken::New(..) | Taken::WouldBeNew(..)));
     let taken = taken.count();
     let (failed, refused) = (report.failed(), report.refused());
-    let unchanged = (report.timelines.len() + report.unreadable.len()) - taken - failed - refused;
+    let looked_at = report.timelines.len() + report.unreadable.len();
+    let unchanged = looked_at - taken - failed - refused + report.untouched;
     let counts = Counts::Snapshot {
         taken,
         unchanged,
@@ -75,7 +77,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
 
 fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     let mut rows = Vec::new();
-    let mut unchanged = 0;
+    let mut unchanged = report.untouched as u64;
     let mut taken = 0;
     for finding in &report.unreadable {
         not_taken(&finding.subject, &clean(&finding.subject), &finding.message, out);
@@ -135,7 +137,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     let what = count(taken, "snapshot");
     let written =
         if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
-    match (taken, report.timelines.len() + report.unreadable.len()) {
+    match (taken, report.timelines.len() + report.unreadable.len() + report.untouched) {
         (_, 0) if named => {}
         (_, 0) if report.deleted == 0 => out.say("There are no chats here yet."),
         (0, _) if report.failed() + report.refused() == 0 && tagged => {}

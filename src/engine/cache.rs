@@ -1,22 +1,19 @@
 //! What is known of unchanged files: which stamps a timeline's files had when they were last seen to equal its newest snapshot.
 //!
-//! Only a shortcut. It lies in `stvc/cache.json`, can be deleted at any time, and a stamp is believed only if the file had been
-//! left alone for two seconds when it was taken: a clock may be too coarse to tell two quick saves apart.
+//! Only a shortcut. It lies in `stvc/cache`, can be deleted at any time, and a stamp is believed only if the file had been
+//! left alone for two seconds when it was taken: a clock may be too coarse to tell two quick saves apart. Every save reads and writes all of it, so it is no JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use serde::{Deserialize, Serialize};
-
 use crate::archive::{Blake3, Folders, SnapshotId};
-use crate::st::{Captured, Groups, LibraryPath, Stamp, TimelineName};
-use crate::store::Store;
+use crate::st::{Captured, Groups, LibraryPath, Scan, Stamp, TimelineName};
+use crate::store::{ObjectId, Store};
 use crate::{durable, regular};
 
 /// More than two seconds: some file systems count in steps of two.
 const QUIET_NS: i64 = 2_500_000_000;
-const VERSION: u32 = 1;
 
 /// The cache, loaded; a missing or unreadable one is empty.
 pub(crate) struct Cache {
@@ -27,28 +24,24 @@ pub(crate) struct Cache {
     unread: bool,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq)]
 struct Document {
-    version: u32,
     /// The library that they are of, where that was said.
-    #[serde(default)]
     library: Option<String>,
     timelines: BTreeMap<String, CachedTimeline>,
 }
 
-#[derive(Serialize, Deserialize, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct CachedTimeline {
-    head: String,
+    head: ObjectId,
     /// When the stamps were taken.
     seen_ns: i64,
-    /// Of the timeline's own file, which was called the chat when there were no others.
-    #[serde(rename = "chat")]
+    /// Of the timeline's own file.
     main: Stamp,
     /// The lorebook's path and stamp; no stamp if the file was missing.
     lorebook: Option<(String, Option<Stamp>)>,
     group: Option<(String, Stamp)>,
     /// The lorebook was another than the snapshot has; the rest was not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     other_book: bool,
 }
 
@@ -65,7 +58,7 @@ pub(crate) enum Known {
 
 impl Cache {
     pub(crate) fn load(store: &Store) -> Self {
-        let path = store.private_dir().join("cache.json");
+        let path = store.private_dir().join(FILE);
         let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         // Once more: who was deleted is found out by what it knows.
         let read = regular::read(&path).or_else(|error| match is_absent(&error) {
@@ -73,8 +66,7 @@ impl Cache {
             false => regular::read(&path),
         });
         let unread = read.as_ref().is_err_and(|error| !is_absent(error));
-        let document = read.ok().and_then(|text| serde_json::from_slice::<Document>(&text).ok());
-        let document = document.filter(|document| document.version == VERSION).unwrap_or_default();
+        let document = read.ok().and_then(|bytes| Document::decode(&bytes)).unwrap_or_default();
         Self { path, document, changed: false, unread }
     }
 
@@ -102,7 +94,7 @@ impl Cache {
             .then(|| groups.group_of(name.chat()))
             .flatten()
             .map(|path| path.as_str());
-        let all_but_book = known.head == head.to_string()
+        let all_but_book = known.head == head.0
             && same(name.file().as_str(), &known.main)
             && match (&known.group, group) {
                 (None, None) => true,
@@ -122,10 +114,10 @@ impl Cache {
         }
     }
 
-    /// The timelines whose files were in this library when they were last looked at. Of another library nothing is known.
-    pub(crate) fn seen(&self, root: &Path) -> Vec<TimelineName> {
+    /// The timelines whose files were in this library when they were last looked at, and are not here now. Of another library nothing is known.
+    pub(crate) fn seen_besides(&self, root: &Path, here: &Scan) -> Vec<TimelineName> {
         let is_it = self.document.library.as_deref() == Some(&*self.called(root));
-        let names = self.document.timelines.keys().filter(|_| is_it);
+        let names = self.document.timelines.keys().filter(|name| is_it && !here.has(name));
         names.filter_map(|name| TimelineName::parse(name).ok()).collect()
     }
 
@@ -139,8 +131,7 @@ impl Cache {
     pub(crate) fn is_of(&mut self, root: &Path, here: &[TimelineName]) {
         let root = self.called(root);
         if self.document.library.as_ref() != Some(&root) {
-            let here: std::collections::HashSet<_> =
-                here.iter().map(|name| name.as_str()).collect();
+            let here: HashSet<_> = here.iter().map(|name| name.as_str()).collect();
             self.document.timelines.retain(|name, _| here.contains(name.as_str()));
             (self.document.library, self.changed) = (Some(root), true);
         }
@@ -157,7 +148,7 @@ impl Cache {
         let path = |path: &LibraryPath| path.as_str().to_owned();
         let book = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
         let known = CachedTimeline {
-            head: head.to_string(),
+            head: head.0,
             seen_ns: *seen_ns,
             main: stamps.main,
             lorebook: book.map(|book| (path(book), stamps.lorebook)),
@@ -173,14 +164,124 @@ impl Cache {
     }
 
     /// Write it back if something was learnt. That it fails matters to nobody.
-    pub(crate) fn save(mut self, store: &Store) {
-        if !self.changed || self.unread || store.refuse_links().is_err() {
-            return;
+    pub(crate) fn save(self, store: &Store) {
+        if self.changed && !self.unread && store.refuse_links().is_ok() {
+            durable::replace_cache(&self.path, &self.document.encode());
         }
-        self.document.version = VERSION;
-        if let Ok(text) = serde_json::to_vec(&self.document) {
-            durable::replace_cache(&self.path, &text);
+    }
+}
+
+const FILE: &str = "cache";
+/// How the file begins, by which another version's is told from it.
+const MAGIC: &[u8] = b"stvc cache 2\n";
+
+/// As bytes: numbers of eight of them, texts with their length before them, what may be missing with a byte that says whether it is there; in the end a hash of all that.
+impl Document {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + self.timelines.len() * 160);
+        out.extend_from_slice(MAGIC);
+        put_option(&mut out, self.library.as_deref(), put_text);
+        for (name, known) in &self.timelines {
+            put_text(&mut out, name);
+            out.extend_from_slice(known.head.as_slice());
+            put_number(&mut out, known.seen_ns);
+            put_stamp(&mut out, &known.main);
+            put_option(&mut out, known.lorebook.as_ref(), |out, (path, stamp)| {
+                put_text(out, path);
+                put_option(out, stamp.as_ref(), put_stamp);
+            });
+            put_option(&mut out, known.group.as_ref(), |out, (path, stamp)| {
+                put_text(out, path);
+                put_stamp(out, stamp);
+            });
+            out.push(u8::from(known.other_book));
         }
+        let check = Blake3::of(&out);
+        out.extend_from_slice(check.as_bytes());
+        out
+    }
+
+    /// `None` if it is damaged or another version's.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (bytes, check) = bytes.split_last_chunk::<32>()?;
+        if Blake3::of(bytes).as_bytes() != check {
+            return None;
+        }
+        let mut fields = Fields(bytes.strip_prefix(MAGIC)?);
+        let library = fields.option(Fields::text)?;
+        let mut timelines = Vec::new();
+        while !fields.0.is_empty() {
+            let name = fields.text()?;
+            let known = CachedTimeline {
+                head: ObjectId::from(*fields.bytes::<20>()?),
+                seen_ns: fields.number()?,
+                main: fields.stamp()?,
+                lorebook: fields
+                    .option(|fields| Some((fields.text()?, fields.option(Fields::stamp)?)))?,
+                group: fields.option(|fields| Some((fields.text()?, fields.stamp()?)))?,
+                other_book: fields.flag()?,
+            };
+            timelines.push((name, known));
+        }
+        Some(Self { library, timelines: timelines.into_iter().collect() })
+    }
+}
+
+fn put_number(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_number(out, text.len() as i64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_stamp(out: &mut Vec<u8>, stamp: &Stamp) {
+    put_number(out, stamp.len.cast_signed());
+    put_number(out, stamp.mtime_ns);
+    put_number(out, stamp.inode.cast_signed());
+}
+
+fn put_option<T>(out: &mut Vec<u8>, value: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
+    out.push(u8::from(value.is_some()));
+    if let Some(value) = value {
+        put(out, value);
+    }
+}
+
+/// What was put, one after the other.
+struct Fields<'b>(&'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn bytes<const N: usize>(&mut self) -> Option<&'b [u8; N]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn number(&mut self) -> Option<i64> {
+        self.bytes().map(|bytes| i64::from_le_bytes(*bytes))
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.bytes().map(|[flag]| *flag != 0)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(str::from_utf8(text).ok()?.to_owned())
+    }
+
+    fn stamp(&mut self) -> Option<Stamp> {
+        let (len, mtime_ns, inode) = (self.number()?, self.number()?, self.number()?);
+        Some(Stamp { len: len.cast_unsigned(), mtime_ns, inode: inode.cast_unsigned() })
+    }
+
+    /// A value that may be missing; `None` if what is there is none.
+    fn option<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.flag()? { get(self).map(Some) } else { Some(None) }
     }
 }
 
@@ -205,11 +306,64 @@ pub(crate) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Fol
 
 /// Nothing shall be known any more.
 pub(crate) fn forget_all(store: &Store) {
-    let _ = fs::remove_file(store.private_dir().join("cache.json"));
+    // The second is what earlier versions called it.
+    for file in [FILE, "cache.json"] {
+        let _ = fs::remove_file(store.private_dir().join(file));
+    }
     let _ = fs::remove_dir_all(store.private_dir().join("folders"));
 }
 
 fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {
     let name = Blake3::of(timeline.as_str().as_bytes()).to_string();
     store.private_dir().join("folders").join(&name[..32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> Document {
+        let stamp = |number| Stamp { len: number, mtime_ns: -7, inode: u64::MAX - number };
+        let known = |lorebook, group, other_book| CachedTimeline {
+            head: ObjectId::from([7; 20]),
+            seen_ns: i64::MIN,
+            main: stamp(1),
+            lorebook,
+            group,
+            other_book,
+        };
+        let book = "worlds/\u{1f98a}\n.json".to_owned();
+        let timelines = [
+            ("chats/M/a\tb".to_owned(), known(None, None, false)),
+            ("chats/M/雪".to_owned(), known(Some((book.clone(), None)), None, true)),
+            ("group chats/1".to_owned(), known(Some((book, Some(stamp(2)))), None, false)),
+            (
+                "group chats/2".to_owned(),
+                known(None, Some(("groups/9.json".into(), stamp(3))), false),
+            ),
+        ];
+        Document { library: Some("/a b".into()), timelines: timelines.into() }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for document in [document(), Document::default()] {
+            assert_eq!(Document::decode(&document.encode()), Some(document));
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_or_cut_is_nothing() {
+        let bytes = document().encode();
+        for at in 0..bytes.len() {
+            assert_eq!(Document::decode(&bytes[..at]), None, "cut at {at}");
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(Document::decode(&damaged), None, "damaged at {at}");
+        }
+        // One whose hash is right and whose fields are not.
+        let mut odd = [MAGIC, &[1, 255, 255, 255, 255, 255, 255, 255, 127]].concat();
+        odd.extend_from_slice(Blake3::of(&odd).as_bytes());
+        assert_eq!(Document::decode(&odd), None);
+    }
 }

@@ -2,12 +2,15 @@
 
 use super::Result;
 use super::cache::{Cache, Known};
-use crate::archive::{self, Manifest, Role, Snapshot, SnapshotId, Tree, branch, former_branch};
+use crate::archive::{
+    self, Kind, Manifest, Role, Snapshot, SnapshotId, Tree, branch, former_branch,
+};
 use crate::history::{History, name_lookup};
+use crate::parallel;
 use crate::st::{
     self, Captured, Category, Chat, Disk, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
 };
-use crate::store::{Reader, Store, unless_lost};
+use crate::store::{ObjectId, Reader, RefName, Store, unless_lost};
 use std::collections::HashSet;
 
 /// A timeline whose file is there, held against the store.
@@ -35,21 +38,58 @@ impl Look {
 /// A timeline's newest snapshot, and whether its branch has to be led there.
 pub(crate) type Head = (Option<Snapshot>, bool);
 
+/// Where the branches of all timelines lead, read at once.
+pub(crate) struct Branches(Vec<(RefName, ObjectId)>);
+
+impl Branches {
+    pub(crate) fn read(store: &Store) -> Result<Self> {
+        Ok(Self(store.refs("refs/heads/")?.refs))
+    }
+
+    /// Where a timeline's branch leads.
+    pub(crate) fn target(&self, name: &TimelineName) -> Option<SnapshotId> {
+        self.get(&branch(name)).map(SnapshotId)
+    }
+
+    fn get(&self, branch: &RefName) -> Option<ObjectId> {
+        let found = self.0.binary_search_by(|(known, _)| known.cmp(branch));
+        found.ok().map(|at| self.0[at].1)
+    }
+
+    /// The same as [`head`].
+    pub(crate) fn head(&self, store: &Store, name: &TimelineName) -> Result<Head> {
+        newest(store, name, |branch| Ok(self.get(branch)))
+    }
+
+    /// How many there are beside those of these timelines. By their names: to read every commit would cost more than a save.
+    pub(crate) fn besides<'n>(&self, names: impl Iterator<Item = &'n TimelineName>) -> usize {
+        self.0.len() - names.filter(|name| self.target(name).is_some()).count()
+    }
+}
+
 /// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
 ///
 /// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
 /// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an
 /// error. A branch that leads to another timeline's snapshot is not this one's.
 pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
+    newest(store, name, |branch| Ok(store.ref_target(branch)?))
+}
+
+fn newest(
+    store: &Store,
+    name: &TimelineName,
+    target: impl Fn(&RefName) -> Result<Option<ObjectId>>,
+) -> Result<Head> {
     let branch = branch(name);
-    if let Some(id) = store.ref_target(&branch)?
+    if let Some(id) = target(&branch)?
         && let Some(head) = name_lookup::find(store, SnapshotId(id))?
         && head.is_of(name)
     {
         return Ok((Some(head), false));
     }
     if let Some(former) = former_branch(name)
-        && let Some(id) = store.ref_target(&former)?
+        && let Some(id) = target(&former)?
         && let Some(head) = name_lookup::find(store, SnapshotId(id))?
         && head.is_of(name)
     {
@@ -65,6 +105,39 @@ pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
     }
     Ok((None, false))
 }
+
+/// Those of the timelines that have to be looked at. Of the others the branch leads where it did when their files were seen to be what is stored there, and these have not
+/// been touched since.
+pub(crate) fn touched<'n>(
+    store: &Store,
+    library: &Library,
+    groups: &Groups,
+    names: &'n [TimelineName],
+    branches: &Branches,
+    cache: &Cache,
+) -> Result<Vec<&'n TimelineName>> {
+    let readers = store.reader().shared();
+    let is_untouched = |name: &TimelineName, reader: &Reader| -> Result<bool> {
+        let Some(head) = branches.target(name) else { return Ok(false) };
+        Ok(cache.known(library.root(), name, groups, head) != Known::Nothing
+            && reader.has(head.0)?)
+    };
+    let of_part = |part: &'n [TimelineName]| -> Result<Vec<&'n TimelineName>> {
+        let reader = readers.reader();
+        let mut touched = Vec::new();
+        for name in part {
+            if !is_untouched(name, &reader)? {
+                touched.push(name);
+            }
+        }
+        Ok(touched)
+    };
+    let parts = parallel::in_parts(names, MANY, of_part).into_iter().collect::<Result<Vec<_>>>()?;
+    Ok(parts.concat())
+}
+
+/// So many timelines are looked at by more than one thread.
+const MANY: usize = 100;
 
 /// Look at one timeline. Reads its files only if their stamps are not known.
 pub(crate) fn look(
@@ -113,7 +186,10 @@ pub(crate) fn look_from(
     };
     let unchanged = changed == ChangedParts::default();
     let all_but_book = !changed.main && changed.apart;
-    if let (true, Some(cache), Some(head)) = (unchanged || all_but_book, cache, &head) {
+    // One that was deleted and is there again is not what was stored last.
+    if let (true, Some(cache), Some(head)) = (unchanged || all_but_book, cache, &head)
+        && head.kind != Kind::DELETED
+    {
         cache.remember(&captured, head.id, !unchanged);
     }
     Ok(Look { head, captured: Some(captured), unchanged, changed, astray })

@@ -1,7 +1,5 @@
 //! Chats that their owner deleted, told from what was lost: a backup brings back what is missed, and not what is not wanted.
 
-use std::collections::HashSet;
-
 use super::Result;
 use super::cache::Cache;
 use super::operation::Follows;
@@ -19,11 +17,10 @@ pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Ve
     if !scan.unreadable.is_empty() {
         return Vec::new();
     }
-    let here: HashSet<_> = scan.all().collect();
-    let mut gone = cache.seen(library.root());
+    let mut gone = cache.seen_besides(library.root(), scan);
     gone.retain(|name| {
         let has_others = || scan.all().any(|it| it.category() == name.category());
-        !here.contains(name) && has_others() && is_gone(library, name)
+        has_others() && is_gone(library, name)
     });
     gone
 }

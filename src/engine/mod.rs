@@ -20,6 +20,7 @@ mod other_timelines;
 pub(crate) mod reload_page;
 pub(crate) mod safety_snapshot;
 pub(crate) mod tags;
+pub mod take_first;
 pub mod take_snapshots;
 pub(crate) mod undisturbed_read;
 pub(crate) mod verdict_findings;

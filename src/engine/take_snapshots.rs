@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use super::cache::Cache;
-use super::changed_timelines::{self, Head};
+use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{Follows, Held, Operation};
-use super::{Error, Include, Result, Workspace, finish_interrupted};
+use super::{Error, Include, Result, Workspace};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
@@ -15,7 +15,7 @@ use crate::history;
 use crate::history::origin::{Lineage, Newcomer, Origin, order};
 use crate::history::rewrite_history::begin_elsewhere;
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level, Wish};
+use crate::rules::{self, Code, Finding, Level};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
 use crate::store::{ObjectId, Store};
 
@@ -60,6 +60,8 @@ pub(crate) struct How<'a> {
     pub on_purpose: bool,
     /// Somebody named them: a chat is taken with its lorebook, also if only that changed.
     pub named: bool,
+    /// Tell of every timeline, also of those that were not even looked at.
+    pub tell_all: bool,
     /// Who may pass.
     pub gate: &'a dyn Fn(&Captured) -> Judgement,
 }
@@ -68,99 +70,15 @@ impl How<'static> {
     /// Everything as it is, ready or not.
     pub(crate) fn as_it_is() -> Self {
         let gate = &|_: &Captured| Judgement::default();
-        Self { message: None, kind: Kind::SNAPSHOT, on_purpose: false, named: false, gate }
-    }
-}
-
-/// What was taken before a command went on that must not lose any of it.
-#[derive(Default)]
-pub struct TakenFirst {
-    /// How many snapshots.
-    pub new: usize,
-    /// Timelines that may have changed and were not taken: their last good state is what is stored.
-    pub not_taken: usize,
-    /// Why not.
-    pub findings: Vec<Finding>,
-}
-
-impl TakenFirst {
-    fn of(taken: AllTaken, remedy: &str) -> Self {
-        let AllTaken { outcomes, unreadable } = taken;
-        let mut first = Self { new: count_new(&outcomes), ..Self::default() };
-        let unread = |subject: &str, why: &str| {
-            Finding::new(Code::Unreadable, Level::Error, subject, why).remedy(remedy)
-        };
-        first.not_taken = unreadable.len();
-        first.findings = unreadable.iter().map(|(subject, why)| unread(subject, why)).collect();
-        for TakenTimeline { timeline, result } in outcomes {
-            let why = match result {
-                Taken::Failed(why) => vec![unread(timeline.as_str(), &why)],
-                Taken::Refused(why) => why,
-                _ => continue,
-            };
-            first.not_taken += 1;
-            first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
+        Self {
+            message: None,
+            kind: Kind::SNAPSHOT,
+            on_purpose: false,
+            named: false,
+            tell_all: false,
+            gate,
         }
-        first
     }
-}
-
-/// Store everything as it is now, ready or not; of all timelines, or of these. What cannot be read is told.
-pub(crate) fn take_as_it_is(
-    workspace: &Workspace,
-    only: Option<&[TimelineName]>,
-    monitor: &mut dyn Monitor,
-) -> Result<TakenFirst> {
-    let outcomes = take(workspace, only, How::as_it_is(), monitor)?;
-    Ok(TakenFirst::of(outcomes, "what changed in it is not stored; the rest was done"))
-}
-
-/// Take what changed, as `snapshot` would: what is in the middle of the extension's work, or cannot be read, stays out and is told.
-pub(crate) fn take_what_is_ready(
-    workspace: &Workspace,
-    monitor: &mut dyn Monitor,
-) -> Result<TakenFirst> {
-    let gate = |captured: &Captured| {
-        let files = &captured.files;
-        let active = rules::queue_active(files.timeline.as_str(), files.book_bytes(), Wish::Take);
-        Judgement { refused: active.into_iter().collect(), warnings: Vec::new() }
-    };
-    let how = How { gate: &gate, ..How::as_it_is() };
-    let outcomes = take(workspace, None, how, monitor)?;
-    Ok(TakenFirst::of(outcomes, "what changed in it stays here; its newest snapshot goes"))
-}
-
-/// What became of the timelines, and what of the library could not even be listed.
-struct AllTaken {
-    outcomes: Vec<TakenTimeline>,
-    /// Folders and files, and why.
-    unreadable: Vec<(String, String)>,
-}
-
-fn take(
-    workspace: &Workspace,
-    only: Option<&[TimelineName]>,
-    how: How<'_>,
-    monitor: &mut dyn Monitor,
-) -> Result<AllTaken> {
-    // Before the library is listed: files may come and go with it.
-    finish_interrupted(workspace)?;
-    let library = workspace.library()?;
-    let scan = library.scan()?;
-    let store = match workspace.find_store()? {
-        Some(store) => store,
-        None => Store::create(&workspace.store_path()?)?,
-    };
-    let (store, held) = workspace.hold(&store)?;
-    let mut taking = Taking::new(workspace, &store, &library, &scan, how)?;
-    let all = taking.include.timelines(&scan);
-    taking.take(only.unwrap_or(&all), monitor)?;
-    if only.is_none() {
-        taking.note_deleted()?;
-    }
-    let outcomes = taking.finish(&held)?.outcomes;
-    let unreadable = if only.is_none() { scan.unreadable.clone() } else { Vec::new() };
-    Ok(AllTaken { outcomes, unreadable })
 }
 
 /// How many of these are new snapshots.
@@ -177,12 +95,16 @@ pub(crate) struct Taking<'a> {
     pub library: &'a Library,
     pub scan: &'a Scan,
     how: How<'a>,
-    include: Include,
+    pub(super) include: Include,
     pub operation: Operation<'a>,
     pub(super) cache: Option<Cache>,
     lineage: Option<Lineage>,
     /// What became of the timelines.
     pub outcomes: Vec<TakenTimeline>,
+    /// How many more there are, which nobody touched.
+    pub untouched: usize,
+    /// Where the branches led when it began, once somebody needs that.
+    branches: Option<Branches>,
     /// What the new snapshots say of the state of ST-Auto-Recap.
     pub states: HashMap<SnapshotId, CheckpointState>,
     /// What was noticed about them.
@@ -202,6 +124,8 @@ pub(crate) struct Taking<'a> {
 /// What was taken.
 pub(crate) struct Finished {
     pub outcomes: Vec<TakenTimeline>,
+    /// How many more there are, which nobody touched.
+    pub untouched: usize,
     pub states: HashMap<SnapshotId, CheckpointState>,
     pub findings: Vec<Finding>,
     /// The last states of timelines that were found deleted.
@@ -231,6 +155,8 @@ impl<'a> Taking<'a> {
             include,
             lineage: None,
             outcomes: Vec::new(),
+            untouched: 0,
+            branches: None,
             states: HashMap::new(),
             findings: Vec::new(),
             grown: None,
@@ -247,8 +173,12 @@ impl<'a> Taking<'a> {
         let mut new = Vec::new();
         let mut known = Vec::new();
         let mut others = Vec::new();
-        for name in names {
-            let head = changed_timelines::head(self.store, name)?;
+        let branches = Branches::read(self.store)?;
+        let touched = self.touched(names, &branches)?;
+        self.untouched += names.len() - touched.len();
+        monitor.advance(self.untouched as u64);
+        for name in touched {
+            let head = branches.head(self.store, name)?;
             match head.0.is_some() {
                 true => known.push((name, head)),
                 false if name.is_chat() => new.push(name),
@@ -268,12 +198,38 @@ impl<'a> Taking<'a> {
             self.record(name, result)?;
             monitor.advance(1);
         }
+        self.branches = Some(branches);
         if self.how.named {
             self.take_books_of(names)?;
         }
         self.tell_refusals_once();
         self.outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
         Ok(())
+    }
+
+    /// How many timelines have snapshots and no file any more.
+    pub(crate) fn without_files(&mut self) -> Result<usize> {
+        let branches = match self.branches.take() {
+            Some(branches) => branches,
+            None => Branches::read(self.store)?,
+        };
+        // Those that have another name now have a file, too.
+        Ok(branches.besides(self.scan.all()).saturating_sub(self.operation.dropped_branches()))
+    }
+
+    /// Those that have to be looked at.
+    fn touched<'n>(
+        &self,
+        names: &'n [TimelineName],
+        branches: &Branches,
+    ) -> Result<Vec<&'n TimelineName>> {
+        let How { on_purpose, named, tell_all, .. } = self.how;
+        match &self.cache {
+            Some(cache) if !(on_purpose || named || tell_all || self.mend) => {
+                touched(self.store, self.library, &self.scan.groups, names, branches, cache)
+            }
+            _ => Ok(names.iter().collect()),
+        }
     }
 
     /// A timeline that has a branch.
@@ -529,9 +485,9 @@ impl<'a> Taking<'a> {
             }
         }
         if objects > 0
-            && let Err(error) = self.store.fold_packs(&held.lock)
+            && let Err(error) = self.store.tidy(&held.lock)
         {
-            let message = format!("small packs could not be joined: {error}");
+            let message = format!("small packs and refs could not be joined: {error}");
             let subject = self.store.path().display().to_string();
             self.findings.push(Finding::new(Code::PacksNotJoined, Level::Info, subject, message));
         }
@@ -541,7 +497,7 @@ impl<'a> Taking<'a> {
         if let Some(lineage) = self.lineage {
             lineage.save();
         }
-        let Self { outcomes, states, mut findings, deleted, .. } = self;
+        let Self { outcomes, untouched, states, mut findings, deleted, .. } = self;
         // Of a lorebook its own snapshot tells what those of its chats tell.
         let mut told: Vec<Finding> = Vec::with_capacity(findings.len());
         findings.retain(|finding| {
@@ -549,6 +505,6 @@ impl<'a> Taking<'a> {
             told.extend(is_new.then(|| finding.clone()));
             is_new
         });
-        Ok(Finished { outcomes, states, findings, deleted, objects, bytes })
+        Ok(Finished { outcomes, untouched, states, findings, deleted, objects, bytes })
     }
 }

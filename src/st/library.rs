@@ -44,6 +44,14 @@ impl Scan {
     pub fn all(&self) -> impl Iterator<Item = &TimelineName> {
         self.chats.iter().chain(&self.others)
     }
+
+    /// Whether the timeline of that name is there.
+    pub fn has(&self, name: &str) -> bool {
+        let is_in = |sorted: &[TimelineName]| {
+            sorted.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
+        };
+        is_in(&self.chats) || is_in(&self.others)
+    }
 }
 
 impl Library {

@@ -7,7 +7,7 @@ use super::{Error, ObjectId, Result, Store};
 
 /// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
 const REMEMBERED: [&str; 6] =
-    ["cache.json", "lineage.json", "former-ids", "config.toml", "damaged", "erased"];
+    ["cache", "lineage.json", "former-ids", "config.toml", "damaged", "erased"];
 
 impl Store {
     /// A new store at `path` that has everything this one has, by reading it there.

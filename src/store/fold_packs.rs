@@ -20,7 +20,7 @@ const LARGE: u64 = 64 << 20;
 
 impl Store {
     /// Fold small packs into one if there are many. A damaged pack is left alone, whole.
-    pub fn fold_packs(&self, _lock: &Lock) -> Result<usize> {
+    pub(super) fn fold_packs(&self, _lock: &Lock) -> Result<usize> {
         self.fold_loose()?;
         let dir = self.git_dir.join("objects").join("pack");
         let mut packs = small_packs(&dir)?;

@@ -66,7 +66,7 @@ impl Store {
         self.clear_temporary_files()?;
         if was_killed {
             // It may have been its own.
-            let _ = fs::remove_file(self.git_dir.join("packed-refs.lock"));
+            self.clear_locks_of_packing()?;
         }
         let finished = self.finish_refs(was_killed, command, now)?;
         self.write_format()?;

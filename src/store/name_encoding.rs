@@ -42,6 +42,9 @@ pub fn is_tree_segment(segment: &str) -> bool {
 
 /// One component of a ref's name for `name`.
 pub fn ref_segment(name: &str) -> String {
+    if let Some(segment) = plain_ref_segment(name) {
+        return segment;
+    }
     shorten(ref_segment_unshortened(name, Rules::Present), name.as_bytes())
 }
 
@@ -70,12 +73,12 @@ const EMPTY: &str = "%";
 
 /// `%` escapes; `~` because `git~1` is `.git` on NTFS; the rest because Windows forbids it in file names.
 fn tree_forbids(c: char) -> bool {
-    "%~/\\:*?\"<>|".contains(c)
+    matches!(c, '%' | '~' | '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|')
 }
 
 /// What a ref forbids beyond that. `{` alone is legal, but `@{` is not.
 fn ref_forbids(c: char) -> bool {
-    tree_forbids(c) || " ^[{".contains(c)
+    tree_forbids(c) || matches!(c, ' ' | '^' | '[' | '{')
 }
 
 /// Which names are known to be unsafe.
@@ -86,6 +89,17 @@ enum Rules {
     /// Those that earlier versions knew: without `COM¹` and its like, `CONIN$`, `CONOUT$`, a device's name before a dot and then bytes that are no
     /// UTF-8, and `.lock` in capital letters.
     Former,
+}
+
+/// The same for a name of which only the spaces need be encoded, as for most; `None` for others. Every command asks for thousands.
+fn plain_ref_segment(name: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_@()'!&,+#".contains(&byte);
+    let is_short = (1..=LONGEST / 3).contains(&name.len());
+    let is_plain = is_short && !name.starts_with('-') && name.bytes().all(is_plain);
+    if !is_plain || is_windows_device(name.as_bytes(), Rules::Present) {
+        return None;
+    }
+    Some(if name.contains(' ') { name.replace(' ', "%20") } else { name.to_owned() })
 }
 
 fn ref_segment_unshortened(name: &str, rules: Rules) -> String {
@@ -194,6 +208,11 @@ fn is_windows_device(name: &[u8], rules: Rules) -> bool {
         return false;
     }
     let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
+    // Most names begin like none of them.
+    let first = stem.first().map(u8::to_ascii_lowercase);
+    if !matches!(first, Some(b'a' | b'c' | b'l' | b'n' | b'p')) {
+        return false;
+    }
     let Ok(stem) = str::from_utf8(stem) else { return false };
     let stem = stem.trim_end().to_ascii_lowercase();
     let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
@@ -408,5 +427,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn plain_names_are_encoded_as_all_others() {
+        let parts = [
+            "",
+            "a",
+            "-",
+            " ",
+            "@",
+            "con",
+            "nul",
+            "com1",
+            "#",
+            "é",
+            ".",
+            "{",
+            "lock",
+            "Z_(9)'!&,+",
+        ];
+        let mut names = vec![String::new()];
+        for _ in 0..3 {
+            let longer = |name: String| parts.map(|part| format!("{name}{part}"));
+            names = names.into_iter().flat_map(longer).collect();
+        }
+        let mut plain = 0;
+        for name in names {
+            if let Some(segment) = plain_ref_segment(&name) {
+                plain += 1;
+                assert_eq!(segment, ref_segment_unshortened(&name, Rules::Present), "{name:?}");
+            }
+        }
+        assert!(plain > 500, "{plain}");
+        assert_eq!(plain_ref_segment(&" ".repeat(100)), None, "it may have to be cut");
     }
 }

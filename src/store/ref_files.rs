@@ -14,6 +14,9 @@ use super::find_files::{is_absent, unless_absent};
 use super::{Error, ObjectId, RefName, Result, Store};
 use crate::regular;
 
+/// What git calls the file that keeps others from writing another.
+pub(super) const LOCK_ENDING: &str = ".lock";
+
 /// All refs below a prefix.
 #[derive(Debug, Default)]
 pub struct RefList {
@@ -24,7 +27,7 @@ pub struct RefList {
 }
 
 /// What the file of one ref says.
-enum Loose {
+pub(super) enum Loose {
     Id(ObjectId),
     Missing,
     Broken,
@@ -33,33 +36,34 @@ enum Loose {
 impl Store {
     /// All refs that begin with `prefix`, such as `refs/heads/`.
     pub fn refs(&self, prefix: &str) -> Result<RefList> {
-        let mut found: BTreeMap<RefName, ObjectId> = BTreeMap::new();
+        let mut loose: BTreeMap<RefName, ObjectId> = BTreeMap::new();
         let mut broken = Vec::new();
-        let mut names = Vec::new();
-        let root = prefix.trim_end_matches('/');
-        list_below(&self.git_dir.join(root), root, &mut names)?;
         let mut damaged = Vec::new();
-        for name in names {
+        for name in loose_names(&self.git_dir, prefix.trim_end_matches('/'))? {
             match (self.loose_ref(&name)?, RefName::try_from(name.clone())) {
-                (Loose::Id(id), Ok(name)) => drop(found.insert(name, id)),
+                (Loose::Id(id), Ok(name)) => drop(loose.insert(name, id)),
                 (Loose::Missing, _) => {}
                 _ => damaged.push(name),
             }
         }
         // Only now the packed ones: git packs a ref first and then removes its file, so in this order none is missed.
         let packed = self.packed_refs()?;
-        if packed.1 > 0 {
-            broken.push(format!("packed-refs: {} of its lines cannot be read", packed.1));
+        if packed.bad_lines > 0 {
+            broken.push(format!("packed-refs: {} of its lines cannot be read", packed.bad_lines));
         }
-        for (name, id) in packed.0.iter().filter(|(name, _)| name.as_str().starts_with(prefix)) {
-            found.entry(name.clone()).or_insert(*id);
-        }
+        let only_packed = packed
+            .refs
+            .iter()
+            .filter(|(name, _)| name.as_str().starts_with(prefix) && !loose.contains_key(name));
+        let mut refs: Vec<_> = only_packed.cloned().collect();
+        refs.extend(loose);
+        refs.sort_unstable();
         for name in damaged {
-            let older = found.keys().any(|known| known.as_str() == name);
+            let older = refs.iter().any(|(known, _)| known.as_str() == name);
             let more = if older { "; an older value is in packed-refs" } else { "" };
             broken.push(format!("{name}: it holds no object id{more}"));
         }
-        Ok(RefList { refs: found.into_iter().collect(), broken })
+        Ok(RefList { refs, broken })
     }
 
     /// Where a ref points. One whose file is damaged counts as not there: see [`Store::last_known`].
@@ -70,12 +74,12 @@ impl Store {
         match self.loose_ref(name.as_str())? {
             // Where names fold, it may be another ref's file that answers.
             Loose::Id(id) if !self.is_anothers_file(name.as_str())? => Ok(Some(id)),
-            _ => Ok(self.packed_refs()?.0.get(name).copied()),
+            _ => Ok(self.packed_refs()?.get(name)),
         }
     }
 
     /// What a ref's file says; for one that its folder lists, or that is known to be the ref's own.
-    fn loose_ref(&self, name: &str) -> Result<Loose> {
+    pub(super) fn loose_ref(&self, name: &str) -> Result<Loose> {
         let path = self.git_dir.join(name);
         let text = match regular::read(&path) {
             Ok(text) => text,
@@ -89,7 +93,7 @@ impl Store {
         Ok(ObjectId::from_hex(id).map_or(Loose::Broken, Loose::Id))
     }
 
-    /// The refs that git packed, and how many lines of the file mean nothing. Parsed once, as long as the file stays the same.
+    /// What `packed-refs` says. Parsed once, as long as the file stays the same.
     fn packed_refs(&self) -> Result<Arc<Packed>> {
         let path = self.git_dir.join("packed-refs");
         let Some(found) = unless_absent(fs::metadata(&path), &path)? else {
@@ -111,8 +115,21 @@ impl Store {
     }
 }
 
-/// The refs that git packed, and how many lines of the file mean nothing.
-type Packed = (BTreeMap<RefName, ObjectId>, usize);
+/// What `packed-refs` says.
+#[derive(Default)]
+pub(super) struct Packed {
+    /// Sorted by name.
+    refs: Vec<(RefName, ObjectId)>,
+    /// How many of its lines mean nothing.
+    bad_lines: usize,
+}
+
+impl Packed {
+    fn get(&self, name: &RefName) -> Option<ObjectId> {
+        let found = self.refs.binary_search_by(|(known, _)| known.cmp(name));
+        found.ok().map(|at| self.refs[at].1)
+    }
+}
 
 /// What is remembered of `packed-refs`: what it says, and by what the file is known again.
 pub(super) type PackedCache = Mutex<Option<(PackedStamp, Arc<Packed>)>>;
@@ -148,8 +165,8 @@ impl PackedStamp {
 }
 
 fn parse_packed(text: &[u8]) -> Packed {
-    let mut refs = BTreeMap::new();
-    let mut bad = usize::from(!text.is_empty() && !text.starts_with(b"# pack-refs with:"));
+    let mut refs = Vec::new();
+    let mut bad_lines = usize::from(!text.is_empty() && !text.starts_with(b"# pack-refs with:"));
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         // A line with `^` says what the tag above it leads to.
         if line.starts_with(b"#")
@@ -163,11 +180,16 @@ fn parse_packed(text: &[u8]) -> Packed {
             Some((name, id))
         });
         match parsed {
-            Some((name, id)) => drop(refs.insert(name, id)),
-            None => bad += 1,
+            Some(parsed) => refs.push(parsed),
+            None => bad_lines += 1,
         }
     }
-    (refs, bad)
+    // Git sorts them; others may not. Of two of one name the last counts.
+    if !refs.is_sorted_by(|(a, _), (b, _): &(RefName, ObjectId)| a < b) {
+        let refs_by_name: BTreeMap<_, _> = refs.drain(..).collect();
+        refs.extend(refs_by_name);
+    }
+    Packed { refs, bad_lines }
 }
 
 /// The text of `packed-refs` with some refs led elsewhere, or gone (`None`). Lines that mean nothing are kept: whoever damaged them may still tell what they
@@ -216,19 +238,28 @@ pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>
 /// What git is told of a file that is ours alone: in order, and with no tag objects in it that would have to be followed.
 const PACKED_HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted ";
 
-fn list_below(dir: &Path, name: &str, names: &mut Vec<String>) -> Result<()> {
-    for entry in unless_absent(fs::read_dir(dir), dir)?.into_iter().flatten() {
-        let entry = entry.map_err(Error::io(dir))?;
-        let Some(part) = entry.file_name().to_str().map(str::to_owned) else { continue };
-        let name = format!("{name}/{part}");
-        if entry.file_type().map_err(Error::io(dir))?.is_dir() {
-            list_below(&entry.path(), &name, names)?;
-        } else if !part.ends_with(".lock") {
-            // A lock that somebody left among the refs is no ref.
-            names.push(name);
+/// The names of the refs that have a file below the folder `root` of a repository, such as `refs/heads`. A lock that somebody left among them is none.
+pub(super) fn loose_names(git_dir: &Path, root: &str) -> Result<Vec<String>> {
+    let mut names = files_below(git_dir, root)?;
+    names.retain(|name| !name.ends_with(LOCK_ENDING));
+    Ok(names)
+}
+
+/// The files below a folder of a repository, as it would name refs.
+pub(super) fn files_below(git_dir: &Path, root: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let dir = git_dir.join(&folder);
+        for entry in unless_absent(fs::read_dir(&dir), &dir)?.into_iter().flatten() {
+            let entry = entry.map_err(Error::io(&dir))?;
+            let Some(part) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            let is_dir = entry.file_type().map_err(Error::io(&dir))?.is_dir();
+            let list = if is_dir { &mut folders } else { &mut names };
+            list.push(format!("{folder}/{part}"));
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 /// Whether there is no such file, but perhaps a folder.
@@ -265,7 +296,7 @@ mod tests {
             "# pack-refs with: peeled \n{three} refs/tags/a\n{two} refs/tags/c\n^{three}\n{one} refs/tags/é\nbad line\n"
         );
         assert_eq!(String::from_utf8_lossy(&new), expected);
-        let (refs, bad) = parse_packed(&new);
-        assert_eq!((refs.len(), bad), (3, 1));
+        let packed = parse_packed(&new);
+        assert_eq!((packed.refs.len(), packed.bad_lines), (3, 1));
     }
 }

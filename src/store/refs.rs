@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::find_files::unless_absent;
 use super::pack_folder::remove;
 use super::ref_collisions::folded;
-use super::ref_files::packed_text;
+use super::ref_files::{LOCK_ENDING, files_below, packed_text};
 use super::{Error, ObjectId, RefChange, RefName, Result, Store};
 use crate::durable;
 
@@ -79,7 +79,10 @@ impl Store {
     }
 
     /// Write `packed-refs` with some refs led elsewhere or gone, if that changes it.
-    fn write_packed_refs(&self, changes: &BTreeMap<&str, Option<ObjectId>>) -> Result<()> {
+    pub(super) fn write_packed_refs(
+        &self,
+        changes: &BTreeMap<&str, Option<ObjectId>>,
+    ) -> Result<()> {
         let path = self.git_dir.join("packed-refs");
         let is_gone = |line: &[u8]| {
             let name = line.get(41..).and_then(|name| std::str::from_utf8(name).ok());
@@ -99,7 +102,7 @@ impl Store {
     }
 
     /// Folders in which no ref is left, below `refs/heads` and the like.
-    fn remove_empty_folders(&self, name: &RefName) {
+    pub(super) fn remove_empty_folders(&self, name: &RefName) {
         let depth = name.as_str().split('/').count();
         let path = self.git_dir.join(name.as_str());
         // `refs/<kind>` stays. One that is not empty cannot be removed.
@@ -140,6 +143,22 @@ impl Store {
         Ok(())
     }
 
+    /// Remove the locks that a killed process left on refs while it packed them, which is in no log.
+    pub(super) fn clear_locks_of_packing(&self) -> Result<()> {
+        let _ = fs::remove_file(lock_path(&self.git_dir.join("packed-refs")));
+        for root in ["refs/heads", "refs/tags"] {
+            let names = files_below(&self.git_dir, root)?;
+            for lock in names.iter().filter(|name| name.ends_with(LOCK_ENDING)) {
+                let path = self.git_dir.join(lock);
+                // Git writes into its own at once.
+                if fs::symlink_metadata(&path).is_ok_and(|found| found.len() == 0) {
+                    durable::remove_own(&path);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Where `HEAD` leads, if it names a commit and no branch.
     pub fn detached_head(&self) -> Result<Option<ObjectId>> {
         let text = read_or_nothing(&self.git_dir.join("HEAD"))?;
@@ -148,7 +167,7 @@ impl Store {
 }
 
 /// A file of git's that is locked by git's own protocol: `<file>.lock` is ours.
-struct LockedFile {
+pub(super) struct LockedFile {
     target: PathBuf,
     lock: Option<PathBuf>,
     file: File,
@@ -156,8 +175,12 @@ struct LockedFile {
 
 impl LockedFile {
     fn take(target: &Path) -> Result<Self> {
+        Self::take_within(target, PATIENCE)
+    }
+
+    pub(super) fn take_within(target: &Path, patience: Duration) -> Result<Self> {
         let lock = lock_path(target);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         loop {
             // Again each time: git removes folders of refs that it packed.
             let made = durable::create_dir_all(durable::parent(target));
@@ -201,7 +224,7 @@ impl LockedFile {
     }
 
     /// Remove the file; the folder to be synced.
-    fn delete(self) -> Result<PathBuf> {
+    pub(super) fn delete(self) -> Result<PathBuf> {
         remove(&self.target)?;
         Ok(durable::parent(&self.target).to_owned())
     }
@@ -224,7 +247,7 @@ fn read_or_nothing(path: &Path) -> Result<Vec<u8>> {
 
 fn lock_path(target: &Path) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
-    name.push(".lock");
+    name.push(LOCK_ENDING);
     name.into()
 }
 

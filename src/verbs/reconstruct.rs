@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::engine::operation::Operation;
-use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace};
 use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};

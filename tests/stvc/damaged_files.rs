@@ -178,7 +178,7 @@ fn a_deleted_operation_log_is_missed() {
 /// `docs/format.md` says of both that they can be deleted at any time.
 #[test]
 fn a_damaged_cache_or_lock_file_changes_nothing() {
-    for file in ["stvc/cache.json", "stvc/lock.json", "stvc/lock"] {
+    for file in ["stvc/cache", "stvc/lock.json", "stvc/lock"] {
         let three = Three::new();
         let path = three.sandbox.store().join(file);
         let whole = fs::read(&path).unwrap();

@@ -159,7 +159,7 @@ fn caches_are_not_written_through_links() {
     let stage = Stage::new();
     let store = stage.sandbox.store();
     stage.sandbox.stvc(&["snapshot"]).exits(0);
-    for name in ["cache.json", "cache.tmp", "lineage.json", "lineage.tmp"] {
+    for name in ["cache", "cache.tmp", "lineage.json", "lineage.tmp"] {
         let place = store.join("stvc").join(name);
         let precious = stage.outside.join(name);
         fs::write(&precious, b"precious").unwrap();

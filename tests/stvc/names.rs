@@ -326,7 +326,7 @@ fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
         text.replace("abc%E3%80%80\n", "abc\n")
     });
     sandbox.git(&["update-ref", "-d", now]);
-    for stale in ["operations.jsonl", "cache.json", "lineage.json"] {
+    for stale in ["operations.jsonl", "cache", "lineage.json"] {
         fs::remove_file(sandbox.store().join("stvc").join(stale)).ok();
     }
 

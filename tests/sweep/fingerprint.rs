@@ -23,7 +23,7 @@ pub fn fingerprint(stage: &Stage, answer: &Answer) -> blake3::Hash {
     };
     let mut files = BTreeMap::new();
     for (path, file) in std::mem::take(&mut image.files) {
-        let cache = path.ends_with(".stvc/stvc/cache.json");
+        let cache = path.ends_with(".stvc/stvc/cache");
         let holder = path.ends_with("stvc/lock.json") && file.0.len() > 4;
         let file = if cache || holder { (Arc::default(), 0, None) } else { file };
         files.insert(clean(&path), file);

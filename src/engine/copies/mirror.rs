@@ -95,8 +95,8 @@ pub fn to_folder(
     let moved = changes.len();
     mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
     let Judged { mut findings, odd, .. } = judged;
-    if let Err(error) = mirror.fold_packs(lock) {
-        let message = format!("small packs could not be joined: {error}");
+    if let Err(error) = mirror.tidy(lock) {
+        let message = format!("small packs and refs could not be joined: {error}");
         findings.push(Finding::new(Code::PacksNotJoined, Level::Info, &*destination, message));
     }
     drop(held);

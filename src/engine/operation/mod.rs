@@ -290,6 +290,12 @@ impl<'a> Operation<'a> {
         self.moves.get(name)?.after
     }
 
+    /// How many branches go.
+    pub(crate) fn dropped_branches(&self) -> usize {
+        let goes = |change: &&RefChange| change.before.is_some() && change.after.is_none();
+        self.moves.values().filter(goes).filter(|change| change.name.is_branch()).count()
+    }
+
     /// Remember that commits were written anew: old and new id.
     pub(crate) fn rename(&mut self, ids: &[(ObjectId, ObjectId)]) {
         self.renamed.extend_from_slice(ids);

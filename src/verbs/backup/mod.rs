@@ -2,7 +2,7 @@
 
 pub mod file;
 
-use crate::engine::take_snapshots::{TakenFirst, take_what_is_ready};
+use crate::engine::take_first::{TakenFirst, take_what_is_ready};
 use crate::engine::{Include, Workspace, left_out};
 use crate::progress::Monitor;
 use crate::verbs::Result;

@@ -14,7 +14,7 @@ use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Wish};

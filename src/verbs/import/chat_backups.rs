@@ -13,7 +13,7 @@ use crate::archive::message_identity::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::engine::Workspace;
 use crate::engine::operation::Operation;
-use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::take_first::take_as_it_is;
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fork::new_name;
 use super::options::{Options as RestoreOptions, Report as RestoreReport};
 use super::restore;
-use crate::engine::take_snapshots::take_as_it_is;
+use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;

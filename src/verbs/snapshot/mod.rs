@@ -9,10 +9,11 @@ mod options;
 mod plan;
 mod scenes;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
-use crate::archive::{Kind, branch};
+use crate::archive::Kind;
 use crate::engine::cache::Cache;
+use crate::engine::changed_timelines::{Branches, look_from, touched};
 use crate::engine::deleted_timelines::deleted_since;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
 use crate::engine::{
@@ -99,6 +100,7 @@ pub fn snapshot(
         kind: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
         on_purpose: options.is_on_purpose(),
         named: !options.timelines.is_empty(),
+        tell_all: options.tell_all,
         gate: &|captured| gate::judge(options, captured, None),
     };
     let taking = Taking::new(workspace, &store, &library, &scan, how)?;
@@ -118,19 +120,17 @@ pub fn snapshot(
     } else if options.at.is_some() {
         checkpoints.tag(&names, |snapshot| tags::free_for(&store, snapshot, options.at))?;
     }
-    let Finished { outcomes, states, findings, deleted, objects, bytes } =
+    if options.timelines.is_empty() {
+        report.deleted = checkpoints.taking.without_files()?;
+    }
+    let Finished { outcomes, untouched, states, findings, deleted, objects, bytes } =
         checkpoints.taking.finish(&held)?;
+    report.untouched = untouched;
     report.timelines.extend(outcomes);
     report.newly_deleted = deleted;
     report.findings.extend(words_not_kept(options, &report.timelines));
     report.findings.extend(findings);
     (report.states, report.objects, report.bytes) = (states, objects, bytes);
-    if options.timelines.is_empty() {
-        // By their names: to read every head would cost more than the save.
-        let here: HashSet<_> = scan.all().map(branch).collect();
-        let stored = store.refs("refs/heads/")?.refs;
-        report.deleted = stored.iter().filter(|(name, _)| !here.contains(name)).count();
-    }
     if report.created_store {
         let include = Include::of(Some(&store))?;
         report.findings.extend(left_out::finding(&library, &include, Some(&store))?);
@@ -161,8 +161,15 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
     if cache.as_ref().is_some_and(|cache| !deleted_since(cache, &library, &scan).is_empty()) {
         return Ok(true);
     }
-    for name in &include.timelines(&scan) {
-        let look = changed_timelines::look(Some(&store), &library, &scan.groups, name, &mut cache)?;
+    let branches = Branches::read(&store)?;
+    let (names, groups) = (include.timelines(&scan), &scan.groups);
+    let touched = match &cache {
+        Some(cache) => touched(&store, &library, groups, &names, &branches, cache)?,
+        None => names.iter().collect(),
+    };
+    for name in touched {
+        let head = branches.head(&store, name)?;
+        let look = look_from(Some(&store), &library, groups, name, head, &mut cache)?;
         let is_back = look.head.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
         if look.is_new() || look.astray || is_back {
             return Ok(true);

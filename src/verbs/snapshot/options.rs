@@ -40,6 +40,8 @@ pub struct Options {
     pub only: Vec<Category>,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// Tell of every timeline, also of those that nobody touched.
+    pub tell_all: bool,
 }
 
 impl Options {
@@ -54,6 +56,8 @@ impl Options {
 pub struct Report {
     /// The timelines that were looked at, in order.
     pub timelines: Vec<TakenTimeline>,
+    /// How many more there are, which nobody touched since their newest snapshot.
+    pub untouched: usize,
     /// What of the library could not even be listed; it is among the findings, too.
     pub unreadable: Vec<Finding>,
     /// What the new snapshots say of the state of ST-Auto-Recap.

@@ -20,7 +20,7 @@ use crate::engine::copies::{CopyPlace, May, mirror, server};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Held, Operation, attachments};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_snapshots::take_what_is_ready;
+use crate::engine::take_first::take_what_is_ready;
 use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;

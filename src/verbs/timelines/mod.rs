@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::cache::Cache;
-use crate::engine::changed_timelines::{self, ChangedParts};
+use crate::engine::changed_timelines::{Branches, ChangedParts, look_from};
 use crate::engine::copies::last_backups::{self, Since};
 use crate::engine::{Include, Workspace};
 use crate::history::History;
@@ -120,6 +120,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     };
     let include = Include::of(store.as_ref())?;
     let mut cache = store.as_ref().map(Cache::load);
+    let branches = store.as_ref().map(Branches::read).transpose()?;
     let here: BTreeSet<_> = include.timelines(&scan).into_iter().collect();
     let stored = history.heads().map(|(name, _)| name.clone());
     let all: BTreeSet<_> = here.iter().cloned().chain(stored).collect();
@@ -135,8 +136,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     for name in all {
         let mut timeline = of_store(&name, &history, &owners);
         if here.contains(&name) {
-            match changed_timelines::look(store.as_ref(), &library, &scan.groups, &name, &mut cache)
-            {
+            let head = match (&store, &branches) {
+                (Some(store), Some(branches)) => branches.head(store, &name)?,
+                _ => (None, false),
+            };
+            match look_from(store.as_ref(), &library, &scan.groups, &name, head, &mut cache) {
                 Ok(look) => {
                     timeline.change = match (&look.head, look.is_new()) {
                         (None, _) => TimelineChange::New,
