@@ -1,7 +1,7 @@
 //! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
 //! cp and zstd as the floor.
 //!
-//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e] [--write]`
+//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e|f] [--write]`
 //!
 //! `--write` puts what came out into docs/performance.md and docs/performance.svg.
 
@@ -31,6 +31,7 @@ mod run;
 mod sheet;
 mod tools;
 mod value;
+mod whole;
 mod workloads;
 
 use std::fs;
@@ -39,6 +40,7 @@ use std::path::{Path, PathBuf};
 use growth::Saves;
 use report::Report;
 use sheet::Sheet;
+use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
 
 /// How much is measured.
@@ -54,7 +56,9 @@ struct Scale {
     growth: Saves,
     /// (e): megabytes.
     large: usize,
-    /// Saves of (c) and (e).
+    /// (f): cards, lorebooks and the chat among them.
+    whole: Whole,
+    /// Saves of (c), (e) and, three times that, (f).
     some: usize,
     /// Rounds of what can be done again.
     rounds: usize,
@@ -67,6 +71,7 @@ const FULL: Scale = Scale {
     many: (200, 100),
     growth: Saves { peers: 100, all: 10_000 },
     large: 100,
+    whole: Whole { cards: 200, books: 300, chat: 3_000_000 },
     some: 10,
     rounds: 5,
 };
@@ -78,6 +83,7 @@ const QUICK: Scale = Scale {
     many: (20, 10),
     growth: Saves { peers: 30, all: 300 },
     large: 10,
+    whole: Whole { cards: 20, books: 30, chat: 300_000 },
     some: 6,
     rounds: 3,
 };
@@ -91,8 +97,8 @@ fn main() {
     }
     let only = arguments.iter().position(|argument| argument == "--only");
     let only = only.map(|at| match arguments.get(at + 1).map(String::as_str) {
-        Some(letter @ ("a" | "b" | "c" | "d" | "e")) => letter,
-        _ => panic!("--only takes one of a, b, c, d, e"),
+        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f")) => letter,
+        _ => panic!("--only takes one of a, b, c, d, e, f"),
     });
     let write = has("--write");
     assert!(!write || only.is_none(), "--write takes all workloads");
@@ -100,7 +106,7 @@ fn main() {
     let head = head(&scale);
     println!("{head}");
     let mut report = Report::default();
-    for letter in "abcde".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter))) {
+    for letter in "abcdef".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter))) {
         let scratch = Scratch::new(letter);
         measure(letter, &scratch.0, &scale, &mut report);
     }
@@ -147,6 +153,11 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
             report.rows.extend(growth.rows);
             report.sheets.extend(growth.sheets);
             report.points = growth.points;
+            return;
+        }
+        'f' => {
+            eprintln!("(f) a chat among all else …");
+            report.rows.extend(whole::measure(dir, &scale.whole, scale.some * 3));
             return;
         }
         _ => (

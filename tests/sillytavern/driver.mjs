@@ -230,6 +230,46 @@ const verbs = {
         await saved();
         await closeDrawer('#rightNavDrawerIcon', '#right-nav-panel');
     },
+    // A lorebook with one entry, bound to the open character, to the persona or to all chats.
+    async book({ name, key, content, to }) {
+        await page.evaluate(async (name) => {
+            const { saveWorldInfo, updateWorldInfoList } = SillyTavern.getContext();
+            await saveWorldInfo(name, { entries: {} }, true);
+            await updateWorldInfoList();
+        }, name);
+        await command(`/createentry file="${name}" key="${key}" ${content}`);
+        if (to === 'all') await command(`/world state=on silent=true ${name}`);
+        await page.evaluate(async ({ name, to }) => {
+            const { writeExtensionField, characterId, powerUserSettings } = SillyTavern.getContext();
+            if (to === 'character') await writeExtensionField(characterId, 'world', name);
+            if (to === 'persona') {
+                // As the page's own list of lorebooks does it.
+                const { user_avatar } = await import('/scripts/personas.js');
+                powerUserSettings.persona_description_lorebook = name;
+                const known = powerUserSettings.persona_descriptions[user_avatar] ?? { description: '', position: 0 };
+                powerUserSettings.persona_descriptions[user_avatar] = { ...known, lorebook: name };
+            }
+            await (await import('/script.js')).saveSettings();
+        }, { name, to });
+        await saved();
+    },
+    // Say something with a file, chosen as the paper clip does it.
+    async attach({ text, name, type, bytes }) {
+        await page.setInputFiles('#file_form_input', { name, mimeType: type, buffer: Buffer.from(bytes, 'base64') });
+        await verbs.say({ text });
+        await saved();
+    },
+    // The pictures that are shown, and what the files say that messages name.
+    attachments: () => page.evaluate(async () => {
+        const shown = [...document.querySelectorAll('#chat .mes .mes_img')].filter((one) => one.getAttribute('src'));
+        await Promise.all(shown.map((one) => one.decode().catch(() => {})));
+        const files = SillyTavern.getContext().chat.flatMap((one) => one.extra?.files ?? [one.extra?.file ?? []].flat());
+        const read = async (file) => {
+            const answer = await fetch(file.url);
+            return answer.ok ? `${file.name}: ${await answer.text()}` : `${file.url}: ${answer.status}`;
+        };
+        return { pictures: shown.map((one) => one.naturalWidth), files: await Promise.all(files.map(read)) };
+    }),
     // Say something and wait for the answer.
     async say({ text }) {
         const before = await page.evaluate(() => SillyTavern.getContext().chat.length);

@@ -19,6 +19,7 @@ mod stage;
 mod tavern;
 mod writer;
 
+mod dead_disk;
 mod group;
 mod shared_book;
 mod solo;

@@ -30,8 +30,18 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 impl Stage {
     /// `None` if there is no SillyTavern to be had here.
     pub fn open(name: &'static str, version: &str) -> Option<Self> {
+        Self::open_after(name, version, |_| {})
+    }
+
+    /// The same, where something happens before SillyTavern is started for the first time.
+    pub fn open_after(
+        name: &'static str,
+        version: &str,
+        act: impl FnOnce(&Sandbox),
+    ) -> Option<Self> {
         let equipment: Equipment = equipment(version)?;
         let sandbox = Sandbox::bare();
+        act(&sandbox);
         let tavern = Tavern::start(&equipment, sandbox.folder());
         let writer = Writer::new(&equipment, &sandbox.folder().join("browser"));
         let mut stage = Self { name, writer, tavern, model: Model::start(), sandbox };
@@ -74,9 +84,7 @@ impl Stage {
 
     /// Run stvc on the library, by the real clock.
     pub fn stvc(&self, arguments: &[&str]) -> Answer {
-        let mut command = self.sandbox.command(arguments);
-        // Wide enough for the long names of branches.
-        answer(command.env_remove("SOURCE_DATE_EPOCH").env("STVC_COLUMNS", "200").output().unwrap())
+        stvc(&self.sandbox, arguments)
     }
 
     pub fn json(&self, arguments: &[&str]) -> Answer {
@@ -99,6 +107,16 @@ impl Stage {
         all.retain(|path, _| {
             ["chats/", "group chats/", "groups/", "worlds/"].iter().any(|dir| path.starts_with(dir))
         });
+        all
+    }
+
+    /// All that is in the user's folder, apart from the store and what SillyTavern makes of other files.
+    pub fn all_files(&self) -> Files {
+        let mut all = files(&self.sandbox.library());
+        let is_made = |path: &str| {
+            ["thumbnails/", "backups/", "vectors/"].iter().any(|dir| path.starts_with(dir))
+        };
+        all.retain(|path, _| !is_made(path) && !path.starts_with(".stvc"));
         all
     }
 
@@ -165,6 +183,13 @@ impl Stage {
         assert!(seen >= unseen, "{seen} files compared, but there are {unseen} chats");
         self.stvc(&["check"]).exits(0);
     }
+}
+
+/// Run stvc on a library, by the real clock.
+pub fn stvc(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
+    let mut command = sandbox.command(arguments);
+    // Wide enough for the long names of branches.
+    answer(command.env_remove("SOURCE_DATE_EPOCH").env("STVC_COLUMNS", "200").output().unwrap())
 }
 
 /// The chat that a line is about.

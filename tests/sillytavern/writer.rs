@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::equipment::Equipment;
@@ -112,6 +114,25 @@ impl Writer {
     #[track_caller]
     pub fn say(&mut self, text: &str) {
         self.ask("say", json!({ "text": text }));
+    }
+
+    /// A lorebook with one entry, bound to `to`: the open `character`, the `persona`, or `all` chats.
+    #[track_caller]
+    pub fn book(&mut self, name: &str, (key, content): (&str, &str), to: &str) {
+        self.ask("book", json!({ "name": name, "key": key, "content": content, "to": to }));
+    }
+
+    /// Say something with a file.
+    #[track_caller]
+    pub fn attach(&mut self, text: &str, (name, kind): (&str, &str), bytes: &[u8]) {
+        let bytes = STANDARD.encode(bytes);
+        self.ask("attach", json!({ "text": text, "name": name, "type": kind, "bytes": bytes }));
+    }
+
+    /// How wide the pictures are that the open chat shows, and what the files say that its messages name.
+    #[track_caller]
+    pub fn attachments(&mut self) -> Value {
+        self.ask("attachments", json!({}))
     }
 
     #[track_caller]

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::common::card::card;
 use crate::stage::Stage;
 
 pub const A: &str = "chats/Mira/a.jsonl";
@@ -66,6 +67,19 @@ pub fn small(stage: &Stage, device: &str) {
     stage.write(device, C, chat("c", 4, None));
     stage.write(device, CREW, group(&["night"]));
     stage.write(device, NIGHT, chat("night", 2, None));
+}
+
+pub const CARD: &str = "characters/Mira.png";
+pub const MAP: &str = "user/images/Mira/map.png";
+
+/// What a chat needs besides: its character's card, and a picture that one of its messages names.
+pub fn belongings(stage: &Stage, device: &str) {
+    let mira = json!({ "name": "Mira", "data": { "description": words("Mira", 0) } });
+    stage.write(device, CARD, card(&mira, 5000));
+    stage.write(device, MAP, words("map", 0).repeat(20));
+    let media = json!({ "media": [{ "url": format!("/{MAP}"), "type": "image" }] });
+    let shown = json!({ "name": "You", "is_user": true, "mes": words("map", 1), "extra": media });
+    stage.append(device, A, &shown.to_string());
 }
 
 /// What a day of writing does to it: one goes on, one loses its last message, one gets another name, one is new; the lorebook is edited.

@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod backups;
+pub mod card;
 mod chats;
 pub mod devices;
 mod files;

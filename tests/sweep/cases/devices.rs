@@ -7,7 +7,8 @@ use super::store::pack_refs;
 use super::{Listed, SERVER, SHARED, Scene};
 use crate::stage::Stage;
 use crate::world::{
-    A, B, BOOK, GULL, PIER, PIER_NOW, book, chat, day, empty, message, small, words,
+    A, B, BOOK, CARD, GULL, MAP, PIER, PIER_NOW, belongings, book, chat, day, empty, message,
+    small, words,
 };
 
 pub const CASES: &[Listed] = &[
@@ -26,6 +27,15 @@ pub const CASES: &[Listed] = &[
     ("sync", "sync-folder-receive", |stage| receive(stage, SHARED)),
     ("sync", "sync-folder-send", |stage| send(stage, SHARED)),
     ("sync", "sync-folder-both", |stage| both(stage, SHARED)),
+    ("sync", "sync-folder-book-conflict", |stage| conflict(stage, SHARED)),
+    ("sync", "sync-folder-belongings", |stage| {
+        pair(stage, SHARED);
+        belongings(stage, "two");
+        stage.stvc("two", &["sync", SHARED]).exits(0);
+        let mut contents = newest(stage, "two");
+        contents.extend([CARD, MAP].map(|path| (path.to_owned(), stage.read("two", path))));
+        Scene { contents, ..meet(SHARED) }
+    }),
     ("sync", "sync-git-receive", |stage| {
         reach(stage, &["one", "two"]);
         receive(stage, SERVER)
@@ -90,6 +100,18 @@ fn both(stage: &mut Stage, remote: &'static str) -> Scene {
     let mut said: Vec<_> = said.iter().map(|(name, n)| words(name, *n)).collect();
     said.extend([PIER_NOW.2.to_owned(), loud.2.to_owned()]);
     Scene { words: said, ..meet(remote) }
+}
+
+/// Both wrote into the same field of the lorebook: one of them is what counts, and the other is kept beside it.
+fn conflict(stage: &mut Stage, remote: &'static str) -> Scene {
+    pair(stage, remote);
+    let dark = (0, "Pier", "No stone, and no lamp at all.");
+    stage.write("one", BOOK, book(&[PIER_NOW, GULL]));
+    stage.write("two", BOOK, book(&[dark, GULL]));
+    stage.append("one", A, &message("one", 10));
+    stage.stvc("two", &["sync", remote]).exits(0);
+    let words = vec![words("one", 10), PIER_NOW.2.to_owned(), dark.2.to_owned()];
+    Scene { words, ..meet(remote) }
 }
 
 /// Chats and lorebooks as a device has them.

@@ -7,7 +7,8 @@ use super::{Listed, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
 use crate::world::{
-    A, B, BOOK, C, CREW, GULL, NIGHT, PIER, PIER_NOW, book, chat, day, empty, message,
+    A, B, BOOK, C, CARD, CREW, GULL, MAP, NIGHT, PIER, PIER_NOW, belongings, book, chat, day,
+    empty, message, small,
 };
 
 pub const CASES: &[Listed] = &[
@@ -40,6 +41,26 @@ pub const CASES: &[Listed] = &[
     ("restore", "restore-all", |stage| {
         begun(stage);
         remove(stage, &[A, BOOK, C, NIGHT, CREW]);
+        Scene::of(&["restore", "--all"])
+    }),
+    ("restore", "restore-card", |stage| {
+        furnished(stage);
+        stage.write("one", CARD, b"another card");
+        Scene::of(&["restore", "characters/Mira", "--overwrite"])
+    }),
+    ("restore", "restore-attachment", |stage| {
+        furnished(stage);
+        remove(stage, &[A, MAP]);
+        Scene::of(&["restore", "Mira/a"])
+    }),
+    ("restore", "restore-lorebook", |stage| {
+        begun(stage);
+        remove(stage, &[BOOK]);
+        Scene::of(&["restore", "worlds/Harbour"])
+    }),
+    ("restore", "restore-whole-library", |stage| {
+        furnished(stage);
+        remove(stage, &[A, B, C, BOOK, CARD, MAP, NIGHT, CREW]);
         Scene::of(&["restore", "--all"])
     }),
     ("fork", "fork", |stage| {
@@ -84,6 +105,13 @@ pub fn remove(stage: &Stage, paths: &[&str]) {
     for path in paths {
         fs::remove_file(stage.library("one").join(path)).unwrap();
     }
+}
+
+/// A library with what belongs to its chats, stored.
+fn furnished(stage: &mut Stage) {
+    small(stage, "one");
+    belongings(stage, "one");
+    stage.snapshot("one");
 }
 
 /// A state that was stored, another that was not, in both files; the id of the first.

@@ -4,7 +4,7 @@ use super::library::remove;
 use super::{Driver, Listed, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
-use crate::world::{A, B, chat, day, empty, message, small};
+use crate::world::{A, B, book, chat, day, empty, message, small};
 
 pub const CASES: &[Listed] = &[
     ("snapshot", "snapshot-first", |stage| {
@@ -32,6 +32,17 @@ pub const CASES: &[Listed] = &[
             stage.stvc("one", &["snapshot"]).exits(0);
         }
         stage.append("one", A, &message("last", 0));
+        Scene::of(&["snapshot"])
+    }),
+    // One ref more than are left in files of their own.
+    ("snapshot", "snapshot-pack-refs", |stage| {
+        let write = |stage: &Stage, n: u64| {
+            stage.write("one", &format!("worlds/Book {n}.json"), book(&[(n, "Pier", "Wet.")]));
+        };
+        small(stage, "one");
+        (0..26).for_each(|n| write(stage, n));
+        stage.snapshot("one");
+        write(stage, 26);
         Scene::of(&["snapshot"])
     }),
     ("watch", "watch", |stage| {

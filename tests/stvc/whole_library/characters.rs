@@ -1,0 +1,102 @@
+//! Cards by field, and what is odd about them.
+
+use super::*;
+
+#[test]
+fn characters_have_a_history_by_field() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let size = |sandbox: &Sandbox| -> u64 {
+        files(&sandbox.store().join("objects")).values().map(|bytes| bytes.len() as u64).sum()
+    };
+    let before = size(&sandbox);
+    sandbox.wait(60);
+    // Which chat was opened last is no change.
+    let mut json = mira();
+    json["chat"] = "two".into();
+    sandbox.write(CARD, card(&json, 200_000));
+    assert!(sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"));
+    json["data"]["description"] = "She keeps no charts any more. ".repeat(9).into();
+    sandbox.write(CARD, card(&json, 200_000));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let more = size(&sandbox) - before;
+    assert!(more < 200_000 / 50, "{more} bytes for another description");
+
+    let told = |sandbox: &Sandbox, command: &[&str]| sandbox.stvc(command).exits(0).stdout;
+    let diff = told(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"]);
+    assert!(diff.contains("data.description") && diff.contains("any more"), "{diff}");
+    assert!(!diff.contains("picture"), "{diff}");
+    let shown = told(&sandbox, &["show", "characters/Mira"]);
+    assert!(shown.contains("first_mes") && shown.contains("You are late."), "{shown}");
+    let found = sandbox.json(&["search", "tide", "waits", "--only", "character"]).exits(0);
+    let found = found.of_type("match");
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&found[0]["part"], &found[0]["name"]),
+        (&"card".into(), &"data.alternate_greetings.1".into())
+    );
+    // What is short is found, too.
+    let short = sandbox.json(&["search", "late", "--only", "character"]).exits(0);
+    assert_eq!(short.of_type("match")[0]["name"], "data.first_mes");
+    // Another picture is another state, and the former comes back byte for byte.
+    let former = sandbox.read(CARD);
+    sandbox.write(CARD, card(&json, 30_000));
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(
+        told(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"])
+            .contains("another picture")
+    );
+    sandbox.stvc(&["restore", "characters/Mira~1", "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read(CARD), former);
+}
+
+#[test]
+fn odd_cards_and_books_are_stored_as_they_are() {
+    let sandbox = library();
+    let odd: [(&str, &[u8]); 9] = [
+        ("characters/no picture.png", b"{\"name\":\"json\"}"),
+        ("characters/empty.png", b""),
+        ("characters/torn.png", &card(&mira(), 100)[..90]),
+        ("characters/con.png", b"\x89PNG\r\n\x1a\n"),
+        ("characters/雪 🦊.png", &card(&json!({ "x": [1e21, "\u{2028}"] }), 50)),
+        ("worlds/broken.json", b"{\"entries\": {\"0\": "),
+        ("worlds/bom.json", b"\xef\xbb\xbf{\"entries\":{}}"),
+        ("worlds/nul.json", b"{\"entries\":{\"0\":\"\0\"}}"),
+        ("User Avatars/%41.jpg", b"\xff\xd8"),
+    ];
+    for (path, bytes) in odd {
+        sandbox.write(path, bytes);
+    }
+    // Expressions, and what SillyTavern does not list, are none of ours.
+    sandbox.write("characters/Mira/joy.png", b"sprite");
+    sandbox.write("characters/LOUD.PNG", b"not listed");
+    sandbox.write("characters/Mira.png.1234", b"half written");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    for (path, _) in odd {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    sandbox.stvc(&["restore", "--all"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+    assert!(places(&sandbox).iter().all(|place| !place.contains("LOUD") && !place.contains("joy")));
+    sandbox.stvc(&["check"]).exits(0);
+    sandbox.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn who_used_a_group_did_not_change_it() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let group = String::from_utf8(sandbox.read("groups/9.json")).unwrap();
+    let used = group.replace("\"chat_id\":\"talk\"", "\"chat_id\":\"talk\",\"date_last_chat\":1.5");
+    sandbox.write("groups/9.json", &used);
+    assert!(sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"));
+    sandbox.write("groups/9.json", used.replace("\"All\"", "\"Everybody\""));
+    let taken = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(taken.contains("members of group / 9"), "{taken}");
+    assert!(
+        sandbox.stvc(&["diff", "groups/9~1", "groups/9"]).exits(0).stdout.contains("Everybody")
+    );
+}
