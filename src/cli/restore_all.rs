@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::exit::code_of_verb;
 use super::output::{LOOK, Out, paint};
-use super::restored_files::files;
+use super::restored_files::written_files;
 use super::wording::{clean, count, name, short};
 use super::{args, exit};
 use stvc::engine::Workspace;
@@ -38,9 +38,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
                     let id = paint(LOOK.id, short(safety.id));
                     out.say(format!("What was there is kept as snapshot {id}."));
                 }
-                if new > 0 || out.is_json() {
-                    files(report, out);
-                }
+                written_files(report, out);
                 if let Some(restored) = &report.restored {
                     out.object(SnapshotLine::new(restored, &[]));
                 }

@@ -8,8 +8,20 @@ use stvc::verbs::restore::Report;
 
 /// Say what became of each file.
 pub fn files(report: &Report, out: &mut Out) {
+    tell(report, |_| true, out);
+}
+
+/// The same of those that were written, for people: among many timelines a group's file, say, is one of them and belongs to others.
+pub fn written_files(report: &Report, out: &mut Out) {
+    tell(report, |action| action != Action::Keep, out);
+}
+
+fn tell(report: &Report, is_told: impl Fn(Action) -> bool, out: &mut Out) {
     for file in &report.files {
         out.object(FileLine::from(file));
+        if !is_told(file.action) {
+            continue;
+        }
         let (style, verb) = match (file.action, report.dry_run) {
             (Action::Keep, _) => (LOOK.dim, "already there"),
             (Action::Delete, _) => (LOOK.warn, "removed"),

@@ -29,6 +29,7 @@ mod sanitize;
 mod send_date;
 #[cfg(test)]
 mod tests;
+mod thumbnails;
 mod timed_effects;
 mod timeline_files;
 mod users;
@@ -60,6 +61,7 @@ pub use references::{Reference, References, User};
 pub use running::running_on;
 pub use sanitize::sanitize;
 pub use send_date::send_millis;
+pub use thumbnails::forget_thumbnail;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
 pub use timeline_files::{Book, BoundBook, FileAt, TimelineFiles};
 pub use users::{lorebook_of, users_of_lorebook};

@@ -77,7 +77,10 @@ impl FileStep<'_> {
             (None, None) => Ok(()),
         };
         match done {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                st::forget_thumbnail(root, &self.path);
+                Ok(true)
+            }
             Err(st::Error::SavedMeanwhile { .. } | st::Error::AlreadyThere { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -100,3 +100,22 @@ fn who_used_a_group_did_not_change_it() {
         sandbox.stvc(&["diff", "groups/9~1", "groups/9"]).exits(0).stdout.contains("Everybody")
     );
 }
+
+/// SillyTavern would go on showing the small picture that it made of another.
+#[test]
+fn the_small_picture_goes_with_the_large_one() {
+    let sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let small = ["thumbnails/avatar/Mira.png", "thumbnails/persona/user-default.png"];
+    let other = "thumbnails/avatar/Wren.png";
+    for path in [small[0], small[1], other] {
+        sandbox.write(path, b"small");
+    }
+    sandbox.write(CARD, card(&mira(), 3000));
+    sandbox.write("User Avatars/user-default.png", b"another face");
+    sandbox.stvc(&["restore", "characters/Mira", "--overwrite"]).exits(0);
+    sandbox.stvc(&["restore", "User Avatars/user-default.png", "--overwrite"]).exits(0);
+    let there = |path: &str| sandbox.path(path).exists();
+    assert!(!there(small[0]) && !there(small[1]));
+    assert!(there(other));
+}
