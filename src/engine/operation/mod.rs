@@ -81,7 +81,7 @@ impl Follows {
     }
 
     /// The same, where its state comes from elsewhere.
-    fn taken_from(self, source: String) -> Self {
+    pub(crate) fn taken_from(self, source: String) -> Self {
         Self { source: Some(source), ..self }
     }
 

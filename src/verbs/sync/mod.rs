@@ -31,6 +31,7 @@ use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
 use future_library::FutureLibrary;
+use others::SET_ASIDE;
 pub use outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use plan::{BranchMove, Planner, TimelinePlan};
 
@@ -260,6 +261,7 @@ fn take_in(
         monitor.advance(1);
     }
     planner.follow_namesakes(&mut steps)?;
+    planner.tell_unsettled(&mut steps)?;
     let tags = plan_tags(&ours, theirs);
     let Planner { files, findings, .. } = planner;
     // An earlier attempt may have told it.
@@ -400,7 +402,7 @@ fn apply(
         }
         if let Some((from, whole)) = &step.aside {
             let state = State::made(whole, None);
-            let follows = Follows::copy(from, &state);
+            let follows = Follows::copy(from, &state).taken_from(SET_ASIDE.into());
             let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
             will_have.push((taken.id, state.manifest));
         }

@@ -13,6 +13,9 @@ use crate::st::{
 };
 use crate::verbs::Result;
 
+/// What the first snapshot of what was set aside says of where it comes from.
+pub(super) const SET_ASIDE: &str = "set aside by a sync";
+
 impl Planner<'_> {
     /// Both sides went on with something that is no chat.
     pub(super) fn diverged_other(
@@ -118,6 +121,52 @@ impl Planner<'_> {
         }
         step.aside = Some((local.clone(), aside));
         Ok(name)
+    }
+
+    /// What stands against something since an earlier sync, and nobody has settled yet: whoever ran that one may never have been told.
+    pub(super) fn tell_unsettled(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
+        let ours = self.ours;
+        for (name, aside) in ours.heads() {
+            let (own, from) = ours.own(aside);
+            let is_aside =
+                own.last().is_some_and(|first| first.source.as_deref() == Some(SET_ASIDE));
+            let Some(from) = from.filter(|_| is_aside && name.category() == Category::Lorebook)
+            else {
+                continue;
+            };
+            let book = &from.timeline;
+            let step = steps.iter_mut().find(|step| step.entry.timeline == *book);
+            let is_told = step.as_ref().is_some_and(|step| step.entry.conflict.is_some());
+            let there = step.as_ref().map(|step| step.entry.head.id);
+            let Some(head) = ours.head(book).filter(|_| !is_told) else { continue };
+            let past = ours.past([head.id]);
+            let is_merged = past.contains(&aside.id)
+                || there.is_some_and(|there| self.theirs.leads_to(there, aside.id));
+            if is_merged || self.files.get(&name.file())?.is_none() {
+                continue;
+            }
+            let base = self.base_of(from, &past, &book.file())?;
+            let (mine, other) = (read(&self.here, aside)?, read(&self.here, head)?);
+            let joined = JoinedBook::of(Some(&mine.main.bytes), base.as_deref(), &other.main.bytes);
+            let JoinedBook::Conflicts(places) = joined else { continue };
+            let conflict = Conflict { book: book.file(), places, into: Some(name.clone()) };
+            match steps.iter_mut().find(|step| step.entry.timeline == *book) {
+                Some(step) => step.entry.conflict = Some(conflict),
+                None => steps.push(TimelinePlan {
+                    entry: SyncedTimeline {
+                        timeline: book.clone(),
+                        head: head.clone(),
+                        outcome: SyncOutcome::Known,
+                        snapshots: 0,
+                        conflict: Some(conflict),
+                    },
+                    branch: BranchMove::Stay,
+                    aside: None,
+                    drops: None,
+                }),
+            }
+        }
+        Ok(())
     }
 
     /// The chats here that have a lorebook which got another name go on having it.

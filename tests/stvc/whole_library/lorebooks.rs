@@ -135,6 +135,10 @@ fn req_82_one_lorebook_is_one_conflict() {
     sync(&mut one, 0);
     assert_eq!(count(&one), 8);
     assert_eq!(one.read("chats/Mira/3.jsonl"), two.read("chats/Mira/3.jsonl"));
+    // Until it is settled, each sync tells it again: of an earlier one somebody may have seen nothing.
+    let again = sync(&mut two, 3).of_type("synced");
+    assert_eq!(again.iter().filter(|line| line["conflicts"] != 0).count(), 1);
+    sync(&mut one, 3);
     let settle = told[0]["settle"].as_str().unwrap();
     let other = settle.split('"').nth(1).unwrap();
     two.stvc(&["merge", "worlds/Harbour", other, "--theirs", "--yes"]).exits(0);
@@ -142,6 +146,17 @@ fn req_82_one_lorebook_is_one_conflict() {
     sync(&mut two, 0);
     sync(&mut one, 0);
     assert_eq!(one.read("worlds/Harbour.json"), book("two").into_bytes());
+    // The other way: what is in the book stays.
+    one.write("worlds/Harbour.json", book("three"));
+    two.write("worlds/Harbour.json", book("four"));
+    sync(&mut one, 0);
+    let told = sync(&mut two, 3).of_type("synced");
+    let told = told.iter().find(|line| line["conflicts"] != 0).unwrap();
+    let other = told["settle"].as_str().unwrap().split('"').nth(1).unwrap().to_owned();
+    two.stvc(&["merge", "worlds/Harbour", &other, "--ours", "--yes"]).exits(0);
+    sync(&mut two, 0);
+    sync(&mut one, 0);
+    assert_eq!(one.read("worlds/Harbour.json"), book("three").into_bytes());
     for device in [&one, &two] {
         device.stvc(&["check"]).exits(0);
     }
