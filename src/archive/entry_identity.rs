@@ -47,6 +47,14 @@ pub(super) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
     found
 }
 
+/// Whether an entry that went is there again: alike under its key, or the same in title and content under another.
+pub(super) fn is_same_again(then: (&Key, Raw<'_>), now: (&Key, Raw<'_>)) -> bool {
+    match then.0 == now.0 {
+        true => Face::of(then.1).is_like(&Face::of(now.1)),
+        false => Marks::of(then.1).agree_wholly(&Marks::of(now.1)),
+    }
+}
+
 /// What a person knows an entry by.
 struct Face {
     title: String,

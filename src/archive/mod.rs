@@ -7,6 +7,7 @@ mod card;
 mod checkpoint;
 pub mod diff;
 mod entry_identity;
+pub mod entry_lives;
 mod error;
 mod file_role;
 mod folder_trees;

@@ -61,9 +61,13 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::NeedsCheckpoint { .. }
         | verbs::Error::BadName { .. }
         | verbs::Error::BadPattern { .. }
+        | verbs::Error::NeedsOneLorebook
         | verbs::Error::NoPolicy => USAGE,
         verbs::Error::Merge(MergeError::NoLorebook { .. })
         | verbs::Error::NoSuchLorebook { .. }
+        | verbs::Error::NoSuchEntry { .. }
+        | verbs::Error::NoLorebookThen { .. }
+        | verbs::Error::NoChatWith { .. }
         | verbs::Error::Undo(UndoError::Nothing | UndoError::Already { .. }) => FAILED,
     }
 }

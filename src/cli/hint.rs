@@ -96,6 +96,16 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NoSuchLorebook { .. } => {
             "it is called as its file in `worlds`, without `.json`".into()
         }
+        verbs::Error::NoSuchEntry { book: Some(book), .. } => {
+            format!("`stvc lore {}` lists its entries", shell(book)).into()
+        }
+        verbs::Error::NoSuchEntry { .. } => {
+            "`stvc lore` lists lorebooks and entries; `stvc search` looks into what they say".into()
+        }
+        verbs::Error::NeedsOneLorebook => "name it: `stvc lore \"Lorebook\" --at …`".into(),
+        verbs::Error::NoLorebookThen { .. } | verbs::Error::NoChatWith { .. } => {
+            "`--at` takes a date, too: `--at yesterday`".into()
+        }
         verbs::Error::BadName { .. } => return None,
     })
 }

@@ -25,6 +25,7 @@ mod import;
 mod import_backup;
 mod init;
 mod log;
+mod lore;
 mod man;
 mod merge;
 mod operations;
@@ -204,6 +205,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Show(args) => show::run(args, workspace, out),
         Command::Diff(args) => diff::run(args, workspace, out),
         Command::Search(args) => search::run(args, workspace, out),
+        Command::Lore(args) => lore::run(args, workspace, out),
         Command::Restore(args) => restore::run(args, workspace, out),
         Command::Fork(args) => fork::run(args, workspace, out),
         Command::Merge(args) => merge::run(args, workspace, out),

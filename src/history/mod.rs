@@ -2,6 +2,7 @@
 //! Nothing here touches the library's files or moves a ref.
 
 pub mod at_message;
+pub(crate) mod book_history;
 pub mod dates;
 mod error;
 mod graph;

@@ -5,6 +5,7 @@ mod copies;
 mod diff;
 mod failures;
 mod found;
+mod lore;
 mod merge;
 mod restored;
 mod snapshot;
@@ -18,6 +19,9 @@ pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine};
 pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
 pub use failures::{ErrorLine, FailedLine};
 pub use found::{FindingLine, MatchLine, RepairLine};
+pub use lore::{
+    LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine, change_of as lore_change,
+};
 pub use merge::MergeLine;
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
@@ -55,6 +59,10 @@ lines! {
     Finding(FindingLine<'a>),
     Install(InstallLine<'a>),
     Large(LargeLine<'a>),
+    LoreBook(LoreBookLine<'a>),
+    LoreChange(LoreChangeLine<'a>),
+    LoreEntry(LoreEntryLine<'a>),
+    LoreSentence(LoreSentenceLine<'a>),
     Match(MatchLine<'a>),
     Merge(MergeLine<'a>),
     Operation(OperationLine<'a>),

@@ -68,6 +68,7 @@ counts! {
     Installed { installed: bool }
     Uninstalled { uninstalled: bool }
     Log { snapshots: usize, total: usize }
+    Lore { lorebooks: usize, entries: usize, changes: usize }
     Man { pages: u64 }
     Merge {
         added: usize, removed: usize, edited: usize, renumbered: usize, conflicts: usize,

@@ -48,6 +48,18 @@ pub enum Error {
     /// No lorebook has that name.
     #[error("there is no lorebook {name:?}")]
     NoSuchLorebook { name: String },
+    /// No entry has that name.
+    #[error("no entry is called {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
+    NoSuchEntry { name: String, book: Option<String> },
+    /// Which lorebook is not said.
+    #[error("it is not said which lorebook is meant")]
+    NeedsOneLorebook,
+    /// A snapshot has no lorebook.
+    #[error("snapshot {snapshot} has no lorebook")]
+    NoLorebookThen { snapshot: SnapshotId },
+    /// Messages cannot be counted in it.
+    #[error("no chat has the lorebook {book:?}, so there are no messages to count")]
+    NoChatWith { book: String },
     /// It failed after part of it was done, which stays.
     #[error("{source}")]
     Partway { source: Box<Error> },

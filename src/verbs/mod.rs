@@ -14,6 +14,7 @@ pub mod gc;
 pub mod import;
 pub mod init;
 pub mod log;
+pub mod lore;
 pub mod merge;
 pub mod operations;
 pub mod reconstruct;

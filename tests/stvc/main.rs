@@ -40,6 +40,7 @@ mod interrupted;
 mod json;
 mod layers;
 mod lineage;
+mod lore;
 mod merge;
 mod mirror;
 mod model;

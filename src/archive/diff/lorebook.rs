@@ -52,10 +52,7 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
         left.insert(from);
         arrived.insert(key);
         if from != key {
-            let mut change = edited(from, key, *before, *after);
-            change.kinds.retain(|kind| *kind != ChangeKind::Rewritten);
-            change.kinds.insert(0, ChangeKind::Moved);
-            moves.push(change);
+            moves.extend(entry_change(Some((from, *before)), Some((key, *after))));
         } else if before != after {
             changes.push(edited(key, key, *before, *after));
         }
@@ -68,15 +65,6 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     let (gone, come) = (without(old, &left), without(new, &arrived));
     let came: HashMap<&Key, Raw<'a>> = come.iter().map(|(key, entry)| (key, *entry)).collect();
     let went: HashSet<&Key> = gone.iter().map(|(key, _)| key).collect();
-    let plain = |kind, key: &Key, before: Option<Raw<'a>>, after: Option<Raw<'a>>| Change {
-        part: Part::Lorebook,
-        kinds: vec![kind],
-        place: MessagePlace::Entry(key.clone()),
-        from: before.map(|_| MessagePlace::Entry(key.clone())),
-        before: before.map(|entry| entry.as_bytes()),
-        after: after.map(|entry| entry.as_bytes()),
-        fields: Vec::new(),
-    };
     for (key, entry) in &gone {
         changes.push(match came.get(key) {
             Some(other) => plain(ChangeKind::Reused, key, Some(*entry), Some(*other)),
@@ -93,6 +81,43 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
         _ => (u64::MAX, String::new()),
     });
     changes
+}
+
+/// What became of one entry: key and value before and after.
+pub fn entry_change<'a>(
+    before: Option<(&Key, Raw<'a>)>,
+    after: Option<(&Key, Raw<'a>)>,
+) -> Option<Change<'a>> {
+    match (before, after) {
+        (Some((from, before)), Some((to, after))) => {
+            let mut change = edited(from, to, before, after);
+            if from != to {
+                change.kinds.retain(|kind| *kind != ChangeKind::Rewritten);
+                change.kinds.insert(0, ChangeKind::Moved);
+            }
+            Some(change)
+        }
+        (None, Some((key, value))) => Some(plain(ChangeKind::Added, key, None, Some(value))),
+        (Some((key, value)), None) => Some(plain(ChangeKind::Removed, key, Some(value), None)),
+        (None, None) => None,
+    }
+}
+
+fn plain<'a>(
+    kind: ChangeKind,
+    key: &Key,
+    before: Option<Raw<'a>>,
+    after: Option<Raw<'a>>,
+) -> Change<'a> {
+    Change {
+        part: Part::Lorebook,
+        kinds: vec![kind],
+        place: MessagePlace::Entry(key.clone()),
+        from: before.map(|_| MessagePlace::Entry(key.clone())),
+        before: before.map(|entry| entry.as_bytes()),
+        after: after.map(|entry| entry.as_bytes()),
+        fields: Vec::new(),
+    }
 }
 
 /// One entry, field by field.

@@ -17,6 +17,7 @@ mod words;
 use super::message_identity::Identity;
 use crate::st::{Category, Chat, Key, OpenCard, Raw, TimelineFiles};
 
+pub use lorebook::entry_change;
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 

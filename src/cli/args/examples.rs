@@ -51,6 +51,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "lore",
+        &[
+            ("stvc lore", "the lorebooks and their entries, with when each last changed"),
+            ("stvc lore Kestrel", "what became of an entry, and at which messages"),
+            ("stvc lore Kestrel --blame", "where each of its sentences comes from"),
+            ("stvc lore Kestrel --at \"2 weeks ago\"", "what it said then"),
+            ("stvc lore \"Tide Office Lore\" --at 12", "all that was known at message 12"),
+        ],
+    ),
+    (
         "show",
         &[
             ("stvc show \"Tide Office\"", "the newest snapshot of a chat"),

@@ -181,6 +181,34 @@ const SEARCH_HELP: &str = "Messages with all their swipes and lorebook entries (
                            Each text is listed once: in the newest state of a timeline that still has it, else in the last snapshot that did. \
                            It is named where it was first said, with how many others have it. Nothing found: exit code 1, as grep does.";
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = LORE_HELP)]
+pub struct Lore {
+    /// A lorebook, an entry, or a lorebook and one of its entries; all of them if nothing is said
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    pub named: Vec<String>,
+
+    /// The text of now, and for each sentence the snapshot and message it came with
+    #[arg(long, conflicts_with = "at")]
+    pub blame: bool,
+
+    /// What was known then: a message's number, a date, or a snapshot
+    #[arg(long, value_name = "WHEN")]
+    pub at: Option<String>,
+
+    /// The chat whose messages --at counts; if not given, the last one with the lorebook
+    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE", requires = "at")]
+    pub chat: Option<String>,
+
+    /// At most this many changes
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+const LORE_HELP: &str = "An entry is named by its title, one of its keywords, or any part of a title that no other has, also by a title it once had; with its lorebook also by its UID. \
+                         Its history is told across renames and forks, newest first: the snapshot, the message that the story had come to, and what changed. \
+                         An entry that was deleted and made again is the same one if it is alike under the same UID, or says the same under another.";
+
 fn date(text: &str) -> Result<i64, String> {
     dates::parse(text, crate::cli::now()).map(|moment| moment.timestamp())
 }

@@ -18,7 +18,8 @@ pub use copies::{Backup, Import, Sync};
 pub use examples::command;
 pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};
 pub use look::{
-    Check, Diff, DiffPart, Log, Operations, Order, Search, SearchPart, Show, Status, Timelines,
+    Check, Diff, DiffPart, Log, Lore, Operations, Order, Search, SearchPart, Show, Status,
+    Timelines,
 };
 pub use programs::{Completions, Man};
 pub use take::{Kind, Snapshot, Wait, Watch};
@@ -103,6 +104,8 @@ pub enum Command {
     Diff(Diff),
     /// Search everything that was ever said, in every snapshot
     Search(Search),
+    /// What the story knew: lorebooks and their entries, when each changed, and at which message
+    Lore(Lore),
     /// Bring a snapshot's files back
     Restore(Restore),
     /// Another ending: the beginning of a chat as a chat of its own, with a lorebook of its own
@@ -159,6 +162,7 @@ impl Command {
             Command::Show(_) => "show",
             Command::Diff(_) => "diff",
             Command::Search(_) => "search",
+            Command::Lore(_) => "lore",
             Command::Restore(_) => "restore",
             Command::Fork(_) => "fork",
             Command::Merge(_) => "merge",
@@ -206,6 +210,7 @@ impl Command {
                 | Command::Show(_)
                 | Command::Diff(_)
                 | Command::Search(_)
+                | Command::Lore(_)
                 | Command::Stats
                 | Command::Operations(_)
                 | Command::Tag(_)
@@ -222,6 +227,7 @@ impl Command {
             | Command::Show(_)
             | Command::Diff(_)
             | Command::Search(_)
+            | Command::Lore(_)
             | Command::Check(_)
             | Command::Stats => true,
             Command::Restore(restore) => restore.to.is_some(),

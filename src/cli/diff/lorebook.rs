@@ -96,6 +96,27 @@ fn line(change: &Change<'_>, page: Page) -> Line {
     }
 }
 
+/// What became of one entry, a line each.
+pub fn entry_lines(change: &Change<'_>, page: Page) -> Vec<String> {
+    let content = |entry: Option<&[u8]>| {
+        let entry = entry.and_then(Raw::parse);
+        entry.and_then(|entry| entry.get("content")?.string()).unwrap_or_default()
+    };
+    match change.kind() {
+        ChangeKind::Added => vec![page.added(&clean(&content(change.after)))],
+        ChangeKind::Removed => {
+            vec!["deleted; it said".into(), page.removed(&clean(&content(change.before)))]
+        }
+        ChangeKind::Rewritten => vec!["the same values, written differently".into()],
+        _ => {
+            let from = change.from.as_ref().filter(|from| **from != change.place).map(uid);
+            let moved = from.map(|from| format!("moved here from {from}"));
+            let fields = change.fields.iter().filter(|field| !field.is(&["uid"]));
+            moved.into_iter().chain(fields.map(|field| field_note(field, page))).collect()
+        }
+    }
+}
+
 /// One field of an entry, by the name that SillyTavern's editor has for it where that is another one.
 fn field_note(field: &Field<'_>, page: Page) -> String {
     let path = joined(&field.path);

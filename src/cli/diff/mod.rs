@@ -14,6 +14,7 @@ use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, cut_middle, length, name, own_words, pad, short};
+pub use lorebook::entry_lines;
 use stvc::archive::Snapshot;
 use stvc::archive::diff::{Change, ChangeKind, Location, Part, Root};
 use stvc::engine::Workspace;

@@ -28,6 +28,11 @@ impl Key {
         Some(Self(out))
     }
 
+    /// What these bytes are, which [`as_bytes`](Self::as_bytes) gave.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,0 +1,217 @@
+use super::clock::Clock;
+use super::diff::{Page, entry_lines};
+use super::error::Result;
+use super::output::{LOOK, Out, paint};
+use super::table::{self, Cell};
+use super::wording::{clean, count, cut, cut_front, cut_middle, name, short};
+use super::{args, exit};
+use stvc::archive::Snapshot;
+use stvc::engine::Workspace;
+use stvc::lines::{
+    Counts, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine, lore_change,
+};
+use stvc::st::{self, Raw};
+use stvc::verbs;
+use stvc::verbs::lore::{Book, EntryStory, KnownFrom, Options, Report, Then};
+
+pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options = Options {
+        named: args.named.clone(),
+        blame: args.blame,
+        at: args.at.clone(),
+        chat: args.chat.clone(),
+        limit: args.limit,
+    };
+    let report = verbs::lore::lore(workspace, &options, &mut out.progress())?;
+    let clock = out.clock(workspace);
+    let (counts, broken) = match &report {
+        Report::Books(books) => {
+            list(books, args.named.len() == 1, clock, out);
+            let entries = books.iter().map(|book| book.entries.len()).sum();
+            let broken = books.iter().flat_map(|book| book.broken.clone()).collect();
+            (Counts::Lore { lorebooks: books.len(), entries, changes: 0 }, broken)
+        }
+        Report::Entry(story) => {
+            tell(story, clock, out);
+            let changes = story.total;
+            (Counts::Lore { lorebooks: 1, entries: 1, changes }, story.broken.clone())
+        }
+        Report::Then(then) => {
+            tell_then(then, clock, out);
+            let entries = then.entries.len();
+            (Counts::Lore { lorebooks: 1, entries, changes: 0 }, Vec::new())
+        }
+    };
+    let broken: Vec<String> = broken;
+    for why in &broken {
+        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
+    }
+    out.summary("lore", broken.is_empty(), counts);
+    Ok(if broken.is_empty() { exit::DONE } else { exit::PARTLY })
+}
+
+/// So many entries of each book are listed if no book was named.
+const LISTED: usize = 12;
+
+fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
+    for (n, book) in books.iter().enumerate() {
+        out.object(LoreBookLine::from(book));
+        book.entries.iter().for_each(|entry| out.object(LoreEntryLine::listed(book, entry)));
+        if n > 0 {
+            out.line("");
+        }
+        let last = book.last.as_ref().map(|last| format!(", changed {}", clock.age(last.time)));
+        let facts = format!(
+            "{}, {}{}",
+            count(book.entries.len() as u64, "entry"),
+            count(book.states as u64, "state"),
+            last.unwrap_or_default()
+        );
+        let label = paint(LOOK.name, clean(book.name.chat()));
+        out.line(format!("{label}  {}", paint(LOOK.dim, facts)));
+        let room = out.columns().saturating_sub(40).max(20);
+        let shown = if all { usize::MAX } else { LISTED };
+        let row = |entry: &verbs::lore::EntryNow| {
+            let title = match entry.title.is_empty() {
+                true => format!("({})", cut(&clean(&entry.keys.join(", ")), 24)),
+                false => cut(&clean(&entry.title), room),
+            };
+            let off = if entry.is_off { "switched off, " } else { "" };
+            vec![
+                Cell::new(LOOK.dim, format!("  {:>4}", cut(&clean(&entry.uid), 12))),
+                Cell::plain(title),
+                Cell::new(LOOK.dim, format!("{off}{}", clock.age(entry.changed.time))),
+            ]
+        };
+        let rows: Vec<_> = book.entries.iter().take(shown).map(row).collect();
+        table::lines(&rows, 1, &[]).into_iter().for_each(|line| out.line(line));
+        if book.entries.len() > shown {
+            out.line(paint(LOOK.dim, format!("        … and {} more", book.entries.len() - shown)));
+        }
+    }
+    if books.is_empty() {
+        out.say("No lorebook is stored yet.");
+    }
+}
+
+/// Where the story was: `Mira / Chat #12`, and how that message ends.
+fn moment(snapshot: &Snapshot, story: Option<&Snapshot>, clock: Clock, room: usize) -> [String; 2] {
+    let id = paint(LOOK.id, short(snapshot.id));
+    let when = clock.date(snapshot.time);
+    let place = story.map(|story| {
+        let at = story.messages.checked_sub(1).map(|last| format!(" #{last}")).unwrap_or_default();
+        let label = cut_middle(&name(&story.timeline), room.saturating_sub(40).max(16));
+        format!("{}{at}", paint(LOOK.name, label))
+    });
+    let words = story.and_then(|story| story.last_words.as_deref()).map(clean);
+    let words = words.map(|words| paint(LOOK.dim, cut_front(&words, room.min(90) - 4)));
+    [
+        format!("{id} {}  {}", paint(LOOK.dim, when), place.unwrap_or_default()),
+        words.map(|words| format!("    {words}")).unwrap_or_default(),
+    ]
+}
+
+fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
+    out.object(LoreEntryLine::of_story(story));
+    let columns = out.columns();
+    let title = if story.title.is_empty() { "(no title)".into() } else { clean(&story.title) };
+    let gone = if story.is_there { "" } else { ", not in it any more" };
+    out.line(format!(
+        "{}  {}",
+        paint(LOOK.name, title),
+        paint(LOOK.dim, format!("UID {} in {}{gone}", clean(&story.uid), clean(story.book.chat())))
+    ));
+    if !story.sentences.is_empty() {
+        for sentence in &story.sentences {
+            out.object(LoreSentenceLine::from(sentence));
+            out.line("");
+            out.line(clean(sentence.text.trim_end()));
+            let told = moment(&sentence.snapshot, sentence.story.as_ref(), clock, columns);
+            out.line(format!("    {}", told[0]));
+        }
+        return;
+    }
+    let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
+    for change in &story.changes {
+        out.object(LoreChangeLine::from(change));
+        out.line("");
+        let told = moment(&change.snapshot, change.story.as_ref(), clock, columns);
+        told.iter().filter(|line| !line.is_empty()).for_each(|line| out.line(line));
+        match lore_change(change) {
+            Some(told) => {
+                if change.is_again {
+                    out.line("  it is there again");
+                }
+                entry_lines(&told, page).iter().for_each(|line| out.line(format!("  {line}")));
+            }
+            None => match &change.after {
+                None => out.line(paint(LOOK.bad, "  what it said then cannot be read")),
+                Some((_, text)) => {
+                    out.line(paint(LOOK.bad, "  what it said before cannot be read; then it said"));
+                    out.line(format!("  {}", page.added(&clean(&content(text)))));
+                }
+            },
+        }
+    }
+    if story.changes.len() < story.total {
+        let more = story.total - story.changes.len();
+        out.say(paint(LOOK.dim, format!("… and {more} more; -n N shows more of them")));
+    }
+    if !story.elsewhere.is_empty() {
+        out.line("");
+        out.line("In other lorebooks that come from the same one:");
+    }
+    for other in &story.elsewhere {
+        out.object(LoreEntryLine::elsewhere(other));
+        let label = paint(LOOK.name, cut_middle(&clean(other.book.chat()), 50));
+        let says = match other.is_same {
+            true => paint(LOOK.dim, "the same"),
+            false => page.gist(&content(&other.text), 10),
+        };
+        out.record(&[format!("  {label}"), format!("      {says}")]);
+    }
+}
+
+fn content(entry: &str) -> String {
+    let content = Raw::parse_str(entry).and_then(|entry| entry.get("content")?.string());
+    content.unwrap_or_default()
+}
+
+fn tell_then(then: &Then, clock: Clock, out: &mut Out) {
+    let from = match &then.known_from {
+        KnownFrom::Snapshot(snapshot) => {
+            let id = paint(LOOK.id, short(snapshot.id));
+            format!("known from snapshot {id} of {}", clock.date(snapshot.time))
+        }
+        KnownFrom::Notes(origin) => match (&origin.scene, origin.book_of) {
+            (_, Some(id)) => format!("known from snapshot {}", paint(LOOK.id, short(id))),
+            (Some((message, scene)), _) => {
+                let scene = scene.as_ref().map(|name| format!(" ({})", clean(name)));
+                format!(
+                    "put together from the notes in message #{message}{}",
+                    scene.unwrap_or_default()
+                )
+            }
+            (None, None) => "the chat has no lorebook".into(),
+        },
+    };
+    out.line(format!("{}  {}", paint(LOOK.name, clean(then.book.chat())), paint(LOOK.dim, from)));
+    for (key, text) in &then.entries {
+        out.object(LoreEntryLine::then(then, key, text));
+        let title = Raw::parse_str(text).and_then(st::entry_comment).unwrap_or_default();
+        out.line("");
+        let uid = paint(LOOK.dim, format!("UID {}", clean(&key.to_string_lossy())));
+        out.line(format!("{uid}  {}", paint(LOOK.name, clean(&title))));
+        for line in content(text).lines() {
+            out.line(format!("    {}", clean(line)));
+        }
+    }
+    if then.entries.is_empty() {
+        let what = if then.entry.is_some() {
+            "The entry was not in it then."
+        } else {
+            "It had no entries then."
+        };
+        out.say(what);
+    }
+}

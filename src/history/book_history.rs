@@ -1,0 +1,124 @@
+//! The history of a lorebook: its states, oldest first, what became of each entry, and where the story was at the time.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{History, Result};
+use crate::archive::Snapshot;
+use crate::archive::entry_lives::{BookState, BookStates, Life, Lives};
+use crate::st::{self, Category, TimelineName};
+use crate::store::{Loss, Store};
+
+/// A lorebook from its first known state to now.
+pub struct BookHistory<'h> {
+    /// The snapshots with another state than the one before, oldest first.
+    pub states: Vec<&'h Snapshot>,
+    /// Every entry that it ever had. Their changes name states by their place.
+    pub lives: Vec<Life>,
+    /// What could not be read, in words; the rest is told.
+    pub broken: Vec<String>,
+    /// The snapshots of chats that had it, oldest first.
+    chats: Vec<&'h Snapshot>,
+}
+
+/// The lorebooks that have snapshots, by name: those with a history of their own, and those that only chats have.
+pub fn books(history: &History) -> Vec<TimelineName> {
+    let own = history.heads().map(|(name, _)| name.clone());
+    let own = own.filter(|name| name.category() == Category::Lorebook);
+    let of_chats = history.heads().filter_map(|(_, head)| book_of(head));
+    let mut names: Vec<_> = own.chain(of_chats).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The lorebook that a chat's snapshot has.
+pub fn book_of(snapshot: &Snapshot) -> Option<TimelineName> {
+    let name = snapshot.lorebook.as_deref().filter(|_| snapshot.timeline.is_chat())?;
+    st::lorebook_path(name).as_ref().and_then(TimelineName::of_file)
+}
+
+/// The newest snapshot that has a lorebook: its own, or a chat's.
+pub fn newest<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
+    history.head(book).or_else(|| newest_chat(history, book))
+}
+
+/// The newest snapshot of a chat that has it.
+pub fn newest_chat<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
+    let has_it = |head: &&Snapshot| book_of(head).as_ref() == Some(book);
+    let heads = history.heads().map(|(_, head)| head).filter(has_it);
+    heads.max_by_key(|head| (head.time.seconds, head.id))
+}
+
+/// The snapshots that hold states of a book, oldest first: its own, and from before it had any those of the chats that were bound to it.
+fn snapshots_of<'h>(
+    history: &'h History,
+    book: &TimelineName,
+) -> (Vec<&'h Snapshot>, Vec<&'h Snapshot>) {
+    let mut own: Vec<_> =
+        history.head(book).map(|head| history.ancestry(head).collect()).unwrap_or_default();
+    own.reverse();
+    // What it was called, and what it is a copy of.
+    let mut names: HashSet<_> = own.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+    names.insert(book.clone());
+    let has_it = |snapshot: &&Snapshot| book_of(snapshot).is_some_and(|name| names.contains(&name));
+    let mut chats: Vec<_> = history.iter().filter(has_it).collect();
+    chats.sort_unstable_by_key(|snapshot| (snapshot.time.seconds, snapshot.id));
+    let first = own.first().map_or(i64::MAX, |first| first.time.seconds);
+    let name = own.first().map_or(book, |first| &first.timeline);
+    let is_before = |snapshot: &&&Snapshot| {
+        snapshot.time.seconds < first && book_of(snapshot).as_ref() == Some(name)
+    };
+    let mut all: Vec<_> = chats.iter().filter(is_before).copied().collect();
+    all.extend(own);
+    (all, chats)
+}
+
+impl<'h> BookHistory<'h> {
+    /// Read it.
+    pub fn read(store: &Store, history: &'h History, book: &TimelineName) -> Result<Self> {
+        let (snapshots, chats) = snapshots_of(history, book);
+        let mut reader = BookStates::new(store.reader());
+        let mut lives = Lives::new(store.reader());
+        let mut states = Vec::new();
+        let mut broken = Vec::new();
+        let mut now = Arc::new(BookState::default());
+        for snapshot in snapshots {
+            let state = match reader.of(snapshot.tree) {
+                Ok(Some(state)) => state,
+                Ok(None) => continue,
+                Err(error) if error.is_loss() => {
+                    broken.push(format!("{}: {error}", snapshot.id));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if state.is_odd {
+                broken.push(format!("{}: its lorebook is no JSON that has entries", snapshot.id));
+                continue;
+            }
+            if states.is_empty() || (!Arc::ptr_eq(&now, &state) && *now != *state) {
+                lives.next(states.len(), &now, &state)?;
+                states.push(snapshot);
+                now = state;
+            }
+        }
+        broken.extend(lives.broken.iter().map(ToString::to_string));
+        Ok(Self { states, lives: lives.lives, broken, chats })
+    }
+
+    /// Where the story was in a state: the chat's own snapshot, or the last that a chat with this lorebook had until then.
+    pub fn story_at(&self, state: usize) -> Option<&'h Snapshot> {
+        let snapshot = *self.states.get(state)?;
+        if snapshot.timeline.is_chat() {
+            return Some(snapshot);
+        }
+        let until = |chat: &&Snapshot| chat.time.seconds <= snapshot.time.seconds;
+        self.chats[..self.chats.partition_point(until)].last().copied()
+    }
+
+    /// The last state until a moment, in seconds since 1970.
+    pub fn state_at(&self, moment: i64) -> Option<usize> {
+        self.states.partition_point(|snapshot| snapshot.time.seconds <= moment).checked_sub(1)
+    }
+}

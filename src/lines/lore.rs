@@ -1,0 +1,205 @@
+//! What the story knew: lorebooks, their entries, and what became of these.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::archive::diff::{Change, entry_change};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::lines::ChangeLine;
+use crate::st::{Key, Raw};
+use crate::store::Time;
+use crate::verbs::lore::{
+    Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Sentence, Then,
+};
+
+/// A lorebook; its entries follow.
+#[derive(Serialize)]
+pub struct LoreBookLine<'a> {
+    lorebook: &'a str,
+    timeline: &'a str,
+    entries: usize,
+    states: usize,
+    snapshot: Option<SnapshotId>,
+    time: Option<Time>,
+}
+
+impl<'a> From<&'a Book> for LoreBookLine<'a> {
+    fn from(book: &'a Book) -> Self {
+        Self {
+            lorebook: book.name.chat(),
+            timeline: book.name.as_str(),
+            entries: book.entries.len(),
+            states: book.states,
+            snapshot: book.last.as_ref().map(|last| last.id),
+            time: book.last.as_ref().map(|last| last.time),
+        }
+    }
+}
+
+/// An entry as it is, or was at a moment. What is not known of it is null.
+#[derive(Serialize)]
+pub struct LoreEntryLine<'a> {
+    lorebook: &'a str,
+    uid: String,
+    title: Option<&'a str>,
+    keys: Option<&'a [String]>,
+    disabled: Option<bool>,
+    /// Since which snapshot it is so, or which tells it.
+    snapshot: Option<SnapshotId>,
+    time: Option<Time>,
+    changes: Option<usize>,
+    /// Whether it is in the lorebook now.
+    live: Option<bool>,
+    /// The message whose notes it is told from, where no snapshot has it.
+    noted_at: Option<usize>,
+    value: Option<Box<RawValue>>,
+}
+
+impl<'a> LoreEntryLine<'a> {
+    fn new(lorebook: &'a str, uid: String) -> Self {
+        Self {
+            lorebook,
+            uid,
+            title: None,
+            keys: None,
+            disabled: None,
+            snapshot: None,
+            time: None,
+            changes: None,
+            live: None,
+            noted_at: None,
+            value: None,
+        }
+    }
+
+    /// One of a list.
+    pub fn listed(book: &'a Book, entry: &'a EntryNow) -> Self {
+        Self {
+            title: Some(&entry.title),
+            keys: Some(&entry.keys),
+            disabled: Some(entry.is_off),
+            snapshot: Some(entry.changed.id),
+            time: Some(entry.changed.time),
+            changes: Some(entry.changes),
+            live: Some(true),
+            ..Self::new(book.name.chat(), entry.uid.clone())
+        }
+    }
+
+    /// The one whose history follows.
+    pub fn of_story(story: &'a EntryStory) -> Self {
+        Self {
+            title: Some(&story.title),
+            changes: Some(story.total),
+            live: Some(story.is_there),
+            ..Self::new(story.book.chat(), story.uid.clone())
+        }
+    }
+
+    /// What another lorebook says of the same entry.
+    pub fn elsewhere(other: &'a Elsewhere) -> Self {
+        Self {
+            live: Some(true),
+            value: raw(&other.text),
+            ..Self::new(other.book.chat(), other.uid.clone())
+        }
+    }
+
+    /// As it was.
+    pub fn then(then: &'a Then, key: &Key, text: &str) -> Self {
+        let line = Self::new(then.book.chat(), key.to_string_lossy());
+        let value = raw(text);
+        match &then.known_from {
+            KnownFrom::Snapshot(snapshot) => {
+                let (id, time) = (Some(snapshot.id), Some(snapshot.time));
+                Self { snapshot: id, time, value, ..line }
+            }
+            KnownFrom::Notes(origin) => {
+                let noted_at = origin.scene.as_ref().map(|(message, _)| *message);
+                Self { snapshot: origin.book_of, noted_at, value, ..line }
+            }
+        }
+    }
+}
+
+fn raw(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.to_owned()).ok()
+}
+
+/// What became of an entry, newest first.
+#[derive(Serialize)]
+pub struct LoreChangeLine<'a> {
+    snapshot: SnapshotId,
+    time: Time,
+    /// The chat that was written at the time, its snapshot, its last message and how that ends.
+    #[serde(flatten)]
+    story: StoryFields<'a>,
+    /// It had gone before, and is there again.
+    again: bool,
+    /// As in the lines of `diff`; null if what it said cannot be read.
+    change: Option<ChangeLine>,
+}
+
+#[derive(Serialize)]
+struct StoryFields<'a> {
+    timeline: Option<&'a str>,
+    story: Option<SnapshotId>,
+    index: Option<u64>,
+    last_words: Option<&'a str>,
+}
+
+impl<'a> From<Option<&'a Snapshot>> for StoryFields<'a> {
+    fn from(story: Option<&'a Snapshot>) -> Self {
+        Self {
+            timeline: story.map(|story| story.timeline.as_str()),
+            story: story.map(|story| story.id),
+            index: story.and_then(|story| story.messages.checked_sub(1)),
+            last_words: story.and_then(|story| story.last_words.as_deref()),
+        }
+    }
+}
+
+impl<'a> From<&'a EntryChange> for LoreChangeLine<'a> {
+    fn from(change: &'a EntryChange) -> Self {
+        Self {
+            snapshot: change.snapshot.id,
+            time: change.snapshot.time,
+            story: change.story.as_ref().into(),
+            again: change.is_again,
+            change: change_of(change).as_ref().map(ChangeLine::from),
+        }
+    }
+}
+
+/// The change as `diff` tells it.
+pub fn change_of(change: &EntryChange) -> Option<Change<'_>> {
+    fn side(side: &Option<(Key, std::sync::Arc<str>)>) -> Option<(&Key, Raw<'_>)> {
+        let (key, text) = side.as_ref()?;
+        Some((key, Raw::parse_str(text)?))
+    }
+    match change.is_lost {
+        true => None,
+        false => entry_change(side(&change.before), side(&change.after)),
+    }
+}
+
+/// A sentence of an entry, and what brought it.
+#[derive(Serialize)]
+pub struct LoreSentenceLine<'a> {
+    text: &'a str,
+    snapshot: SnapshotId,
+    time: Time,
+    #[serde(flatten)]
+    story: StoryFields<'a>,
+}
+
+impl<'a> From<&'a Sentence> for LoreSentenceLine<'a> {
+    fn from(sentence: &'a Sentence) -> Self {
+        Self {
+            text: &sentence.text,
+            snapshot: sentence.snapshot.id,
+            time: sentence.snapshot.time,
+            story: sentence.story.as_ref().into(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Where each sentence of an entry comes from.
+
+use similar::{Algorithm, capture_diff_slices};
+
+use super::report::{EntryChange, Sentence};
+use crate::st::Raw;
+
+/// The text after the last of these changes, oldest first, by sentences.
+pub(super) fn sentences(changes: &[EntryChange]) -> Vec<Sentence> {
+    // Each with the change that brought it.
+    let mut now: Vec<(String, usize)> = Vec::new();
+    for (n, change) in changes.iter().enumerate() {
+        // What it said before it went is what it is compared with when it is there again.
+        let Some((_, text)) = &change.after else { continue };
+        let new = split(&content(text));
+        // The last one has no space behind it until another follows.
+        let old: Vec<_> = now.iter().map(|(text, _)| text.trim()).collect();
+        let mut next: Vec<(String, usize)> =
+            new.iter().map(|text| ((*text).to_owned(), n)).collect();
+        let new: Vec<_> = new.iter().map(|text| text.trim()).collect();
+        for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
+            if let similar::DiffOp::Equal { old_index, new_index, len } = op {
+                for at in 0..len {
+                    next[new_index + at].1 = now[old_index + at].1;
+                }
+            }
+        }
+        now = next;
+    }
+    let sentence = |(text, change): (String, usize)| Sentence {
+        text,
+        snapshot: changes[change].snapshot.clone(),
+        story: changes[change].story.clone(),
+    };
+    now.into_iter().map(sentence).collect()
+}
+
+fn content(entry: &str) -> String {
+    let content = Raw::parse_str(entry).and_then(|entry| entry.get("content")?.string());
+    content.unwrap_or_default()
+}
+
+/// A text by sentences, each with the space behind it; together they are the text. A line is at least one.
+fn split(text: &str) -> Vec<String> {
+    let chars: Vec<_> = text.char_indices().collect();
+    let place = |n: usize| chars.get(n).map_or(text.len(), |(at, _)| *at);
+    let run = |from: usize, is: &dyn Fn(char) -> bool| {
+        from + chars[from..].iter().take_while(|(_, c)| is(*c)).count()
+    };
+    let (mut sentences, mut start, mut n) = (Vec::new(), 0, 0);
+    while n < chars.len() {
+        let c = chars[n].1;
+        let end = match c {
+            '\n' => Some(n + 1),
+            // A quotation mark belongs to what it closes; `3.14` has no end in it.
+            '.' | '!' | '?' | '…' => {
+                let after = run(n, &|c| is_stop(c) || is_closing(c));
+                let ends = chars.get(after).is_none_or(|(_, c)| c.is_whitespace());
+                ends.then_some(after)
+            }
+            '。' | '！' | '？' => Some(run(n, &|c| is_stop(c) || is_closing(c))),
+            _ => None,
+        };
+        n = match end {
+            Some(end) => {
+                let next = run(end, &char::is_whitespace);
+                sentences.push(text[start..place(next)].to_owned());
+                start = place(next);
+                next
+            }
+            None => n + 1,
+        };
+    }
+    if start < text.len() {
+        sentences.push(text[start..].to_owned());
+    }
+    sentences
+}
+
+fn is_stop(c: char) -> bool {
+    matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？')
+}
+
+fn is_closing(c: char) -> bool {
+    matches!(c, '"' | '\'' | '”' | '’' | '»' | '」' | '』' | ')' | '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn sentences_are_the_text() {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("One. Two!  Three", &["One. ", "Two!  ", "Three"]),
+            ("He said \"No.\" Then 3.14 more.", &["He said \"No.\" ", "Then 3.14 more."]),
+            ("Wait... what?!\n\nYes", &["Wait... ", "what?!\n\n", "Yes"]),
+            ("雨が降る。「帰る。」彼は言った", &["雨が降る。", "「帰る。」", "彼は言った"]),
+            ("- a\n- b", &["- a\n", "- b"]),
+        ] {
+            assert_eq!(split(text), expected, "{text:?}");
+            assert_eq!(split(text).concat(), text);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What people know entries by, and the order in which they count them.
+
+use std::sync::Arc;
+
+use crate::archive::entry_lives::{BookState, Version};
+use crate::st::{self, Key, Raw};
+use crate::store::{Loss, Reader};
+use crate::verbs::Result;
+
+/// What people know an entry by.
+pub(super) struct Face {
+    pub title: String,
+    pub keys: Vec<String>,
+    pub is_off: bool,
+}
+
+impl Face {
+    pub fn of(text: &str) -> Self {
+        let entry = Raw::parse_str(text);
+        let keys = entry.and_then(|entry| entry.get("key")?.items()).unwrap_or_default();
+        Self {
+            title: entry.and_then(st::entry_comment).unwrap_or_default().trim().to_owned(),
+            keys: keys.iter().filter_map(Raw::string).collect(),
+            is_off: entry.and_then(|entry| entry.get("disable")).is_some_and(|it| it.truthy()),
+        }
+    }
+}
+
+/// What a version says; nothing if that is lost.
+pub(super) fn text_of(reader: &Reader, version: &Version) -> Result<Option<Arc<str>>> {
+    match version.read(reader) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_loss() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Keys in the order in which people count.
+pub(super) fn by_number(key: &str) -> (u64, String) {
+    (key.parse().unwrap_or(u64::MAX), key.to_owned())
+}
+
+/// The entries of a state with their texts, by their keys.
+pub(super) fn entries_of(reader: &Reader, state: &BookState) -> Result<Vec<(Key, Arc<str>)>> {
+    let mut entries = Vec::new();
+    for (key, version) in &state.entries {
+        entries.extend(text_of(reader, version)?.map(|text| (key.clone(), text)));
+    }
+    entries.sort_by_cached_key(|(key, _)| by_number(&key.to_string_lossy()));
+    Ok(entries)
+}

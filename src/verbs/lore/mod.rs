@@ -1,0 +1,50 @@
+//! What the story knew: lorebooks and their entries over time.
+//!
+//! An entry is named by its title, a key word, its UID, or any part of a title that no other has. Its history is told across renames of entry and book, and across
+//! forks; what other books that come from the same one say of it now stands beside it.
+
+mod asked;
+mod blame;
+mod book_list;
+mod entry_story;
+mod faces;
+mod find_entry;
+mod report;
+mod then;
+
+use crate::engine::Workspace;
+use crate::history::History;
+use crate::progress::Monitor;
+use crate::verbs::Result;
+use asked::Asked;
+use book_list::book;
+use entry_story::entry;
+use find_entry::{Found, find};
+
+pub use report::{
+    Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Options, Report, Sentence, Then,
+};
+
+/// Tell.
+pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let history = History::load(&store)?;
+    let library = workspace.library().ok();
+    let asked = Asked { workspace, store: &store, history: &history, options };
+    let found = find(&asked, library.as_ref(), monitor)?;
+    if let Some(at) = &options.at {
+        return Ok(Report::Then(Box::new(then::then(&asked, library.as_ref(), found, at)?)));
+    }
+    match found {
+        Found::Books(names) => {
+            let mut list = Vec::new();
+            for name in names {
+                list.push(book(&store, &history, name)?);
+            }
+            Ok(Report::Books(list))
+        }
+        Found::Entry { book, life, told } => {
+            Ok(Report::Entry(Box::new(entry(&asked, book, life, &told)?)))
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is asked, and what is told.
+
+use std::sync::Arc;
+
+use crate::archive::Snapshot;
+use crate::history::at_message::Origin;
+use crate::st::{Key, TimelineName};
+
+/// What to tell.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A lorebook, an entry, or a lorebook and one of its entries.
+    pub named: Vec<String>,
+    /// Where each sentence comes from, instead of the history.
+    pub blame: bool,
+    /// What was known then: a message's number, a date or a snapshot.
+    pub at: Option<String>,
+    /// The chat whose messages are counted.
+    pub chat: Option<String>,
+    /// At most this many changes.
+    pub limit: Option<usize>,
+}
+
+/// What is told.
+pub enum Report {
+    /// Lorebooks and their entries.
+    Books(Vec<Book>),
+    /// One entry.
+    Entry(Box<EntryStory>),
+    /// An entry or a whole lorebook as it was.
+    Then(Box<Then>),
+}
+
+/// A lorebook.
+pub struct Book {
+    pub name: TimelineName,
+    /// Its entries now, by their keys.
+    pub entries: Vec<EntryNow>,
+    /// How many different states are known.
+    pub states: usize,
+    /// The snapshot with the newest.
+    pub last: Option<Snapshot>,
+    /// What could not be read, in words.
+    pub broken: Vec<String>,
+}
+
+/// An entry as it is now.
+pub struct EntryNow {
+    pub uid: String,
+    pub title: String,
+    /// Its key words.
+    pub keys: Vec<String>,
+    /// Switched off.
+    pub is_off: bool,
+    /// The snapshot since which it is so.
+    pub changed: Snapshot,
+    /// How often it changed.
+    pub changes: usize,
+}
+
+/// The history of an entry.
+pub struct EntryStory {
+    pub book: TimelineName,
+    pub uid: String,
+    pub title: String,
+    /// Whether it is in the lorebook now.
+    pub is_there: bool,
+    /// Newest first.
+    pub changes: Vec<EntryChange>,
+    /// How many there are without the limit.
+    pub total: usize,
+    /// The text of now, or the last, by sentences, if that was asked for.
+    pub sentences: Vec<Sentence>,
+    /// What other lorebooks that come from the same one say of it now.
+    pub elsewhere: Vec<Elsewhere>,
+    pub broken: Vec<String>,
+}
+
+/// What became of an entry in one state of its book.
+pub struct EntryChange {
+    /// The snapshot with it.
+    pub snapshot: Snapshot,
+    /// Where the story was: the chat's snapshot of that time.
+    pub story: Option<Snapshot>,
+    /// Its key and its JSON before and from then on; none if it was not there, or cannot be read.
+    pub before: Option<(Key, Arc<str>)>,
+    pub after: Option<(Key, Arc<str>)>,
+    /// It had gone before, and is there again.
+    pub is_again: bool,
+    /// What it said before or from then on cannot be read.
+    pub is_lost: bool,
+}
+
+/// Another lorebook with the same entry.
+pub struct Elsewhere {
+    pub book: TimelineName,
+    pub uid: String,
+    /// Its JSON.
+    pub text: Arc<str>,
+    /// Whether it says the same.
+    pub is_same: bool,
+}
+
+/// A sentence of the text as it is now.
+pub struct Sentence {
+    pub text: String,
+    /// The snapshot that first had it.
+    pub snapshot: Snapshot,
+    /// Where the story was.
+    pub story: Option<Snapshot>,
+}
+
+/// A lorebook, or one entry of it, as it was.
+pub struct Then {
+    pub book: TimelineName,
+    /// The entry that was asked for; none: the whole lorebook.
+    pub entry: Option<String>,
+    /// Key and JSON of each entry.
+    pub entries: Vec<(Key, Arc<str>)>,
+    pub known_from: KnownFrom,
+}
+
+/// Where a state is known from.
+pub enum KnownFrom {
+    /// A snapshot of the lorebook, or of a chat with it.
+    Snapshot(Box<Snapshot>),
+    /// What ST-Auto-Recap noted in a message, completed from other states.
+    Notes(Box<Origin>),
+}

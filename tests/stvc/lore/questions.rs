@@ -1,0 +1,206 @@
+//! The questions of somebody who writes.
+
+use serde_json::{Value, json};
+
+use crate::common::{Sandbox, chat, lose, message};
+
+const CHAT: &str = "chats/Mira/one.jsonl";
+const BOOK: &str = "worlds/Harbour.json";
+
+fn book(entries: &[(u64, &str, &str)]) -> String {
+    let entry = |(uid, title, content): &(u64, &str, &str)| {
+        let value = json!({ "uid": uid, "key": [title.to_lowercase()], "comment": title, "content": content });
+        (uid.to_string(), value)
+    };
+    let entries: serde_json::Map<_, _> = entries.iter().map(entry).collect();
+    serde_json::to_string_pretty(&json!({ "entries": entries })).unwrap()
+}
+
+const DAY: i64 = 86_400;
+const TWO: &str = "The Kestrel is a ship with two masts. She is old.";
+const ONE: &str = "The Kestrel is a ship with one mast. She is old.";
+const GREEN: &str = "The Kestrel is a ship with one mast. She is old. Her hull is green.";
+
+/// Three days of a story: a mast is lost, then the hull is painted and the pier burns down.
+fn story() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
+    sandbox.write(BOOK, book(&[(0, "Kestrel", TWO), (1, "Pier", "Wet stones.")]));
+    sandbox.take(&[]);
+    sandbox.wait(DAY);
+    sandbox.append(CHAT, &message("one", 2));
+    sandbox.write(BOOK, book(&[(0, "Kestrel", ONE), (1, "Pier", "Wet stones.")]));
+    sandbox.take(&[]);
+    sandbox.wait(DAY);
+    sandbox.append(CHAT, &message("one", 3));
+    sandbox.write(BOOK, book(&[(0, "The Kestrel", GREEN)]));
+    sandbox.take(&[]);
+    sandbox.wait(DAY);
+    sandbox
+}
+
+#[test]
+fn what_is_there_and_since_when() {
+    let sandbox = story();
+    insta::assert_snapshot!(sandbox.stvc(&["lore"]).exits(0).stdout, @"
+    Harbour  1 entry, 3 states, changed 1 day ago
+         0  The Kestrel  1 day ago
+    ");
+    let lines = sandbox.json(&["lore"]).exits(0);
+    assert_eq!(lines.of_type("lore_book")[0]["states"], 3);
+    let entry = &lines.of_type("lore_entry")[0];
+    assert_eq!(
+        (&entry["uid"], &entry["title"], &entry["changes"]),
+        (&json!("0"), &json!("The Kestrel"), &json!(3))
+    );
+}
+
+#[test]
+fn which_message_changed_it() {
+    let sandbox = story();
+    insta::assert_snapshot!(sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout, @"
+    The Kestrel  UID 0 in Harbour
+
+    a95c061d71 2026-11-16 23:46  Mira / one #3
+        Mira: one 3: e4c4fd91926ea729 f1696e97eafb5c9b
+      title: {+The +}Kestrel
+      content: …with one mast. She is old.{+ Her hull is green.+}
+      keys: [-kestrel-] {+the kestrel+}
+
+    3f61340aae 2026-11-15 23:46  Mira / one #2
+        Mira: one 2: e4c4fc91926ea576 eb696e97e0c95c9b
+      content: The Kestrel is a ship with [-two masts-]{+one mast+}. She is old.
+
+    c4aa191e5d 2026-11-14 23:46  Mira / one #1
+        Mira: one 1: e4c4fb91926ea3c3 e5696e97d6975c9b
+      {+The Kestrel is a ship with two masts. She is old.+}
+    ");
+    insta::assert_snapshot!(sandbox.stvc(&["lore", "kestrel", "--blame"]).exits(0).stdout, @"
+    The Kestrel  UID 0 in Harbour
+
+    The Kestrel is a ship with one mast.
+        3f61340aae 2026-11-15 23:46  Mira / one #2
+
+    She is old.
+        c4aa191e5d 2026-11-14 23:46  Mira / one #1
+
+    Her hull is green.
+        a95c061d71 2026-11-16 23:46  Mira / one #3
+    ");
+    // By git's own word, on its file.
+    let git = sandbox.git(&[
+        "log",
+        "--format=%H",
+        "refs/heads/worlds/Harbour",
+        "--",
+        "lorebooks/Harbour/entries/0.json",
+    ]);
+    let lines = sandbox.json(&["lore", "Harbour", "0"]).exits(0).of_type("lore_change");
+    let told: Vec<_> = lines.iter().map(|line| line["snapshot"].as_str().unwrap()).collect();
+    assert_eq!(told, git.lines().collect::<Vec<_>>());
+    assert_eq!(lines[0]["index"], 3);
+    assert_eq!(lines[1]["change"]["fields"][0]["field"], "content");
+}
+
+#[test]
+fn what_did_my_book_say_two_days_ago() {
+    let sandbox = story();
+    let said = |arguments: &[&str]| {
+        let lines = sandbox.json(&[&["lore"], arguments].concat()).exits(0).of_type("lore_entry");
+        lines.iter().map(|line| line["value"]["content"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&["Kestrel", "--at", "2 days ago"]), [json!(ONE)]);
+    assert_eq!(said(&["Kestrel", "--at", "1"]), [json!(TWO)]);
+    assert_eq!(said(&["Harbour", "--at", "2"]), [json!(ONE), json!("Wet stones.")]);
+    assert_eq!(said(&["Harbour", "--at", "worlds/Harbour~2"]), [json!(TWO), json!("Wet stones.")]);
+    assert_eq!(said(&["pier", "--at", "3"]), Vec::<Value>::new());
+    let early = sandbox.stvc(&["lore", "Kestrel", "--at", "2001-01-01"]).exits(1);
+    assert!(early.stderr.contains("not stored yet then"), "{}", early.stderr);
+    let late = sandbox.stvc(&["lore", "Kestrel", "--at", "99"]).exits(4);
+    assert!(late.stderr.contains("its last one is 3"), "{}", late.stderr);
+    sandbox.stvc(&["lore", "Kestrel", "--at", "some day"]).exits(1);
+}
+
+#[test]
+fn what_is_gone_or_had_another_name_is_found() {
+    let sandbox = story();
+    let title = |named: &[&str]| {
+        let lines = sandbox.json(&[&["lore"], named].concat()).exits(0).of_type("lore_entry");
+        (lines[0]["title"].as_str().unwrap().to_owned(), lines[0]["live"].as_bool().unwrap())
+    };
+    assert_eq!(title(&["Pier"]), ("Pier".into(), false));
+    assert_eq!(title(&["Kestrel"]), ("The Kestrel".into(), true));
+    assert_eq!(title(&["Harbour", "the kes"]), ("The Kestrel".into(), true));
+    let nobody = sandbox.stvc(&["lore", "Gull"]).exits(1);
+    assert!(nobody.stderr.contains("no entry is called \"Gull\""), "{}", nobody.stderr);
+}
+
+#[test]
+fn entries_with_one_title_are_told_apart_by_their_uids() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(CHAT, chat("one", 1, Some("Harbour")));
+    let entries = [(0, "Gull", "Grey birds."), (7, "Gull", "A boat."), (8, "", "No title at all.")];
+    sandbox.write(BOOK, book(&entries));
+    sandbox.take(&[]);
+    let both = sandbox.stvc(&["lore", "gull"]).exits(1);
+    assert!(both.stderr.contains("UID 0") && both.stderr.contains("UID 7"), "{}", both.stderr);
+    let one = sandbox.stvc(&["lore", "Harbour", "7"]).exits(0).stdout;
+    assert!(one.contains("A boat."), "{one}");
+    let untitled = sandbox.stvc(&["lore", "Harbour", "8"]).exits(0).stdout;
+    assert!(untitled.contains("(no title)") && untitled.contains("No title at all."), "{untitled}");
+}
+
+#[test]
+fn forks_say_side_by_side_what_they_know() {
+    let mut sandbox = story();
+    sandbox.stvc(&["fork", "Mira/one", "--as", "What if"]).exits(0);
+    sandbox.wait(60);
+    let files = sandbox.files();
+    let clone = files.keys().find(|path| path.starts_with("worlds/") && *path != BOOK).unwrap();
+    let text = String::from_utf8(sandbox.read(clone)).unwrap();
+    sandbox.write(clone, text.replace("green", "black"));
+    sandbox.take(&[]);
+    let told = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(0).stdout;
+    assert!(
+        told.contains("come from the same one") && told.contains("Her hull is black."),
+        "{told}"
+    );
+    // The fork's own history goes back to before it was one.
+    let name = clone.trim_start_matches("worlds/").trim_end_matches(".json");
+    let changes = sandbox.json(&["lore", name, "kestrel"]).exits(0).of_type("lore_change");
+    assert_eq!(changes.len(), 4, "{changes:?}");
+    // Whoever names none of them gets the last that changed.
+    let newest = sandbox.json(&["lore", "kestrel"]).exits(0).of_type("lore_entry");
+    assert_eq!(newest[0]["lorebook"], name);
+}
+
+#[test]
+fn what_is_damaged_is_said_and_the_rest_is_told() {
+    let sandbox = story();
+    let blob =
+        sandbox.git(&["rev-parse", "refs/heads/worlds/Harbour~1:lorebooks/Harbour/entries/0.json"]);
+    lose(&sandbox.store(), blob.trim());
+    let told = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(3);
+    assert!(
+        told.stdout.contains("cannot be read") && told.stdout.contains("Her hull is green."),
+        "{}",
+        told.stdout
+    );
+    assert!(told.stderr.contains(blob.trim()), "{}", told.stderr);
+}
+
+#[test]
+fn books_that_are_no_books_have_no_entries() {
+    let mut sandbox = story();
+    sandbox.write(BOOK, "{ torn");
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.write(BOOK, book(&[(0, "The Kestrel", GREEN)]));
+    sandbox.take(&[]);
+    let told = sandbox.json(&["lore", "Harbour", "kestrel"]).exits(3).of_type("lore_change");
+    assert_eq!(told.len(), 3, "what cannot be read is no change");
+    let empty = Sandbox::empty();
+    empty.write(CHAT, chat("one", 1, None));
+    empty.take(&[]);
+    assert!(empty.stvc(&["lore"]).exits(0).stdout.contains("No lorebook is stored yet."));
+}
