@@ -3,7 +3,7 @@
 //! Of each state only the names and ids of its entries are read, and of the entries only those that differ from the state before: a history of ten
 //! thousand states costs what changed in them.
 //!
-//! Which entry of a state became which of the next, [`pairs`] says. One that went and came again is the same if it is alike under the same key, or if it says
+//! Which entry of a state became which of the next, `entry_identity` says. One that went and came again is the same if it is alike under the same key, or if it says
 //! the same, title and all, under another.
 
 use std::collections::HashMap;
