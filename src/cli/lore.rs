@@ -19,14 +19,29 @@ pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8
         named: args.named.clone(),
         blame: args.blame,
         at: args.at.clone(),
+        in_snapshot: None,
         chat: args.chat.clone(),
         limit: args.limit,
     };
-    let report = verbs::lore::lore(workspace, &options, &mut out.progress())?;
+    run_with(&options, workspace, out)
+}
+
+/// `stvc show --book` and `--entry`.
+pub fn of_snapshot(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options = Options {
+        named: args.entry.iter().cloned().collect(),
+        in_snapshot: Some(args.snapshot.clone()),
+        ..Options::default()
+    };
+    run_with(&options, workspace, out)
+}
+
+fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let report = verbs::lore::lore(workspace, options, &mut out.progress())?;
     let clock = out.clock(workspace);
     let (counts, broken) = match &report {
         Report::Books(books) => {
-            list(books, args.named.len() == 1, clock, out);
+            list(books, options.named.len() == 1, clock, out);
             let entries = books.iter().map(|book| book.entries.len()).sum();
             let broken = books.iter().flat_map(|book| book.broken.clone()).collect();
             (Counts::Lore { lorebooks: books.len(), entries, changes: 0 }, broken)
@@ -46,7 +61,8 @@ pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8
     for why in &broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
     }
-    out.summary("lore", broken.is_empty(), counts);
+    let command = if options.in_snapshot.is_some() { "show" } else { "lore" };
+    out.summary(command, broken.is_empty(), counts);
     Ok(if broken.is_empty() { exit::DONE } else { exit::PARTLY })
 }
 

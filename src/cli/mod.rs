@@ -34,6 +34,7 @@ mod pager;
 mod passphrase;
 mod place;
 mod progress_bar;
+mod read;
 mod reconstruct;
 mod report_error;
 mod restore;
@@ -44,6 +45,7 @@ mod search;
 mod show;
 mod snapshot;
 mod stats;
+mod story;
 mod sync;
 mod table;
 mod tag;
@@ -202,6 +204,10 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Status(args) => timelines::status(args, workspace, out),
         Command::Timelines(args) => timelines::run(args, workspace, out),
         Command::Log(args) => log::run(args, workspace, out),
+        Command::Show(args) if args.book || args.entry.is_some() => {
+            lore::of_snapshot(args, workspace, out)
+        }
+        Command::Show(args) if args.is_to_read() => read::run(args, workspace, out),
         Command::Show(args) => show::run(args, workspace, out),
         Command::Diff(args) => diff::run(args, workspace, out),
         Command::Search(args) => search::run(args, workspace, out),

@@ -7,6 +7,7 @@ mod failures;
 mod found;
 mod lore;
 mod merge;
+mod message;
 mod restored;
 mod snapshot;
 mod store;
@@ -23,6 +24,7 @@ pub use lore::{
     LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine, change_of as lore_change,
 };
 pub use merge::MergeLine;
+pub use message::MessageLine;
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
 pub use store::{LargeLine, OperationLine, SettingLine, ShareLine, StoreLine, UserLine};
@@ -65,6 +67,7 @@ lines! {
     LoreSentence(LoreSentenceLine<'a>),
     Match(MatchLine<'a>),
     Merge(MergeLine<'a>),
+    Message(MessageLine<'a>),
     Operation(OperationLine<'a>),
     Plan(PlanLine<'a>),
     Repair(RepairLine<'a>),

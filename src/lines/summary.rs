@@ -76,6 +76,7 @@ counts! {
     }
     Operations { operations: usize, unreadable: usize }
     Parent { rewritten: usize }
+    Read { messages: usize, hidden: usize }
     Reconstruct {
         reconstructed: u64, known: u64, lost: u64, of_parent: u64, taken_first: bool,
         rewritten: usize, dry_run: bool

@@ -17,6 +17,7 @@ pub mod log;
 pub mod lore;
 pub mod merge;
 pub mod operations;
+pub mod read;
 pub mod reconstruct;
 pub mod restore;
 pub mod search;

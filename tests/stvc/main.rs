@@ -50,6 +50,7 @@ mod odd_snapshots;
 mod packaging;
 mod parallel;
 mod queue_gate;
+mod reading;
 mod reconstruct;
 mod recovery;
 mod requirements;

@@ -3,6 +3,8 @@
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::complete::{snapshots, timelines};
+use crate::cli::story::Format;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -88,6 +90,78 @@ pub struct Show {
     /// The snapshot
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT")]
     pub snapshot: String,
+
+    /// These messages, whole: N, or N..M
+    #[arg(long, value_name = "N[..M]", value_parser = messages)]
+    pub message: Option<Messages>,
+
+    /// The lorebook of the snapshot, whole
+    #[arg(long, conflicts_with = "message")]
+    pub book: bool,
+
+    /// One entry of the lorebook of the snapshot, whole
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["message", "book"])]
+    pub entry: Option<String>,
+
+    /// As a story to read
+    #[arg(long, conflicts_with_all = ["book", "entry"])]
+    pub text: bool,
+
+    /// The story as text, Markdown or a page for the browser
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+
+    /// In the story: also messages that are hidden from the prompt
+    #[arg(long)]
+    pub hidden: bool,
+
+    /// In the story: when each message was said
+    #[arg(long)]
+    pub dates: bool,
+
+    /// In the story: not who says it
+    #[arg(long)]
+    pub no_names: bool,
+
+    /// With all swipes
+    #[arg(long)]
+    pub swipes: bool,
+
+    /// With what the model thought before it spoke
+    #[arg(long)]
+    pub reasoning: bool,
+
+    /// Write the story into this file, which must not be there yet
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl Show {
+    /// Whether messages are to be read, and not what the snapshot is.
+    pub fn is_to_read(&self) -> bool {
+        let told = [self.text, self.hidden, self.dates, self.no_names, self.swipes, self.reasoning];
+        let is_told = told.contains(&true) || self.format.is_some() || self.output.is_some();
+        self.message.is_some() || is_told
+    }
+}
+
+/// Some messages, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Messages(pub RangeInclusive<usize>);
+
+fn messages(text: &str) -> Result<Messages, String> {
+    let number = |text: &str| {
+        let text = text.trim().trim_start_matches('#');
+        text.parse::<usize>()
+            .map_err(|_| format!("{text:?} is no message's number; write 12, or 12..20"))
+    };
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let range = number(first)?..=number(last.trim_start_matches('='))?;
+    if range.is_empty() {
+        Err(format!("{text:?} ends before it begins"))
+    } else {
+        Ok(Messages(range))
+    }
 }
 
 #[derive(Debug, clap::Args)]

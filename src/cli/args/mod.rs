@@ -18,8 +18,8 @@ pub use copies::{Backup, Import, Sync};
 pub use examples::command;
 pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};
 pub use look::{
-    Check, Diff, DiffPart, Log, Lore, Operations, Order, Search, SearchPart, Show, Status,
-    Timelines,
+    Check, Diff, DiffPart, Log, Lore, Messages, Operations, Order, Search, SearchPart, Show,
+    Status, Timelines,
 };
 pub use programs::{Completions, Man};
 pub use take::{Kind, Snapshot, Wait, Watch};

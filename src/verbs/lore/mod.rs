@@ -12,10 +12,13 @@ mod find_entry;
 mod report;
 mod then;
 
+use crate::archive::Snapshot;
 use crate::engine::Workspace;
 use crate::history::History;
+use crate::history::book_history::book_of;
 use crate::progress::Monitor;
-use crate::verbs::Result;
+use crate::st::Category;
+use crate::verbs::{Error, Result};
 use asked::Asked;
 use book_list::book;
 use entry_story::entry;
@@ -25,10 +28,26 @@ pub use report::{
     Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Options, Report, Sentence, Then,
 };
 
+/// The lorebook of a snapshot, as it has it.
+fn of_snapshot(options: &Options, snapshot: Snapshot) -> Result<Options> {
+    let is_book = snapshot.timeline.category() == Category::Lorebook;
+    let book = is_book.then(|| snapshot.timeline.clone()).or_else(|| book_of(&snapshot));
+    let Some(book) = book else {
+        return Err(Error::NoLorebookThen { snapshot: snapshot.id });
+    };
+    let mut named = vec![book.to_string()];
+    named.extend(options.named.first().cloned());
+    Ok(Options { named, at: Some(snapshot.id.to_string()), ..options.clone() })
+}
+
 /// Tell.
 pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
+    let options = &match &options.in_snapshot {
+        Some(name) => of_snapshot(options, workspace.snapshot(name, &store)?)?,
+        None => options.clone(),
+    };
     let library = workspace.library().ok();
     let asked = Asked { workspace, store: &store, history: &history, options };
     let found = find(&asked, library.as_ref(), monitor)?;

@@ -15,6 +15,8 @@ pub struct Options {
     pub blame: bool,
     /// What was known then: a message's number, a date or a snapshot.
     pub at: Option<String>,
+    /// The lorebook that this snapshot has, as it has it; `named` is one of its entries then, or nothing.
+    pub in_snapshot: Option<String>,
     /// The chat whose messages are counted.
     pub chat: Option<String>,
     /// At most this many changes.

@@ -114,6 +114,14 @@ fn what_did_my_book_say_two_days_ago() {
     assert_eq!(said(&["Harbour", "--at", "2"]), [json!(ONE), json!("Wet stones.")]);
     assert_eq!(said(&["Harbour", "--at", "worlds/Harbour~2"]), [json!(TWO), json!("Wet stones.")]);
     assert_eq!(said(&["pier", "--at", "3"]), Vec::<Value>::new());
+    // The same of a snapshot, of the chat or of the lorebook itself.
+    let shown = |arguments: &[&str]| {
+        let lines = sandbox.json(&[&["show"], arguments].concat()).exits(0).of_type("lore_entry");
+        lines.iter().map(|line| line["value"]["content"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&["Mira/one~1", "--book"]), [json!(ONE), json!("Wet stones.")]);
+    assert_eq!(shown(&["worlds/Harbour~2", "--entry", "kestrel"]), [json!(TWO)]);
+    sandbox.stvc(&["show", "Mira/one", "--entry", "nobody"]).exits(1);
     let early = sandbox.stvc(&["lore", "Kestrel", "--at", "2001-01-01"]).exits(1);
     assert!(early.stderr.contains("not stored yet then"), "{}", early.stderr);
     let late = sandbox.stvc(&["lore", "Kestrel", "--at", "99"]).exits(4);

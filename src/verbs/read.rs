@@ -1,0 +1,121 @@
+//! The messages of a snapshot, whole, as a person reads them.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use crate::archive::{Snapshot, Tree};
+use crate::durable;
+use crate::engine::{self, Workspace};
+use crate::history::at_message::message_not_found;
+use crate::st::{self, Message};
+use crate::store::{self, Loss, ObjectId, Reader};
+use crate::verbs::Result;
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The snapshot.
+    pub snapshot: String,
+    /// Only these messages.
+    pub messages: Option<RangeInclusive<usize>>,
+    /// Also those that are hidden from the prompt; whoever names messages gets them.
+    pub with_hidden: bool,
+}
+
+/// A message.
+pub struct SpokenMessage {
+    /// Its number.
+    pub number: usize,
+    /// Who says it.
+    pub name: String,
+    pub is_user: bool,
+    pub is_hidden: bool,
+    /// When it was said, in seconds since 1970, if that is known.
+    pub said: Option<i64>,
+    /// The text that is shown.
+    pub text: String,
+    /// The texts to choose from, and which one is shown.
+    pub swipes: Vec<String>,
+    pub shown: Option<usize>,
+    /// What the model thought before.
+    pub reasoning: Option<String>,
+}
+
+/// What is read.
+pub struct Report {
+    pub snapshot: Snapshot,
+    pub messages: Vec<SpokenMessage>,
+    /// How many were left out because they are hidden.
+    pub hidden: usize,
+    /// What could not be read, in words.
+    pub broken: Vec<String>,
+}
+
+/// Read them. No other message is read than those that are asked for.
+pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let snapshot = workspace.snapshot(&options.snapshot, &store)?;
+    let reader = store.reader();
+    let tree = Tree::open(&reader, snapshot.tree)?;
+    let all = tree.messages();
+    let wanted = match &options.messages {
+        Some(wanted) if *wanted.start() >= all.len() => {
+            let finding = message_not_found(&snapshot.timeline, all.len(), *wanted.start());
+            return Err(engine::Error::refused(finding).into());
+        }
+        Some(wanted) => *wanted.start()..all.len().min(wanted.end().saturating_add(1)),
+        None => 0..all.len(),
+    };
+    let with_hidden = options.with_hidden || options.messages.is_some();
+    let mut report = Report { snapshot, messages: Vec::new(), hidden: 0, broken: Vec::new() };
+    for number in wanted {
+        match one(&reader, number, all[number]) {
+            Ok(Some(message)) if message.is_hidden && !with_hidden => report.hidden += 1,
+            Ok(message) => report.messages.extend(message),
+            Err(error) if error.is_loss() => report.broken.push(format!("#{number}: {error}")),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(report)
+}
+
+/// Write a story into a file that is not there yet.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = durable::write(path, bytes, durable::Existing::Keep);
+    written.map_err(|source| store::Error::Io { path: path.to_owned(), source }.into())
+}
+
+/// One message; none for a blank line. A line that is no message is its own text.
+fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<SpokenMessage>> {
+    let bytes = reader.blob(id)?;
+    if st::is_blank(&bytes) {
+        return Ok(None);
+    }
+    let line = String::from_utf8_lossy(&bytes);
+    let Some(message) = Message::read(line.as_bytes()) else {
+        return Ok(Some(SpokenMessage {
+            number,
+            name: String::new(),
+            is_user: false,
+            is_hidden: false,
+            said: None,
+            text: line.into_owned(),
+            swipes: Vec::new(),
+            shown: None,
+            reasoning: None,
+        }));
+    };
+    let swipes = message.swipes().unwrap_or_default();
+    let reasoning = message.extra().and_then(|extra| extra.get("reasoning")?.string());
+    Ok(Some(SpokenMessage {
+        number,
+        name: message.name().unwrap_or_default(),
+        is_user: message.is_user(),
+        is_hidden: message.is_system(),
+        said: message.send_date().and_then(st::send_millis).map(|ms| ms.div_euclid(1000)),
+        text: message.text().unwrap_or_default(),
+        swipes: swipes.iter().map(|swipe| swipe.string().unwrap_or_default()).collect(),
+        shown: message.swipe_id().and_then(|shown| usize::try_from(shown).ok()),
+        reasoning: reasoning.filter(|text| !text.trim().is_empty()),
+    }))
+}
