@@ -72,16 +72,16 @@ fn the_everyday_commands_at_80_columns() {
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines"]), @"
     changed    Mira the Lighth…- 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 hour ago
-    unchanged  Mira the Lighth…@18h30m12s - Branch #2   5 msgs            1 hour ago
-    unchanged  Mira the Lighth…18h30m12s - Branch #10   5 msgs            1 hour ago
     deleted    Mira the Lighth…18h30m12s - Branch #11   5 msgs            1 hour ago
+    unchanged  Mira the Lighth…18h30m12s - Branch #10   5 msgs            1 hour ago
+    unchanged  Mira the Lighth…@18h30m12s - Branch #2   5 msgs            1 hour ago
     unchanged  lorebook / Lore                          1 entry           1 hour ago
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines", "--tree"]), @"
     Mira the Lighthouse K…se Keeper - 2026-11-01@18h30m12s   9 messages   (changed)
-    ├─ after #3  Mira the Lighth…1@18h30m12s - Branch #2   5 messages, 1 of its own
+    ├─ after #3  Mira the Li…2s - Branch #11   5 messages, 1 of its own   (deleted)
     ├─ after #3  Mira th…Branch #10   5 messages, 1 of its own   [the storm begins]
-    └─ after #3  Mira the Li…2s - Branch #11   5 messages, 1 of its own   (deleted)
+    └─ after #3  Mira the Lighth…1@18h30m12s - Branch #2   5 messages, 1 of its own
     lorebook / Lore   1 entry
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["log", "--graph"]), @"
@@ -123,9 +123,9 @@ fn the_everyday_commands_at_120_columns() {
     ");
     assert_snapshot!(at(&sandbox, Some(120), &["timelines"]), @"
     changed    Mira the Lighthouse Keeper…ighthouse Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  IDIDIDIDID  1 hour ago
-    unchanged  Mira the Lighthouse Keeper…eper - 2026-11-01@18h30m12s - Branch #2   5 msgs            IDIDIDIDID  1 hour ago
-    unchanged  Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #10   5 msgs            IDIDIDIDID  1 hour ago
     deleted    Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #11   5 msgs            IDIDIDIDID  1 hour ago
+    unchanged  Mira the Lighthouse Keeper…per - 2026-11-01@18h30m12s - Branch #10   5 msgs            IDIDIDIDID  1 hour ago
+    unchanged  Mira the Lighthouse Keeper…eper - 2026-11-01@18h30m12s - Branch #2   5 msgs            IDIDIDIDID  1 hour ago
     unchanged  lorebook / Lore                                                      1 entry           IDIDIDIDID  1 hour ago
     ");
     assert_snapshot!(at(&sandbox, Some(120), &["log"]), @"
@@ -158,9 +158,9 @@ fn a_pipe_gets_everything_one_record_a_line() {
     ");
     assert_snapshot!(at(&sandbox, None, &["timelines"]), @"
     changed    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s               8 → 9 msgs  chat  1 snapshot   IDIDIDIDID  1 hour ago
-    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   5 msgs            1 snapshot   IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s
-    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 msgs            1 snapshot   IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   [the storm begins]
     deleted    Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 msgs            2 snapshots  IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10
+    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #10  5 msgs            1 snapshot   IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   [the storm begins]
+    unchanged  Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #2   5 msgs            1 snapshot   IDIDIDIDID  1 hour ago  forked after #3 of Mira the Lighthouse Keeper - 2026-11-01@18h30m12s
     unchanged  lorebook / Lore                                                                              1 entry           2 snapshots  IDIDIDIDID  1 hour ago
     ");
     assert_snapshot!(at(&sandbox, None, &["search", "lamp"]), @"

@@ -152,7 +152,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         let book = captured.files.book_bytes().filter(|_| !look.unchanged);
                         findings.extend(rules::queue_active(name.as_str(), book, Wish::TakeLater));
                         let saved = captured.stamps.main.mtime_ns / 1_000_000_000;
-                        if !look.unchanged {
+                        if look.is_new() {
                             timeline.saved = timeline.saved.max(saved);
                         }
                         let chat = captured.files.split();
