@@ -150,24 +150,18 @@ impl ObjectFiles {
         })
     }
 
-    /// All objects whose id begins so.
+    /// All objects whose id begins so. Packs may be joined meanwhile: then those that were listed are gone, and it is looked again.
     pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>> {
         let known = self.listing()?;
-        let listing = self.list_again(Some(&known))?;
+        let mut listing = self.list_again(Some(&known))?;
         let mut ids = Vec::new();
-        for pack in &listing.packs {
-            if let Opened::Whole(index) = pack.index()? {
-                let mut places = 0..0;
-                let _ = index.lookup_prefix(prefix, Some(&mut places));
-                ids.extend(places.map(|place| index.oid_at_index(place).to_owned()));
+        for _ in 0..ROUNDS {
+            ids.extend(listing.with_prefix(prefix)?);
+            let now = self.list_again(Some(&listing))?;
+            if Arc::ptr_eq(&now, &listing) {
+                break;
             }
-        }
-        for folder in &listing.folders {
-            for loose in super::loose::loose_objects(&folder.path)? {
-                if prefix.cmp_oid(&loose.id).is_eq() {
-                    ids.push(loose.id);
-                }
-            }
+            listing = now;
         }
         ids.sort();
         ids.dedup();
@@ -186,6 +180,22 @@ pub(super) struct LastListing {
 }
 
 impl Listing {
+    fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>> {
+        let mut ids = Vec::new();
+        for pack in &self.packs {
+            if let Opened::Whole(index) = pack.index()? {
+                let mut places = 0..0;
+                let _ = index.lookup_prefix(prefix, Some(&mut places));
+                ids.extend(places.map(|place| index.oid_at_index(place).to_owned()));
+            }
+        }
+        for folder in &self.folders {
+            let loose = super::loose::loose_objects(&folder.path)?.into_iter();
+            ids.extend(loose.map(|loose| loose.id).filter(|id| prefix.cmp_oid(id).is_eq()));
+        }
+        Ok(ids)
+    }
+
     fn find<T>(
         &self,
         id: ObjectId,
