@@ -68,7 +68,7 @@ impl Face {
         let keys = keys.iter().filter_map(|key| key.string()).map(|key| key.to_lowercase());
         Self {
             title: st::entry_comment(entry).unwrap_or_default().trim().to_owned(),
-            content: entry.get("content").and_then(|text| text.string()).unwrap_or_default(),
+            content: st::entry_content(entry).unwrap_or_default(),
             keys: keys.collect(),
         }
     }

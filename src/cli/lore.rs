@@ -120,7 +120,8 @@ fn moment(snapshot: &Snapshot, story: Option<&Snapshot>, clock: Clock, room: usi
         format!("{}{at}", paint(LOOK.name, label))
     });
     let words = story.and_then(|story| story.last_words.as_deref()).map(clean);
-    let words = words.map(|words| paint(LOOK.dim, cut_front(&words, room.min(90) - 4)));
+    let words =
+        words.map(|words| paint(LOOK.dim, cut_front(&words, room.min(90).saturating_sub(4))));
     [
         format!("{id} {}  {}", paint(LOOK.dim, when), place.unwrap_or_default()),
         words.map(|words| format!("    {words}")).unwrap_or_default(),
@@ -189,8 +190,7 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
 }
 
 fn content(entry: &str) -> String {
-    let content = Raw::parse_str(entry).and_then(|entry| entry.get("content")?.string());
-    content.unwrap_or_default()
+    Raw::parse_str(entry).and_then(st::entry_content).unwrap_or_default()
 }
 
 fn tell_then(then: &Then, clock: Clock, out: &mut Out) {

@@ -3,7 +3,7 @@
 //! Only a shortcut. It lies in `stvc/cache`, can be deleted at any time, and a stamp is believed only if the file had been
 //! left alone for two seconds when it was taken: a clock may be too coarse to tell two quick saves apart. Every save reads and writes all of it, so it is no JSON.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -128,11 +128,10 @@ impl Cache {
     }
 
     /// What is remembered is of this library. What was of another is forgotten.
-    pub(crate) fn is_of(&mut self, root: &Path, here: &[TimelineName]) {
+    pub(crate) fn is_of(&mut self, root: &Path, here: &Scan) {
         let root = self.called(root);
         if self.document.library.as_ref() != Some(&root) {
-            let here: HashSet<_> = here.iter().map(|name| name.as_str()).collect();
-            self.document.timelines.retain(|name, _| here.contains(name.as_str()));
+            self.document.timelines.retain(|name, _| here.has(name));
             (self.document.library, self.changed) = (Some(root), true);
         }
     }

@@ -41,11 +41,10 @@ impl Taking<'_> {
     pub(crate) fn note_deleted(&mut self) -> Result<()> {
         let Some(cache) = &mut self.cache else { return Ok(()) };
         let gone = deleted_since(cache, self.library, self.scan);
-        let here: Vec<_> = self.scan.all().cloned().collect();
-        cache.is_of(self.library.root(), &here);
+        cache.is_of(self.library.root(), self.scan);
         gone.iter().for_each(|name| cache.forget(name));
         // That much at once is more likely an accident, and what was lost shall come back by itself.
-        if gone.len() > MANY_GONE && gone.len() > here.len() {
+        if gone.len() > MANY_GONE && gone.len() > self.scan.all().count() {
             return Ok(());
         }
         for name in gone {

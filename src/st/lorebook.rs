@@ -132,6 +132,11 @@ pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
     Some((entries, repeated))
 }
 
+/// What an entry says.
+pub fn entry_content(entry: Raw) -> Option<String> {
+    entry.get("content")?.string()
+}
+
 /// An entry's title or memo.
 pub fn entry_comment(entry: Raw) -> Option<String> {
     entry.get("comment")?.string()

@@ -51,7 +51,8 @@ pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
 pub use library::{FOLDERS, Library, Scan};
 pub use lorebook::{
-    Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_uid, fill, uid_text,
+    Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_content, entry_uid,
+    fill, uid_text,
 };
 pub use mere_use::differ_by_use;
 pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};

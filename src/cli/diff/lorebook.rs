@@ -59,7 +59,7 @@ fn line(change: &Change<'_>, page: Page) -> Line {
     let label = uid(&change.place);
     let told = |entry: Option<Raw<'_>>| {
         let title = title(entry);
-        let content = entry.and_then(|entry| entry.get("content")?.string()).unwrap_or_default();
+        let content = entry.and_then(st::entry_content).unwrap_or_default();
         if content.trim().is_empty() {
             return title;
         }
@@ -99,8 +99,7 @@ fn line(change: &Change<'_>, page: Page) -> Line {
 /// What became of one entry, a line each.
 pub fn entry_lines(change: &Change<'_>, page: Page) -> Vec<String> {
     let content = |entry: Option<&[u8]>| {
-        let entry = entry.and_then(Raw::parse);
-        entry.and_then(|entry| entry.get("content")?.string()).unwrap_or_default()
+        entry.and_then(Raw::parse).and_then(st::entry_content).unwrap_or_default()
     };
     match change.kind() {
         ChangeKind::Added => vec![page.added(&clean(&content(change.after)))],

@@ -3,7 +3,7 @@
 use similar::{Algorithm, capture_diff_slices};
 
 use super::report::{EntryChange, Sentence};
-use crate::st::Raw;
+use crate::st::{self, Raw};
 
 /// The text after the last of these changes, oldest first, by sentences.
 pub(super) fn sentences(changes: &[EntryChange]) -> Vec<Sentence> {
@@ -36,8 +36,7 @@ pub(super) fn sentences(changes: &[EntryChange]) -> Vec<Sentence> {
 }
 
 fn content(entry: &str) -> String {
-    let content = Raw::parse_str(entry).and_then(|entry| entry.get("content")?.string());
-    content.unwrap_or_default()
+    Raw::parse_str(entry).and_then(st::entry_content).unwrap_or_default()
 }
 
 /// A text by sentences, each with the space behind it; together they are the text. A line is at least one.

@@ -365,7 +365,7 @@ fn look_at_entry(
         keys.iter().filter_map(Raw::string).collect::<Vec<_>>()
     };
     let keys = [keys("key"), keys("keysecondary")].concat().join(", ");
-    let content = entry.get("content").and_then(|content| content.string()).unwrap_or_default();
+    let content = st::entry_content(entry).unwrap_or_default();
     let parts: Vec<_> =
         [title, keys, content].into_iter().filter(|part| !part.is_empty()).collect();
     find(place, &parts.join(" · "), None, terms, hits);
