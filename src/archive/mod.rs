@@ -16,6 +16,7 @@ mod layout;
 mod manifest;
 pub mod merge;
 pub mod message_identity;
+pub mod message_lives;
 mod new_texts;
 mod pack_order;
 mod part_names;

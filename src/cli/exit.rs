@@ -62,11 +62,13 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::BadName { .. }
         | verbs::Error::BadPattern { .. }
         | verbs::Error::NeedsOneLorebook
+        | verbs::Error::OneStep { .. }
         | verbs::Error::NoPolicy => USAGE,
         verbs::Error::Merge(MergeError::NoLorebook { .. })
         | verbs::Error::NoSuchLorebook { .. }
         | verbs::Error::NoSuchEntry { .. }
         | verbs::Error::NoLorebookThen { .. }
+        | verbs::Error::NoChat
         | verbs::Error::NoChatWith { .. }
         | verbs::Error::Undo(UndoError::Nothing | UndoError::Already { .. }) => FAILED,
     }

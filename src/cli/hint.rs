@@ -106,6 +106,10 @@ fn of_verb(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NoLorebookThen { .. } | verbs::Error::NoChatWith { .. } => {
             "`--at` takes a date, too: `--at yesterday`".into()
         }
+        verbs::Error::OneStep { .. } => {
+            "write one of ~N, @DATE and :N, or a moment with its name, such as `Chat@yesterday~1`".into()
+        }
+        verbs::Error::NoChat => "`stvc snapshot` takes the first snapshots".into(),
         verbs::Error::BadName { .. } => return None,
     })
 }
@@ -219,6 +223,13 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
         ) if !similar.is_empty() => "perhaps one of these is meant".into(),
         engine::Error::History(history::Error::NotThatOld { .. }) => {
             "`stvc log` lists what there is".into()
+        }
+        engine::Error::History(history::Error::NotTakenThen { timeline, message }) => {
+            let chat = shell(timeline.as_str());
+            format!("`stvc reconstruct {chat} --at {message}` makes one of what is known; `stvc snapshot {chat} --at {message}` takes one with the lorebook of now").into()
+        }
+        engine::Error::History(history::Error::Unreadable { .. }) => {
+            "docs/moments.md tells how moments are written".into()
         }
         engine::Error::History(history::Error::NoSuchTimeline { .. }) => {
             "`stvc timelines` lists them".into()

@@ -4,15 +4,17 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, cut, cut_front, cut_middle, name, short};
+use super::wrap::hanging;
 use super::{args, exit};
 use stvc::archive::Snapshot;
 use stvc::engine::Workspace;
 use stvc::lines::{
-    Counts, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine, lore_change,
+    Counts, LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
+    lore_change,
 };
 use stvc::st::{self, Raw};
 use stvc::verbs;
-use stvc::verbs::lore::{Book, EntryStory, KnownFrom, Options, Report, Then};
+use stvc::verbs::lore::{Active, Book, EntryStory, KnownFrom, Options, Report, SceneName, Then};
 
 pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -21,6 +23,7 @@ pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8
         at: args.at.clone(),
         in_snapshot: None,
         chat: args.chat.clone(),
+        active: args.active,
         limit: args.limit,
     };
     run_with(&options, workspace, out)
@@ -39,7 +42,7 @@ pub fn of_snapshot(args: &args::Show, workspace: &Workspace, out: &mut Out) -> R
 fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::lore::lore(workspace, options, &mut out.progress())?;
     let clock = out.clock(workspace);
-    let (counts, broken) = match &report {
+    let (counts, broken): (_, Vec<String>) = match &report {
         Report::Books(books) => {
             list(books, options.named.len() == 1, clock, out);
             let entries = books.iter().map(|book| book.entries.len()).sum();
@@ -51,13 +54,17 @@ fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u
             let changes = story.total;
             (Counts::Lore { lorebooks: 1, entries: 1, changes }, story.broken.clone())
         }
+        Report::Active(active) => {
+            tell_active(active, out);
+            let entries = active.entries.as_ref().map_or(0, Vec::len);
+            (Counts::Lore { lorebooks: 0, entries, changes: 0 }, Vec::new())
+        }
         Report::Then(then) => {
             tell_then(then, clock, out);
             let entries = then.entries.len();
             (Counts::Lore { lorebooks: 1, entries, changes: 0 }, Vec::new())
         }
     };
-    let broken: Vec<String> = broken;
     for why in &broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
     }
@@ -156,10 +163,15 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         told.iter().filter(|line| !line.is_empty()).for_each(|line| out.line(line));
         match lore_change(change) {
             Some(told) => {
+                if let Some(scene) = &change.scene {
+                    out.line(paint(LOOK.dim, format!("  {}", recap_of(scene))));
+                }
                 if change.is_again {
                     out.line("  it is there again");
                 }
-                entry_lines(&told, page).iter().for_each(|line| out.line(format!("  {line}")));
+                let rows = entry_lines(&told, page);
+                let rows = rows.iter().flat_map(|line| hanging("  ", line, 2));
+                rows.for_each(|row| out.line(row));
             }
             None => match &change.after {
                 None => out.line(paint(LOOK.bad, "  what it said then cannot be read")),
@@ -186,6 +198,44 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
             false => page.gist(&content(&other.text), 10),
         };
         out.record(&[format!("  {label}"), format!("      {says}")]);
+    }
+}
+
+/// `brought by the recap of the scene that ends with #14 (The bell)`.
+fn recap_of(scene: &SceneName) -> String {
+    let name = scene.name.as_ref().map(|name| format!(" ({})", clean(name)));
+    format!(
+        "by the recap of the scene that ends with #{}{}",
+        scene.message,
+        name.unwrap_or_default()
+    )
+}
+
+fn tell_active(active: &Active, out: &mut Out) {
+    let label = format!("{} #{}", name(&active.chat.timeline), active.message);
+    let Some(entries) = &active.entries else {
+        let near: Vec<_> =
+            [active.before, active.after].iter().flatten().map(|n| format!("#{n}")).collect();
+        let near = match near.is_empty() {
+            true => "no message of this chat does".to_owned(),
+            false => format!("the nearest that do: {}", near.join(" and ")),
+        };
+        out.say(format!(
+            "{}: the message does not tell which entries were active; {near}.",
+            clean(&label)
+        ));
+        return;
+    };
+    let facts = format!("{} active", count(entries.len() as u64, "entry"));
+    out.line(format!("{}  {}", paint(LOOK.name, clean(&label)), paint(LOOK.dim, facts)));
+    for entry in entries {
+        out.object(LoreActiveLine::new(active, entry));
+        let uid = paint(LOOK.dim, format!("UID {}", clean(&entry.uid)));
+        let book = entry.lorebook.as_ref().map(|book| format!("  {}", clean(book)));
+        let title = paint(LOOK.name, clean(&entry.title));
+        let head = format!("{uid}  {title}{}", paint(LOOK.dim, book.unwrap_or_default()));
+        let said = cut(&clean(content(&entry.text).trim()), out.columns().saturating_sub(6));
+        out.record(&[head, format!("    {said}")]);
     }
 }
 

@@ -28,6 +28,7 @@ mod log;
 mod lore;
 mod man;
 mod merge;
+mod message_versions;
 mod operations;
 mod output;
 mod pager;
@@ -54,6 +55,7 @@ mod tree;
 mod undo;
 mod watch;
 mod wording;
+mod wrap;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -203,7 +205,10 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
         Command::Status(args) => timelines::status(args, workspace, out),
         Command::Timelines(args) => timelines::run(args, workspace, out),
-        Command::Log(args) => log::run(args, workspace, out),
+        Command::Log(args) => match args.message {
+            Some(message) => message_versions::run(args, message, workspace, out),
+            None => log::run(args, workspace, out),
+        },
         Command::Show(args) if args.book || args.entry.is_some() => {
             lore::of_snapshot(args, workspace, out)
         }

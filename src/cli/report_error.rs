@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use unicode_width::UnicodeWidthStr;
 
 use super::error::Error;
 use super::exit::{FAILED, USAGE, exit_code};
@@ -36,6 +37,11 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         return exit;
     }
     out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
+    if let Some(engine::Error::History(history::Error::Unreadable { text, at, .. })) =
+        error.of_engine()
+    {
+        pointed(text, *at).iter().for_each(|line| out.error_line(line));
+    }
     for candidate in candidates {
         out.error_line(&format!("  {}", clean(&candidate)));
     }
@@ -43,6 +49,13 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
     }
     exit
+}
+
+/// A text, and a mark below where it cannot be read any further.
+fn pointed(text: &str, at: usize) -> [String; 2] {
+    let (before, rest) = (clean(&text[..at]), clean(&text[at..]));
+    let mark = format!("{}{}", " ".repeat(before.width()), paint(LOOK.bad, "^"));
+    [format!("  {before}{rest}"), format!("  {mark}")]
 }
 
 /// A command line that does not parse; also `--help` and `--version`, which clap reports the same way.

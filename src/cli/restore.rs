@@ -20,7 +20,6 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         cut: None,
         snapshot,
         name: args.name.clone(),
-        newest_book: false,
         at: args.at,
         to: args.to.clone(),
         only: args.only.map(|only| match only {

@@ -1,7 +1,7 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut, fork_point, name, recap, size};
-use super::{args, exit};
+use super::{args, exit, restore};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, SnapshotLine};
 use stvc::st::User;
@@ -27,7 +27,8 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
     out.object(
         SnapshotLine::new(snapshot, &report.tags)
             .files(&report.manifest.files)
-            .state(report.manifest.checkpoint.as_ref()),
+            .state(report.manifest.checkpoint.as_ref())
+            .at(report.at),
     );
     let field =
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
@@ -48,8 +49,15 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
         let fork = snapshot.fork_at.map(|at| format!(" ({})", fork_point(at)));
         out.line(field("follows", format!("{parent}{}", fork.unwrap_or_default())));
     }
-    if snapshot.timeline.is_chat() {
-        out.line(field("messages", snapshot.messages.to_string()));
+    match report.at {
+        Some(at) if report.origin.is_some() => {
+            let told = format!("as it was at message #{at}; no snapshot was taken then");
+            out.line(field("at", told));
+        }
+        _ if snapshot.timeline.is_chat() => {
+            out.line(field("messages", snapshot.messages.to_string()));
+        }
+        _ => {}
     }
     for file in &report.manifest.files {
         out.line(field(
@@ -99,6 +107,10 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
                 paint(LOOK.name, clean(&message.name))
             ));
         }
+    }
+    if let Some(origin) = &report.origin {
+        out.line("");
+        restore::made(origin, out);
     }
     out.findings(&report.findings);
     out.summary("show", true, Counts::Show { findings: report.findings.len() });

@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::{Error, Result};
 use crate::archive::Snapshot;
-use crate::history::name_lookup;
+use crate::history::moment::{Moment, Names};
 use crate::rules::Finding;
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
@@ -104,7 +104,19 @@ impl Workspace {
 
     /// The snapshot that somebody named.
     pub fn snapshot(&self, name: &str, store: &Store) -> Result<Snapshot> {
-        Ok(name_lookup::snapshot(name, store, self.library().ok().as_ref(), self.now)?)
+        let library = self.library().ok();
+        Ok(self.names(store, library.as_ref()).snapshot(name)?)
+    }
+
+    /// The state that somebody named.
+    pub(crate) fn moment(&self, name: &str, store: &Store) -> Result<Moment> {
+        let library = self.library().ok();
+        Ok(self.names(store, library.as_ref()).moment(name)?)
+    }
+
+    /// What names stand for in a store.
+    pub(crate) fn names<'a>(&self, store: &'a Store, library: Option<&'a Library>) -> Names<'a> {
+        Names { store, library, now: self.now }
     }
 
     /// The store, or `None` if there is none yet.

@@ -107,16 +107,24 @@ impl<'a> Past<'a> {
                 && found.kind != Kind::RECONSTRUCTED
                 && (!with_book || bound.is_none() || found.lorebook.is_some())
         };
-        let found = self.taken_at(&cut, taken)?;
-        let later = found.as_ref().filter(|_| with_book).and_then(|found| self.later_book(found));
-        match found {
+        let exact = self.taken_at(&cut, taken)?;
+        // What was edited since does not change what the lorebook was when this message was said.
+        let alike = match exact {
+            None if with_book && bound.is_some() => self.said_at(&cut, taken)?,
+            _ => None,
+        };
+        let found = exact.as_ref().or(alike.as_ref());
+        let later = found.filter(|_| with_book).and_then(|found| self.later_book(found));
+        match exact {
             Some(snapshot) if snapshot.timeline == base.timeline => {
                 Ok(Then::Snapshot(Box::new(snapshot), later.map(Box::new)))
             }
-            // Another timeline's, or of before a rename: its lorebook is that of then, its names are not this one's.
-            found => self
-                .make(base, &cut, at, with_book, later.as_ref().or(found.as_ref()))
-                .map(|made| Then::Made(Box::new(made))),
+            // Another timeline's, or of before a rename or an edit: its lorebook is that of then, the rest is not this one's.
+            _ => {
+                let book_of = later.as_ref().or(exact.as_ref()).or(alike.as_ref());
+                let made = self.make(base, &cut, at, with_book, book_of)?;
+                Ok(Then::Made(Box::new(made)))
+            }
         }
     }
 
@@ -144,14 +152,9 @@ impl<'a> Past<'a> {
         let noted = chat.messages.last().is_some_and(|line| has_note(line));
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
-        let reader = self.store.reader();
         let candidates = self.line.iter().filter(|found| found.messages == messages && is(found));
         for found in candidates {
-            let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
-            // A checkpoint at an earlier message has the lorebook of when it was taken, not of then.
-            if tree.manifest.cut_at.is_some() && found.kind != Kind::RECONSTRUCTED {
-                continue;
-            }
+            let Some(tree) = self.of_then(found)? else { continue };
             let wanted = wanted.get_or_insert_with(|| {
                 without_blank_end(&chat.messages).iter().map(|line| Identity::of(line)).collect()
             });
@@ -163,6 +166,30 @@ impl<'a> Past<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The newest snapshot that was taken when the same message was the last, though others may have been edited since.
+    fn said_at(&self, chat: &Chat<'_>, is: impl Fn(&Snapshot) -> bool) -> Result<Option<Snapshot>> {
+        let messages = without_blank_end(&chat.messages);
+        let Some(last) = messages.last() else { return Ok(None) };
+        let noted = has_note(last);
+        let count = messages.len() as u64;
+        for found in self.line.iter().filter(|found| found.messages == count && is(found)) {
+            let Some(tree) = self.of_then(found)? else { continue };
+            let Some(id) = tree.messages().get(messages.len() - 1) else { continue };
+            let Some(line) = unless_lost(self.store.reader().blob(*id))? else { continue };
+            if is_same_message(&line, last) && (!noted || has_note(&line)) {
+                return Ok(Some(found.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a snapshot holds, if it is not lost and tells what was then: a checkpoint at an earlier message has the lorebook of when it was taken.
+    fn of_then(&self, found: &Snapshot) -> Result<Option<Tree>> {
+        let tree = unless_lost(Tree::open(&self.store.reader(), found.tree))?;
+        let is_cut = |tree: &Tree| tree.manifest.cut_at.is_some();
+        Ok(tree.filter(|tree| !is_cut(tree) || found.kind == Kind::RECONSTRUCTED))
     }
 
     /// Whether a stored message ends a scene and has a note of the lorebook.
@@ -331,6 +358,15 @@ impl<'a> Past<'a> {
         let book = unless_lost(tree.rebuild(&reader, record))?;
         Ok(book.map(|book| (snapshot.id, book)))
     }
+}
+
+/// Whether two lines are one message: it says the same, or it was said by the same one at the same moment, and edited.
+fn is_same_message(a: &[u8], b: &[u8]) -> bool {
+    let said = |line: &[u8]| {
+        let message = st::Message::read(line)?;
+        Some((message.name()?, st::send_millis(message.send_date()?)?))
+    };
+    Identity::of(a) == Identity::of(b) || said(a).is_some() && said(a) == said(b)
 }
 
 /// Whether a message ends a scene and has a note of the lorebook.

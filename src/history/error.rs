@@ -28,6 +28,17 @@ pub enum Error {
     /// The history is shorter.
     #[error("{name:?} does not go back that far: there are only {steps} snapshots before it")]
     NotSoFarBack { name: String, steps: usize },
+    /// What stands behind a name is no moment.
+    #[error("{text:?} cannot be read from {:?} on: expected {expected}", &text[*at..])]
+    Unreadable {
+        text: String,
+        /// Where, in bytes.
+        at: usize,
+        expected: &'static str,
+    },
+    /// There is no snapshot of a state, though what it was may be known.
+    #[error("no snapshot of {timeline} was taken at message {message}")]
+    NotTakenThen { timeline: TimelineName, message: usize },
     /// The name fits several.
     #[error("{name:?} can mean several")]
     Ambiguous { name: String, candidates: Vec<String> },

@@ -6,11 +6,14 @@ pub(crate) mod book_history;
 pub mod dates;
 mod error;
 mod graph;
+pub(crate) mod message_history;
+pub(crate) mod moment;
 pub(crate) mod name_lookup;
 pub(crate) mod origin;
 pub(crate) mod owner_of_snapshot;
 pub mod retention;
 pub(crate) mod rewrite_history;
+pub(crate) mod state_then;
 
 pub use error::{Error, Result};
 pub use graph::{Broken, History, heads};

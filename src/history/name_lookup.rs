@@ -1,14 +1,12 @@
-//! From what a user types to the timeline or snapshot that is meant.
+//! From what a user types to the timeline that is meant.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use chrono::{DateTime, FixedOffset};
-
-use super::{Error, History, Result, dates};
-use crate::archive::{Snapshot, SnapshotId, branch};
+use super::{Error, History, Result};
+use crate::archive::{Snapshot, SnapshotId};
 use crate::st::{Library, TimelineName};
-use crate::store::{Kind, ObjectId, RefName, Store, unless_lost};
+use crate::store::{Store, unless_lost};
 
 /// The timeline that `text` names: its file, `Character/Chat name`, or any unique part of that.
 pub fn timeline(
@@ -152,120 +150,6 @@ pub fn stored<'h>(
     head.ok_or_else(|| Error::no_such_timeline(text))
 }
 
-/// The snapshot that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its newest);
-/// each with `~N` for N steps back, or `@DATE` for what it was then.
-pub fn snapshot(
-    text: &str,
-    store: &Store,
-    library: Option<&Library>,
-    now: DateTime<FixedOffset>,
-) -> Result<Snapshot> {
-    // A name may itself end in something like `~2` or `@18h30m`.
-    let unknown = match base(text, store, library) {
-        Err(unknown @ Error::NoSuchSnapshot { .. }) => unknown,
-        other => return other,
-    };
-    if let Some((name, moment)) = moment(text, now) {
-        let newest = snapshot(name, store, library, now)?;
-        return as_of(newest, name, moment, store);
-    }
-    let Some((name, steps)) = text.rsplit_once('~') else { return Err(unknown) };
-    let steps = if steps.is_empty() { Some(1) } else { steps.parse::<usize>().ok() };
-    let Some(steps) = steps else { return Err(unknown) };
-    let mut snapshot = snapshot(name, store, library, now)?;
-    for taken in 0..steps {
-        let parent = snapshot
-            .parents
-            .first()
-            .ok_or(Error::NotSoFarBack { name: name.into(), steps: taken })?;
-        snapshot = read(store, *parent)?;
-    }
-    Ok(snapshot)
-}
-
-/// Whether what was named is a timeline as it is now, and not one of its snapshots.
-pub fn is_newest(text: &str, found: &Snapshot, store: &Store) -> Result<bool> {
-    let by_id = found.id.to_string().starts_with(&text.to_lowercase()) || text.starts_with("b3:");
-    let tag = RefName::tag(text).map(|tag| store.ref_target(&tag)).transpose()?.flatten();
-    let head = store.ref_target(&branch(&found.timeline))?;
-    Ok(!by_id && tag.is_none() && head == Some(found.id.0))
-}
-
-/// `Chat@yesterday`, `Chat@{2026-11-01 18:30}`: what is named, and when. A day is its end.
-fn moment(text: &str, now: DateTime<FixedOffset>) -> Option<(&str, DateTime<FixedOffset>)> {
-    let (name, date) = text.rsplit_once('@')?;
-    let date = date.strip_prefix('{').and_then(|date| date.strip_suffix('}')).unwrap_or(date);
-    let moment = dates::parse_end(date, now).ok()?;
-    (!name.is_empty()).then_some((name, moment))
-}
-
-/// What a timeline was at a moment: the last snapshot before it.
-fn as_of(
-    newest: Snapshot,
-    name: &str,
-    moment: DateTime<FixedOffset>,
-    store: &Store,
-) -> Result<Snapshot> {
-    let mut snapshot = newest;
-    while snapshot.time.seconds > moment.timestamp() {
-        // What it was forked from is another chat.
-        let parent = snapshot.parents.first().filter(|_| snapshot.fork_at.is_none());
-        let Some(parent) = parent else {
-            let first = snapshot.time.moment().unwrap_or(moment);
-            return Err(Error::NotThatOld { name: name.into(), first });
-        };
-        snapshot = read(store, *parent)?;
-    }
-    Ok(snapshot)
-}
-
-fn base(text: &str, store: &Store, library: Option<&Library>) -> Result<Snapshot> {
-    if let Some(prefix) = text.strip_prefix("b3:") {
-        return by_content(text, prefix, store);
-    }
-    if let Some(tag) = RefName::tag(text)
-        && let Some(id) = store.ref_target(&tag)?
-    {
-        let tagged = read(store, SnapshotId(id))?;
-        // Earlier versions let a tag be called like something else.
-        return match shadowed(text, &tagged, store)? {
-            others if others.is_empty() => Ok(tagged),
-            mut candidates => {
-                candidates.insert(0, format!("{} {} (the tag)", tagged.id, tagged.subject));
-                Err(Error::Ambiguous { name: text.into(), candidates })
-            }
-        };
-    }
-    if is_like_id(text) {
-        let reader = store.reader();
-        let ids = reader.with_prefix(&text.to_lowercase(), Kind::Commit)?;
-        if let Some(found) = single(text, readable(store, ids)?)? {
-            return Ok(found);
-        }
-        // Perhaps it was called that once.
-        let ids = store.find_former(&text.to_lowercase())?;
-        if let Some(found) = single(text, readable(store, ids)?)? {
-            return Ok(found);
-        }
-    }
-    let heads = super::heads(store)?;
-    let names = heads.iter().map(|head| head.timeline.clone()).collect();
-    match timeline(text, library, &names) {
-        Ok(name) => heads
-            .into_iter()
-            .find(|head| head.timeline == name)
-            .ok_or_else(|| Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() }),
-        // Perhaps it was called that once.
-        Err(Error::NoSuchTimeline { .. }) => match stored(text, &History::load(store)?, library) {
-            Err(Error::NoSuchTimeline { name, similar }) => {
-                Err(Error::NoSuchSnapshot { name, similar })
-            }
-            other => other.cloned(),
-        },
-        Err(error) => Err(error),
-    }
-}
-
 /// Whether it can be the beginning of an id.
 pub fn is_like_id(text: &str) -> bool {
     text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -276,57 +160,6 @@ pub fn is_named(timeline: &TimelineName, text: &str) -> bool {
     let with_folder = timeline.folder().map(|folder| format!("{folder}/{}", timeline.chat()));
     let names = [Some(timeline.as_str()), with_folder.as_deref(), Some(timeline.chat())];
     names.into_iter().flatten().any(|name| name.to_lowercase() == text.to_lowercase())
-}
-
-/// What else the name of a tag stands for: other snapshots by their ids, and timelines.
-fn shadowed(text: &str, tagged: &Snapshot, store: &Store) -> Result<Vec<String>> {
-    let mut others = Vec::new();
-    if is_like_id(text) {
-        let ids = store.reader().with_prefix(&text.to_lowercase(), Kind::Commit)?;
-        let found = readable(store, ids)?;
-        let found = found.iter().filter(|found| found.id != tagged.id);
-        others.extend(found.map(|found| format!("{} {}", found.id, found.subject)));
-    }
-    let heads = super::heads(store)?;
-    let named = heads.iter().filter(|head| head.id != tagged.id && is_named(&head.timeline, text));
-    others.extend(named.map(|head| head.timeline.to_string()));
-    Ok(others)
-}
-
-fn by_content(text: &str, prefix: &str, store: &Store) -> Result<Snapshot> {
-    let history = History::load(store)?;
-    let prefix = prefix.to_lowercase();
-    let mut found: Vec<&Snapshot> = Vec::new();
-    if prefix.len() >= 4 {
-        // The same content may have been there twice; the newest stands for it.
-        for snapshot in history.newest_first() {
-            let same = found.iter().any(|other| other.content == snapshot.content);
-            if !same && snapshot.content.to_string().starts_with(&prefix) {
-                found.push(snapshot);
-            }
-        }
-    }
-    let found = found.into_iter().cloned().collect();
-    let none = || Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() };
-    single(text, found)?.ok_or_else(none)
-}
-
-fn single(text: &str, found: Vec<Snapshot>) -> Result<Option<Snapshot>> {
-    if found.len() > 1 {
-        let candidates =
-            found.iter().map(|snapshot| format!("{} {}", snapshot.id, snapshot.subject)).collect();
-        return Err(Error::Ambiguous { name: text.into(), candidates });
-    }
-    Ok(found.into_iter().next())
-}
-
-/// Those of some commits that are snapshots and not lost.
-fn readable(store: &Store, ids: Vec<ObjectId>) -> Result<Vec<Snapshot>> {
-    let mut found = Vec::new();
-    for id in ids {
-        found.extend(find(store, SnapshotId(id))?);
-    }
-    Ok(found)
 }
 
 /// Read one snapshot; `None` if it is lost.

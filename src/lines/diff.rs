@@ -17,6 +17,8 @@ use crate::verbs::diff::Comparison;
 pub struct ComparisonLine<'a> {
     before: Option<SnapshotId>,
     after: Option<SnapshotId>,
+    before_at: Option<usize>,
+    after_at: Option<usize>,
     timeline: Option<&'a str>,
     shared: Option<usize>,
     changes: usize,
@@ -35,6 +37,8 @@ impl<'a> ComparisonLine<'a> {
         Self {
             before: id(&comparison.before),
             after: id(&comparison.after),
+            before_at: comparison.at[0],
+            after_at: comparison.at[1],
             timeline: whose.map(|snapshot| snapshot.timeline.as_str()),
             shared: comparison.shared,
             changes: changes.len(),

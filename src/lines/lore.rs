@@ -9,7 +9,8 @@ use crate::lines::ChangeLine;
 use crate::st::{Key, Raw};
 use crate::store::Time;
 use crate::verbs::lore::{
-    Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Sentence, Then,
+    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Sentence,
+    Then,
 };
 
 /// A lorebook; its entries follow.
@@ -122,6 +123,32 @@ impl<'a> LoreEntryLine<'a> {
     }
 }
 
+/// An entry that the model was told at a message.
+#[derive(Serialize)]
+pub struct LoreActiveLine<'a> {
+    timeline: &'a str,
+    snapshot: SnapshotId,
+    index: usize,
+    lorebook: Option<&'a str>,
+    uid: &'a str,
+    title: &'a str,
+    value: Option<Box<RawValue>>,
+}
+
+impl<'a> LoreActiveLine<'a> {
+    pub fn new(active: &'a Active, entry: &'a ActiveEntry) -> Self {
+        Self {
+            timeline: active.chat.timeline.as_str(),
+            snapshot: active.chat.id,
+            index: active.message,
+            lorebook: entry.lorebook.as_deref(),
+            uid: &entry.uid,
+            title: &entry.title,
+            value: raw(&entry.text),
+        }
+    }
+}
+
 fn raw(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).ok()
 }
@@ -136,8 +163,16 @@ pub struct LoreChangeLine<'a> {
     story: StoryFields<'a>,
     /// It had gone before, and is there again.
     again: bool,
+    /// The scene whose recap brought it, by the message that ends it.
+    scene: Option<SceneFields<'a>>,
     /// As in the lines of `diff`; null if what it said cannot be read.
     change: Option<ChangeLine>,
+}
+
+#[derive(Serialize)]
+struct SceneFields<'a> {
+    index: usize,
+    name: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -166,6 +201,10 @@ impl<'a> From<&'a EntryChange> for LoreChangeLine<'a> {
             time: change.snapshot.time,
             story: change.story.as_ref().into(),
             again: change.is_again,
+            scene: change
+                .scene
+                .as_ref()
+                .map(|scene| SceneFields { index: scene.message, name: scene.name.as_deref() }),
             change: change_of(change).as_ref().map(ChangeLine::from),
         }
     }

@@ -21,10 +21,11 @@ pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
 pub use failures::{ErrorLine, FailedLine};
 pub use found::{FindingLine, MatchLine, RepairLine};
 pub use lore::{
-    LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine, change_of as lore_change,
+    LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
+    change_of as lore_change,
 };
 pub use merge::MergeLine;
-pub use message::MessageLine;
+pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message_change_of};
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
 pub use store::{LargeLine, OperationLine, SettingLine, ShareLine, StoreLine, UserLine};
@@ -61,6 +62,7 @@ lines! {
     Finding(FindingLine<'a>),
     Install(InstallLine<'a>),
     Large(LargeLine<'a>),
+    LoreActive(LoreActiveLine<'a>),
     LoreBook(LoreBookLine<'a>),
     LoreChange(LoreChangeLine<'a>),
     LoreEntry(LoreEntryLine<'a>),
@@ -68,6 +70,8 @@ lines! {
     Match(MatchLine<'a>),
     Merge(MergeLine<'a>),
     Message(MessageLine<'a>),
+    MessageElsewhere(MessageElsewhereLine<'a>),
+    MessageVersion(MessageVersionLine<'a>),
     Operation(OperationLine<'a>),
     Plan(PlanLine<'a>),
     Repair(RepairLine<'a>),

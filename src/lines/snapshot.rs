@@ -28,6 +28,8 @@ pub struct SnapshotLine<'a> {
     renamed_from: Option<&'a str>,
     source: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     unchanged: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<&'a [FileRecord]>,
@@ -58,12 +60,19 @@ impl<'a> SnapshotLine<'a> {
             main_chat: snapshot.main_chat.as_deref(),
             renamed_from: snapshot.renamed_from.as_ref().map(|name| name.as_str()),
             source: snapshot.source.as_deref(),
+            at: None,
             unchanged: None,
             files: None,
             state: None,
             lorebook_only: None,
             damaged: None,
         }
+    }
+
+    /// What it was when this message was its last.
+    pub fn at(mut self, message: Option<usize>) -> Self {
+        self.at = message;
+        self
     }
 
     pub fn state(mut self, state: Option<&'a CheckpointState>) -> Self {

@@ -70,6 +70,7 @@ counts! {
     Log { snapshots: usize, total: usize }
     Lore { lorebooks: usize, entries: usize, changes: usize }
     Man { pages: u64 }
+    MessageVersions { versions: usize, elsewhere: usize }
     Merge {
         added: usize, removed: usize, edited: usize, renumbered: usize, conflicts: usize,
         written: bool, base: Option<SnapshotId>

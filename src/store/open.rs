@@ -39,10 +39,10 @@ pub enum Format {
 impl Store {
     /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
     pub fn open(path: &Path) -> Result<Self> {
-        let store = match git_dir(path)? {
-            Some(git_dir) => Self::over(git_dir),
-            None if is_occupied(path) => return Err(Error::NotEmpty { path: path.to_owned() }),
-            None => return Err(Error::NoStore { path: path.to_owned() }),
+        let store = match Place::look(path)? {
+            Place::Repository(git_dir) => Self::over(git_dir),
+            Place::Occupied => return Err(Error::NotEmpty { path: path.to_owned() }),
+            Place::Free => return Err(Error::NoStore { path: path.to_owned() }),
         };
         match store.format()? {
             Format::Known | Format::Earlier => {}
@@ -54,10 +54,10 @@ impl Store {
 
     /// Make a store at `path`, which must not exist or be empty. It appears whole or not at all.
     pub fn create(path: &Path) -> Result<Self> {
-        if git_dir(path)?.is_some() {
-            return Self::open(path);
+        match Place::look(path)? {
+            Place::Repository(_) => Self::open(path),
+            Place::Occupied | Place::Free => Self::create_as(path, false),
         }
-        Self::create_as(path, false)
     }
 
     /// Make a store at `path` that is kept as a copy of others.
@@ -66,8 +66,11 @@ impl Store {
     }
 
     fn create_as(path: &Path, mirror: bool) -> Result<Self> {
-        if is_occupied(path) {
-            return Err(Error::NotEmpty { path: path.to_owned() });
+        match Place::look(path)? {
+            Place::Free => {}
+            // Another process was quicker; its store is as good.
+            Place::Repository(_) if !mirror => return Self::open(path),
+            _ => return Err(Error::NotEmpty { path: path.to_owned() }),
         }
         let parent = durable::parent(path);
         durable::create_dir_all(parent).map_err(Error::io(parent))?;
@@ -207,8 +210,28 @@ impl Store {
     }
 }
 
-fn is_occupied(path: &Path) -> bool {
-    path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+/// What stands where a store is looked for.
+enum Place {
+    Repository(PathBuf),
+    /// Something else.
+    Occupied,
+    /// Nothing, or an empty folder.
+    Free,
+}
+
+impl Place {
+    fn look(path: &Path) -> Result<Self> {
+        if let Some(dir) = git_dir(path)? {
+            return Ok(Self::Repository(dir));
+        }
+        let is_occupied =
+            path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if !is_occupied {
+            return Ok(Self::Free);
+        }
+        // A store appears whole: one that was not there at the first look may be now.
+        Ok(git_dir(path)?.map_or(Self::Occupied, Self::Repository))
+    }
 }
 
 /// Whether a folder is a repository, bare or with a work tree.
@@ -271,4 +294,30 @@ fn sync_all_below(dir: &Path) -> io::Result<()> {
         }
     }
     durable::sync_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between "no repository" and "not empty" it may have been made.
+    #[test]
+    fn a_store_that_appears_is_none_or_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..40 {
+            let path = folder.path().join(round.to_string());
+            std::thread::scope(|scope| {
+                let opened = scope.spawn(|| {
+                    loop {
+                        match Store::open(&path) {
+                            Err(Error::NoStore { .. }) => {}
+                            other => return other.map(drop),
+                        }
+                    }
+                });
+                Store::create(&path).unwrap();
+                opened.join().unwrap().unwrap();
+            });
+        }
+    }
 }

@@ -4,7 +4,10 @@
 use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::archive::{Snapshot, Tree};
 use crate::engine::Workspace;
-use crate::history::{Error as NoSuch, name_lookup};
+use crate::history::moment::Moment;
+use crate::history::state_then::{Book, StateThen};
+use crate::history::{Error as NoSuch, History, name_lookup};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Category, Disk, OpenCard, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::Result;
@@ -24,8 +27,12 @@ pub struct Comparison {
     pub before: Option<Snapshot>,
     /// The snapshot after; none: the files now.
     pub after: Option<Snapshot>,
+    /// The message at which each is looked at, if one was named.
+    pub at: [Option<usize>; 2],
     /// For two timelines: how many first messages they share.
     pub shared: Option<usize>,
+    /// What is not known of them.
+    pub findings: Vec<Finding>,
     old: Option<Loaded>,
     new: Option<Loaded>,
 }
@@ -47,7 +54,12 @@ impl From<TimelineFiles> for Loaded {
 impl Comparison {
     /// Every change, or only those of one part.
     pub fn changes(&self, only: Option<Part>) -> Vec<Change<'_>> {
-        compare(&side(&self.old), &side(&self.new), only)
+        let mut changes = compare(&side(&self.old), &side(&self.new), only);
+        // What is not known of one did not come or go.
+        if self.findings.iter().any(|finding| finding.code == Code::LorebookThenUnknown) {
+            changes.retain(|change| change.part != Part::Lorebook);
+        }
+        changes
     }
 }
 
@@ -62,33 +74,47 @@ fn side(loaded: &Option<Loaded>) -> Side<'_> {
 pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
     let (before, after, is_fork) = sides(workspace, options, &store)?;
-    let old = load(&store, &before)?;
-    let new = match &after {
-        Some(after) => load(&store, after)?,
+    let messages = [before.message, after.as_ref().and_then(|after| after.message)];
+    let history = match messages.iter().any(Option::is_some) {
+        true => History::load(&store)?,
+        false => History::default(),
+    };
+    let mut findings = Vec::new();
+    let mut load = |moment: &Moment| -> Result<(Snapshot, Option<Loaded>)> {
+        let then = StateThen::rebuild(&store, &history, moment, Book::IfKnown)?;
+        findings.extend(then.findings);
+        Ok((then.snapshot, Some(then.contents.files.into())))
+    };
+    let (before, old) = load(&before)?;
+    let (after, new) = match &after {
+        Some(after) => {
+            let (after, new) = load(after)?;
+            (Some(after), new)
+        }
         None => {
             let library = workspace.library()?;
             let groups = library.scan()?.groups;
-            Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files.into())
+            (None, Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files.into()))
         }
     };
     let shared = is_fork.then(|| side(&old).shared_with(&side(&new)));
-    Ok(Comparison { before: Some(before), after, shared, old, new })
+    Ok(Comparison { before: Some(before), after, at: messages, shared, findings, old, new })
 }
 
-/// The snapshots that are meant, and whether they are two timelines.
+/// The states that are meant, and whether they are two timelines.
 fn sides(
     workspace: &Workspace,
     options: &Options,
     store: &Store,
-) -> Result<(Snapshot, Option<Snapshot>, bool)> {
+) -> Result<(Moment, Option<Moment>, bool)> {
     let library = workspace.library().ok();
-    let find = |name: &str| name_lookup::snapshot(name, store, library.as_ref(), workspace.now);
+    let names = workspace.names(store, library.as_ref());
     if let Some(after) = &options.after {
-        return Ok((find(&options.before)?, Some(find(after)?), false));
+        return Ok((names.moment(&options.before)?, Some(names.moment(after)?), false));
     }
     // A chat's name may have dots of its own.
-    let not_one = match find(&options.before) {
-        Err(error @ NoSuch::NoSuchSnapshot { .. }) => error,
+    let not_one = match names.moment(&options.before) {
+        Err(error @ (NoSuch::NoSuchSnapshot { .. } | NoSuch::Unreadable { .. })) => error,
         found => return Ok((found?, None, false)),
     };
     let mut problem = None;
@@ -97,7 +123,7 @@ fn sides(
         if a.is_empty() || b.is_empty() {
             continue;
         }
-        match (find(a), find(b)) {
+        match (names.moment(a), names.moment(b)) {
             (Ok(a), Ok(b)) => return Ok((a, Some(b), true)),
             (Err(error), _) | (_, Err(error)) => problem = problem.or(Some(error)),
         }
@@ -137,8 +163,15 @@ pub fn history(
             None => None,
         };
         let ends = snapshot.fork_at.is_some();
-        let comparison =
-            Comparison { before: parent.clone(), after: Some(snapshot), shared: None, old, new };
+        let comparison = Comparison {
+            before: parent.clone(),
+            after: Some(snapshot),
+            at: [None, None],
+            shared: None,
+            findings: Vec::new(),
+            old,
+            new,
+        };
         each(&comparison);
         let Some(parent) = parent.filter(|_| !ends) else { break };
         snapshot = parent;

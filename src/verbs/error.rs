@@ -57,6 +57,12 @@ pub enum Error {
     /// A snapshot has no lorebook.
     #[error("snapshot {snapshot} has no lorebook")]
     NoLorebookThen { snapshot: SnapshotId },
+    /// Steps without a name are one.
+    #[error("{at:?} is more than one step")]
+    OneStep { at: String },
+    /// There is no chat yet.
+    #[error("no chat is stored yet")]
+    NoChat,
     /// Messages cannot be counted in it.
     #[error("no chat has the lorebook {book:?}, so there are no messages to count")]
     NoChatWith { book: String },

@@ -16,6 +16,7 @@ pub mod init;
 pub mod log;
 pub mod lore;
 pub mod merge;
+pub mod message_versions;
 pub mod operations;
 pub mod read;
 pub mod reconstruct;

@@ -1,8 +1,10 @@
 //! One snapshot, with its files and its last messages.
 
-use crate::archive::{self, Manifest, Rebuilt, Snapshot};
+use crate::archive::{Manifest, Snapshot};
 use crate::engine::{Workspace, verdict_findings};
 use crate::history::History;
+use crate::history::at_message::Origin;
+use crate::history::state_then::{Book, StateThen};
 use crate::rules::{self, Finding};
 use crate::st::{
     self, Category, Library, LibraryPath, MessageText, OpenCard, Raw, Reference, User,
@@ -13,6 +15,10 @@ use crate::verbs::Result;
 pub struct Report {
     /// The snapshot.
     pub snapshot: Snapshot,
+    /// What it was when this message was its last.
+    pub at: Option<usize>,
+    /// Where that is known from, if no snapshot was taken then.
+    pub origin: Option<Origin>,
     /// Its tags.
     pub tags: Vec<String>,
     /// Its manifest.
@@ -35,9 +41,11 @@ const LAST: usize = 3;
 /// Show the snapshot that `name` names.
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
-    let snapshot = workspace.snapshot(name, &store)?;
+    let moment = workspace.moment(name, &store)?;
     let library = workspace.library().ok();
-    let Rebuilt { contents, problems } = archive::rebuild(&store.reader(), &snapshot)?;
+    let history = History::load(&store)?;
+    let then = StateThen::rebuild(&store, &history, &moment, Book::IfKnown)?;
+    let StateThen { snapshot, contents, problems, origin, findings: noticed, .. } = then;
     let chat = contents.files.split();
     let texts = chat
         .messages
@@ -47,11 +55,14 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         .filter_map(|(n, line)| Some((n, st::text_of(line)?)));
     let mut last_messages: Vec<_> = texts.take(LAST).collect();
     last_messages.reverse();
-    let tags = History::load(&store)?.tags_of(snapshot.id);
+    let tags = history.tags_of(snapshot.id);
     let entries = contents.files.book_bytes().map(titles).unwrap_or_default();
     let mut findings: Vec<_> =
         verdict_findings::unsound(&snapshot, &problems).into_iter().collect();
-    findings.extend(rules::restored(&contents));
+    findings.extend(noticed);
+    if origin.is_none() {
+        findings.extend(rules::restored(&contents));
+    }
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
     findings.extend(rules::of_files(&contents.files, &chat, rules::ALL, &template));
     let manifest = contents.manifest.clone();
@@ -63,7 +74,19 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         (Some(library), Category::Lorebook) => users(library, &snapshot.timeline.file())?,
         _ => Vec::new(),
     };
-    Ok(Report { snapshot, tags, manifest, last_messages, entries, card, used_by, findings })
+    let at = moment.message;
+    Ok(Report {
+        snapshot,
+        at,
+        origin,
+        tags,
+        manifest,
+        last_messages,
+        entries,
+        card,
+        used_by,
+        findings,
+    })
 }
 
 /// What a card says that people write, in the order in which SillyTavern asks for it.

@@ -17,7 +17,7 @@ use crate::st::is_blank;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Everything that changed, in the order of the chat after; what went stands where it was.
-pub(super) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) -> Vec<Change<'a>> {
+pub(in crate::archive) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) -> Vec<Change<'a>> {
     let mut found = Vec::new();
     let (stretches, equal) = align(before, after);
     let partners = Partners::find(before, after, &stretches);
@@ -30,6 +30,34 @@ pub(super) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) -> Vec<Chang
     }
     found.extend(equal.filter_map(|(old, new)| flip(old, new, before, after)));
     found
+}
+
+/// What became of one message, by its numbers; `None` if nothing did.
+pub fn message_change<'a>(
+    before: Option<(usize, &'a [u8])>,
+    after: (usize, &'a [u8]),
+) -> Option<Change<'a>> {
+    let (number, is) = after;
+    let Some((from, was)) = before else {
+        return Some(added(number, is));
+    };
+    let (kinds, fields) = if was == is { return None } else { message::compare(was, is) };
+    let place = MessagePlace::Message(number);
+    let from = Some(MessagePlace::Message(from));
+    let (before, after) = (Some(was), Some(is));
+    Some(Change { part: Part::Message, kinds, place, from, before, after, fields })
+}
+
+fn added(number: usize, line: &[u8]) -> Change<'_> {
+    Change {
+        part: Part::Message,
+        kinds: vec![ChangeKind::Added],
+        place: MessagePlace::Message(number),
+        from: None,
+        before: None,
+        after: Some(line),
+        fields: Vec::new(),
+    }
 }
 
 /// What stands between messages that both have: went on one side, came on the other.
@@ -149,15 +177,7 @@ fn tell<'a>(
         }
         found.push(match partner {
             Some((old, moved)) => pair(*old, new, *moved, before, after),
-            None => Change {
-                part: Part::Message,
-                kinds: vec![ChangeKind::Added],
-                place: MessagePlace::Message(new),
-                from: None,
-                before: None,
-                after: Some(after[new]),
-                fields: Vec::new(),
-            },
+            None => added(new, after[new]),
         });
     }
     found.extend(gone.map(removed));

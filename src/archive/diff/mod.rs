@@ -18,6 +18,8 @@ use super::message_identity::Identity;
 use crate::st::{Category, Chat, Key, OpenCard, Raw, TimelineFiles};
 
 pub use lorebook::entry_change;
+pub use messages::message_change;
+pub(super) use messages::messages as message_changes;
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 

@@ -48,6 +48,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("stvc log --graph", "all snapshots, with the forks drawn"),
             ("stvc log \"Tide Office\" --since \"2 weeks ago\"", "what was taken of a chat lately"),
+            (
+                "stvc log \"Tide Office\" --message 12",
+                "every version of a message, and what it is in forks",
+            ),
         ],
     ),
     (
@@ -58,6 +62,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("stvc lore Kestrel --blame", "where each of its sentences comes from"),
             ("stvc lore Kestrel --at \"2 weeks ago\"", "what it said then"),
             ("stvc lore \"Tide Office Lore\" --at 12", "all that was known at message 12"),
+            ("stvc lore --active 12", "which entries the model was told at message 12"),
         ],
     ),
     (

@@ -63,6 +63,10 @@ pub struct Log {
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timeline: Option<String>,
 
+    /// Every version of this message of the timeline: edits, swipes, hiding, and what it is in other forks
+    #[arg(long, value_name = "N", requires = "timeline", conflicts_with_all = ["graph", "since", "until", "all"])]
+    pub message: Option<usize>,
+
     /// Draw the timelines with their fork points
     #[arg(long)]
     pub graph: bool,
@@ -256,7 +260,7 @@ const SEARCH_HELP: &str = "Messages with all their swipes and lorebook entries (
                            It is named where it was first said, with how many others have it. Nothing found: exit code 1, as grep does.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = LORE_HELP)]
+#[command(after_help = LORE_HELP, group = clap::ArgGroup::new("when").args(["at", "active"]))]
 pub struct Lore {
     /// A lorebook, an entry, or a lorebook and one of its entries; all of them if nothing is said
     #[arg(value_name = "NAME", num_args = 0..=2)]
@@ -266,12 +270,16 @@ pub struct Lore {
     #[arg(long, conflicts_with = "at")]
     pub blame: bool,
 
-    /// What was known then: a message's number, a date, or a snapshot
+    /// What was known then: a message's number, a date, ~N (states ago), or a snapshot
     #[arg(long, value_name = "WHEN")]
     pub at: Option<String>,
 
-    /// The chat whose messages --at counts; if not given, the last one with the lorebook
-    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE", requires = "at")]
+    /// Which entries the model was told at message N, where ST-Auto-Recap noted it there
+    #[arg(long, value_name = "N", conflicts_with_all = ["at", "blame"])]
+    pub active: Option<usize>,
+
+    /// The chat whose messages --at and --active count; if not given, the last one with the lorebook
+    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE", requires = "when")]
     pub chat: Option<String>,
 
     /// At most this many changes

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 pub const FOR_ALL: &str = "Options for all commands";
 
 pub const SNAPSHOT_HELP: &str = "A snapshot is named by the beginning of its id (4 or more digits), by a tag, by b3: and the beginning of its \
-                             content id, or by a timeline (its newest snapshot); ~N behind any of these goes N snapshots back, and @DATE to what it was then: \"Tide Office@2 weeks ago\", @2026-11-01 (the end of that day), @{2026-11-01 18:30}.";
+                             content id, or by a timeline (its newest snapshot); ~N behind any of these goes N snapshots back, @DATE to what it was then, :N to when message N was the last: \"Tide Office@2 weeks ago\", @2026-11-01 (the end of that day), @{2026-11-01 18:30}, \"Tide Office:12\". docs/moments.md tells all of it.";
 
 /// Where the passphrase of an encrypted backup comes from. Never from the command line itself, which others can see.
 #[derive(Debug, clap::Args)]

@@ -63,7 +63,7 @@ fn line(change: &Change<'_>, page: Page) -> Line {
         if content.trim().is_empty() {
             return title;
         }
-        format!("{title}: {}", page.gist(&content, title.chars().count() + 6))
+        format!("{title}: {}", page.told(&content))
     };
     let with = |sign, style, text: String| Line { text, ..Line::new(sign, style, label.clone()) };
     match change.kind() {
@@ -102,9 +102,9 @@ pub fn entry_lines(change: &Change<'_>, page: Page) -> Vec<String> {
         entry.and_then(Raw::parse).and_then(st::entry_content).unwrap_or_default()
     };
     match change.kind() {
-        ChangeKind::Added => vec![page.added(&clean(&content(change.after)))],
+        ChangeKind::Added => vec![page.added(&page.told(&content(change.after)))],
         ChangeKind::Removed => {
-            vec!["deleted; it said".into(), page.removed(&clean(&content(change.before)))]
+            vec!["deleted; it said".into(), page.removed(&page.told(&content(change.before)))]
         }
         ChangeKind::Rewritten => vec!["the same values, written differently".into()],
         _ => {

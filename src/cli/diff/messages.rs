@@ -101,9 +101,15 @@ fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
         return line;
     }
     let notes = clean(&notes.join("; "));
-    let used = speaker.chars().count() + notes.chars().count() + 2;
-    let gist = format!("{speaker}{}", page.gist(&said.text, used));
-    line.text = if notes.is_empty() { gist } else { format!("{notes}  {}", paint(LOOK.dim, gist)) };
+    line.text = match notes.is_empty() {
+        true => format!("{speaker}{}", page.told(&said.text)),
+        // The text is as it was, and only there to know it by.
+        false => {
+            let used = speaker.chars().count() + notes.chars().count() + 2;
+            let gist = format!("{speaker}{}", page.gist(&said.text, used));
+            format!("{notes}  {}", paint(LOOK.dim, gist))
+        }
+    };
     line
 }
 

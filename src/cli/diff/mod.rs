@@ -14,6 +14,7 @@ use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, cut_middle, length, name, own_words, pad, short};
+use super::wrap::hanging;
 pub use lorebook::entry_lines;
 use stvc::archive::Snapshot;
 use stvc::archive::diff::{Change, ChangeKind, Location, Part, Root};
@@ -51,6 +52,7 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8
         tally.add(&changes);
         objects(&comparison, &changes, args.stat, out);
         pair(&comparison, &changes, args.stat, workspace, out);
+        out.findings(&comparison.findings);
     }
     out.summary("diff", true, tally.counts());
     Ok(if args.exit_code && tally.changes > 0 { 1 } else { exit::DONE })
@@ -96,17 +98,17 @@ fn pair(
     out: &mut Out,
 ) {
     let clock = out.clock(workspace);
-    let side = |snapshot: &Option<Snapshot>| match snapshot {
+    let side = |snapshot: &Option<Snapshot>, at: Option<usize>| match snapshot {
         Some(snapshot) => format!(
             "{} {} ({})",
             paint(LOOK.id, short(snapshot.id)),
             name(&snapshot.timeline),
-            facts(snapshot, clock)
+            at.map_or_else(|| facts(snapshot, clock), |at| format!("at message #{at}"))
         ),
         None => "the files now".into(),
     };
-    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before)));
-    out.line(format!("{} {}", paint(LOOK.good, "+++"), side(&comparison.after)));
+    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before, comparison.at[0])));
+    out.line(format!("{} {}", paint(LOOK.good, "+++"), side(&comparison.after, comparison.at[1])));
     if let Some(shared) = comparison.shared {
         out.line(match shared.checked_sub(1) {
             None => "They share no first message.".into(),
@@ -129,13 +131,13 @@ fn pair(
     }
 }
 
-/// One of a timeline's snapshots, and what it brought.
 /// How long a state is, and how old.
 fn facts(snapshot: &Snapshot, clock: Clock) -> String {
     let facts = [length(snapshot), Some(clock.age(snapshot.time))];
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// One of a timeline's snapshots, and what it brought.
 fn one_of_many(
     comparison: &Comparison,
     changes: &[Change<'_>],
@@ -251,20 +253,32 @@ fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
     }
 }
 
+/// What became of one message, in lines.
+pub fn message_lines(change: &Change<'_>, page: Page) -> Vec<String> {
+    rows(&messages::lines(&[change], page))
+}
+
 /// How wide labels may be for the texts to stand below each other.
 const LABELS: usize = 24;
 
 fn print(lines: &[Line], out: &mut Out) {
+    rows(lines).iter().for_each(|row| out.line(row));
+}
+
+fn rows(lines: &[Line]) -> Vec<String> {
+    let mut rows = Vec::new();
     let widths = lines.iter().map(|line| line.label.width()).filter(|width| *width <= LABELS);
     let widest = widths.max().unwrap_or(0);
     for line in lines {
         let label = pad(&line.label, widest);
-        let text = format!("  {} {label}  {}", paint(line.style, line.sign), line.text);
-        out.line(text.trim_end());
+        let indent = label.width() + 6;
+        let label = format!("  {} {label}  ", paint(line.style, line.sign));
+        rows.extend(hanging(&label, &line.text, indent));
         for more in &line.more {
-            out.line(format!("      {more}"));
+            rows.extend(hanging("      ", more, 6));
         }
     }
+    rows
 }
 
 /// A value with its path.

@@ -7,6 +7,8 @@ use crate::cli::wording::{clean, count, cut, cut_front};
 use stvc::archive::diff::{Piece, set_change, words};
 use stvc::st::Raw;
 
+/// A text that is not wider is told whole: three lines of a usual terminal.
+const SHORT: usize = 240;
 /// How much of what did not change is shown beside what did, in columns.
 const CONTEXT: usize = 32;
 /// How much of what came or went in one place is shown.
@@ -39,12 +41,25 @@ impl Page {
         cut(&text, self.room.saturating_sub(used).max(24))
     }
 
-    /// What changed in a text, word by word.
+    /// A text that came or went: whole if it is short, else how it begins and ends.
+    pub fn told(&self, text: &str) -> String {
+        let text = clean(text.trim());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if text.width() <= SHORT {
+            return text;
+        }
+        let (begin, end) = (cut(&text, SHORT * 2 / 3), cut_front(&text, SHORT / 4));
+        if begin == text { begin } else { format!("{} {}", trim_back(&begin), trim_front(&end)) }
+    }
+
+    /// What changed in a text, word by word. Of a long one what did not change is left out, but for a little beside what did.
     pub fn edit(&self, before: &str, after: &str) -> String {
+        let is_short = before.width().max(after.width()) <= SHORT;
         let pieces = words(before, after);
         let mut out = String::new();
         for (at, piece) in pieces.iter().enumerate() {
             match piece {
+                Piece::Same(text) if is_short => out.push_str(&clean(text)),
                 Piece::Same(text) => {
                     let text = clean(text);
                     out.push_str(&around(&text, at == 0, at + 1 == pieces.len()));

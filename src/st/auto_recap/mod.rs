@@ -11,7 +11,9 @@ mod registry;
 mod scene;
 
 pub use names::{BookTemplate, book_segment, is_fork_book};
-pub use queue::{Activity, Operation, QUEUE, QueueEntry, queue_activity, queue_operations, queues};
+pub use queue::{
+    Activity, Operation, QUEUE, QueueEntry, is_queue, queue_activity, queue_operations, queues,
+};
 pub use queue_edit::{clear_queue, trim_queue};
 pub use recap::{
     CachedItem, CombinedRecap, RecapVersion, RunningRecap, STATE, attached_lorebook,

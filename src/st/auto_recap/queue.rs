@@ -47,16 +47,20 @@ impl Activity {
     }
 }
 
+/// Whether an entry is a queue, and no lore.
+pub fn is_queue(entry: Raw<'_>) -> bool {
+    entry_comment(entry).as_deref() == Some(QUEUE)
+}
+
 /// The queues of a lorebook. There should be one at most.
 pub fn queues(book: &[u8]) -> Vec<QueueEntry<'_>> {
     // Most lorebooks have none, and looking for a word is cheap.
     if memchr::memmem::find(book, QUEUE.as_bytes()).is_none() {
         return Vec::new();
     }
-    let is_queue = |entry: &Raw<'_>| entry_comment(*entry).as_deref() == Some(QUEUE);
     entries(book)
         .into_iter()
-        .filter(|(_, entry)| is_queue(entry))
+        .filter(|(_, entry)| is_queue(*entry))
         .map(|(key, entry)| QueueEntry {
             key: key.to_string_lossy(),
             entry,

@@ -3,6 +3,7 @@
 use super::report::Options;
 use crate::engine::Workspace;
 use crate::history::History;
+use crate::history::moment::Moment;
 use crate::store::Store;
 
 pub(super) struct Asked<'a> {
@@ -10,4 +11,6 @@ pub(super) struct Asked<'a> {
     pub store: &'a Store,
     pub history: &'a History,
     pub options: &'a Options,
+    /// The state whose lorebook is asked for.
+    pub in_snapshot: Option<Moment>,
 }

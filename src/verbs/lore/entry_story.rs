@@ -7,6 +7,7 @@ use super::asked::Asked;
 use super::blame;
 use super::faces::{Face, text_of};
 use super::report::{Elsewhere, EntryChange, EntryStory};
+use super::scenes::Scenes;
 use crate::archive::entry_lives::{Life, LifeChange};
 use crate::history::book_history::BookHistory;
 use crate::st::{Category, Key, TimelineName};
@@ -22,6 +23,7 @@ pub(super) fn entry(
     let life = &told.lives[life];
     let mut changes = Vec::new();
     let mut before: Option<(Key, Arc<str>)> = None;
+    let mut scenes = Scenes::new(asked.store, asked.history);
     let (mut was_gone, mut was_lost) = (false, false);
     for change in &life.changes {
         let after = match &change.version {
@@ -29,9 +31,17 @@ pub(super) fn entry(
             None => None,
         };
         let Some(snapshot) = told.states.get(change.state) else { continue };
+        let story = told.story_at(change.state);
+        let scene = match (story, &after) {
+            (Some(story), Some((key, text))) => {
+                scenes.of_change(story, (key, text), before.is_none())?
+            }
+            _ => None,
+        };
         changes.push(EntryChange {
             snapshot: (*snapshot).clone(),
-            story: told.story_at(change.state).cloned(),
+            story: story.cloned(),
+            scene,
             is_again: was_gone,
             is_lost: was_lost || change.version.is_some() && after.is_none(),
             before: before.take(),

@@ -3,6 +3,7 @@
 //! An entry is named by its title, a key word, its UID, or any part of a title that no other has. Its history is told across renames of entry and book, and across
 //! forks; what other books that come from the same one say of it now stands beside it.
 
+mod active;
 mod asked;
 mod blame;
 mod book_list;
@@ -10,6 +11,7 @@ mod entry_story;
 mod faces;
 mod find_entry;
 mod report;
+mod scenes;
 mod then;
 
 use crate::archive::Snapshot;
@@ -25,13 +27,15 @@ use entry_story::entry;
 use find_entry::{Found, find};
 
 pub use report::{
-    Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Options, Report, Sentence, Then,
+    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Options,
+    Report, Sentence, Then,
 };
+pub use scenes::SceneName;
 
 /// The lorebook of a snapshot, as it has it.
-fn of_snapshot(options: &Options, snapshot: Snapshot) -> Result<Options> {
+fn of_snapshot(options: &Options, snapshot: &Snapshot) -> Result<Options> {
     let is_book = snapshot.timeline.category() == Category::Lorebook;
-    let book = is_book.then(|| snapshot.timeline.clone()).or_else(|| book_of(&snapshot));
+    let book = is_book.then(|| snapshot.timeline.clone()).or_else(|| book_of(snapshot));
     let Some(book) = book else {
         return Err(Error::NoLorebookThen { snapshot: snapshot.id });
     };
@@ -44,13 +48,22 @@ fn of_snapshot(options: &Options, snapshot: Snapshot) -> Result<Options> {
 pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
-    let options = &match &options.in_snapshot {
-        Some(name) => of_snapshot(options, workspace.snapshot(name, &store)?)?,
+    let in_snapshot = match &options.in_snapshot {
+        Some(name) => Some(workspace.moment(name, &store)?),
+        None => None,
+    };
+    let options = &match &in_snapshot {
+        Some(moment) => of_snapshot(options, &moment.snapshot)?,
         None => options.clone(),
     };
     let library = workspace.library().ok();
-    let asked = Asked { workspace, store: &store, history: &history, options };
+    let asked = Asked { workspace, store: &store, history: &history, options, in_snapshot };
     let found = find(&asked, library.as_ref(), monitor)?;
+    if let Some(message) = options.active {
+        let found = Some(found).filter(|_| !options.named.is_empty());
+        let active = active::active(&asked, library.as_ref(), found, message)?;
+        return Ok(Report::Active(Box::new(active)));
+    }
     if let Some(at) = &options.at {
         return Ok(Report::Then(Box::new(then::then(&asked, library.as_ref(), found, at)?)));
     }

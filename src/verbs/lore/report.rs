@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::scenes::SceneName;
 use crate::archive::Snapshot;
 use crate::history::at_message::Origin;
 use crate::st::{Key, TimelineName};
@@ -19,6 +20,8 @@ pub struct Options {
     pub in_snapshot: Option<String>,
     /// The chat whose messages are counted.
     pub chat: Option<String>,
+    /// Which entries the model was told at this message.
+    pub active: Option<usize>,
     /// At most this many changes.
     pub limit: Option<usize>,
 }
@@ -31,6 +34,8 @@ pub enum Report {
     Entry(Box<EntryStory>),
     /// An entry or a whole lorebook as it was.
     Then(Box<Then>),
+    /// The entries that the model was told.
+    Active(Box<Active>),
 }
 
 /// A lorebook.
@@ -89,6 +94,8 @@ pub struct EntryChange {
     pub after: Option<(Key, Arc<str>)>,
     /// It had gone before, and is there again.
     pub is_again: bool,
+    /// The scene whose recap brought it, where ST-Auto-Recap noted that.
+    pub scene: Option<SceneName>,
     /// What it said before or from then on cannot be read.
     pub is_lost: bool,
 }
@@ -128,4 +135,25 @@ pub enum KnownFrom {
     Snapshot(Box<Snapshot>),
     /// What ST-Auto-Recap noted in a message, completed from other states.
     Notes(Box<Origin>),
+}
+
+/// The entries that the model was told at a message.
+pub struct Active {
+    /// The chat.
+    pub chat: Snapshot,
+    pub message: usize,
+    /// None: the message does not carry it.
+    pub entries: Option<Vec<ActiveEntry>>,
+    /// The nearest messages that do, if this one does not.
+    pub before: Option<usize>,
+    pub after: Option<usize>,
+}
+
+/// One of them, as the message has it.
+pub struct ActiveEntry {
+    pub lorebook: Option<String>,
+    pub uid: String,
+    pub title: String,
+    /// Its JSON.
+    pub text: Arc<str>,
 }

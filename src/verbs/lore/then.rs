@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, FixedOffset};
+
 use super::asked::Asked;
 use super::faces::entries_of;
 use super::find_entry::Found;
 use super::report::{KnownFrom, Then};
-use crate::archive::Tree;
 use crate::archive::entry_lives::{BookState, BookStates, Version};
+use crate::archive::{Snapshot, Tree};
 use crate::history::at_message::{Past, Then as Earlier};
 use crate::history::book_history::{BookHistory, newest_chat};
+use crate::history::moment::{Moment, Names, Step};
 use crate::history::{self, dates, name_lookup};
 use crate::st::{self, Key, Library, TimelineName};
 use crate::verbs::{Error, Result};
@@ -32,7 +35,8 @@ pub(super) fn then(
         None => (None, BookHistory::read(asked.store, asked.history, &book)?),
     };
     let life = life.map(|life| &told.lives[life]);
-    let (state, known_from) = moment(asked, library, &book, &told, at)?;
+    let names = asked.workspace.names(asked.store, library);
+    let (state, known_from) = state(asked, names, &book, &told, at)?;
     let reader = asked.store.reader();
     let mut entries = entries_of(&reader, &state)?;
     let mut title = None;
@@ -50,54 +54,90 @@ pub(super) fn then(
     Ok(Then { book, entry: title, entries, known_from })
 }
 
-/// The state that is meant: of a message's number, a date, or a snapshot.
-fn moment(
+/// When, as it was said.
+enum When {
+    /// At a message of the chat that is asked of.
+    Message(usize),
+    /// The last state until then.
+    Date(DateTime<FixedOffset>),
+    /// So many states ago.
+    Back(usize),
+    Moment(Box<Moment>),
+}
+
+/// A number is a message's, and what can be a date is one; else it is a moment, or one without a name.
+fn when(asked: &Asked<'_>, names: Names<'_>, at: &str) -> Result<When> {
+    if let Some(moment) = &asked.in_snapshot {
+        return Ok(When::Moment(Box::new(moment.clone())));
+    }
+    if let Ok(message) = at.trim_start_matches('#').parse() {
+        return Ok(When::Message(message));
+    }
+    if let Ok(date) = dates::parse_end(at, names.now) {
+        return Ok(When::Date(date));
+    }
+    if !at.starts_with(['~', '@', ':']) {
+        return Ok(When::Moment(Box::new(names.moment(at)?)));
+    }
+    let steps = names.steps(at)?;
+    match steps.as_slice() {
+        [Step::Message(message)] => Ok(When::Message(*message)),
+        [Step::Then(date)] => Ok(When::Date(*date)),
+        [Step::Back(steps)] => Ok(When::Back(*steps)),
+        _ => Err(Error::OneStep { at: at.to_owned() }),
+    }
+}
+
+/// The state that is meant.
+fn state(
     asked: &Asked<'_>,
-    library: Option<&Library>,
+    names: Names<'_>,
     book: &TimelineName,
     told: &BookHistory<'_>,
     at: &str,
 ) -> Result<(Arc<BookState>, KnownFrom)> {
-    if let Ok(message) = at.parse::<usize>() {
-        return at_message(asked, library, book, message);
-    }
-    let now = asked.workspace.now;
-    let snapshot = match name_lookup::snapshot(at, asked.store, library, now) {
-        Ok(snapshot) => snapshot,
-        Err(unknown @ history::Error::NoSuchSnapshot { .. }) => {
-            let Ok(moment) = dates::parse_end(at, now) else { return Err(unknown.into()) };
-            let Some(state) = told.state_at(moment.timestamp()) else {
-                let first = told.states.first().and_then(|first| first.time.moment());
-                let first = first.unwrap_or(moment);
-                let name = book.chat().to_owned();
-                return Err(history::Error::NotThatOld { name, first }.into());
+    let name = || book.chat().to_owned();
+    let snapshot = match when(asked, names, at)? {
+        When::Message(message) => {
+            let chat = match &asked.options.chat {
+                Some(chat) => name_lookup::stored(chat, asked.history, names.library)?,
+                None => newest_chat(asked.history, book)
+                    .ok_or_else(|| Error::NoChatWith { book: name() })?,
             };
+            return at_message(asked, chat, message);
+        }
+        When::Date(date) => {
+            let first = || told.states.first().and_then(|first| first.time.moment());
+            let too_old =
+                || history::Error::NotThatOld { name: name(), first: first().unwrap_or(date) };
+            let state = told.state_at(date.timestamp()).ok_or_else(too_old)?;
             told.states[state].clone()
         }
-        Err(error) => return Err(error.into()),
+        When::Back(steps) => {
+            let last = told.states.len().saturating_sub(1);
+            let too_old = || history::Error::NotSoFarBack { name: name(), steps: last };
+            let state = last.checked_sub(steps).and_then(|state| told.states.get(state));
+            (*state.ok_or_else(too_old)?).clone()
+        }
+        When::Moment(moment) => match moment.message {
+            Some(message) => return at_message(asked, &moment.snapshot, message),
+            None => moment.snapshot,
+        },
     };
     let state = BookStates::new(asked.store.reader()).of(snapshot.tree)?;
     let state = state.ok_or(Error::NoLorebookThen { snapshot: snapshot.id })?;
     Ok((state, KnownFrom::Snapshot(Box::new(snapshot))))
 }
 
-/// What a chat with this lorebook knew at a message.
+/// What a chat knew at a message.
 fn at_message(
     asked: &Asked<'_>,
-    library: Option<&Library>,
-    book: &TimelineName,
+    chat: &Snapshot,
     message: usize,
 ) -> Result<(Arc<BookState>, KnownFrom)> {
-    let chat = match &asked.options.chat {
-        Some(chat) => name_lookup::stored(chat, asked.history, library)?,
-        None => match newest_chat(asked.history, book) {
-            Some(chat) => chat,
-            None => return Err(Error::NoChatWith { book: book.chat().to_owned() }),
-        },
-    };
     let reader = asked.store.reader();
     let files = Tree::open(&reader, chat.tree)?.materialise(&reader)?.files;
-    let past = Past::of(asked.store, asked.history, &chat.timeline, None);
+    let past = Past::of(asked.store, asked.history, &chat.timeline, Some(chat));
     let mut states = BookStates::new(asked.store.reader());
     let snapshot = match past.at(&files, message, true)? {
         Earlier::Snapshot(taken, later) => *later.unwrap_or(taken),

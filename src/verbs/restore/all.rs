@@ -10,6 +10,7 @@ use super::options::{Options, Report};
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
 use crate::engine::Workspace;
 use crate::history::History;
+use crate::history::moment::Moment;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
@@ -100,11 +101,13 @@ fn restore_one(
     head: Snapshot,
     options: &Options,
 ) -> Result<Report> {
+    // Its lorebook comes with its own history, or as the newest of those that have it.
+    let moment = &Moment { snapshot: head, message: None, is_newest: false };
     if options.dry_run {
-        return bring_back(workspace, store, None, history, head, options);
+        return bring_back(workspace, store, None, history, moment, options);
     }
     let (store, held) = workspace.hold(store)?;
-    bring_back(workspace, &store, Some(&held), history, head, options)
+    bring_back(workspace, &store, Some(&held), history, moment, options)
 }
 
 fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {

@@ -13,11 +13,12 @@ mod options;
 
 use std::path::PathBuf;
 
-use crate::archive::{self, Rebuilt, Role, Snapshot, State};
+use crate::archive::{Role, State};
 use crate::engine::operation::Held;
 use crate::engine::{self, Workspace, tags, verdict_findings};
-use crate::history::at_message::{Past, Then};
-use crate::history::{History, name_lookup};
+use crate::history::History;
+use crate::history::moment::Moment;
+use crate::history::state_then::{Book, StateThen};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
 use crate::st::Library;
@@ -34,65 +35,49 @@ pub fn restore(
 ) -> Result<Report> {
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
     let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
-    let snapshot = workspace.snapshot(&options.snapshot, &store)?;
-    let newest_book = name_lookup::is_newest(&options.snapshot, &snapshot, &store)?;
-    let options = &Options { newest_book, ..options.clone() };
+    let mut moment = workspace.moment(&options.snapshot, &store)?;
+    // `Chat:12 --at 30` is message 30 of the same past.
+    moment.message = options.at.or(moment.message);
+    moment.is_newest &= moment.message.is_none();
+    let options = &Options { at: moment.message, ..options.clone() };
     monitor.begin("rebuilding files", None);
     // Only who asks for another time or another name needs to know of other snapshots.
     let history = match options.at.is_some() || options.name.is_some() {
         true => History::load(&store)?,
         false => History::default(),
     };
-    bring_back(workspace, &store, held.as_ref(), &history, snapshot, options)
+    bring_back(workspace, &store, held.as_ref(), &history, &moment, options)
 }
 
-/// Bring back a snapshot that was found.
+/// Bring back a state that was found.
 fn bring_back(
     workspace: &Workspace,
     store: &Store,
     held: Option<&Held>,
     history: &History,
-    mut snapshot: Snapshot,
+    moment: &Moment,
     options: &Options,
 ) -> Result<Report> {
-    let reader = store.reader();
-    let rebuild = |snapshot: &Snapshot| archive::rebuild(&reader, snapshot);
-    let Rebuilt { mut contents, mut problems } = rebuild(&snapshot)?;
-    let mut origin = None;
-    let mut findings = Vec::new();
-    let mut made = None;
-    let mut later_book = None;
-    if let Some(at) = options.at {
-        let past = Past::of(store, history, &snapshot.timeline, Some(&snapshot));
-        match past.at(&contents.files, at, options.only != Some(Role::Chat))? {
-            Then::Snapshot(found, book) => {
-                Rebuilt { contents, problems } = rebuild(&found)?;
-                (snapshot, later_book) = (*found, book);
-            }
-            Then::Made(state) => made = Some(state),
-        }
-    }
+    let book = if options.only == Some(Role::Chat) { Book::Not } else { Book::Needed };
+    let mut then = StateThen::rebuild(store, history, moment, book)?;
     if let Some(at) = options.cut {
-        from_message::within(&contents.files, at)?;
-        contents.files = contents.files.cut_after(at);
+        from_message::within(&then.contents.files, at)?;
+        then.contents.files = then.contents.files.cut_after(at);
     }
-    findings.extend(verdict_findings::unsound(&snapshot, &problems));
-    let mut state = contents.manifest.checkpoint.clone();
-    let mut material = Material::of(&snapshot, contents);
-    match made {
-        Some(made) => {
-            origin = Some(made.origin.clone());
-            findings.extend(made.findings.clone());
-            material.become_made(*made);
-            state = State::made(material.files(), None).manifest.checkpoint;
-        }
-        None => findings.extend(rules::restored(&material.contents)),
+    if moment.is_newest {
+        material::take_newest_book(&mut then, store)?;
     }
-    if let Some(book) = later_book {
-        material.take_book(store, &book);
-    }
-    if options.newest_book && options.at.is_none() {
-        material.take_newest_book(store)?;
+    let mut findings: Vec<_> =
+        verdict_findings::unsound(&then.snapshot, &then.problems).into_iter().collect();
+    findings.append(&mut then.findings);
+    let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
+    let mut material = Material::of(then);
+    let state = match &origin {
+        Some(_) => State::made(material.files(), None).manifest.checkpoint,
+        None => material.contents.manifest.checkpoint.clone(),
+    };
+    if origin.is_none() {
+        findings.extend(rules::restored(&material.contents));
     }
     if let Some(part) = options.only
         && material.contents.bytes(part).is_none()

@@ -16,8 +16,6 @@ pub struct Options {
     pub snapshot: String,
     /// As a timeline of its own under this name.
     pub name: Option<String>,
-    /// With its lorebook as it is now, which may have changed since the chat did.
-    pub newest_book: bool,
     /// As it was at this message.
     pub at: Option<usize>,
     /// Cut after this message; all else is as it is in the snapshot.

@@ -39,7 +39,8 @@ fn one_inserted_message_is_one_change() {
     Messages
       + #3   Wren: Did you hear that? Something moved under the floor.
       - #19  Wren: Line 19, spoken at the quay.
-      + #40  Mira: "That is us, then." She picks up the lantern and goes down the stairs, slow…
+      + #40  Mira: "That is us, then." She picks up the lantern and goes down the stairs, slowly,
+             counting each of them aloud as she goes.
     "#);
 }
 
@@ -58,13 +59,15 @@ fn edits_are_told_by_word() {
     messages[3]["extra"] = json!({"token_count": 12});
     messages[4] = said(3, "Wren", "Something altogether different.");
     write(&sandbox, &messages);
-    insta::assert_snapshot!(told(&sandbox), @r#"
+    insta::assert_snapshot!(told(&sandbox), @"
     Messages
-      ~ #0  Mira: …since the flood. Mira puts [-a bowl-]{+her best cup+} under the leak and goes on writing, as if the sound were [-nothing-]{+music+} to her.
+      ~ #0  Mira: The maps curl in the damp, and the ink runs where the rain comes through the roof.
+            Nobody has mended it since the flood. Mira puts [-a bowl-]{+her best cup+} under the leak
+            and goes on writing, as if the sound were [-nothing-]{+music+} to her.
       ~ #2  Wren: Line 1, [-spoken-]{+whispered+} at the north shelf.
       ~ #3  speaker Mira → Mira Voss; changed: extra.token_count  Mira Voss: Line 2, spoken at the f…
       ~ #4  Wren: [-Line 3, spoken at the chart room-]{+Something altogether different+}.
-    "#);
+    ");
     assert_eq!(kinds(&sandbox), ["edited"; 4]);
 }
 
@@ -105,13 +108,15 @@ fn what_is_flipped_on_many_is_one_line() {
     }
     messages[28]["extra"]["bookmark_link"] = "Tide - Checkpoint #1".into();
     write(&sandbox, &messages);
-    insta::assert_snapshot!(told(&sandbox), @r#"
+    insta::assert_snapshot!(told(&sandbox), @"
     Messages
       ~ #2–#6, #8–#19  hidden (17 messages)
-      ~ #25            hidden; 2 recap versions added (now 2), scene break set  Wren: Line 25, spoken at the …
+      ~ #25            hidden; 2 recap versions added (now 2), scene break set  Wren: Line 25, spoken
+                       at the …
       ~ #26–#27, #29   recap marks: auto_scene_break_checked (3 messages)
-      ~ #28            linked to the checkpoint Tide - Checkpoint #1; recap marks: auto_scene_break_checked  Mira: Line 28, spoken at the …
-    "#);
+      ~ #28            linked to the checkpoint Tide - Checkpoint #1; recap marks:
+                       auto_scene_break_checked  Mira: Line 28, spoken at the …
+    ");
     sandbox.stvc(&["snapshot"]).exits(0);
     messages[3]["is_system"] = false.into();
     let recap = &mut messages[25]["extra"]["auto_recap_memory"];
@@ -119,12 +124,13 @@ fn what_is_flipped_on_many_is_one_line() {
     recap["scene_recap_current_index"] = 2.into();
     messages[28]["extra"].as_object_mut().unwrap().remove("bookmark_link");
     write(&sandbox, &messages);
-    insta::assert_snapshot!(told(&sandbox), @r#"
+    insta::assert_snapshot!(told(&sandbox), @"
     Messages
       ~ #3   shown again  Wren: Line 3, spoken at the chart room.
-      ~ #25  1 recap version added (now 3), recap version 2 is chosen, was 1  Wren: Line 25, spoken at the …
+      ~ #25  1 recap version added (now 3), recap version 2 is chosen, was 1  Wren: Line 25, spoken at
+             the …
       ~ #28  no longer linked to the checkpoint Tide - Checkpoint #1  Mira: Line 28, spoken at the …
-    "#);
+    ");
 }
 
 #[test]
@@ -160,17 +166,17 @@ fn lorebook_entries_are_told_field_by_field() {
     book["entries"]["3"] = entry(3, "Gulls", "Grey birds. They steal the bread and the ink.");
     book["name"] = "Lore of the Tide Office".into();
     write_book(&sandbox, &book);
-    insta::assert_snapshot!(told(&sandbox), @r#"
+    insta::assert_snapshot!(told(&sandbox), @"
     Lorebook
       ~ UID 0    Tide Office
-          content: The office stands on the {+old +}quay. It is older than the…
+          content: The office stands on the {+old +}quay. It is older than the bell tower.
           switched off
           keys: {+harbour office+}
       ~ UID 1    renamed: {+The Dawn +}Ferry
       + UID 3    Gulls: Grey birds. They steal the bread and the ink.
       + name     Lore of the Tide Office
       ~ 1 entry  only the order changed  Lantern Gate
-    "#);
+    ");
     book = lore();
     book["entries"].as_object_mut().unwrap().remove("1");
     for entry in book["entries"].as_object_mut().unwrap().values_mut() {
@@ -293,7 +299,8 @@ fn what_is_no_json_is_told_all_the_same() {
       - #4  ��
       + #4  �
     Lorebook
-      ~ book  the whole lorebook, 3 entries: Tide Office, Ferry, Lantern Gate → a file that is no lorebook
+      ~ book  the whole lorebook, 3 entries: Tide Office, Ferry, Lantern Gate → a file that is no
+              lorebook
     "#);
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.write(CHAT, [b"\xef\xbb\xbf", sandbox.read(CHAT).as_slice()].concat());

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::common::recap_library::RecapLibrary;
 use crate::common::{Sandbox, chat, lose, message};
 
 const CHAT: &str = "chats/Mira/one.jsonl";
@@ -64,7 +65,7 @@ fn which_message_changed_it() {
     a95c061d71 2026-11-16 23:46  Mira / one #3
         Mira: one 3: e4c4fd91926ea729 f1696e97eafb5c9b
       title: {+The +}Kestrel
-      content: …with one mast. She is old.{+ Her hull is green.+}
+      content: The Kestrel is a ship with one mast. She is old.{+ Her hull is green.+}
       keys: [-kestrel-] {+the kestrel+}
 
     3f61340aae 2026-11-15 23:46  Mira / one #2
@@ -211,4 +212,57 @@ fn books_that_are_no_books_have_no_entries() {
     empty.write(CHAT, chat("one", 1, None));
     empty.take(&[]);
     assert!(empty.stvc(&["lore"]).exits(0).stdout.contains("No lorebook is stored yet."));
+}
+
+/// Where ST-Auto-Recap noted the lorebook at the end of scenes, it is known which scene's recap brought a change.
+#[test]
+fn which_scene_brought_it() {
+    let mut sandbox = Sandbox::empty();
+    let whole = RecapLibrary::default();
+    let mut first = whole.clone();
+    first.messages = 5;
+    first.scenes.truncate(1);
+    first.entries.truncate(2);
+    for library in [first, whole] {
+        sandbox.write(&library.chat_path(), library.chat_bytes());
+        sandbox.write(&library.book_path(), library.book_bytes());
+        sandbox.take(&[]);
+        sandbox.wait(DAY);
+    }
+    let scene = |entry: &str| {
+        let lines = sandbox.json(&["lore", entry]).exits(0).of_type("lore_change");
+        lines.iter().map(|line| line["scene"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(scene("Quay"), [json!({ "index": 3, "name": "The quay" })]);
+    assert_eq!(scene("character-Mira"), [json!({ "index": 7, "name": "The ferry" })]);
+    let told = sandbox.stvc(&["lore", "Quay"]).exits(0).stdout;
+    assert!(told.contains("by the recap of the scene that ends with #3 (The quay)"), "{told}");
+}
+
+#[test]
+fn which_entries_were_active() {
+    let sandbox = Sandbox::empty();
+    let entry = json!({ "uid": 7, "world": "Harbour", "comment": "Kestrel", "content": ONE });
+    let queue =
+        json!({ "uid": 9, "world": "Harbour", "comment": "__operation_queue", "content": "{}" });
+    let other = json!({ "uid": 1, "world": "Other", "comment": "Moon", "content": "It is full." });
+    let carries = json!({ "name": "You", "is_user": true, "mes": "Where is she?", "extra": { "activeLorebookEntries": [entry, queue, other] } });
+    let mut lines = String::from_utf8(chat("one", 2, Some("Harbour"))).unwrap();
+    lines.push_str(&format!("\n{carries}\n{}\n{carries}", message("one", 3)));
+    sandbox.write(CHAT, lines);
+    sandbox.write(BOOK, book(&[(7, "Kestrel", ONE)]));
+    sandbox.take(&[]);
+    insta::assert_snapshot!(sandbox.stvc(&["lore", "--active", "2"]).exits(0).stdout, @"
+    Mira / one #2  2 entries active
+    UID 7  Kestrel  Harbour
+        The Kestrel is a ship with one mast. She is old.
+    UID 1  Moon  Other
+        It is full.
+    ");
+    let only = sandbox.json(&["lore", "Harbour", "--active", "2"]).exits(0).of_type("lore_active");
+    assert_eq!(only.len(), 1);
+    assert_eq!((&only[0]["uid"], &only[0]["value"]), (&json!("7"), &entry));
+    // One that does not carry it says so, and which do.
+    insta::assert_snapshot!(sandbox.stvc(&["lore", "--active", "3", "--in", "Mira/one"]).exits(0).stdout, @"Mira / one #3: the message does not tell which entries were active; the nearest that do: #2 and #4.");
+    sandbox.stvc(&["lore", "--active", "9"]).exits(4);
 }

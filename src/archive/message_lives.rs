@@ -1,0 +1,93 @@
+//! One message over many states of a chat: where it stood in another state, told by the ids of the messages and, only where these differ, by what they say.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::diff::message_changes;
+use super::diff::{Change, MessagePlace};
+use super::layout::{self, Noticed};
+use crate::store::{self, ObjectId, Reader, unless_lost};
+
+/// Reads the messages' ids of one state after the other. Most folders are those of the state before.
+pub struct MessageLists {
+    reader: Reader,
+    folders: HashMap<ObjectId, Arc<[ObjectId]>>,
+}
+
+impl MessageLists {
+    pub fn new(reader: Reader) -> Self {
+        Self { reader, folders: HashMap::new() }
+    }
+
+    /// The messages of the snapshot with this tree, in order.
+    pub fn of(&mut self, tree: ObjectId) -> store::Result<Vec<ObjectId>> {
+        let mut noticed = Noticed::default();
+        let Some(chat) = layout::root(&self.reader, tree, &mut noticed)?.chat else {
+            return Ok(Vec::new());
+        };
+        let (_, messages) = layout::chat(&self.reader, chat, &mut noticed)?;
+        let Some(messages) = messages else { return Ok(Vec::new()) };
+        let folders = layout::folders(&self.reader, messages, &mut noticed)?;
+        let mut list = Vec::new();
+        let mut kept = HashMap::with_capacity(folders.len());
+        for (number, id) in folders {
+            let ids = match self.folders.get(&id) {
+                Some(ids) => Arc::clone(ids),
+                None => {
+                    let found = layout::messages(&self.reader, number, id, &mut noticed)?;
+                    found.into_iter().map(|(_, id)| id).collect()
+                }
+            };
+            list.extend_from_slice(&ids);
+            kept.insert(id, ids);
+        }
+        self.folders = kept;
+        Ok(list)
+    }
+}
+
+/// Where message `at` of one state stands in another; `None` if it is not there.
+pub fn counterpart(
+    reader: &Reader,
+    from: &[ObjectId],
+    to: &[ObjectId],
+    at: usize,
+) -> store::Result<Option<usize>> {
+    let head = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+    if at < head {
+        return Ok(Some(at));
+    }
+    let (left, there) = (&from[head..], &to[head..]);
+    let tail = left.iter().rev().zip(there.iter().rev()).take_while(|(a, b)| a == b).count();
+    if from.len() - at <= tail {
+        return Ok(Some(to.len() - (from.len() - at)));
+    }
+    let (left, there) = (&left[..left.len() - tail], &there[..there.len() - tail]);
+    let at = at - head;
+    let itself = |place: &usize| there[*place] == left[at];
+    let places = (0..there.len()).filter(itself);
+    if let Some(place) = places.min_by_key(|place| place.abs_diff(at)) {
+        return Ok(Some(place + head));
+    }
+    if there.is_empty() {
+        return Ok(None);
+    }
+    let (left, there) = (lines(reader, left)?, lines(reader, there)?);
+    let changes = message_changes(&borrowed(&left), &borrowed(&there));
+    let is_it = |change: &&Change<'_>| {
+        change.after.is_some() && change.from == Some(MessagePlace::Message(at))
+    };
+    Ok(changes.iter().find(is_it).and_then(|change| match change.place {
+        MessagePlace::Message(place) => Some(place + head),
+        _ => None,
+    }))
+}
+
+/// What messages say; nothing where that is lost.
+fn lines(reader: &Reader, ids: &[ObjectId]) -> store::Result<Vec<Vec<u8>>> {
+    ids.iter().map(|id| Ok(unless_lost(reader.blob(*id))?.unwrap_or_default().to_vec())).collect()
+}
+
+fn borrowed(lines: &[Vec<u8>]) -> Vec<&[u8]> {
+    lines.iter().map(Vec::as_slice).collect()
+}

@@ -1,0 +1,98 @@
+//! `stvc log --message`: what one message was over time.
+
+use super::diff::{Page, message_lines};
+use super::error::Result;
+use super::output::{LOOK, Out, paint};
+use super::wording::{clean, count, cut_middle, name, short};
+use super::{args, exit};
+use stvc::engine::Workspace;
+use stvc::lines::{Counts, MessageElsewhereLine, MessageVersionLine, message_change_of};
+use stvc::st;
+use stvc::verbs::message_versions::{Elsewhere, Options, Report, Version, message_versions};
+
+pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options =
+        Options { timeline: args.timeline.clone().unwrap_or_default(), message, limit: args.limit };
+    let report = message_versions(workspace, &options)?;
+    let columns = out.columns();
+    let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
+    let gone = match report.is_there {
+        true => String::new(),
+        false => format!(", not in it any more; snapshot {} had it last", short(report.last.id)),
+    };
+    let facts = format!("{}{gone}", count(report.total as u64, "version"));
+    let label = format!("{} #{message}", cut_middle(&name(&report.timeline), 60));
+    out.line(format!("{}  {}", paint(LOOK.name, label), paint(LOOK.dim, facts)));
+    for version in &report.versions {
+        out.object(MessageVersionLine::new(&report, version));
+        tell(version, &report, page, workspace, out);
+    }
+    if report.versions.len() < report.total {
+        let more = report.total - report.versions.len();
+        out.say(paint(LOOK.dim, format!("… and {more} more; -n N shows more of them")));
+    }
+    if !report.elsewhere.is_empty() {
+        out.line("");
+        out.line("In other timelines that come from the same one:");
+    }
+    for other in &report.elsewhere {
+        out.object(MessageElsewhereLine::from(other));
+        let label = paint(LOOK.name, cut_middle(&name(&other.timeline), 50));
+        out.record(&[format!("  {label}"), format!("      {}", now_there(other, page))]);
+    }
+    if let Some(version) = report.versions.get(1) {
+        let whole =
+            format!("stvc show {} --message {}", short(version.snapshot.id), version.after.0);
+        out.say("");
+        out.say(format!("`{whole}` prints it as it was before."));
+    } else if !report.is_there {
+        let whole = format!("stvc show {} --message {message}", short(report.last.id));
+        out.say("");
+        out.say(format!("`{whole}` prints it."));
+    }
+    for broken in &report.broken {
+        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
+    }
+    let counts =
+        Counts::MessageVersions { versions: report.total, elsewhere: report.elsewhere.len() };
+    out.summary("log", report.broken.is_empty(), counts);
+    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
+}
+
+fn tell(version: &Version, report: &Report, page: Page, workspace: &Workspace, out: &mut Out) {
+    out.line("");
+    let snapshot = &version.snapshot;
+    let id = paint(LOOK.id, short(snapshot.id));
+    let when = paint(LOOK.dim, out.clock(workspace).date(snapshot.time));
+    // Before a fork or a rename it stood in another one.
+    let label = match snapshot.timeline == report.timeline {
+        true => String::new(),
+        false => {
+            format!("  {}", cut_middle(&name(&snapshot.timeline), page.room.saturating_sub(30)))
+        }
+    };
+    out.line(format!("{id} {when}{label}"));
+    if version.is_again {
+        out.line("  it is there again");
+    }
+    match message_change_of(version) {
+        Some(change) => message_lines(&change, page).iter().for_each(|line| out.line(line)),
+        None if version.after.1.is_none() => {
+            out.line(paint(LOOK.bad, "  what it said then cannot be read"));
+        }
+        None => out.line(paint(LOOK.bad, "  what it said before cannot be read")),
+    }
+}
+
+fn now_there(other: &Elsewhere, page: Page) -> String {
+    let Some((number, text)) = &other.now else { return paint(LOOK.dim, "not there any more") };
+    let at = format!("#{number}");
+    match &other.same_as {
+        _ if other.is_same => paint(LOOK.dim, format!("{at} the same")),
+        Some(version) => paint(LOOK.dim, format!("{at} as in {}", short(version.id))),
+        None => {
+            let said = text.as_deref().and_then(st::text_of).map(|message| message.text);
+            format!("{} {}", paint(LOOK.dim, at), page.gist(&said.unwrap_or_default(), 10))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The history of one message: its versions, and where it stands in other timelines that come from the same one.
+
+use std::collections::HashMap;
+
+use super::{History, Result};
+use crate::archive::message_lives::{MessageLists, counterpart};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::store::{Loss, ObjectId, Store, unless_lost};
+
+/// A message from its first snapshot to now.
+pub struct MessageHistory<'h> {
+    /// Newest first.
+    pub versions: Vec<MessageVersion<'h>>,
+    /// The newest snapshot that has it, and whether the chat as it is now is that.
+    pub last: &'h Snapshot,
+    pub is_there: bool,
+    /// Other timelines that have it or had it.
+    pub elsewhere: Vec<Elsewhere<'h>>,
+    /// What could not be read, in words; the rest is told.
+    pub broken: Vec<String>,
+}
+
+/// What a message was from one snapshot on.
+pub struct MessageVersion<'h> {
+    /// The first snapshot with it.
+    pub snapshot: &'h Snapshot,
+    /// The number it has there.
+    pub number: usize,
+    pub id: ObjectId,
+    /// It had gone before, and is there again.
+    pub is_again: bool,
+}
+
+/// What became of a message in another timeline.
+pub struct Elsewhere<'h> {
+    pub head: &'h Snapshot,
+    /// Its number and object; none: it is not there any more.
+    pub now: Option<(usize, ObjectId)>,
+}
+
+impl<'h> MessageHistory<'h> {
+    /// The message with this number in the timeline that ends with `head`, or the last that had it; `None` if none ever did.
+    pub fn read(
+        store: &Store,
+        history: &'h History,
+        head: &'h Snapshot,
+        number: usize,
+    ) -> Result<Option<Self>> {
+        let reader = store.reader();
+        let mut lists = MessageLists::new(store.reader());
+        let mut broken = Vec::new();
+        let mut past = history.ancestry(head);
+        let mut start = None;
+        for snapshot in past.by_ref() {
+            match lists.of(snapshot.tree) {
+                Ok(list) if number < list.len() => {
+                    start = Some((snapshot, list));
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) if error.is_loss() => broken.push(format!("{}: {error}", snapshot.id)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some((last, mut list)) = start else { return Ok(None) };
+        let mut at = number;
+        // Where it stood in each snapshot of its past, for those that were forked from there.
+        let mut places = HashMap::from([(last.id, at)]);
+        let first = MessageVersion { snapshot: last, number: at, id: list[at], is_again: false };
+        let mut versions = vec![first];
+        let mut is_gap = false;
+        for snapshot in past {
+            let older = match lists.of(snapshot.tree) {
+                Ok(older) => older,
+                Err(error) if error.is_loss() => {
+                    broken.push(format!("{}: {error}", snapshot.id));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let Some(place) = counterpart(&reader, &list, &older, at)? else {
+                is_gap = true;
+                continue;
+            };
+            let newest = versions.last_mut().filter(|version| version.id == older[place]);
+            match newest {
+                Some(version) if !is_gap => (version.snapshot, version.number) = (snapshot, place),
+                _ => {
+                    if let Some(version) = versions.last_mut() {
+                        version.is_again = is_gap;
+                    }
+                    let id = older[place];
+                    versions.push(MessageVersion { snapshot, number: place, id, is_again: false });
+                }
+            }
+            places.insert(snapshot.id, place);
+            (list, at, is_gap) = (older, place, false);
+        }
+        let elsewhere = elsewhere(store, history, head, &places)?;
+        let is_there = last.id == head.id;
+        Ok(Some(Self { versions, last, is_there, elsewhere, broken }))
+    }
+}
+
+/// The timelines that were forked from a state with the message.
+fn elsewhere<'h>(
+    store: &Store,
+    history: &'h History,
+    own: &Snapshot,
+    places: &HashMap<SnapshotId, usize>,
+) -> Result<Vec<Elsewhere<'h>>> {
+    let reader = store.reader();
+    let mut lists = MessageLists::new(store.reader());
+    let mut found = Vec::new();
+    for (_, head) in history.heads() {
+        if head.id == own.id || !head.timeline.is_chat() {
+            continue;
+        }
+        let shared = history.ancestry(head).find(|snapshot| places.contains_key(&snapshot.id));
+        let Some(shared) = shared else { continue };
+        let then = unless_lost(lists.of(shared.tree))?;
+        let now = unless_lost(lists.of(head.tree))?;
+        let (Some(then), Some(now)) = (then, now) else { continue };
+        let place = counterpart(&reader, &then, &now, places[&shared.id])?;
+        found.push(Elsewhere { head, now: place.map(|place| (place, now[place])) });
+    }
+    Ok(found)
+}

@@ -1,0 +1,170 @@
+//! How a moment is written: a name, and behind it steps into the past.
+//!
+//! ```text
+//! moment  = name step* [ ":" N ]        the state at message N comes last
+//! step    = "~" [ N ]                   N snapshots back, one if nothing is said
+//!         | "@" DATE | "@{" DATE "}"    as it was then
+//! ```
+//!
+//! A name may have any of these signs in it; the longest beginning that is a name is the name. Without braces a date goes on as long as it can be read.
+
+use chrono::{DateTime, FixedOffset};
+
+use crate::history::dates;
+
+/// A step from one state of a timeline to an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// So many snapshots.
+    Back(usize),
+    /// To what it was then.
+    Then(DateTime<FixedOffset>),
+    /// To when this message was its last.
+    Message(usize),
+}
+
+/// Where a text cannot be read any further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    /// In bytes from its beginning.
+    pub at: usize,
+    pub expected: &'static str,
+}
+
+const NUMBER: &str = "a number";
+const DATE: &str = "a date such as 2026-11-01, {2026-11-01 18:30}, yesterday or 2 weeks ago";
+const BRACE: &str = "} behind the date";
+const SIGN: &str = "~N, @DATE or :N";
+const END: &str = "the end: nothing comes behind a message's number";
+
+/// Every way to part a text into a name and what stands behind it, the longest name first.
+pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
+    let ends = std::iter::once(text.len()).chain(signs);
+    ends.filter(|end| *end > 0).map(|end| text.split_at(end))
+}
+
+/// Read what stands behind a name.
+pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>, Stop> {
+    let mut steps = Vec::new();
+    let mut at = 0;
+    while let Some(sign) = text[at..].chars().next() {
+        if matches!(steps.last(), Some(Step::Message(_))) {
+            return Err(Stop { at, expected: END });
+        }
+        let rest = &text[at + sign.len_utf8()..];
+        let (step, read) = match sign {
+            '~' => back(rest),
+            '@' => then(rest, now),
+            ':' => message(rest),
+            _ => Err(Stop { at: 0, expected: SIGN }),
+        }
+        .map_err(|stop| {
+            let sign = if stop.expected == SIGN { 0 } else { sign.len_utf8() };
+            Stop { at: at + sign + stop.at, ..stop }
+        })?;
+        steps.push(step);
+        at += sign.len_utf8() + read;
+    }
+    Ok(steps)
+}
+
+/// The number at the beginning, and how long it is.
+fn number(text: &str) -> Result<(Option<usize>, usize), Stop> {
+    let len = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number = match len {
+        0 => None,
+        _ => Some(text[..len].parse().map_err(|_| Stop { at: 0, expected: NUMBER })?),
+    };
+    Ok((number, len))
+}
+
+fn back(text: &str) -> Result<(Step, usize), Stop> {
+    let (steps, len) = number(text)?;
+    Ok((Step::Back(steps.unwrap_or(1)), len))
+}
+
+fn message(text: &str) -> Result<(Step, usize), Stop> {
+    let hash = text.len() - text.trim_start_matches('#').len();
+    let (message, len) = number(&text[hash..])?;
+    let message = message.ok_or(Stop { at: hash, expected: NUMBER })?;
+    Ok((Step::Message(message), hash + len))
+}
+
+/// A day is its end.
+fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), Stop> {
+    if let Some(braced) = text.strip_prefix('{') {
+        let end = braced.find('}').ok_or(Stop { at: text.len(), expected: BRACE })?;
+        let date = dates::parse_end(&braced[..end], now);
+        let date = date.map_err(|_| Stop { at: 1, expected: DATE })?;
+        return Ok((Step::Then(date), end + 2));
+    }
+    let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
+    for end in std::iter::once(text.len()).chain(signs) {
+        if let Ok(date) = dates::parse_end(&text[..end], now) {
+            return Ok((Step::Then(date), end));
+        }
+    }
+    Err(Stop { at: 0, expected: DATE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> DateTime<FixedOffset> {
+        DateTime::parse_from_rfc3339("2026-11-15T18:30:00+01:00").unwrap()
+    }
+
+    fn read(text: &str) -> Result<Vec<Step>, Stop> {
+        steps(text, now())
+    }
+
+    fn date(text: &str) -> Step {
+        Step::Then(dates::parse_end(text, now()).unwrap())
+    }
+
+    #[test]
+    fn steps_are_read() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("~", vec![Step::Back(1)]),
+            ("~3~", vec![Step::Back(3), Step::Back(1)]),
+            (":12", vec![Step::Message(12)]),
+            (":#12", vec![Step::Message(12)]),
+            ("@yesterday", vec![date("yesterday")]),
+            ("@2 weeks ago~2", vec![date("2 weeks ago"), Step::Back(2)]),
+            ("@2026-11-01 18:30", vec![date("2026-11-01 18:30")]),
+            ("@2026-11-01T18:30:05+02:00", vec![date("2026-11-01T18:30:05+02:00")]),
+            ("@yesterday:12", vec![date("yesterday"), Step::Message(12)]),
+            ("@{2026-11-01 18:30}:12", vec![date("2026-11-01 18:30"), Step::Message(12)]),
+        ] {
+            assert_eq!(read(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stop_says_where_and_what_was_expected() {
+        for (text, at, expected) in [
+            ("~2x", 2, SIGN),
+            (":", 1, NUMBER),
+            (":twelve", 1, NUMBER),
+            (":12~1", 3, END),
+            ("@soon", 1, DATE),
+            ("~1@{2026-02-30}", 4, DATE),
+            ("@{yesterday", 11, BRACE),
+            ("~99999999999999999999999", 1, NUMBER),
+            ("~日", 1, SIGN),
+        ] {
+            assert_eq!(read(text), Err(Stop { at, expected }), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_comes_first() {
+        let all: Vec<_> = splits("Ana@18h30m~2").collect();
+        assert_eq!(all, [("Ana@18h30m~2", ""), ("Ana@18h30m", "~2"), ("Ana", "@18h30m~2")]);
+        assert_eq!(splits("~2").collect::<Vec<_>>(), [("~2", "")]);
+        assert!(splits("").next().is_none());
+    }
+}

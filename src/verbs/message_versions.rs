@@ -1,0 +1,121 @@
+//! What one message was over time, and what it is in other timelines that come from the same one.
+
+use std::sync::Arc;
+
+use crate::archive::Snapshot;
+use crate::engine::{self, Workspace};
+use crate::history::at_message::message_not_found;
+use crate::history::message_history::MessageHistory;
+use crate::history::{History, name_lookup};
+use crate::st::TimelineName;
+use crate::store::{ObjectId, Reader, unless_lost};
+use crate::verbs::Result;
+
+/// Which message.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub timeline: String,
+    pub message: usize,
+    /// At most this many versions.
+    pub limit: Option<usize>,
+}
+
+/// Its history.
+pub struct Report {
+    pub timeline: TimelineName,
+    pub message: usize,
+    /// Whether the timeline has it now; else the last snapshot that did is the newest version's, or later.
+    pub is_there: bool,
+    pub last: Snapshot,
+    /// Newest first.
+    pub versions: Vec<Version>,
+    /// How many there are without the limit.
+    pub total: usize,
+    pub elsewhere: Vec<Elsewhere>,
+    /// What could not be read, in words.
+    pub broken: Vec<String>,
+}
+
+/// What it was from one snapshot on.
+pub struct Version {
+    /// The first snapshot with it.
+    pub snapshot: Snapshot,
+    /// Its number there, and its JSON; none if that cannot be read.
+    pub after: (usize, Option<Arc<[u8]>>),
+    /// The same before that; none if it was not there.
+    pub before: Option<(usize, Option<Arc<[u8]>>)>,
+    /// It had gone before, and is there again.
+    pub is_again: bool,
+}
+
+/// What it is in another timeline.
+pub struct Elsewhere {
+    pub timeline: TimelineName,
+    pub head: Snapshot,
+    /// Its number and its JSON; none if it is not there any more.
+    pub now: Option<(usize, Option<Arc<[u8]>>)>,
+    /// The version here that is the same, by its snapshot.
+    pub same_as: Option<Snapshot>,
+    /// Whether that is the newest.
+    pub is_same: bool,
+}
+
+/// Tell.
+pub fn message_versions(workspace: &Workspace, options: &Options) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let history = History::load(&store)?;
+    let library = workspace.library().ok();
+    let head = name_lookup::stored(&options.timeline, &history, library.as_ref())?;
+    let Some(told) = MessageHistory::read(&store, &history, head, options.message)? else {
+        let messages = usize::try_from(head.messages).unwrap_or(usize::MAX);
+        let finding = message_not_found(&head.timeline, messages, options.message);
+        return Err(engine::Error::refused(finding).into());
+    };
+    let reader = store.reader();
+    let total = told.versions.len();
+    let limit = options.limit.unwrap_or(total);
+    let mut versions = Vec::new();
+    for (n, version) in told.versions.iter().enumerate().take(limit) {
+        let before = match told.versions.get(n + 1).filter(|_| !version.is_again) {
+            Some(older) => Some((older.number, line(&reader, older.id)?)),
+            None => None,
+        };
+        versions.push(Version {
+            snapshot: version.snapshot.clone(),
+            after: (version.number, line(&reader, version.id)?),
+            before,
+            is_again: version.is_again,
+        });
+    }
+    let newest = told.versions.first().map(|version| version.id);
+    let mut elsewhere = Vec::new();
+    for other in &told.elsewhere {
+        let id = other.now.map(|(_, id)| id);
+        let same_as = told.versions.iter().find(|version| Some(version.id) == id);
+        let now = match other.now {
+            Some((number, id)) => Some((number, line(&reader, id)?)),
+            None => None,
+        };
+        elsewhere.push(Elsewhere {
+            timeline: other.head.timeline.clone(),
+            head: other.head.clone(),
+            now,
+            same_as: same_as.map(|version| version.snapshot.clone()),
+            is_same: id.is_some() && id == newest,
+        });
+    }
+    Ok(Report {
+        timeline: head.timeline.clone(),
+        message: options.message,
+        is_there: told.is_there,
+        last: told.last.clone(),
+        versions,
+        total,
+        elsewhere,
+        broken: told.broken,
+    })
+}
+
+fn line(reader: &Reader, id: ObjectId) -> Result<Option<Arc<[u8]>>> {
+    Ok(unless_lost(reader.blob(id))?.map(|bytes| bytes.to_vec().into()))
+}
