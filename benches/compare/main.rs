@@ -1,7 +1,7 @@
 //! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
 //! cp and zstd as the floor.
 //!
-//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e|f] [--write]`
+//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e|f|g] [--write]`
 //!
 //! `--write` puts what came out into docs/performance.md and docs/performance.svg.
 
@@ -25,6 +25,7 @@ mod machine;
 mod measure;
 mod plot;
 mod prose;
+mod reading;
 mod recap;
 mod report;
 mod run;
@@ -38,6 +39,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use growth::Saves;
+use reading::Years;
 use report::Report;
 use sheet::Sheet;
 use whole::Whole;
@@ -58,6 +60,8 @@ struct Scale {
     large: usize,
     /// (f): cards, lorebooks and the chat among them.
     whole: Whole,
+    /// (g): what there is to look back on.
+    years: Years,
     /// Saves of (c), (e) and, three times that, (f).
     some: usize,
     /// Rounds of what can be done again.
@@ -72,6 +76,7 @@ const FULL: Scale = Scale {
     growth: Saves { peers: 100, all: 10_000 },
     large: 100,
     whole: Whole { cards: 200, books: 300, chat: 3_000_000 },
+    years: Years { snapshots: 10_000, entries: 300 },
     some: 10,
     rounds: 5,
 };
@@ -84,6 +89,7 @@ const QUICK: Scale = Scale {
     growth: Saves { peers: 30, all: 300 },
     large: 10,
     whole: Whole { cards: 20, books: 30, chat: 300_000 },
+    years: Years { snapshots: 300, entries: 60 },
     some: 6,
     rounds: 3,
 };
@@ -97,8 +103,8 @@ fn main() {
     }
     let only = arguments.iter().position(|argument| argument == "--only");
     let only = only.map(|at| match arguments.get(at + 1).map(String::as_str) {
-        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f")) => letter,
-        _ => panic!("--only takes one of a, b, c, d, e, f"),
+        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f" | "g")) => letter,
+        _ => panic!("--only takes one of a, b, c, d, e, f, g"),
     });
     let write = has("--write");
     assert!(!write || only.is_none(), "--write takes all workloads");
@@ -106,7 +112,8 @@ fn main() {
     let head = head(&scale);
     println!("{head}");
     let mut report = Report::default();
-    for letter in "abcdef".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter))) {
+    for letter in "abcdefg".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter)))
+    {
         let scratch = Scratch::new(letter);
         measure(letter, &scratch.0, &scale, &mut report);
     }
@@ -158,6 +165,11 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         'f' => {
             eprintln!("(f) a chat among all else …");
             report.rows.extend(whole::measure(dir, &scale.whole, scale.some * 3));
+            return;
+        }
+        'g' => {
+            eprintln!("(g) looking back on {} snapshots …", scale.years.snapshots);
+            report.rows.extend(reading::measure(dir, &scale.years, scale.rounds));
             return;
         }
         _ => (

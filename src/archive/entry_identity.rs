@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::diff::pairing::Bag;
 use super::diff::value::same;
-use crate::st::{self, Key, Raw};
+use crate::st::{Key, Raw};
 
 /// Contents that have at least this share of their words in common are one content, edited.
 const ALIKE: f32 = 0.3;
@@ -64,13 +64,12 @@ struct Face {
 
 impl Face {
     fn of(entry: Raw<'_>) -> Self {
-        let keys = entry.get("key").and_then(|keys| keys.items()).unwrap_or_default();
+        let [title, content, keys] = entry.pick(["comment", "content", "key"]).unwrap_or_default();
+        let text =
+            |value: Option<Raw<'_>>| value.and_then(|value| value.string()).unwrap_or_default();
+        let keys = keys.and_then(|keys| keys.items()).unwrap_or_default();
         let keys = keys.iter().filter_map(|key| key.string()).map(|key| key.to_lowercase());
-        Self {
-            title: st::entry_comment(entry).unwrap_or_default().trim().to_owned(),
-            content: st::entry_content(entry).unwrap_or_default(),
-            keys: keys.collect(),
-        }
+        Self { title: text(title).trim().to_owned(), content: text(content), keys: keys.collect() }
     }
 
     fn is_blank(&self) -> bool {

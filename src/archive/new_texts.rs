@@ -1,9 +1,9 @@
 //! The texts of many snapshots, each once. Snapshots share most of their trees: what was met before is not even listed again, so
 //! going through all of them costs what differs between them.
 
-use std::collections::HashSet;
-
-use crate::store::{self, EntryKind, ObjectId, Reader, TreeEntry, name_encoding};
+use crate::store::{
+    self, EntryBytes, Kind, Mode, ObjectId, ObjectIds, Reader, name_encoding, no_tree, tree_entries,
+};
 
 /// A blob that no snapshot had so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,12 @@ pub enum TextPlace {
 /// Goes through snapshots and tells what is new in each.
 pub struct NewTexts {
     reader: Reader,
-    seen: HashSet<ObjectId>,
+    seen: ObjectIds,
     wanted: Wanted,
     /// The trees that could not be read, each once; what hangs on them is left out.
     pub broken: Vec<store::Error>,
+    /// Memory for trees, one for each that is gone through at the moment.
+    buffers: Vec<Vec<u8>>,
 }
 
 /// What is looked at.
@@ -44,21 +46,20 @@ pub struct Wanted {
 
 impl NewTexts {
     pub fn new(reader: Reader, wanted: Wanted) -> Self {
-        Self { reader, seen: HashSet::new(), wanted, broken: Vec::new() }
+        let (seen, broken, buffers) = Default::default();
+        Self { reader, seen, wanted, broken, buffers }
     }
 
     /// The blobs of the snapshot with this tree that none before had: messages in order, then entries by their keys' names in
     /// the tree.
     pub fn of(&mut self, tree: ObjectId) -> Vec<NewText> {
         let mut new = Vec::new();
-        for part in self.folders(tree) {
-            match part.name.as_str() {
-                "chat" if self.wanted.chat => self.messages(part.id, &mut new),
-                "lorebooks" if self.wanted.lorebook => self.books(part.id, &mut new),
-                "card" if self.wanted.card => self.card(part.id, &mut new),
-                _ => {}
-            }
-        }
+        self.each_folder(tree, &mut |texts, part| match part.name {
+            b"chat" if texts.wanted.chat => texts.messages(part.id, &mut new),
+            b"lorebooks" if texts.wanted.lorebook => texts.books(part.id, &mut new),
+            b"card" if texts.wanted.card => texts.card(part.id, &mut new),
+            _ => {}
+        });
         // Folder 1000 stands before folder 101 in a tree.
         new.sort_by_key(|found| match found.place {
             TextPlace::Message(number) => number,
@@ -69,79 +70,95 @@ impl NewTexts {
 
     fn messages(&mut self, chat: ObjectId, new: &mut Vec<NewText>) {
         // Every message makes a new tree of folders; below that, most is old.
-        for folders in self.folders(chat) {
-            for folder in self.folders(folders.id) {
-                for message in self.tree(folder.id) {
-                    let number = message.name.strip_suffix(".json").and_then(|n| n.parse().ok());
-                    if let Some(number) = number {
-                        self.take(message.id, TextPlace::Message(number), new);
+        self.each_folder(chat, &mut |texts, folders| {
+            texts.each_folder(folders.id, &mut |texts, folder| {
+                texts.each(folder.id, &mut |texts, message| {
+                    let number = || {
+                        let number = message.name.strip_suffix(b".json")?;
+                        std::str::from_utf8(number).ok()?.parse().ok()
+                    };
+                    if texts.seen.insert(message.id) {
+                        let place = number().map(TextPlace::Message);
+                        new.extend(place.map(|place| NewText { id: message.id, place }));
                     }
-                }
-            }
-        }
+                });
+            });
+        });
     }
 
     fn books(&mut self, books: ObjectId, new: &mut Vec<NewText>) {
-        for book in self.folders(books) {
-            let parts = self.tree(book.id);
-            match parts.iter().find(|part| part.kind == EntryKind::Tree) {
-                Some(entries) => {
-                    for entry in self.tree(entries.id) {
-                        // A key may hold half of a character, and then it is no text.
-                        let file = name_encoding::decode_bytes(&entry.name);
-                        let file = String::from_utf8_lossy(&file);
-                        let key = file.strip_suffix(".json").unwrap_or(&file).to_owned();
-                        self.take(entry.id, TextPlace::Entry(key), new);
-                    }
-                }
+        self.each_folder(books, &mut |texts, book| {
+            let mut parts = Vec::new();
+            texts.each(book.id, &mut |_, part| parts.push((part.mode(), part.id)));
+            match parts.iter().find(|(mode, _)| *mode == Mode::Folder) {
+                Some((_, entries)) => texts.strings(*entries, new, TextPlace::Entry),
                 None => {
-                    for part in parts {
-                        self.take(part.id, TextPlace::Book, new);
+                    for (_, id) in parts.into_iter().filter(|(_, id)| texts.seen.insert(*id)) {
+                        new.push(NewText { id, place: TextPlace::Book });
                     }
                 }
             }
-        }
+        });
     }
 
     fn card(&mut self, card: ObjectId, new: &mut Vec<NewText>) {
+        let mut folders = Vec::new();
+        self.each_folder(card, &mut |_, folder| folders.push(folder.id));
         // The newer text comes first; what the other says as well is not told again.
-        for text in self.folders(card).into_iter().rev() {
-            for part in self.tree(text.id) {
-                match part.kind {
-                    EntryKind::Tree => {
-                        for string in self.tree(part.id) {
-                            let file = name_encoding::decode_bytes(&string.name);
-                            let file = String::from_utf8_lossy(&file);
-                            let place = file.strip_suffix(".json").unwrap_or(&file).to_owned();
-                            self.take(string.id, TextPlace::Field(place), new);
-                        }
-                    }
-                    _ => self.take(part.id, TextPlace::Card, new),
+        for text in folders.into_iter().rev() {
+            self.each(text, &mut |texts, part| match part.mode() {
+                Mode::Folder => texts.strings(part.id, new, TextPlace::Field),
+                _ if texts.seen.insert(part.id) => {
+                    new.push(NewText { id: part.id, place: TextPlace::Card });
                 }
-            }
+                _ => {}
+            });
         }
     }
 
-    fn folders(&mut self, tree: ObjectId) -> Vec<TreeEntry> {
-        let mut entries = self.tree(tree);
-        entries.retain(|entry| entry.kind == EntryKind::Tree);
-        entries
+    /// Files that are called by what they are of.
+    fn strings(
+        &mut self,
+        folder: ObjectId,
+        new: &mut Vec<NewText>,
+        place: fn(String) -> TextPlace,
+    ) {
+        self.each(folder, &mut |texts, file| {
+            if texts.seen.insert(file.id) {
+                // A key may hold half of a character, and then it is no text.
+                let name = name_encoding::decode_bytes(&String::from_utf8_lossy(file.name));
+                let name = String::from_utf8_lossy(&name);
+                let name = name.strip_suffix(".json").unwrap_or(&name).to_owned();
+                new.push(NewText { id: file.id, place: place(name) });
+            }
+        });
+    }
+
+    fn each_folder(&mut self, tree: ObjectId, visit: &mut dyn FnMut(&mut Self, EntryBytes<'_>)) {
+        self.each(tree, &mut |texts, entry| {
+            if entry.mode() == Mode::Folder {
+                visit(texts, entry);
+            }
+        });
     }
 
     /// A tree's entries, the first time it is asked for.
-    fn tree(&mut self, id: ObjectId) -> Vec<TreeEntry> {
-        if !self.seen.insert(id) {
-            return Vec::new();
+    fn each(&mut self, tree: ObjectId, visit: &mut dyn FnMut(&mut Self, EntryBytes<'_>)) {
+        if !self.seen.insert(tree) {
+            return;
         }
-        self.reader.tree(id).unwrap_or_else(|error| {
-            self.broken.push(error);
-            Vec::new()
-        })
-    }
-
-    fn take(&mut self, id: ObjectId, place: TextPlace, new: &mut Vec<NewText>) {
-        if self.seen.insert(id) {
-            new.push(NewText { id, place });
+        let mut buffer = self.buffers.pop().unwrap_or_default();
+        match self.reader.read(tree, Kind::Tree, &mut buffer) {
+            Ok(bytes) => {
+                for entry in tree_entries(bytes) {
+                    match entry {
+                        Some(entry) => visit(self, entry),
+                        None => self.broken.push(no_tree(tree)),
+                    }
+                }
+            }
+            Err(error) => self.broken.push(error),
         }
+        self.buffers.push(buffer);
     }
 }

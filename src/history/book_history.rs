@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use super::{History, Result};
 use crate::archive::Snapshot;
-use crate::archive::entry_lives::{BookState, BookStates, Life, Lives};
+use crate::archive::entry_lives::{BookState, Life, Lives, Steps};
 use crate::st::{self, Category, TimelineName};
 use crate::store::{Loss, Store};
+
+/// So many states are in memory at a time.
+const AT_ONCE: usize = 1024;
 
 /// A lorebook from its first known state to now.
 pub struct BookHistory<'h> {
@@ -78,29 +81,33 @@ impl<'h> BookHistory<'h> {
     /// Read it.
     pub fn read(store: &Store, history: &'h History, book: &TimelineName) -> Result<Self> {
         let (snapshots, chats) = snapshots_of(history, book);
-        let mut reader = BookStates::new(store.reader());
+        let mut steps = Steps::new(store);
         let mut lives = Lives::new(store.reader());
         let mut states = Vec::new();
         let mut broken = Vec::new();
         let mut now = Arc::new(BookState::default());
-        for snapshot in snapshots {
-            let state = match reader.of(snapshot.tree) {
-                Ok(Some(state)) => state,
-                Ok(None) => continue,
-                Err(error) if error.is_loss() => {
-                    broken.push(format!("{}: {error}", snapshot.id));
+        for some in snapshots.chunks(AT_ONCE) {
+            let trees: Vec<_> = some.iter().map(|snapshot| snapshot.tree).collect();
+            for (snapshot, step) in some.iter().zip(steps.read(&trees)) {
+                let step = match step {
+                    Ok(Some(step)) => step,
+                    Ok(None) => continue,
+                    Err(error) if error.is_loss() => {
+                        broken.push(format!("{}: {error}", snapshot.id));
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                if step.state.is_odd {
+                    let why = "its lorebook is no JSON that has entries";
+                    broken.push(format!("{}: {why}", snapshot.id));
                     continue;
                 }
-                Err(error) => return Err(error.into()),
-            };
-            if state.is_odd {
-                broken.push(format!("{}: its lorebook is no JSON that has entries", snapshot.id));
-                continue;
-            }
-            if states.is_empty() || (!Arc::ptr_eq(&now, &state) && *now != *state) {
-                lives.next(states.len(), &now, &state)?;
-                states.push(snapshot);
-                now = state;
+                if states.is_empty() || (!Arc::ptr_eq(&now, &step.state) && *now != *step.state) {
+                    lives.next(states.len(), &now, &step)?;
+                    states.push(*snapshot);
+                    now = step.state;
+                }
             }
         }
         broken.extend(lives.broken.iter().map(ToString::to_string));

@@ -56,6 +56,9 @@ pub use commit::{Commit, NewCommit, Time};
 pub use error::{Error, Loss, Result, unless_lost};
 pub use gc::Collected;
 pub use gix::ObjectId;
+
+/// A set of ids, which need no hash of their own.
+pub type ObjectIds = gix::hashtable::HashSet<ObjectId>;
 pub use gix::objs::Kind;
 pub use limits::longest;
 pub use lock::Lock;
@@ -70,7 +73,9 @@ pub use ref_files::RefList;
 pub use ref_name::{RefChange, RefName};
 pub use remote::{RemoteError, Transit, folder_for_now};
 pub use repack::{Packed, Placed};
-pub use tree::{EntryKind, Mode, RawEntry, RawTree, TreeEntry};
+pub use tree::{
+    EntryBytes, EntryKind, Mode, RawEntry, RawTree, TreeEntry, entries as tree_entries, no_tree,
+};
 pub use url::Url;
 
 pub struct Store {

@@ -116,6 +116,42 @@ pub struct RawEntry {
     pub id: ObjectId,
 }
 
+/// One entry, where it stands in the bytes of its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryBytes<'b> {
+    mode: &'b [u8],
+    pub name: &'b [u8],
+    pub id: ObjectId,
+}
+
+impl EntryBytes<'_> {
+    pub fn mode(&self) -> Mode {
+        Mode::read(self.mode)
+    }
+}
+
+/// The entries of a tree in the order in which they stand, without a copy of any; `None` where it is no tree any more, and no further.
+pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Option<EntryBytes<'_>>> {
+    let mut left = bytes;
+    std::iter::from_fn(move || {
+        if left.is_empty() {
+            return None;
+        }
+        let found = split_entry(left);
+        left = found.map_or(&[], |(_, rest)| rest);
+        Some(found.map(|(entry, _)| entry))
+    })
+}
+
+fn split_entry(bytes: &[u8]) -> Option<(EntryBytes<'_>, &[u8])> {
+    let space = bytes.iter().take(8).position(|byte| *byte == b' ')?;
+    let (mode, rest) = (&bytes[..space], &bytes[space + 1..]);
+    let end = memchr::memchr(0, rest)?;
+    let (name, rest) = (&rest[..end], &rest[end + 1..]);
+    let (id, rest) = rest.split_first_chunk::<20>()?;
+    Some((EntryBytes { mode, name, id: ObjectId::from(*id) }, rest))
+}
+
 /// A tree, whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTree {
@@ -126,22 +162,11 @@ pub struct RawTree {
 }
 
 /// Read the bytes of the tree `id` as they are.
-pub fn decode_raw(id: ObjectId, mut bytes: &[u8]) -> Result<RawTree> {
+pub fn decode_raw(id: ObjectId, bytes: &[u8]) -> Result<RawTree> {
     let mut entries: Vec<RawEntry> = Vec::new();
     let mut is_gits = true;
-    while !bytes.is_empty() {
-        let parts = || {
-            let space = bytes.iter().take(8).position(|byte| *byte == b' ')?;
-            let (mode, rest) = (&bytes[..space], &bytes[space + 1..]);
-            let end = memchr::memchr(0, rest)?;
-            let (name, rest) = (&rest[..end], &rest[end + 1..]);
-            let (id, rest) = rest.split_first_chunk::<20>()?;
-            Some((mode, name, ObjectId::from(*id), rest))
-        };
-        let Some((mode, name, object, rest)) = parts() else {
-            return Err(Error::Damaged { id, why: "it is no tree".into() });
-        };
-        bytes = rest;
+    for found in self::entries(bytes) {
+        let Some(EntryBytes { mode, name, id: object }) = found else { return Err(no_tree(id)) };
         is_gits &= !mode.starts_with(b"0") && !name.is_empty() && !name.contains(&b'/');
         let entry = RawEntry { mode: Mode::read(mode), name: name.to_owned(), id: object };
         let in_order = |last: &RawEntry| gits_order(last, &entry) == Ordering::Less;
@@ -154,6 +179,11 @@ pub fn decode_raw(id: ObjectId, mut bytes: &[u8]) -> Result<RawTree> {
     let mut others = entries.iter().filter(|entry| !is_folder(entry));
     is_gits &= folders.is_empty() || !others.any(|entry| folders.contains(&entry.name));
     Ok(RawTree { entries, is_gits })
+}
+
+/// What was taken for a tree is none.
+pub fn no_tree(id: ObjectId) -> Error {
+    Error::Damaged { id, why: "it is no tree".into() }
 }
 
 fn gits_order(a: &RawEntry, b: &RawEntry) -> Ordering {

@@ -21,6 +21,7 @@ mod writer;
 
 mod dead_disk;
 mod group;
+mod looking_back;
 mod shared_book;
 mod solo;
 mod while_open;

@@ -149,3 +149,64 @@ fn two_computers() {
     one.types(&["backup", "--last"], 0);
     one.types(&["check"], 0);
 }
+
+/// Thirty branches of one story, of which three come to the bell, and one of these said it otherwise before.
+#[test]
+fn which_of_my_30_branches_has_the_scene_with_the_bell() {
+    let sandbox = Sandbox::empty();
+    let begin = String::from_utf8(chat("Mira", 8, Some("Harbour"))).unwrap();
+    let bell = |n: usize, text: &str| message(&format!("branch {n}: {text}"), 8);
+    let name = |n: usize| format!("chats/Mira/Tide Office - Branch #{n}.jsonl");
+    sandbox.write(A, begin.clone());
+    for n in 1..=30 {
+        let said = if n % 10 == 0 { "the bell rings" } else { "nothing is heard" };
+        sandbox.write(&name(n), format!("{begin}\n{}", bell(n, said)));
+    }
+    let mut session = Session::new(sandbox);
+    session.types(&["snapshot"], 0);
+    session.sandbox.write(&name(20), format!("{begin}\n{}", bell(20, "the horn sounds")));
+    session.types(&["snapshot"], 0);
+    let found = session.types(&["search", "bell rings"], 0).stdout;
+    for n in [10, 20, 30] {
+        assert!(found.contains(&format!("Branch #{n}")), "{found}");
+    }
+    assert!(!found.contains("Branch #11"), "{found}");
+    // In one of them it is not any more.
+    let versions = session.types(&["log", "Branch #20", "--message", "8"], 0).stdout;
+    assert!(versions.contains("bell") && versions.contains("horn"), "{versions}");
+    assert!(!session.tried.is_empty(), "nothing was offered");
+}
+
+#[test]
+fn what_did_my_book_say_two_weeks_ago_and_which_message_changed_it() {
+    let mut session = Session::new(library());
+    session.types(&["snapshot"], 0);
+    session.sandbox.wait(16 * 86_400);
+    session.sandbox.append(A, &message("Mira", 12));
+    session.sandbox.write(
+        "worlds/Harbour.json",
+        r#"{"entries":{"0":{"uid":0,"comment":"Pier","content":"Ashes."}}}"#,
+    );
+    session.types(&["snapshot"], 0);
+    let then = session.types(&["lore", "Pier", "--at", "2 weeks ago"], 0).stdout;
+    assert!(then.contains("Wood."), "{then}");
+    let story = session.types(&["lore", "Pier"], 0).stdout;
+    assert!(story.contains("Tide Office #12") && story.contains("Ashes"), "{story}");
+    // Before the first snapshot nothing is known, and that is said.
+    let before = session.types(&["lore", "Pier", "--at", "2 months ago"], 1).stderr;
+    assert!(before.contains("was not stored yet then"), "{before}");
+}
+
+#[test]
+fn show_me_a_message_as_it_was_before_i_edited_it() {
+    let mut session = Session::new(library());
+    session.types(&["snapshot"], 0);
+    let edited = String::from_utf8(session.sandbox.read(A)).unwrap().replace("Mira 7:", "Mira, 7:");
+    session.sandbox.write(A, edited);
+    session.types(&["snapshot"], 0);
+    let versions = session.types(&["log", "Tide Office", "--message", "7"], 0);
+    let [offered] = offered(&versions).try_into().unwrap();
+    let arguments: Vec<_> = offered.split(' ').skip(1).collect();
+    let whole = session.types(&arguments, 0).stdout;
+    assert!(whole.contains("Mira 7:"), "{whole}");
+}

@@ -43,8 +43,8 @@ pub(super) fn by_number(key: &str) -> (u64, String) {
 /// The entries of a state with their texts, by their keys.
 pub(super) fn entries_of(reader: &Reader, state: &BookState) -> Result<Vec<(Key, Arc<str>)>> {
     let mut entries = Vec::new();
-    for (key, version) in &state.entries {
-        entries.extend(text_of(reader, version)?.map(|text| (key.clone(), text)));
+    for (key, version) in state.entries() {
+        entries.extend(text_of(reader, &version)?.map(|text| (key, text)));
     }
     entries.sort_by_cached_key(|(key, _)| by_number(&key.to_string_lossy()));
     Ok(entries)

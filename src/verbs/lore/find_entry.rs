@@ -86,9 +86,9 @@ fn present(asked: &Asked<'_>, among: &BTreeSet<TimelineName>) -> Result<Vec<Cand
     for book in among {
         let Some(newest) = newest(asked.history, book) else { continue };
         let Some(state) = unless_lost(states.of(newest.tree))?.flatten() else { continue };
-        for (key, version) in &state.entries {
-            let face = Face::of(&text_of(&reader, version)?.unwrap_or_default());
-            candidates.push(Candidate { book: book.clone(), key: key.clone(), face });
+        for (key, version) in state.entries() {
+            let face = Face::of(&text_of(&reader, &version)?.unwrap_or_default());
+            candidates.push(Candidate { book: book.clone(), key, face });
         }
     }
     Ok(candidates)

@@ -46,7 +46,7 @@ pub(super) fn then(
             life.changes.iter().filter_map(|change| change.version.as_ref()).collect();
         let is_it = |(_, version): &&(Key, Version)| ever.contains(&version);
         let keys: Vec<_> = life.changes.iter().map(|change| &change.key).collect();
-        let key = state.entries.iter().find(is_it).map(|(key, _)| key.clone());
+        let key = state.entries().iter().find(is_it).map(|(key, _)| key.clone());
         let key = key.or_else(|| keys.last().map(|key| (*key).clone()));
         entries.retain(|(other, _)| Some(other) == key.as_ref());
         title = Some(key.map(|key| key.to_string_lossy()).unwrap_or_default());
@@ -146,7 +146,7 @@ fn at_message(
             let text =
                 |(key, entry): (Key, st::Raw<'_>)| (key, Version::Text(entry.as_str().into()));
             let entries = st::entries(bytes).into_iter().map(text).collect();
-            let state = BookState { entries, is_odd: false };
+            let state = BookState::of_entries(entries);
             return Ok((Arc::new(state), KnownFrom::Notes(Box::new(made.origin))));
         }
     };

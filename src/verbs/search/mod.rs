@@ -5,20 +5,22 @@
 //! chat is shown there, and a lost one where it was last.
 
 mod families;
+mod listing;
 mod terms;
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::archive::{Blake3, NewText, NewTexts, Snapshot, TextPlace, Wanted};
+use crate::archive::{Blake3, NewText, Snapshot, TextPlace, Wanted};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup};
-use crate::parallel::{cores, each};
+use crate::parallel::{both, cores, each};
 use crate::progress::Monitor;
 use crate::st::{self, Message, Raw, TimelineName};
 use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::{Error, Result};
 use families::Families;
+use listing::{Listing, Look};
 use terms::Terms;
 
 pub use terms::Excerpt;
@@ -168,10 +170,12 @@ pub fn search(
     };
     let mut families = Families::new(&history, &owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
-    let messages = Wanted { chat: wants(Part::Chat), ..Wanted::default() };
-    let (lorebook, card) = (wants(Part::Lorebook), wants(Part::Character));
-    let mut messages = NewTexts::new(store.reader(), messages);
-    let mut others = NewTexts::new(store.reader(), Wanted { chat: false, lorebook, card });
+    let wanted = Wanted {
+        chat: wants(Part::Chat),
+        lorebook: wants(Part::Lorebook),
+        card: wants(Part::Character),
+    };
+    let mut listing = Listing::new(&store, snapshots, wanted);
     let broken = history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why));
     let mut report = Report {
         matches: Vec::new(),
@@ -182,54 +186,53 @@ pub fn search(
     };
     let limit = options.limit.unwrap_or(usize::MAX);
     let mut told = HashSet::new();
-    // What was said comes first; then lorebooks and characters by their own histories, then what only chats have of lorebooks.
-    let (chats, own): (Vec<_>, Vec<_>) =
-        snapshots.into_iter().partition(|snapshot| snapshot.timeline.is_chat());
-    let mut looks: Vec<_> = chats.iter().map(|snapshot| (*snapshot, true)).collect();
-    looks.extend(own.iter().chain(&chats).map(|snapshot| (*snapshot, false)));
-    monitor.begin("searching", Some(looks.len() as u64));
-    for (snapshot, is_said) in looks {
-        let texts = match is_said {
-            true => messages.of(snapshot.tree),
-            false => others.of(snapshot.tree),
-        };
-        report.snapshots += usize::from(is_said || !snapshot.timeline.is_chat());
-        report.texts += texts.len();
-        let hits = read_all(&store.reader(), &texts, &terms, &mut report.broken)?;
-        let timeline = owners.of_snapshot(snapshot);
-        let head = history.head(timeline);
-        let is_deleted = head.is_some_and(|head| deleted.contains(&head.id));
-        // The same words of another message of this snapshot are a match of their own; those of an older version are not.
-        let mut new = hits;
-        new.retain(|hit| !told.contains(&hit.text) && is_wanted(hit, snapshot));
-        told.extend(new.iter().map(|hit| hit.text));
-        for hit in new.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
-            let (first, others) = match hit.place {
-                MatchPlace::Message { index, .. } => families.of(timeline, index, hit.id)?,
-                MatchPlace::Entry { .. } | MatchPlace::Field { .. } => {
-                    (timeline.clone(), Vec::new())
-                }
-            };
-            report.matches.push(Match {
-                snapshot: snapshot.clone(),
-                timeline: timeline.clone(),
-                deleted: is_deleted,
-                live: !is_deleted && is_head(snapshot),
-                first,
-                others,
-                said: hit.said,
-                place: hit.place,
-                excerpt: hit.excerpt,
-            });
-        }
-        monitor.advance(1);
-        if report.matches.len() > limit {
-            report.matches.truncate(limit);
-            report.more = true;
-            break;
+    monitor.begin("searching", Some(listing.len() as u64));
+    // One for all: it keeps what many texts are made of.
+    let reader = store.reader();
+    let mut listed = listing.next_some();
+    while !listed.is_empty() && report.matches.len() <= limit {
+        // While some are read, the next are listed.
+        let read = || listed.iter().map(|look| read_all(&reader, &look.texts, &terms)).collect();
+        let (found, next): (Vec<_>, _) = both(read, || listing.next_some());
+        for (look, found) in std::mem::replace(&mut listed, next).into_iter().zip(found) {
+            let Look { snapshot, is_said, texts } = look;
+            let (mut hits, failed) = found?;
+            report.broken.extend(failed);
+            report.snapshots += usize::from(is_said || !snapshot.timeline.is_chat());
+            report.texts += texts.len();
+            // The same words of another message of this snapshot are a match of their own; those of an older version are not.
+            hits.retain(|hit| !told.contains(&hit.text) && is_wanted(hit, snapshot));
+            told.extend(hits.iter().map(|hit| hit.text));
+            let timeline = owners.of_snapshot(snapshot);
+            let is_deleted = history.head(timeline).is_some_and(|head| deleted.contains(&head.id));
+            for hit in hits.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
+                let (first, others) = match hit.place {
+                    MatchPlace::Message { index, .. } => families.of(timeline, index, hit.id)?,
+                    MatchPlace::Entry { .. } | MatchPlace::Field { .. } => {
+                        (timeline.clone(), Vec::new())
+                    }
+                };
+                report.matches.push(Match {
+                    snapshot: snapshot.clone(),
+                    timeline: timeline.clone(),
+                    deleted: is_deleted,
+                    live: !is_deleted && is_head(snapshot),
+                    first,
+                    others,
+                    said: hit.said,
+                    place: hit.place,
+                    excerpt: hit.excerpt,
+                });
+            }
+            monitor.advance(1);
+            if report.matches.len() > limit {
+                break;
+            }
         }
     }
-    for error in messages.broken.into_iter().chain(others.broken) {
+    report.more = report.matches.len() > limit;
+    report.matches.truncate(limit);
+    for error in listing.into_broken() {
         match error.is_loss() {
             true => report.broken.push(error.to_string()),
             false => return Err(error.into()),
@@ -252,12 +255,12 @@ struct Hit {
 /// With fewer than this a thread costs more than it saves.
 const WORTH_A_THREAD: usize = 256;
 
+/// The texts with the words in them, and what could not be read, in words.
 fn read_all(
     reader: &Reader,
     texts: &[NewText],
     terms: &Terms,
-    broken: &mut Vec<String>,
-) -> Result<Vec<Hit>> {
+) -> store::Result<(Vec<Hit>, Vec<String>)> {
     let read = |reader: &Reader, texts: &[NewText]| {
         let (mut hits, mut broken) = (Vec::new(), Vec::new());
         let mut buffer = Vec::new();
@@ -272,14 +275,17 @@ fn read_all(
     };
     let stretch = texts.len().div_ceil(cores()).max(WORTH_A_THREAD);
     let readers = reader.shared();
-    let parts = each(texts.chunks(stretch).collect(), |part| read(&readers.reader(), part));
-    let mut hits = Vec::new();
+    let parts = match texts.len() <= stretch {
+        true => vec![read(reader, texts)],
+        false => each(texts.chunks(stretch).collect(), |part| read(&readers.reader(), part)),
+    };
+    let (mut hits, mut broken) = (Vec::new(), Vec::new());
     for part in parts {
         let (found, failed) = part?;
         hits.extend(found);
         broken.extend(failed);
     }
-    Ok(hits)
+    Ok((hits, broken))
 }
 
 fn look(new: &NewText, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
@@ -355,17 +361,20 @@ fn look_at_entry(
     terms: &Terms,
     hits: &mut Vec<Hit>,
 ) {
-    let title = entry.and_then(st::entry_comment).unwrap_or_default();
+    let parts = entry.and_then(|entry| entry.pick(["comment", "key", "keysecondary", "content"]));
+    let text = |value: Option<Raw<'_>>| value.and_then(|value| value.string()).unwrap_or_default();
+    let [title, keys, more_keys, content] = parts.unwrap_or_default();
+    let title = text(title);
     let place = MatchPlace::Entry { uid: key.map(str::to_owned), title: title.clone() };
-    let Some(entry) = entry.filter(Raw::is_object) else {
+    if parts.is_none() {
         return find(place, raw, None, terms, hits);
-    };
-    let keys = |name| {
-        let keys = entry.get(name).and_then(|keys| keys.items()).unwrap_or_default();
+    }
+    let list = |keys: Option<Raw<'_>>| {
+        let keys = keys.and_then(|keys| keys.items()).unwrap_or_default();
         keys.iter().filter_map(Raw::string).collect::<Vec<_>>()
     };
-    let keys = [keys("key"), keys("keysecondary")].concat().join(", ");
-    let content = st::entry_content(entry).unwrap_or_default();
+    let keys = [list(keys), list(more_keys)].concat().join(", ");
+    let content = text(content);
     let parts: Vec<_> =
         [title, keys, content].into_iter().filter(|part| !part.is_empty()).collect();
     find(place, &parts.join(" · "), None, terms, hits);

@@ -1,0 +1,181 @@
+//! Workload (g): looking back over years of writing. The peer is git itself, asked the same of the same store.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use stvc::engine::{LibraryPlace, Workspace};
+use stvc::progress::Silent;
+use stvc::verbs::{gc, snapshot};
+
+use crate::aims::{Aim, Row};
+use crate::chat::{Chat, lorebook_path};
+use crate::library::Library;
+use crate::lorebook::{self, Entry};
+use crate::measure::{memory, rounds, wall};
+use crate::prose::Random;
+use crate::tools::{Place, Stvc, git_in};
+use crate::value::Value;
+
+/// How much there is to look back on.
+pub struct Years {
+    pub snapshots: usize,
+    pub entries: u64,
+}
+
+/// The entry that is asked for, and how often it is one of those that change.
+const ASKED: usize = 5;
+const ASKED_EVERY: usize = 40;
+/// What one entry says, and nothing else.
+const WORD: &str = "cormorant";
+/// Greping every commit would take git hours.
+const GREPPED: usize = 200;
+
+pub fn measure(dir: &Path, years: &Years, again: usize) -> Vec<Row> {
+    let library = Library::new(&dir.join("library"));
+    let place = Place { library: library.root.clone(), home: dir.to_owned() };
+    let title = write(&place, library, years);
+    let stvc = Stvc(place);
+    let store = stvc.0.store();
+    let git = |arguments: &[&str]| {
+        let mut command = git_in(&store);
+        command.args(arguments);
+        command
+    };
+    let book = "refs/heads/worlds/Mira Voss Lore";
+    let chat = "refs/heads/chats/Mira Voss/The Tide Office";
+    let book = branch(&git, book);
+    let chat = branch(&git, chat);
+    let entry = path_of(&git, &book, &format!("/{ASKED}.json"));
+    let message = path_of(&git, &chat, "5.json");
+    let newest = text_of(git(&["rev-list", "-n", &GREPPED.to_string(), &chat]));
+    let mut grep = vec!["grep", "-q", WORD];
+    grep.extend(newest.lines());
+    let asked: Vec<(&str, Command, String, Command, Aim)> = vec![
+        (
+            "history of a lorebook entry",
+            stvc.command(&["lore", "Mira Voss Lore", &ASKED.to_string()]),
+            "git log -p".into(),
+            git(&["log", "-p", &book, "--", &entry]),
+            Aim::AtMost(3.0),
+        ),
+        (
+            "where its sentences come from",
+            stvc.command(&["lore", &title, "--blame"]),
+            "git blame".into(),
+            git(&["blame", &book, "--", &entry]),
+            Aim::None,
+        ),
+        (
+            "history of a message",
+            stvc.command(&["log", "The Tide Office", "--message", "5"]),
+            "git log -p".into(),
+            git(&["log", "-p", &chat, "--", &message]),
+            Aim::None,
+        ),
+        (
+            "search of everything",
+            stvc.command(&["search", WORD]),
+            "git log -S".into(),
+            git(&["log", "--all", "--oneline", "-S", WORD]),
+            Aim::AtMost(1.0),
+        ),
+        (
+            "search of everything",
+            stvc.command(&["search", WORD]),
+            format!("git grep in {GREPPED} commits"),
+            git(&grep),
+            Aim::AtMost(1.0),
+        ),
+    ];
+    let mut rows = Vec::new();
+    for (what, stvc, peer, git, aim) in asked {
+        let commands = [stvc, git];
+        let costs = rounds(again, 2, |n| Some(crate::measure::time(vec![again_of(&commands[n])])));
+        let value = |n: usize| wall(&costs[n]).unwrap_or(Value::Bytes(0));
+        let (what, letter) = (what.to_owned(), 'g');
+        rows.push(Row {
+            letter,
+            what: what.clone(),
+            stvc: value(0),
+            peer: peer.clone(),
+            other: value(1),
+            aim,
+        });
+        let peaks = commands.map(|command| memory(vec![command]));
+        if let [Some(own), Some(other)] = peaks {
+            let (stvc, other) = (Value::Bytes(own), Value::Bytes(other));
+            let what = format!("{what}, memory");
+            rows.push(Row { letter, what, stvc, peer, other, aim: Aim::None });
+        }
+    }
+    rows
+}
+
+/// A chat and its lorebook over years; the title of the entry that is asked for.
+fn write(place: &Place, mut library: Library, years: &Years) -> String {
+    let mut random = Random::new(11);
+    let mut chat = Chat::new(1, "Mira Voss", "The Tide Office", 40);
+    let mut entries: Vec<_> = (0..years.entries).map(|uid| Entry::new(&mut random, uid)).collect();
+    entries[0].comment.push_str(WORD);
+    let book = lorebook_path("Mira Voss Lore");
+    let begin = chrono::DateTime::from_timestamp(1_700_000_000, 0).expect("a moment");
+    for n in 0..years.snapshots {
+        library.next_save();
+        if n % 10 == 0 {
+            chat.next_turn(&library);
+        }
+        let changed = if n % ASKED_EVERY == 0 { ASKED } else { random.below(entries.len()) };
+        let text = Entry::text(&mut random);
+        // An edit changes a part of what it says.
+        let kept = entries[changed].content.chars().take(200).collect::<String>();
+        entries[changed].content = format!("{kept} {text}");
+        library.write(&book, lorebook::file(&entries).as_bytes());
+        let workspace = Workspace {
+            library: LibraryPlace::At(place.library.clone()),
+            user: None,
+            store: Some(place.store()),
+            command: vec!["stvc".into(), "snapshot".into()],
+            automatic: false,
+            now: (begin + chrono::Duration::hours(n as i64)).fixed_offset(),
+            patience: Duration::from_secs(10),
+            notices: Default::default(),
+            finished: Default::default(),
+        };
+        let options = snapshot::Options::default();
+        snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
+        if n + 1 == years.snapshots {
+            gc::gc(&workspace, &gc::Options::default(), &mut Silent).expect("collect");
+        }
+    }
+    entries[ASKED].comment.clone()
+}
+
+fn again_of(command: &Command) -> Command {
+    let mut again = Command::new(command.get_program());
+    again.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => again.env(name, value),
+            None => again.env_remove(name),
+        };
+    }
+    again
+}
+
+fn text_of(mut command: Command) -> String {
+    let output = command.output().expect("ask git");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The branch of a timeline: its name is encoded.
+fn branch(git: &impl Fn(&[&str]) -> Command, name: &str) -> String {
+    let all = text_of(git(&["for-each-ref", "--format=%(refname)", "refs/heads"]));
+    let plain = |name: &str| name.replace("%20", " ").replace("%23", "#");
+    all.lines().find(|found| plain(found) == name).expect("a branch").to_owned()
+}
+
+fn path_of(git: &impl Fn(&[&str]) -> Command, branch: &str, end: &str) -> String {
+    let all = text_of(git(&["ls-tree", "-r", "--name-only", branch]));
+    all.lines().find(|path| path.ends_with(end)).expect("a file").to_owned()
+}
