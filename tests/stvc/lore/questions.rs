@@ -266,3 +266,74 @@ fn which_entries_were_active() {
     insta::assert_snapshot!(sandbox.stvc(&["lore", "--active", "3", "--in", "Mira/one"]).exits(0).stdout, @"Mira / one #3: the message does not tell which entries were active; the nearest that do: #2 and #4.");
     sandbox.stvc(&["lore", "--active", "9"]).exits(4);
 }
+
+/// Where nothing moved, an entry is a file of the store and its content a line of it: git blames the same snapshot, and finds the same words in the same ones.
+#[test]
+fn git_blames_the_same_snapshot() {
+    let sandbox = story();
+    let branch = "refs/heads/worlds/Harbour";
+    let file = "lorebooks/Harbour/entries/0.json";
+    let blame = sandbox.git(&["blame", "-l", branch, "--", file]);
+    let changes = sandbox.json(&["lore", "Harbour", "0"]).exits(0).of_type("lore_change");
+    for field in ["content", "comment"] {
+        let is_it = |line: &&str| line.contains(&format!("\"{field}\""));
+        let line = blame.lines().find(is_it).unwrap();
+        let changed = changes.iter().find(|change| {
+            let fields = change["change"]["fields"].as_array().unwrap();
+            fields.iter().any(|changed| changed["field"] == field)
+        });
+        assert_eq!(line.split(' ').next().unwrap(), changed.unwrap()["snapshot"], "{field}");
+    }
+    for (word, many) in [("green", 1), ("masts", 2), ("mast.", 1), ("nowhere", 0)] {
+        let log = sandbox.git(&["log", "--format=%H", "-S", word, branch, "--", file]);
+        assert_eq!(log.lines().count(), many, "{word}");
+        let text = |side: &Value| side["content"].as_str().unwrap_or_default().contains(word);
+        let is_one = |change: &&Value| {
+            text(&change["change"]["before"]) != text(&change["change"]["after"])
+        };
+        let own = changes.iter().filter(is_one).map(|change| change["snapshot"].as_str().unwrap());
+        assert_eq!(own.collect::<Vec<_>>(), log.lines().collect::<Vec<_>>(), "{word}");
+        sandbox.stvc(&["search", word, "--only", "lorebook"]).exits(i32::from(many == 0));
+    }
+}
+
+#[test]
+fn odd_entries_have_a_history_too() {
+    let mut sandbox = Sandbox::empty();
+    let long = "Rain. ".repeat(35_000);
+    let (cjk, rtl) = ("雨の港には古い灯台がある。", "السفينة قديمة جدا.");
+    let states = [
+        [(0, "", "No title."), (1, "雨", cjk), (2, "سفينة", rtl), (3, "Long", &long)],
+        [
+            (0, "", "No title, still."),
+            (1, "雨", "雨の港には新しい灯台がある。"),
+            (2, "سفينة", "السفينة جديدة جدا."),
+            (3, "Long", &format!("{long}It stops.")),
+        ],
+    ];
+    sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
+    for entries in &states {
+        sandbox.write(BOOK, book(entries));
+        sandbox.take(&[]);
+        sandbox.wait(DAY);
+    }
+    let told = |name: &str| sandbox.stvc(&["lore", "Harbour", name]).exits(0).stdout;
+    for (name, change) in [
+        ("0", "No title{+, still+}."),
+        ("雨", "雨の港には[-古-]{+新し+}い灯台がある。"),
+        ("سفينة", "السفينة [-قديمة-]{+جديدة+} جدا."),
+        ("Long", "{+It stops.+}"),
+    ] {
+        let told = told(name);
+        assert!(told.contains(change), "{told}");
+    }
+    // On a screen a long text does not fill it.
+    let command = |columns: &str| {
+        let mut command = sandbox.command(&["lore", "Harbour", "Long"]);
+        command.env("STVC_COLUMNS", columns);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(command("80").lines().count() < 40, "{}", command("80").lines().count());
+    let blame = sandbox.json(&["lore", "Harbour", "Long", "--blame"]).exits(0);
+    assert_eq!(blame.of_type("lore_sentence").len(), 35_001);
+}
