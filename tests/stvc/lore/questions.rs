@@ -288,9 +288,8 @@ fn git_blames_the_same_snapshot() {
         let log = sandbox.git(&["log", "--format=%H", "-S", word, branch, "--", file]);
         assert_eq!(log.lines().count(), many, "{word}");
         let text = |side: &Value| side["content"].as_str().unwrap_or_default().contains(word);
-        let is_one = |change: &&Value| {
-            text(&change["change"]["before"]) != text(&change["change"]["after"])
-        };
+        let is_one =
+            |change: &&Value| text(&change["change"]["before"]) != text(&change["change"]["after"]);
         let own = changes.iter().filter(is_one).map(|change| change["snapshot"].as_str().unwrap());
         assert_eq!(own.collect::<Vec<_>>(), log.lines().collect::<Vec<_>>(), "{word}");
         sandbox.stvc(&["search", word, "--only", "lorebook"]).exits(i32::from(many == 0));
