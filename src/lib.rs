@@ -10,6 +10,7 @@
 //!
 //! Nothing here prints, asks, or reads a command line: that is the program's, and this library does not have it.
 
+pub mod api;
 pub mod archive;
 mod durable;
 pub mod engine;

@@ -141,6 +141,7 @@ fn write(place: &Place, mut library: Library, years: &Years) -> String {
             patience: Duration::from_secs(10),
             notices: Default::default(),
             finished: Default::default(),
+            remembered: Default::default(),
         };
         let options = snapshot::Options::default();
         snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");

@@ -33,6 +33,9 @@ pub enum Error {
     /// A backup can be looked at, not written to.
     #[error("{} is a backup, not a store", path.display())]
     BackupIsNoStore { path: PathBuf },
+    /// The page cannot be served.
+    #[error("the page cannot be served: {source}")]
+    NoServer { source: std::io::Error },
     /// Ctrl-C and the like cannot be caught.
     #[error("cannot be told to stop: {why}")]
     NoSignals { why: String },

@@ -1,10 +1,10 @@
+use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restored_files::files;
 use super::wording::{clean, count, name, short};
-use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, SnapshotLine};
+use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::restore::from_message::{Options, fork};
 
@@ -16,11 +16,11 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         dry_run: args.dry_run,
     };
     let report = fork(workspace, &options, &mut out.progress())?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     let made: &verbs::restore::Report = &report.made;
     files(made, out);
-    if let Some(snapshot) = &made.fork {
-        out.object(SnapshotLine::new(snapshot, &[]));
-    }
     let called = paint(LOOK.name, name(&report.timeline));
     let (messages, from) = (count(report.messages, "message"), name(&report.from));
     match (&made.fork, made.dry_run) {
@@ -40,8 +40,5 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         None => out.say("It has no lorebook."),
     }
     out.findings(&made.findings);
-    let written = made.files.len();
-    let counts = Counts::Fork { written, messages: report.messages, dry_run: made.dry_run };
-    out.summary("fork", true, counts);
-    Ok(exit::DONE)
+    Ok(report.exit())
 }

@@ -7,10 +7,10 @@ use super::wording::{
     clean, count, cut, cut_front, cut_middle, fork_point, length, messages_in_short, name,
     own_words, short, was_called,
 };
-use super::{args, exit, graph};
+use super::{args, graph};
 use stvc::archive::{Kind, Snapshot};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, SnapshotLine};
+use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::log::{LoggedSnapshot, Options};
 
@@ -22,12 +22,11 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8>
         limit: args.limit,
     };
     let report = verbs::log::log(workspace, &options)?;
-    for entry in &report.entries {
-        let line = SnapshotLine::new(&entry.snapshot, &entry.tags);
-        out.object(line.logged(entry.lorebook_only, entry.is_damaged));
+    if out.is_json() {
+        return Ok(out.answer(&report));
     }
     let clock = out.clock(workspace);
-    if args.graph && !out.is_json() {
+    if args.graph {
         let text = draw(args, &report.entries, clock, out.columns());
         if !text.is_empty() {
             out.line(text.trim_end_matches('\n'));
@@ -45,12 +44,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8>
     for broken in &report.broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
     }
-    out.summary(
-        "log",
-        report.broken.is_empty(),
-        Counts::Log { snapshots: report.entries.len(), total: report.total },
-    );
-    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
+    Ok(report.exit())
 }
 
 /// Above so many rows, what is linear is folded.

@@ -1,3 +1,4 @@
+use super::args;
 use super::clock::Clock;
 use super::diff::{Page, entry_lines};
 use super::error::Result;
@@ -5,13 +6,10 @@ use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, cut, cut_front, cut_middle, name, short};
 use super::wrap::hanging;
-use super::{args, exit};
 use stvc::archive::Snapshot;
 use stvc::engine::Workspace;
-use stvc::lines::{
-    Counts, LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
-    lore_change,
-};
+use stvc::lines::answers::{Answer, Lore};
+use stvc::lines::lore_change;
 use stvc::st::{self, Raw};
 use stvc::verbs;
 use stvc::verbs::lore::{Active, Book, EntryStory, KnownFrom, Options, Report, SceneName, Then};
@@ -41,36 +39,22 @@ pub fn of_snapshot(args: &args::Show, workspace: &Workspace, out: &mut Out) -> R
 
 fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::lore::lore(workspace, options, &mut out.progress())?;
+    let command = if options.in_snapshot.is_some() { "show" } else { "lore" };
+    let answer = Lore { command, report: &report };
+    if out.is_json() {
+        return Ok(out.answer(&answer));
+    }
     let clock = out.clock(workspace);
-    let (counts, broken): (_, Vec<String>) = match &report {
-        Report::Books(books) => {
-            list(books, options.named.len() == 1, clock, out);
-            let entries = books.iter().map(|book| book.entries.len()).sum();
-            let broken = books.iter().flat_map(|book| book.broken.clone()).collect();
-            (Counts::Lore { lorebooks: books.len(), entries, changes: 0 }, broken)
-        }
-        Report::Entry(story) => {
-            tell(story, clock, out);
-            let changes = story.total;
-            (Counts::Lore { lorebooks: 1, entries: 1, changes }, story.broken.clone())
-        }
-        Report::Active(active) => {
-            tell_active(active, out);
-            let entries = active.entries.as_ref().map_or(0, Vec::len);
-            (Counts::Lore { lorebooks: 0, entries, changes: 0 }, Vec::new())
-        }
-        Report::Then(then) => {
-            tell_then(then, clock, out);
-            let entries = then.entries.len();
-            (Counts::Lore { lorebooks: 1, entries, changes: 0 }, Vec::new())
-        }
-    };
-    for why in &broken {
+    match &report {
+        Report::Books(books) => list(books, options.named.len() == 1, clock, out),
+        Report::Entry(story) => tell(story, clock, out),
+        Report::Active(active) => tell_active(active, out),
+        Report::Then(then) => tell_then(then, clock, out),
+    }
+    for why in answer.broken() {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
     }
-    let command = if options.in_snapshot.is_some() { "show" } else { "lore" };
-    out.summary(command, broken.is_empty(), counts);
-    Ok(if broken.is_empty() { exit::DONE } else { exit::PARTLY })
+    Ok(answer.exit())
 }
 
 /// So many entries of each book are listed if no book was named.
@@ -78,8 +62,6 @@ const LISTED: usize = 12;
 
 fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
     for (n, book) in books.iter().enumerate() {
-        out.object(LoreBookLine::from(book));
-        book.entries.iter().for_each(|entry| out.object(LoreEntryLine::listed(book, entry)));
         if n > 0 {
             out.line("");
         }
@@ -136,7 +118,6 @@ fn moment(snapshot: &Snapshot, story: Option<&Snapshot>, clock: Clock, room: usi
 }
 
 fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
-    out.object(LoreEntryLine::of_story(story));
     let columns = out.columns();
     let title = if story.title.is_empty() { "(no title)".into() } else { clean(&story.title) };
     let gone = if story.is_there { "" } else { ", not in it any more" };
@@ -147,7 +128,6 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
     ));
     if !story.sentences.is_empty() {
         for sentence in &story.sentences {
-            out.object(LoreSentenceLine::from(sentence));
             out.line("");
             out.line(clean(sentence.text.trim_end()));
             let told = moment(&sentence.snapshot, sentence.story.as_ref(), clock, columns);
@@ -157,7 +137,6 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
     }
     let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
     for change in &story.changes {
-        out.object(LoreChangeLine::from(change));
         out.line("");
         let told = moment(&change.snapshot, change.story.as_ref(), clock, columns);
         told.iter().filter(|line| !line.is_empty()).for_each(|line| out.line(line));
@@ -191,7 +170,6 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         out.line("In other lorebooks that come from the same one:");
     }
     for other in &story.elsewhere {
-        out.object(LoreEntryLine::elsewhere(other));
         let label = paint(LOOK.name, cut_middle(&clean(other.book.chat()), 50));
         let says = match other.is_same {
             true => paint(LOOK.dim, "the same"),
@@ -229,7 +207,6 @@ fn tell_active(active: &Active, out: &mut Out) {
     let facts = format!("{} active", count(entries.len() as u64, "entry"));
     out.line(format!("{}  {}", paint(LOOK.name, clean(&label)), paint(LOOK.dim, facts)));
     for entry in entries {
-        out.object(LoreActiveLine::new(active, entry));
         let uid = paint(LOOK.dim, format!("UID {}", clean(&entry.uid)));
         let book = entry.lorebook.as_ref().map(|book| format!("  {}", clean(book)));
         let title = paint(LOOK.name, clean(&entry.title));
@@ -263,7 +240,6 @@ fn tell_then(then: &Then, clock: Clock, out: &mut Out) {
     };
     out.line(format!("{}  {}", paint(LOOK.name, clean(then.book.chat())), paint(LOOK.dim, from)));
     for (key, text) in &then.entries {
-        out.object(LoreEntryLine::then(then, key, text));
         let title = Raw::parse_str(text).and_then(st::entry_comment).unwrap_or_default();
         out.line("");
         let uid = paint(LOOK.dim, format!("UID {}", clean(&key.to_string_lossy())));

@@ -7,6 +7,7 @@ use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use super::{args, exit};
 use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Prefer};
 use stvc::engine::{self, Workspace};
+use stvc::lines::hint;
 use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine};
 use stvc::st::Raw;
 use stvc::verbs::merge::{Options, Report};
@@ -96,17 +97,7 @@ fn command(options: &Options) -> String {
 
 /// What can be done about conflicts.
 fn settle(options: &Options) -> String {
-    format!("Nothing has been changed. {}", ways(&options.into, &options.from))
-}
-
-/// The commands that settle conflicts.
-pub fn ways(into: &str, from: &str) -> String {
-    let merge = format!("stvc merge {} {}", shell(into), shell(from));
-    format!(
-        "`{merge} --ours --yes` keeps the values of {}, `{merge} --theirs --yes` takes those of {}; or make them the same in SillyTavern and merge again",
-        clean(into),
-        clean(from)
-    )
+    format!("Nothing has been changed. {}", hint::ways(&options.into, &options.from))
 }
 
 /// What would be done, in words.

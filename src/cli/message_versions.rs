@@ -1,12 +1,13 @@
 //! `stvc log --message`: what one message was over time.
 
+use super::args;
 use super::diff::{Page, message_lines};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut_middle, name, short};
-use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, MessageElsewhereLine, MessageVersionLine, message_change_of};
+use stvc::lines::answers::Answer;
+use stvc::lines::message_change_of;
 use stvc::st;
 use stvc::verbs::message_versions::{Elsewhere, Options, Report, Version, message_versions};
 
@@ -14,6 +15,9 @@ pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Ou
     let options =
         Options { timeline: args.timeline.clone().unwrap_or_default(), message, limit: args.limit };
     let report = message_versions(workspace, &options)?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     let columns = out.columns();
     let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
     let gone = match report.is_there {
@@ -24,7 +28,6 @@ pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Ou
     let label = format!("{} #{message}", cut_middle(&name(&report.timeline), 60));
     out.line(format!("{}  {}", paint(LOOK.name, label), paint(LOOK.dim, facts)));
     for version in &report.versions {
-        out.object(MessageVersionLine::new(&report, version));
         tell(version, &report, page, workspace, out);
     }
     if report.versions.len() < report.total {
@@ -36,7 +39,6 @@ pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Ou
         out.line("In other timelines that come from the same one:");
     }
     for other in &report.elsewhere {
-        out.object(MessageElsewhereLine::from(other));
         let label = paint(LOOK.name, cut_middle(&name(&other.timeline), 50));
         out.record(&[format!("  {label}"), format!("      {}", now_there(other, page))]);
     }
@@ -53,10 +55,7 @@ pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Ou
     for broken in &report.broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
     }
-    let counts =
-        Counts::MessageVersions { versions: report.total, elsewhere: report.elsewhere.len() };
-    out.summary("log", report.broken.is_empty(), counts);
-    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
+    Ok(report.exit())
 }
 
 fn tell(version: &Version, report: &Report, page: Page, workspace: &Workspace, out: &mut Out) {

@@ -53,6 +53,7 @@ mod tag;
 mod timelines;
 mod tree;
 mod undo;
+mod view;
 mod watch;
 mod wording;
 mod wrap;
@@ -234,6 +235,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Undo(args) => undo::run(args, workspace, out),
         Command::Operations(args) => operations::run(args, workspace, out),
         Command::Watch(args) => watch::run(args, &[(String::new(), workspace.clone())], out),
+        Command::View(args) => view::run(args, workspace, out),
         Command::Config(args) => config::run(args, workspace, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),
@@ -257,6 +259,7 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
         patience: PATIENCE,
         notices: Default::default(),
         finished: Default::default(),
+        remembered: Default::default(),
     }
 }
 

@@ -1,20 +1,22 @@
 use chrono::DateTime;
 
+use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell};
-use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, OperationLine};
+use stvc::lines::answers::Answer;
 use stvc::store::{LoggedOperation, Time};
 use stvc::verbs;
 
 pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     let clock = out.clock(workspace);
     for entry in &report.entries {
         let operation = &entry.operation;
-        out.object(OperationLine::new(operation, entry.undone_by));
         let number = paint(LOOK.id, format!("{:>4}", operation.number));
         let undone = match (entry.undone_by, operation.undoes, operation.finishes) {
             (Some(by), ..) => paint(LOOK.warn, format!("  (undone by {by})")),
@@ -40,12 +42,7 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Res
             count(report.unreadable as u64, "line")
         ));
     }
-    out.summary(
-        "operations",
-        true,
-        Counts::Operations { operations: report.entries.len(), unreadable: report.unreadable },
-    );
-    Ok(exit::DONE)
+    Ok(report.exit())
 }
 
 /// The command as it was typed, the program without its folder.

@@ -15,6 +15,7 @@ use super::screen::{Screen, in_ascii};
 use super::wording::clean;
 use stvc::engine::Workspace;
 use stvc::engine::configuration::{Configuration, Dates, When};
+use stvc::lines::answers::Answer;
 use stvc::lines::{Counts, FindingLine, Line, Summary};
 use stvc::rules::{Finding, Level};
 
@@ -146,6 +147,13 @@ impl Out {
         }
     }
 
+    /// A whole answer, for programs: its lines, and how it ended.
+    pub fn answer(&mut self, answer: &impl Answer) -> u8 {
+        answer.lines(&mut |line| self.object(line));
+        self.end_with(answer.summary());
+        answer.exit()
+    }
+
     /// Not through the stream that takes escapes out: it drops DEL. What serde_json leaves alive (DEL, C1, marks of direction) is
     /// escaped; such characters stand only inside strings. What is below U+0020 is spacing of a raw value.
     fn write_json(&mut self, text: &str) {
@@ -229,7 +237,12 @@ impl Out {
 
     /// The last line of the JSON answer.
     pub fn summary(&mut self, command: &'static str, ok: bool, counts: Counts) {
-        self.summary = Some(Summary { command, ok, counts });
+        self.end_with(Summary { command, ok, counts });
+    }
+
+    /// The same.
+    pub fn end_with(&mut self, summary: Summary) {
+        self.summary = Some(summary);
     }
 
     /// Print the summary now; another one follows.

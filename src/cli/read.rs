@@ -1,12 +1,12 @@
 //! `stvc show --message` and `--text`: messages to read.
 
+use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::story::{self, Format, Style};
 use super::wording::{clean, count, name};
-use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, MessageLine};
+use stvc::lines::answers::Answer;
 use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::read::{Options, Report, SpokenMessage};
@@ -18,8 +18,8 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
         with_hidden: args.hidden,
     };
     let report = verbs::read::read(workspace, &options)?;
-    for message in &report.messages {
-        out.object(MessageLine::new(&report.snapshot, message));
+    if out.is_json() && args.output.is_none() {
+        return Ok(out.answer(&report));
     }
     let told = tell(args, &report, workspace, out);
     match &args.output {
@@ -28,8 +28,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
             let (many, path) = (count(report.messages.len() as u64, "message"), path.display());
             out.say(format!("{many} written to {}.", clean(&path.to_string())));
         }
-        None if !out.is_json() => out.text(&told),
-        None => {}
+        None => out.text(&told),
     }
     if report.hidden > 0 {
         let many = count(report.hidden as u64, "hidden message");
@@ -38,9 +37,10 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
     for broken in &report.broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
     }
-    let counts = Counts::Read { messages: report.messages.len(), hidden: report.hidden };
-    out.summary("show", report.broken.is_empty(), counts);
-    Ok(if report.broken.is_empty() { exit::DONE } else { exit::PARTLY })
+    match out.is_json() {
+        true => Ok(out.answer(&report)),
+        false => Ok(report.exit()),
+    }
 }
 
 fn tell(args: &args::Show, report: &Report, workspace: &Workspace, out: &Out) -> String {

@@ -10,23 +10,14 @@ use super::exit::{FAILED, USAGE, exit_code};
 use super::hint::hint;
 use super::output::{LOOK, Out, paint};
 use super::wording::clean;
-use stvc::lines::{Counts, ErrorLine, Line, Summary};
+use stvc::lines::{Counts, ErrorLine, Line, Summary, candidates};
 use stvc::{engine, history};
 
 /// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     let exit = exit_code(error);
     let hint = hint(error).map(|hint| hint.to_string());
-    let candidates = match error.of_engine() {
-        Some(engine::Error::History(history::Error::Ambiguous { candidates, .. })) => {
-            candidates.clone()
-        }
-        Some(engine::Error::History(
-            history::Error::NoSuchTimeline { similar, .. }
-            | history::Error::NoSuchSnapshot { similar, .. },
-        )) => similar.iter().map(|name| name.to_string()).collect(),
-        _ => Vec::new(),
-    };
+    let candidates = error.of_verb().map(candidates).unwrap_or_default();
     if out.is_json() {
         if let Some(engine::Error::Refused { findings }) = error.of_engine() {
             out.findings(findings);

@@ -1,14 +1,14 @@
 use super::args::{self, Only};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::restore_all;
 use super::restored_files::files;
 use super::wording::{clean, count, name, recap, short};
-use super::{exit, restore_all};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
 use stvc::history::at_message::{BookSource, Origin};
-use stvc::lines::{Counts, EntryLine, RestoredLine, SnapshotLine};
+use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::restore::{Options, QueueChange, Report};
 
@@ -37,8 +37,10 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         dry_run: args.dry_run,
     };
     let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     if let Some(safety) = &report.safety {
-        out.object(SnapshotLine::new(safety, &[]));
         out.say(format!(
             "What was there is kept as snapshot {}.",
             paint(LOOK.id, short(safety.id))
@@ -54,19 +56,8 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         made(origin, out);
     }
     state(&report, workspace, out);
-    for new in report.fork.iter().chain(&report.restored) {
-        out.object(SnapshotLine::new(new, &[]));
-    }
-    out.object(RestoredLine::from(&report));
     out.findings(&report.findings);
-    let counts = Counts::Restore {
-        written,
-        kept: report.files.len() - written,
-        dropped_operations: report.dropped_operations,
-        dry_run: report.dry_run,
-    };
-    out.summary("restore", true, counts);
-    Ok(exit::DONE)
+    Ok(report.exit())
 }
 
 fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
@@ -184,8 +175,5 @@ pub fn made(origin: &Origin, out: &mut Out) {
         out.say(format!(
             "  {entries}: found in no book; what the note does not hold is SillyTavern's default"
         ));
-    }
-    for entry in &origin.entries {
-        out.object(EntryLine::new(entry, origin));
     }
 }

@@ -3,11 +3,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::args::{self, SearchPart};
 use super::clock::Clock;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut, cut_middle, name, short};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, MatchLine};
+use stvc::lines::answers::Answer;
 use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
@@ -29,9 +28,11 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
         limit: args.limit,
     };
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     let (columns, clock) = (out.columns(), out.clock(workspace));
     for found in &report.matches {
-        out.object(MatchLine::from(found));
         let excerpt = format!("    {}", marked(&found.excerpt, columns - 4));
         out.record(&[head_line(found, clock, columns), excerpt]);
     }
@@ -46,18 +47,7 @@ pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<
     for broken in &report.broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
     }
-    let counts = Counts::Search {
-        matches: report.matches.len(),
-        more: report.more,
-        snapshots: report.snapshots,
-        texts: report.texts,
-    };
-    out.summary("search", report.broken.is_empty(), counts);
-    Ok(match (report.broken.is_empty(), report.matches.is_empty()) {
-        (false, _) => exit::PARTLY,
-        (true, true) => exit::NOT_FOUND,
-        (true, false) => exit::DONE,
-    })
+    Ok(report.exit())
 }
 
 /// A name is not cut below this for the sake of a speaker or a title.

@@ -1,9 +1,9 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut, fork_point, name, recap, size};
-use super::{args, exit, restore};
+use super::{args, restore};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, SnapshotLine};
+use stvc::lines::answers::Answer;
 use stvc::st::User;
 use stvc::verbs;
 
@@ -23,13 +23,10 @@ fn users(users: &[User]) -> String {
 
 pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     let snapshot = &report.snapshot;
-    out.object(
-        SnapshotLine::new(snapshot, &report.tags)
-            .files(&report.manifest.files)
-            .state(report.manifest.checkpoint.as_ref())
-            .at(report.at),
-    );
     let field =
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
     out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
@@ -113,6 +110,5 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
         restore::made(origin, out);
     }
     out.findings(&report.findings);
-    out.summary("show", true, Counts::Show { findings: report.findings.len() });
-    Ok(exit::DONE)
+    Ok(report.exit())
 }

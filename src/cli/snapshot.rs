@@ -1,11 +1,11 @@
+use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
-use super::{args, exit};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, FailedLine, PlanLine, SnapshotLine};
+use stvc::lines::answers::{Answer, Snapshots};
 use stvc::rules::READINESS;
 use stvc::st::Category;
 use stvc::verbs;
@@ -43,36 +43,13 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
     if args.no_scene_warnings {
         report.findings.retain(|finding| !READINESS.contains(&finding.code));
     }
-    let named = !options.timelines.is_empty();
-    tell(&report, named, args.dry_run, out);
+    let answer = Snapshots { report: &report, dry_run: args.dry_run };
+    if out.is_json() {
+        return Ok(out.answer(&answer));
+    }
+    tell(&report, !options.timelines.is_empty(), args.dry_run, out);
     out.findings(&report.findings);
-
-    let taken = report
-        .timelines
-        .iter()
-        .filter(|outcome| matches!(outcome.result, Taken::New(..) | Taken::WouldBeNew(..)));
-    let taken = taken.count();
-    let (failed, refused) = (report.failed(), report.refused());
-    let looked_at = report.timelines.len() + report.unreadable.len();
-    let unchanged = looked_at - taken - failed - refused + report.untouched;
-    let counts = Counts::Snapshot {
-        taken,
-        unchanged,
-        failed,
-        refused,
-        dry_run: args.dry_run,
-        objects: report.objects,
-        bytes: report.bytes,
-        created_store: report.created_store,
-        deleted: report.deleted,
-    };
-    out.summary("snapshot", failed + refused == 0, counts);
-    Ok(match (failed, refused, taken + unchanged) {
-        (0, 0, _) => exit::DONE,
-        (0, _, 0) => exit::REFUSED,
-        (_, _, 0) => exit::FAILED,
-        _ => exit::PARTLY,
-    })
+    Ok(answer.exit())
 }
 
 fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
@@ -80,17 +57,14 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     let mut unchanged = report.untouched as u64;
     let mut taken = 0;
     for finding in &report.unreadable {
-        not_taken(&finding.subject, &clean(&finding.subject), &finding.message, out);
+        not_taken(&clean(&finding.subject), &finding.message, out);
     }
     for outcome in &report.timelines {
-        let (label, timeline) = (name(&outcome.timeline), outcome.timeline.as_str());
+        let label = name(&outcome.timeline);
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 taken += 1;
                 rows.push(new_snapshot(report, snapshot, tags, label));
-                let state = report.states.get(&snapshot.id);
-                let line = SnapshotLine::new(snapshot, tags_of(&outcome.result));
-                out.object(line.unchanged(false).state(state));
             }
             Taken::WouldBeNew(messages, before) => {
                 taken += 1;
@@ -101,27 +75,18 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                     Cell::new(LOOK.name, label),
                     Cell::plain(facts),
                 ]);
-                let (messages, messages_before) = (*messages, *before);
-                out.object(PlanLine { timeline, messages, messages_before });
             }
             Taken::Unchanged(snapshot, tags) => {
                 unchanged += 1;
                 if named || !tags.is_empty() {
                     rows.push(row(snapshot, label, "unchanged".into(), tags));
                 }
-                out.object(SnapshotLine::new(snapshot, tags_of(&outcome.result)).unchanged(true));
             }
-            Taken::Refused(why) => {
-                for finding in why {
-                    out.object(FailedLine { timeline, message: &finding.message });
-                }
-                out.findings(why);
-            }
-            Taken::Failed(why) => not_taken(timeline, &label, why, out),
+            Taken::Refused(why) => out.findings(why),
+            Taken::Failed(why) => not_taken(&label, why, out),
         }
     }
     for deleted in &report.newly_deleted {
-        out.object(SnapshotLine::new(deleted, &[]).unchanged(false));
         rows.push(was_deleted(deleted));
     }
     table::lines(&rows, 1, &[]).into_iter().for_each(|line| out.say(line));
@@ -148,8 +113,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     }
 }
 
-fn not_taken(timeline: &str, label: &str, why: &str, out: &mut Out) {
-    out.object(FailedLine { timeline, message: why });
+fn not_taken(label: &str, why: &str, out: &mut Out) {
     let (bad, label) = (paint(LOOK.bad, "not taken"), paint(LOOK.name, label));
     out.warn(&format!("{bad}: {label}: {}", clean(why)));
 }

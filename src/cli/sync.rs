@@ -42,7 +42,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
             let settle = match &conflict.into {
                 Some(_) => {
                     let (into, from) = sides(entry);
-                    super::merge::ways(into, from)
+                    stvc::lines::hint::ways(into, from)
                 }
                 None => "no chat uses the one here".into(),
             };

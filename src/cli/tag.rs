@@ -1,10 +1,10 @@
+use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out};
 use super::table::{self, Cell};
 use super::wording::{clean, name, short};
-use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, TagLine};
+use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::tag::Options;
 
@@ -18,6 +18,9 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
         (None, ..) => Options::List { name: None },
     };
     let tags = verbs::tag::tag(workspace, &options)?;
+    if out.is_json() {
+        return Ok(out.answer(&tags));
+    }
     let clock = out.clock(workspace);
     let row = |tag: &verbs::tag::Tag| {
         vec![
@@ -28,12 +31,7 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
         ]
     };
     let rows: Vec<_> = tags.iter().map(row).collect();
-    for (tag, line) in tags.iter().zip(table::lines(&rows, 2, &[])) {
-        out.object(TagLine {
-            name: &tag.name,
-            snapshot: tag.snapshot.id,
-            timeline: tag.snapshot.timeline.as_str(),
-        });
+    for line in table::lines(&rows, 2, &[]) {
         match options {
             Options::Delete { .. } => out.say(format!("deleted {line}")),
             _ => out.line(line),
@@ -42,6 +40,5 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
     if tags.is_empty() {
         out.say("There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
     }
-    out.summary("tag", true, Counts::Tag { tags: tags.len() });
-    Ok(exit::DONE)
+    Ok(tags.exit())
 }

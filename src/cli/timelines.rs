@@ -12,8 +12,8 @@ use super::tree::{self, notes};
 use super::wording::{clean, count, fork_point, messages_in_short, name, shell, short};
 use super::{args, backup, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, TimelineLine};
-use stvc::rules::{Code, Finding};
+use stvc::lines::Counts;
+use stvc::lines::answers::{Answer, Timelines as Answered};
 use stvc::verbs;
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
 use stvc::watch;
@@ -26,7 +26,11 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Resu
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let is_any = report.timelines.is_empty();
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
-    if args.tree && !out.is_json() {
+    let answer = Answered { command: "timelines", report: &report };
+    if out.is_json() {
+        return Ok(out.answer(&answer));
+    }
+    if args.tree {
         let columns = out.columns();
         for branch in verbs::timelines::tree::tree(&report.timelines) {
             out.line(tree::line(&branch, columns));
@@ -39,7 +43,9 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Resu
         true => out.say("No timeline has that in its name."),
         false => {}
     }
-    Ok(finish("timelines", &report, out))
+    // The listing is the answer; only what keeps a timeline from being read belongs here.
+    out.findings(&answer.unreadable().cloned().collect::<Vec<_>>());
+    Ok(answer.exit())
 }
 
 fn set_parent(
@@ -125,16 +131,16 @@ pub fn status(args: &args::Status, workspace: &Workspace, out: &mut Out) -> Resu
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let is_any = !report.timelines.is_empty();
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
+    let answer = Answered { command: "status", report: &report };
+    if out.is_json() {
+        return Ok(out.answer(&answer));
+    }
     let changed: Vec<_> = report
         .timelines
         .iter()
         .filter(|timeline| timeline.change != TimelineChange::Unchanged)
         .collect();
-    if out.is_json() {
-        list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
-    } else {
-        list(&changed, workspace, out);
-    }
+    list(&changed, workspace, out);
     out.findings(&report.findings);
     let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
     let takeable = of(TimelineChange::New) + of(TimelineChange::Changed);
@@ -161,7 +167,7 @@ pub fn status(args: &args::Status, workspace: &Workspace, out: &mut Out) -> Resu
     if report.has_store && is_any {
         out.say(keeping(&report, workspace, out));
     }
-    Ok(finish("status", &report, out))
+    Ok(answer.exit())
 }
 
 /// `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
@@ -178,7 +184,6 @@ fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
 }
 
 fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
-    timelines.iter().for_each(|timeline| out.object(TimelineLine::from(*timeline)));
     let clock = out.clock(workspace);
     let rows: Vec<_> = timelines.iter().map(|timeline| row(timeline, clock)).collect();
     // What was forked from where is best seen in the tree; ids and counts are for those who have the room.
@@ -198,7 +203,7 @@ fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
         TimelineChange::New | TimelineChange::Changed => LOOK.good,
         TimelineChange::Deleted => LOOK.warn,
         TimelineChange::Unreadable => LOOK.bad,
-        TimelineChange::Unchanged => LOOK.dim,
+        TimelineChange::Unchanged | TimelineChange::Stored => LOOK.dim,
     };
     let head = timeline.head.as_ref();
     let fork = timeline.parent.as_ref().zip(timeline.fork_at);
@@ -242,30 +247,6 @@ fn messages(timeline: &Timeline) -> String {
 }
 
 /// Whether a timeline could not be looked at. What is wrong inside of it is no failure of the command.
-fn is_unreadable(finding: &Finding) -> bool {
-    finding.code == Code::Unreadable
-}
-
-fn finish(command: &'static str, report: &Report, out: &mut Out) -> u8 {
-    let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
-    if command == "timelines" {
-        // The listing is the answer; only what keeps a timeline from being read belongs here.
-        let unread: Vec<_> =
-            report.findings.iter().filter(|finding| is_unreadable(finding)).cloned().collect();
-        out.findings(&unread);
-    }
-    let unreadable = report.findings.iter().any(is_unreadable);
-    let counts = Counts::Timelines {
-        timelines: report.timelines.len(),
-        new: of(TimelineChange::New),
-        changed: of(TimelineChange::Changed),
-        unchanged: of(TimelineChange::Unchanged),
-        deleted: of(TimelineChange::Deleted),
-    };
-    out.summary(command, !unreadable, counts);
-    if unreadable { exit::PARTLY } else { exit::DONE }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

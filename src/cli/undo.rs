@@ -1,11 +1,11 @@
+use super::args;
 use super::error::Result;
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, size};
-use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::lines::{Counts, FileLine, OperationLine};
+use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::undo::Options;
 
@@ -16,8 +16,10 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8
         dry_run: args.dry_run,
     };
     let report = verbs::undo::undo(workspace, &options)?;
+    if out.is_json() {
+        return Ok(out.answer(&report));
+    }
     let operation = &report.operation;
-    out.object(OperationLine::new(operation, None));
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
     out.say(format!(
         "{verb} operation {}: {}",
@@ -30,7 +32,6 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8
         out.say(format!("Not undone: {later} of `stvc watch`."));
     }
     for file in &report.files {
-        out.object(FileLine::from(file));
         let word = match file.action {
             Action::Keep => "already there",
             Action::Write => "brought back",
@@ -39,12 +40,5 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8
         out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
     }
     out.findings(&report.findings);
-    let counts = Counts::Undo {
-        operation: operation.number,
-        refs: report.refs.len(),
-        files: report.files.len(),
-        dry_run: report.dry_run,
-    };
-    out.summary("undo", true, counts);
-    Ok(exit::DONE)
+    Ok(report.exit())
 }

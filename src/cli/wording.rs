@@ -5,24 +5,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::screen::Screen;
 use stvc::archive::{CheckpointState, Snapshot};
 use stvc::engine::files::Closed;
+pub use stvc::lines::words::{clean, shell, short};
 use stvc::st::{Category, TimelineName};
-
-/// Text from a file or a name, with nothing in it that a terminal would obey: control characters and the ones that turn the
-/// direction of writing are shown as their code. Line breaks and tabs become spaces.
-pub fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' | '\t' => out.push(' '),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => {
-                out.extend(c.escape_unicode());
-            }
-            c if c.is_control() => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// Whether a text stays as it is: it fits, or no person reads it.
 fn fits(text: &str, columns: usize) -> bool {
@@ -112,11 +96,6 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// The ten first digits of an id.
-pub fn short(id: impl std::fmt::Display) -> String {
-    id.to_string().chars().take(10).collect()
-}
-
 /// `Character / Chat`, or `group / Chat`; of others what they are: `lorebook / Lore`.
 pub fn name(timeline: &TimelineName) -> String {
     let folder = match timeline.category() {
@@ -169,21 +148,6 @@ pub fn recap(state: &CheckpointState) -> String {
     let scenes = state.running_recap_scene_count.and_then(|n| u64::try_from(n).ok());
     let scenes = scenes.map(|n| format!(" ({})", count(n, "scene"))).unwrap_or_default();
     format!("v{version}{scenes}")
-}
-
-/// A word as it can be typed: as it is where no shell minds, in the quotes that POSIX shells, PowerShell and cmd share where they do, and for the rest
-/// in those of the system.
-pub fn shell(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:+,=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    let text = clean(text);
-    if !text.contains(['"', '$', '`', '\\', '!', '%', '“', '”', '„']) {
-        return format!("\"{text}\"");
-    }
-    let apostrophe = if cfg!(windows) { "''" } else { r"'\''" };
-    format!("'{}'", text.replace('\'', apostrophe))
 }
 
 /// What `--chat-closed` says.

@@ -8,10 +8,11 @@ use chrono::{DateTime, FixedOffset};
 
 use super::{Error, Result};
 use crate::archive::Snapshot;
+use crate::history::History;
 use crate::history::moment::{Moment, Names};
 use crate::rules::Finding;
 use crate::st::{self, Library};
-use crate::store::{self, LoggedOperation, Store, Time};
+use crate::store::{self, LoggedOperation, ObjectId, RefName, Store, Time};
 
 /// Where the library is.
 #[derive(Clone, Debug)]
@@ -43,7 +44,24 @@ pub struct Workspace {
     pub notices: Arc<Mutex<Vec<Finding>>>,
     /// Operations that were found interrupted, and are finished by now.
     pub finished: Arc<Mutex<Vec<LoggedOperation>>>,
+    /// What was read of the store, for those who ask again and again.
+    pub remembered: Remembered,
 }
+
+/// The history as it was read last, and the refs that it was read from.
+#[derive(Clone, Default)]
+pub struct Remembered(Arc<Mutex<Option<KnownHistory>>>);
+
+type KnownHistory = (Tips, Arc<History>);
+
+impl std::fmt::Debug for Remembered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remembered").finish_non_exhaustive()
+    }
+}
+
+/// Where branches and tags were.
+type Tips = Vec<(RefName, ObjectId)>;
 
 impl Workspace {
     /// The library.
@@ -117,6 +135,20 @@ impl Workspace {
     /// What names stand for in a store.
     pub(crate) fn names<'a>(&self, store: &'a Store, library: Option<&'a Library>) -> Names<'a> {
         Names { store, library, now: self.now }
+    }
+
+    /// The history of a store. It is read anew only if a branch or a tag moved.
+    pub(crate) fn history(&self, store: &Store) -> Result<Arc<History>> {
+        let (heads, tags) = (store.refs("refs/heads/")?, store.refs("refs/tags/")?);
+        let is_whole = heads.broken.is_empty() && tags.broken.is_empty();
+        let tips: Tips = heads.refs.into_iter().chain(tags.refs).collect();
+        let mut known = self.remembered.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, history)) = known.as_ref().filter(|(then, _)| is_whole && *then == tips) {
+            return Ok(Arc::clone(history));
+        }
+        let history = Arc::new(History::load(store)?);
+        *known = Some((tips, Arc::clone(&history)));
+        Ok(history)
     }
 
     /// The store, or `None` if there is none yet.

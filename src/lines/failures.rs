@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+use super::exit::code_of_verb;
+use super::hint::hint;
+use crate::{engine, history, verbs};
+
 /// An error.
 #[derive(Serialize)]
 pub struct ErrorLine {
@@ -9,6 +13,30 @@ pub struct ErrorLine {
     pub hint: Option<String>,
     pub candidates: Vec<String>,
     pub exit: u8,
+}
+
+impl From<&verbs::Error> for ErrorLine {
+    fn from(error: &verbs::Error) -> Self {
+        Self {
+            message: error.to_string(),
+            hint: hint(error).map(|hint| hint.to_string()),
+            candidates: candidates(error),
+            exit: code_of_verb(error),
+        }
+    }
+}
+
+/// What an ambiguous name can mean, or what is called nearly like an unknown one.
+pub fn candidates(error: &verbs::Error) -> Vec<String> {
+    let verbs::Error::Engine(engine::Error::History(error)) = error else { return Vec::new() };
+    match error {
+        history::Error::Ambiguous { candidates, .. } => candidates.clone(),
+        history::Error::NoSuchTimeline { similar, .. }
+        | history::Error::NoSuchSnapshot { similar, .. } => {
+            similar.iter().map(|name| name.to_string()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// A timeline that could not be read or restored, or that a rule refused.

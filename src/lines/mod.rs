@@ -1,10 +1,14 @@
 //! The lines of `--json`, a documented product (`docs/json.md`): one type for each, and one for them all. Fields may be added,
 //! never renamed. Every front end answers with these; what is only said to a person is not here.
 
+pub mod answers;
 mod copies;
 mod diff;
+pub mod exit;
 mod failures;
 mod found;
+mod graph;
+pub mod hint;
 mod lore;
 mod merge;
 mod message;
@@ -13,13 +17,15 @@ mod snapshot;
 mod store;
 mod summary;
 mod watch;
+pub mod words;
 
 use serde::Serialize;
 
 pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine};
 pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
-pub use failures::{ErrorLine, FailedLine};
+pub use failures::{ErrorLine, FailedLine, candidates};
 pub use found::{FindingLine, MatchLine, RepairLine};
+pub use graph::{GraphLine, LaneLine};
 pub use lore::{
     LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
     change_of as lore_change,
@@ -28,7 +34,7 @@ pub use merge::MergeLine;
 pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message_change_of};
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
-pub use store::{LargeLine, OperationLine, SettingLine, ShareLine, StoreLine, UserLine};
+pub use store::{LargeLine, OperationLine, SettingLine, ShareLine, StoreLine, UserLine, ViewLine};
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
 
@@ -60,7 +66,9 @@ lines! {
     Failed(FailedLine<'a>),
     File(FileLine<'a>),
     Finding(FindingLine<'a>),
+    Graph(GraphLine),
     Install(InstallLine<'a>),
+    Lane(LaneLine<'a>),
     Large(LargeLine<'a>),
     LoreActive(LoreActiveLine<'a>),
     LoreBook(LoreBookLine<'a>),
@@ -86,5 +94,6 @@ lines! {
     TakenIn(TakenInLine<'a>),
     Timeline(TimelineLine<'a>),
     User(UserLine<'a>),
+    View(ViewLine<'a>),
     Watch(WatchLine<'a>),
 }

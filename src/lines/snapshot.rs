@@ -110,6 +110,7 @@ pub struct PlanLine<'a> {
 pub struct TimelineLine<'a> {
     timeline: &'a str,
     head: Option<SnapshotId>,
+    time: Option<Time>,
     state: &'static str,
     changed: Vec<&'static str>,
     damaged: bool,
@@ -130,6 +131,7 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
         Self {
             timeline: timeline.name.as_str(),
             head: timeline.head.as_ref().map(|head| head.id),
+            time: timeline.head.as_ref().map(|head| head.time),
             state: timeline.change.as_str(),
             changed: timeline.changed_parts(),
             damaged: timeline.damaged.is_some(),

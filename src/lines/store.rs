@@ -32,6 +32,13 @@ pub struct UserLine<'a> {
     pub user: &'a str,
 }
 
+/// The page that is served.
+#[derive(Serialize)]
+pub struct ViewLine<'a> {
+    pub address: &'a str,
+    pub write: bool,
+}
+
 /// The store.
 #[derive(Serialize)]
 pub struct StoreLine {

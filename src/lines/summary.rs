@@ -64,6 +64,7 @@ counts! {
         new: usize, forward: usize, known: usize, beside: usize, tags: usize, left_out: usize,
         objects: usize, bytes_written: u64, created_store: bool, dry_run: bool
     }
+    Graph { lanes: usize, columns: usize }
     Init { created: bool }
     Installed { installed: bool }
     Uninstalled { uninstalled: bool }

@@ -50,7 +50,7 @@ pub struct Report {
 /// Read the log.
 pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
-    let history = History::load(&store)?;
+    let history = workspace.history(&store)?;
     let mut snapshots = history.newest_first();
     if let Some(text) = &options.timeline {
         let library = workspace.library().ok();

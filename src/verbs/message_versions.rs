@@ -6,7 +6,7 @@ use crate::archive::Snapshot;
 use crate::engine::{self, Workspace};
 use crate::history::at_message::message_not_found;
 use crate::history::message_history::MessageHistory;
-use crate::history::{History, name_lookup};
+use crate::history::name_lookup;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 use crate::verbs::Result;
@@ -63,7 +63,7 @@ pub struct Elsewhere {
 /// Tell.
 pub fn message_versions(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
-    let history = History::load(&store)?;
+    let history = workspace.history(&store)?;
     let library = workspace.library().ok();
     let head = name_lookup::stored(&options.timeline, &history, library.as_ref())?;
     let Some(told) = MessageHistory::read(&store, &history, head, options.message)? else {

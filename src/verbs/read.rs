@@ -48,6 +48,8 @@ pub struct SpokenMessage {
 pub struct Report {
     pub snapshot: Snapshot,
     pub messages: Vec<SpokenMessage>,
+    /// How many messages the snapshot has.
+    pub total: usize,
     /// How many were left out because they are hidden.
     pub hidden: usize,
     /// What could not be read, in words.
@@ -71,7 +73,9 @@ pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
         None => 0..all.len(),
     };
     let with_hidden = options.with_hidden || options.messages.is_some();
-    let mut report = Report { snapshot, messages: Vec::new(), hidden: 0, broken: Vec::new() };
+    let total = all.len();
+    let (messages, broken) = Default::default();
+    let mut report = Report { snapshot, messages, total, hidden: 0, broken };
     for number in wanted {
         match one(&reader, number, all[number]) {
             Ok(Some(message)) if message.is_hidden && !with_hidden => report.hidden += 1,

@@ -2,7 +2,6 @@
 
 use crate::archive::{Manifest, Snapshot};
 use crate::engine::{Workspace, verdict_findings};
-use crate::history::History;
 use crate::history::at_message::Origin;
 use crate::history::state_then::{Book, StateThen};
 use crate::rules::{self, Finding};
@@ -43,7 +42,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
     let moment = workspace.moment(name, &store)?;
     let library = workspace.library().ok();
-    let history = History::load(&store)?;
+    let history = workspace.history(&store)?;
     let then = StateThen::rebuild(&store, &history, &moment, Book::IfKnown)?;
     let StateThen { snapshot, contents, problems, origin, findings: noticed, .. } = then;
     let chat = contents.files.split();

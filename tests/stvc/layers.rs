@@ -11,7 +11,11 @@ const TOOLS: &[&str] = &["durable", "parallel", "progress", "regular"];
 
 /// Each room and those that it may import, besides the tools. Imports go downward only; `st` and `store` are strangers.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("cli", &["watch", "lines", "verbs", "engine", "history", "rules", "archive", "st", "store"]),
+    (
+        "cli",
+        &["api", "watch", "lines", "verbs", "engine", "history", "rules", "archive", "st", "store"],
+    ),
+    ("api", &["lines", "verbs", "engine", "history", "rules", "archive", "st", "store"]),
     ("watch", &["verbs", "engine", "history", "rules", "archive", "st", "store"]),
     ("lines", &["verbs", "engine", "history", "rules", "archive", "st", "store"]),
     ("verbs", &["engine", "history", "rules", "archive", "st", "store"]),

@@ -8,6 +8,7 @@
 mod common;
 
 mod another_ending;
+mod api;
 mod backup;
 mod bad_input;
 mod bounds;
@@ -67,5 +68,6 @@ mod terminal;
 mod undo;
 mod unreadable;
 mod users;
+mod view;
 mod watch;
 mod whole_library;

@@ -211,6 +211,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "view",
+        &[
+            ("stvc view", "all timelines in the browser, to look at"),
+            ("stvc view \"Tide Office\" --write", "its map, with ways to bring states back"),
+        ],
+    ),
+    (
         "config",
         &[
             ("stvc config", "what is set"),

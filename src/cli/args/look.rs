@@ -291,6 +291,29 @@ const LORE_HELP: &str = "An entry is named by its title, one of its keywords, or
                          Its history is told across renames and forks, newest first: the snapshot, the message that the story had come to, and what changed. \
                          An entry that was deleted and made again is the same one if it is alike under the same UID, or says the same under another.";
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = VIEW_HELP)]
+pub struct View {
+    /// Begin with the map of this timeline's story
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timeline: Option<String>,
+
+    /// Let the page bring states back, fork, name and undo; without it, it only looks
+    #[arg(long)]
+    pub write: bool,
+
+    /// Only print the address
+    #[arg(long)]
+    pub no_open: bool,
+
+    /// On this port; if not given, on one that is free
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+}
+
+const VIEW_HELP: &str = "The page is served to this computer only, and only to whoever has the address: it holds a secret. It ends a minute after the last page was closed, or with Ctrl-C. \
+                         `stvc --store BACKUP view` shows a backup.";
+
 fn date(text: &str) -> Result<i64, String> {
     dates::parse(text, crate::cli::now()).map(|moment| moment.timestamp())
 }

@@ -19,7 +19,7 @@ pub use examples::command;
 pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};
 pub use look::{
     Check, Diff, DiffPart, Log, Lore, Messages, Operations, Order, Search, SearchPart, Show,
-    Status, Timelines,
+    Status, Timelines, View,
 };
 pub use programs::{Completions, Man};
 pub use take::{Kind, Snapshot, Wait, Watch};
@@ -140,6 +140,9 @@ pub enum Command {
     Operations(Operations),
     /// Take a snapshot after every save, until it is stopped
     Watch(Watch),
+
+    /// Look at the timelines in the browser
+    View(View),
     /// See and set defaults: where backups go, colours, the pager, dates, retention
     Config(Config),
     /// Print what your shell needs to complete commands and options
@@ -180,6 +183,7 @@ impl Command {
             Command::Undo(_) => "undo",
             Command::Operations(_) => "operations",
             Command::Watch(_) => "watch",
+            Command::View(_) => "view",
             Command::Config(_) => "config",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
@@ -230,6 +234,7 @@ impl Command {
             | Command::Lore(_)
             | Command::Check(_)
             | Command::Stats => true,
+            Command::View(view) => !view.write,
             Command::Restore(restore) => restore.to.is_some(),
             Command::Tag(tag) => tag.snapshot.is_none() && !tag.delete,
             _ => false,

@@ -19,7 +19,8 @@ pub use lorebook::entry_lines;
 use stvc::archive::Snapshot;
 use stvc::archive::diff::{Change, ChangeKind, Location, Part, Root};
 use stvc::engine::Workspace;
-use stvc::lines::{ChangeLine, ComparisonLine, Counts, kind_word, path};
+use stvc::lines::answers::{DiffCounts, compared};
+use stvc::lines::{kind_word, path};
 use stvc::st::Raw;
 use stvc::verbs;
 use stvc::verbs::diff::{Comparison, HistoryOptions, Options};
@@ -32,7 +33,7 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8
         DiffPart::Metadata => Part::Metadata,
         DiffPart::Card => Part::Card,
     });
-    let mut tally = Tally::default();
+    let mut tally = DiffCounts::default();
     if args.history {
         let options = HistoryOptions { timeline: args.before.clone(), limit: args.limit };
         let mut each = |comparison: &Comparison| {
@@ -41,8 +42,10 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8
                 out.line("");
             }
             tally.add(&changes);
-            objects(comparison, &changes, args.stat, out);
-            one_of_many(comparison, &changes, args.stat, workspace, out);
+            match out.is_json() {
+                true => compared(comparison, &changes, args.stat, &mut |line| out.object(line)),
+                false => one_of_many(comparison, &changes, args.stat, workspace, out),
+            }
         };
         verbs::diff::history(workspace, &options, &mut each)?;
     } else {
@@ -50,43 +53,15 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8
         let comparison = verbs::diff::diff(workspace, &options)?;
         let changes = comparison.changes(only);
         tally.add(&changes);
-        objects(&comparison, &changes, args.stat, out);
-        pair(&comparison, &changes, args.stat, workspace, out);
-        out.findings(&comparison.findings);
-    }
-    out.summary("diff", true, tally.counts());
-    Ok(if args.exit_code && tally.changes > 0 { 1 } else { exit::DONE })
-}
-
-/// How many changes of which kind.
-#[derive(Default)]
-struct Tally {
-    comparisons: usize,
-    changes: usize,
-    kinds: Vec<ChangeKind>,
-}
-
-impl Tally {
-    fn add(&mut self, changes: &[Change<'_>]) {
-        self.comparisons += 1;
-        self.changes += changes.len();
-        self.kinds.extend(changes.iter().map(Change::kind));
-    }
-
-    fn counts(&self) -> Counts {
-        let many = |kind| self.kinds.iter().filter(|other| **other == kind).count();
-        let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind))).collect();
-        Counts::Diff { comparisons: self.comparisons, changes: self.changes, kinds }
-    }
-}
-
-fn objects(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
-    if out.is_json() {
-        out.object(ComparisonLine::new(comparison, changes));
-        for change in changes.iter().filter(|_| !stat) {
-            out.object(ChangeLine::from(change));
+        if out.is_json() {
+            compared(&comparison, &changes, args.stat, &mut |line| out.object(line));
+        } else {
+            pair(&comparison, &changes, args.stat, workspace, out);
+            out.findings(&comparison.findings);
         }
     }
+    out.end_with(tally.summary());
+    Ok(if args.exit_code && tally.changes > 0 { 1 } else { exit::DONE })
 }
 
 /// Two states, and what changed from one to the other.

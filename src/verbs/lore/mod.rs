@@ -16,7 +16,6 @@ mod then;
 
 use crate::archive::Snapshot;
 use crate::engine::Workspace;
-use crate::history::History;
 use crate::history::book_history::book_of;
 use crate::progress::Monitor;
 use crate::st::Category;
@@ -47,7 +46,7 @@ fn of_snapshot(options: &Options, snapshot: &Snapshot) -> Result<Options> {
 /// Tell.
 pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
-    let history = History::load(&store)?;
+    let history = workspace.history(&store)?;
     let in_snapshot = match &options.in_snapshot {
         Some(name) => Some(workspace.moment(name, &store)?),
         None => None,

@@ -1,5 +1,6 @@
 //! All timelines, and what became of each since its newest snapshot: `timelines` and `status` are two views of this.
 
+pub mod graph;
 pub mod parent;
 pub mod tree;
 
@@ -31,6 +32,8 @@ pub enum TimelineChange {
     Deleted,
     /// Its files could not be read.
     Unreadable,
+    /// There is no library to look at, as with a backup.
+    Stored,
 }
 
 impl TimelineChange {
@@ -42,6 +45,7 @@ impl TimelineChange {
             TimelineChange::Unchanged => "unchanged",
             TimelineChange::Deleted => "deleted",
             TimelineChange::Unreadable => "unreadable",
+            TimelineChange::Stored => "stored",
         }
     }
 }
@@ -111,12 +115,19 @@ pub struct Report {
 
 /// Look at every timeline of the library and the store.
 pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
-    let library = workspace.library()?;
-    let scan = library.scan()?;
     let store = workspace.find_store()?;
+    let library = match workspace.library() {
+        Ok(library) => library,
+        // A backup is looked at by itself.
+        Err(_) if workspace.store.is_some() && store.is_some() => {
+            return stored(workspace, store.as_ref());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let scan = library.scan()?;
     let history = match &store {
-        Some(store) => History::load(store)?,
-        None => History::default(),
+        Some(store) => workspace.history(store)?,
+        None => Default::default(),
     };
     let include = Include::of(store.as_ref())?;
     let mut cache = store.as_ref().map(Cache::load);
@@ -192,6 +203,21 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         mark_damaged(&mut list, &mut findings, store, &history);
     }
     Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
+}
+
+/// What a store has, where there is no library.
+fn stored(workspace: &Workspace, store: Option<&Store>) -> Result<Report> {
+    let (mut list, mut findings) = (Vec::new(), Vec::new());
+    if let Some(store) = store {
+        let history = workspace.history(store)?;
+        let owners = Owners::of(&history);
+        for (name, _) in history.heads() {
+            let timeline = of_store(name, &history, &owners);
+            list.push(Timeline { change: TimelineChange::Stored, ..timeline });
+        }
+        mark_damaged(&mut list, &mut findings, store, &history);
+    }
+    Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup: None })
 }
 
 /// Who would go back to a damaged snapshot is told before, and where to go instead.

@@ -1,0 +1,50 @@
+//! The page, which is a part of the program: nothing of it is fetched from elsewhere.
+
+/// A file of the page.
+pub struct Asset {
+    pub path: &'static str,
+    pub kind: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! assets {
+    ($($kind:ident $file:literal),* $(,)?) => {
+        /// Every file of the page, by its path.
+        pub const ASSETS: &[Asset] = &[
+            $(Asset {
+                path: concat!("/", $file),
+                kind: $kind,
+                text: include_str!(concat!("../../page/", $file)),
+            }),*
+        ];
+    };
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+
+assets! {
+    HTML "index.html",
+    SVG "icon.svg",
+    CSS "style.css",
+    JS "main.js",
+    JS "ask.js",
+    JS "changes.js",
+    JS "words.js",
+    JS "nodes.js",
+    JS "text.js",
+    JS "library.js",
+    JS "tree.js",
+    JS "reader.js",
+    JS "compare.js",
+    JS "search.js",
+    JS "operations.js",
+}
+
+/// What stands at a path; nothing else does, whatever is written into it.
+pub fn at(path: &str) -> Option<&'static Asset> {
+    let path = if path == "/" { "/index.html" } else { path };
+    ASSETS.iter().find(|asset| asset.path == path)
+}

@@ -1,0 +1,241 @@
+//! The server: on this machine only, a few visitors, small requests, and over when nobody looks any more.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request as HttpRequest, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+
+use super::assets;
+use super::gate::{Admitted, Denied, Gate};
+use crate::api::{Answer, Request, Rights, serve};
+use crate::engine::Workspace;
+
+/// No request is longer.
+const LONGEST_REQUEST: usize = 64 << 10;
+/// Nor slower.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A browser opens a handful.
+const CONNECTIONS: usize = 64;
+
+/// When the server ends by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Linger {
+    /// So long after the last page went.
+    pub after: Duration,
+    /// So long after it began, if none ever came.
+    pub unvisited: Duration,
+}
+
+impl Default for Linger {
+    fn default() -> Self {
+        Self { after: Duration::from_secs(60), unvisited: Duration::from_secs(15 * 60) }
+    }
+}
+
+/// A server that is bound, and not running yet.
+pub struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    gate: Gate,
+    workspace: Workspace,
+    rights: Rights,
+    /// When somebody who was let in asked last.
+    seen: Mutex<Option<Instant>>,
+    connections: AtomicUsize,
+}
+
+impl Server {
+    /// On this port, or on one that is free.
+    pub fn bind(workspace: Workspace, rights: Rights, port: Option<u16>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))?;
+        listener.set_nonblocking(true)?;
+        let gate = Gate::new(listener.local_addr()?.port())?;
+        let (seen, connections) = Default::default();
+        let shared = Arc::new(Shared { gate, workspace, rights, seen, connections });
+        Ok(Self { listener, shared })
+    }
+
+    /// The address to open.
+    pub fn address(&self) -> String {
+        self.shared.gate.address()
+    }
+
+    /// Serve until nobody looks any more, or `stop` is set.
+    pub fn run(self, linger: Linger, stop: &AtomicBool) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(8)
+            .build()?;
+        let begin = Instant::now();
+        let shared = Arc::clone(&self.shared);
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            while !stop.load(Ordering::Relaxed) && !shared.is_over(begin, linger) {
+                let wait = tokio::time::timeout(Duration::from_millis(250), listener.accept());
+                // Nobody came, or was gone before we opened.
+                let Ok(Ok((stream, _))) = wait.await else { continue };
+                if shared.connections.load(Ordering::Relaxed) >= CONNECTIONS {
+                    continue;
+                }
+                shared.connections.fetch_add(1, Ordering::Relaxed);
+                let shared = Arc::clone(&shared);
+                tokio::task::spawn(async move {
+                    let service = service_fn(|request| {
+                        let shared = Arc::clone(&shared);
+                        async move { Ok::<_, Infallible>(answer(shared, request).await) }
+                    });
+                    let _ = http1::Builder::new()
+                        .timer(TokioTimer::new())
+                        .header_read_timeout(PATIENCE)
+                        .max_buf_size(LONGEST_REQUEST)
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                    shared.connections.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Shared {
+    fn is_over(&self, begin: Instant, linger: Linger) -> bool {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen {
+            Some(seen) => seen.elapsed() > linger.after,
+            None => begin.elapsed() > linger.unvisited,
+        }
+    }
+
+    fn note(&self) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// What changes whenever the store does, and what the page may do.
+    fn state(&self) -> String {
+        let state = self.workspace.find_store().ok().flatten().and_then(|store| {
+            let heads = store.refs("refs/heads/").ok()?;
+            let tags = store.refs("refs/tags/").ok()?;
+            let mut hash = blake3::Hasher::new();
+            for (name, id) in heads.refs.iter().chain(&tags.refs) {
+                hash.update(name.as_str().as_bytes());
+                hash.update(id.as_slice());
+            }
+            Some(hash.finalize().to_hex()[..16].to_owned())
+        });
+        let write = self.rights == Rights::Change;
+        serde_json::json!({ "state": state, "write": write }).to_string()
+    }
+}
+
+type Body = Full<Bytes>;
+
+async fn answer(shared: Arc<Shared>, request: HttpRequest<Incoming>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut response = match shared.gate.admit(&parts.method, &parts.uri, &parts.headers) {
+        Err(denied) => deny(denied),
+        Ok(admitted) => {
+            shared.note();
+            match admitted {
+                Admitted::Welcome => welcome(&shared.gate),
+                Admitted::Get(path) => get(&shared, &path).await,
+                Admitted::Api => api(&shared, body).await,
+            }
+        }
+    };
+    for (name, value) in SAFE {
+        response.headers_mut().insert(*name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What every answer says: nothing of it is kept, framed, taken for something else, or may load anything from elsewhere.
+const SAFE: &[(&str, &str)] = &[
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+fn plain(status: u16, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+
+fn deny(denied: Denied) -> Response<Body> {
+    plain(denied.status(), TEXT, denied.words())
+}
+
+/// The token goes out of the address, which others may see, and into a cookie.
+fn welcome(gate: &Gate) -> Response<Body> {
+    let mut response = plain(303, TEXT, "");
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, HeaderValue::from_static("/"));
+    if let Ok(cookie) = HeaderValue::from_str(&gate.cookie()) {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+async fn get(shared: &Arc<Shared>, path: &str) -> Response<Body> {
+    if path == "/state" {
+        let shared = Arc::clone(shared);
+        let state = tokio::task::spawn_blocking(move || shared.state()).await;
+        return plain(200, JSON, state.unwrap_or_default());
+    }
+    match assets::at(path) {
+        Some(asset) => plain(200, asset.kind, asset.text),
+        None => plain(404, TEXT, "There is nothing here."),
+    }
+}
+
+async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
+    let body = tokio::time::timeout(PATIENCE, Limited::new(body, LONGEST_REQUEST).collect());
+    let bytes = match body.await {
+        Err(_) => return plain(408, TEXT, "That took too long."),
+        Ok(Err(_)) => return plain(413, TEXT, "That is too long for a request."),
+        Ok(Ok(body)) => body.to_bytes(),
+    };
+    let shared = Arc::clone(shared);
+    let answered = tokio::task::spawn_blocking(move || {
+        let answer = match Request::read(&bytes) {
+            Ok(request) => {
+                // The moment of the request, not that of the server's beginning.
+                let now = chrono::Local::now().fixed_offset();
+                let workspace = Workspace { now, ..shared.workspace.clone() };
+                serve(&workspace, &request, shared.rights)
+            }
+            Err(refusal) => Answer::refused(&refusal),
+        };
+        serde_json::to_vec(&answer).unwrap_or_default()
+    });
+    match answered.await {
+        Ok(answer) => plain(200, JSON, answer),
+        Err(_) => plain(500, TEXT, "This went wrong; the server goes on."),
+    }
+}

@@ -1,0 +1,8 @@
+//! One way in for every front end that is no command line: one request, one answer, whose lines are the objects of `--json` (docs/api.md). No logic of its own.
+
+pub mod http;
+mod request;
+mod serve;
+
+pub use request::{Refusal, Request, VERBS, Verb};
+pub use serve::{Answer, Rights, serve};

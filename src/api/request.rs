@@ -1,0 +1,202 @@
+//! What can be asked: a closed list of verbs with their arguments. None takes a path, an address or a passphrase, and none that changes something is served unless that was allowed.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One part of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Chat,
+    Lorebook,
+    Metadata,
+    Card,
+}
+
+/// Why a request is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It is no request.
+    #[error("this is no request: {why}")]
+    Malformed { why: String },
+    /// There is no such verb.
+    #[error("there is no verb {verb:?}")]
+    UnknownVerb { verb: String },
+    /// Its arguments are not those of the verb.
+    #[error("the arguments of {verb:?} cannot be understood: {why}")]
+    BadArguments { verb: &'static str, why: String },
+    /// It would change something.
+    #[error("{verb:?} changes something, and that is not allowed here")]
+    ReadOnly { verb: &'static str },
+}
+
+/// A verb and the names of its arguments.
+pub struct Verb {
+    pub name: &'static str,
+    pub arguments: &'static [&'static str],
+    /// Whether it changes something.
+    pub changes: bool,
+}
+
+macro_rules! requests {
+    ($($(#[$doc:meta])* $name:literal $variant:ident changes $changes:literal { $($(#[$of:meta])* $field:ident: $type:ty),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, Default, Deserialize)]
+            #[serde(deny_unknown_fields)]
+            pub struct $variant { $($(#[$of])* pub $field: $type),* }
+        )*
+
+        /// What is asked.
+        #[derive(Clone, Debug)]
+        pub enum Request {
+            $($(#[$doc])* $variant($variant),)*
+        }
+
+        /// Every verb.
+        pub const VERBS: &[Verb] = &[
+            $(Verb { name: $name, arguments: &[$(stringify!($field)),*], changes: $changes },)*
+        ];
+
+        impl Request {
+            fn of(verb: &str, arguments: Value) -> Result<Self, Refusal> {
+                match verb {
+                    $($name => {
+                        let read = serde_json::from_value(arguments);
+                        let why = |error: serde_json::Error| error.to_string();
+                        read.map(Self::$variant).map_err(|error| Refusal::BadArguments { verb: $name, why: why(error) })
+                    })*
+                    _ => Err(Refusal::UnknownVerb { verb: verb.chars().take(40).collect() }),
+                }
+            }
+
+            /// The verb.
+            pub fn verb(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            /// Whether it changes something.
+            pub fn changes(&self) -> bool {
+                match self { $(Self::$variant(_) => $changes,)* }
+            }
+        }
+    };
+}
+
+requests! {
+    /// All timelines with what became of them, what is wrong with them, and the last backup.
+    "library" Library changes false {}
+    /// All timelines.
+    "timelines" Timelines changes false {}
+    /// What became of each since its newest snapshot.
+    "status" Status changes false {}
+    /// The map of the stories: a lane for each timeline, with its snapshots.
+    "graph" Graph changes false {
+        /// Only the story of this timeline.
+        timeline: Option<String>,
+        first: Option<usize>,
+        count: Option<usize>,
+    }
+    /// Snapshots, newest first; of a message its versions.
+    "log" Log changes false {
+        timeline: Option<String>,
+        message: Option<usize>,
+        first: Option<usize>,
+        count: Option<usize>,
+    }
+    /// One snapshot.
+    "show" Show changes false { snapshot: String }
+    /// Messages of a snapshot, whole.
+    "messages" Messages changes false {
+        snapshot: String,
+        first: Option<usize>,
+        count: Option<usize>,
+    }
+    /// Lorebooks, one of them, or the history of one of their entries.
+    "lore" Lore changes false {
+        book: Option<String>,
+        entry: Option<String>,
+        /// As it was then.
+        at: Option<String>,
+        /// The lorebook that this snapshot has.
+        snapshot: Option<String>,
+        /// The chat whose messages are counted.
+        chat: Option<String>,
+        /// Which entries were active at this message.
+        active: Option<usize>,
+        /// Where each sentence comes from.
+        blame: Option<bool>,
+    }
+    /// Two states, or one and the files now, or `A...B`.
+    "diff" Diff changes false {
+        before: String,
+        after: Option<String>,
+        only: Option<Part>,
+        stat: Option<bool>,
+    }
+    /// Texts, wherever they were said.
+    "search" Search changes false {
+        text: String,
+        phrase: Option<bool>,
+        regex: Option<bool>,
+        who: Option<String>,
+        timeline: Option<String>,
+        only: Option<Part>,
+        first: Option<usize>,
+        count: Option<usize>,
+    }
+    /// What was done, newest first.
+    "operations" Operations changes false { first: Option<usize>, count: Option<usize> }
+    /// What is wrong in the library.
+    "doctor" Doctor changes false {}
+    /// Take snapshots.
+    "snapshot" Snapshot changes true {
+        timelines: Option<Vec<String>>,
+        message: Option<String>,
+        tag: Option<String>,
+        dry_run: Option<bool>,
+    }
+    /// Name a snapshot; without one, the name goes.
+    "tag" Tag changes true { name: String, snapshot: Option<String> }
+    /// Bring a state back: in its place, or as a timeline of its own.
+    "restore" Restore changes true {
+        snapshot: String,
+        /// As it was at this message.
+        at: Option<usize>,
+        /// Cut after this message; all else, the lorebook too, as the snapshot has it.
+        cut: Option<usize>,
+        /// As a timeline of its own under this name.
+        name: Option<String>,
+        /// Only the chat, or only the lorebook.
+        only: Option<Part>,
+        /// Also where something else is; that is stored first.
+        overwrite: Option<bool>,
+        /// SillyTavern has the chat closed.
+        chat_closed: Option<bool>,
+        dry_run: Option<bool>,
+    }
+    /// Take an operation back.
+    "undo" Undo changes true {
+        operation: Option<u64>,
+        chat_closed: Option<bool>,
+        dry_run: Option<bool>,
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope {
+    verb: String,
+    #[serde(default)]
+    args: Option<Value>,
+}
+
+impl Request {
+    /// Read a request: `{"verb": …, "args": {…}}`.
+    pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        let envelope: Envelope = serde_json::from_slice(bytes)
+            .map_err(|error| Refusal::Malformed { why: error.to_string() })?;
+        let arguments = envelope.args.unwrap_or_else(|| Value::Object(Default::default()));
+        Self::of(&envelope.verb, arguments)
+    }
+}

@@ -1,0 +1,50 @@
+//! `stvc view`: the page in the browser.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::error::{Error, Result};
+use super::output::{LOOK, Out, paint};
+use super::wording::clean;
+use super::{args, exit};
+use stvc::api::Rights;
+use stvc::api::http::{Linger, Server};
+use stvc::engine::Workspace;
+use stvc::lines::{Counts, ViewLine};
+
+pub fn run(args: &args::View, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    // What cannot be shown is said here, and not in a page that then says so.
+    workspace.open_store()?;
+    let rights = if args.write { Rights::Change } else { Rights::Read };
+    let server = Server::bind(workspace.clone(), rights, args.port);
+    let server = server.map_err(|source| Error::NoServer { source })?;
+    let place = args.timeline.as_ref().map(|name| format!("#/tree/{}", encoded(name)));
+    let address = format!("{}{}", server.address(), place.unwrap_or_default());
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
+        .map_err(|why| Error::NoSignals { why: why.to_string() })?;
+    out.object(ViewLine { address: &address, write: args.write });
+    out.line(clean(&address));
+    let is_open = !args.no_open && !out.is_json() && opener::open_browser(&address).is_ok();
+    match is_open {
+        true => out.say(paint(LOOK.dim, "Opened in the browser. Ctrl-C ends it.")),
+        false => out.say(paint(
+            LOOK.dim,
+            "Open this address in a browser on this computer. Ctrl-C ends it.",
+        )),
+    }
+    server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
+    out.summary("view", true, Counts::None {});
+    Ok(exit::DONE)
+}
+
+/// A name as it stands in the page's addresses.
+fn encoded(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let encode = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    name.bytes().map(encode).collect()
+}

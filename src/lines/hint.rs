@@ -1,0 +1,363 @@
+//! What to do next when something could not be done.
+
+use super::words::{clean, shell, short};
+use crate::archive::backup::BackupError;
+use crate::archive::{self, Role, SnapshotId};
+use crate::engine::copies::CopyError;
+use crate::engine::{self, TagError};
+use crate::store::{self, RemoteError};
+use crate::verbs::{self, MergeError, RestoreError, UndoError};
+use crate::{history, st};
+
+/// What to do next.
+pub struct Hint {
+    words: String,
+    /// Whether it can be said that nothing was changed.
+    unchanged: bool,
+}
+
+impl<W: Into<String>> From<W> for Hint {
+    fn from(words: W) -> Self {
+        Self { words: words.into(), unchanged: false }
+    }
+}
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = if self.unchanged { ". Nothing was changed" } else { "" };
+        write!(f, "{}{end}", self.words)
+    }
+}
+
+/// A hint that can say so.
+pub fn unchanged(words: impl Into<String>) -> Hint {
+    Hint { words: words.into(), unchanged: true }
+}
+
+/// The restore that was asked for, to be typed again.
+fn again(snapshot: SnapshotId, only: Option<Role>, at: Option<usize>) -> String {
+    let part = only.map_or(String::new(), |only| format!(" --only {}", only.as_str()));
+    let at = at.map_or(String::new(), |at| format!(" --at {at}"));
+    format!("stvc restore {}{at}{part}", short(snapshot))
+}
+
+/// The hint for an error, if there is one.
+pub fn hint(error: &verbs::Error) -> Option<Hint> {
+    Some(match error {
+        verbs::Error::Engine(error) => return of_engine(error),
+        verbs::Error::Merge(error) => of_merge(error),
+        verbs::Error::Restore(error) => of_restore(error),
+        verbs::Error::Undo(error) => of_undo(error),
+        verbs::Error::NoPolicy => {
+            "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store".into()
+        }
+        verbs::Error::Partway { source } => {
+            let more = hint(source).map_or(String::new(), |hint| format!("{}. ", hint.words));
+            format!("{more}What was done before that stays; give the command again").into()
+        }
+        verbs::Error::NeedsCheckpoint { option } => {
+            format!("add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is").into()
+        }
+        verbs::Error::NeedsOneTimeline { option } => {
+            format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()
+        }
+        verbs::Error::NoParent { .. } => {
+            unchanged("name the chat that it was forked from; `stvc timelines --tree` shows all")
+        }
+        verbs::Error::StillThere { .. } => {
+            unchanged("delete the chat in SillyTavern first; the next snapshot would take it again")
+        }
+        verbs::Error::BadPattern { .. } => "without `--regex` words are searched for as they are".into(),
+        verbs::Error::NoSuchLorebook { .. } => {
+            "it is called as its file in `worlds`, without `.json`".into()
+        }
+        verbs::Error::NoSuchEntry { book: Some(book), .. } => {
+            format!("`stvc lore {}` lists its entries", shell(book)).into()
+        }
+        verbs::Error::NoSuchEntry { .. } => {
+            "`stvc lore` lists lorebooks and entries; `stvc search` looks into what they say".into()
+        }
+        verbs::Error::NeedsOneLorebook => "name it: `stvc lore \"Lorebook\" --at …`".into(),
+        verbs::Error::NoLorebookThen { .. } | verbs::Error::NoChatWith { .. } => {
+            "`--at` takes a date, too: `--at yesterday`".into()
+        }
+        verbs::Error::OneStep { .. } => {
+            "write one of ~N, @DATE and :N, or a moment with its name, such as `Chat@yesterday~1`".into()
+        }
+        verbs::Error::NoChat => "`stvc snapshot` takes the first snapshots".into(),
+        verbs::Error::BadName { .. } => return None,
+    })
+}
+
+/// The commands that settle conflicts.
+pub fn ways(into: &str, from: &str) -> String {
+    let merge = format!("stvc merge {} {}", shell(into), shell(from));
+    format!(
+        "`{merge} --ours --yes` keeps the values of {}, `{merge} --theirs --yes` takes those of {}; or make them the same in SillyTavern and merge again",
+        clean(into),
+        clean(from)
+    )
+}
+
+fn of_merge(error: &MergeError) -> Hint {
+    match error {
+        MergeError::Conflicts { into, from, .. } => {
+            unchanged(ways(into, from))
+        }
+        MergeError::Unmergeable { .. } => {
+            unchanged("mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`")
+        }
+        MergeError::NotNewest { timeline, .. } => {
+            unchanged(format!("name the timeline {timeline}: its lorebook as it is now is merged into. To go back first: `stvc restore`"))
+        }
+        MergeError::NoLorebook { .. } => {
+            "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones".into()
+        }
+    }
+}
+
+fn of_restore(error: &RestoreError) -> Hint {
+    match error {
+        RestoreError::InTheWay { snapshot, only, at, chat_is_free, .. } => {
+            let restore = again(*snapshot, *only, *at);
+            let chat = match (only, chat_is_free) {
+                (None, true) => {
+                    format!("`{restore} --only chat` leaves the lorebook as it is now; ")
+                }
+                _ => String::new(),
+            };
+            let fork = match only {
+                None => format!("`{restore} --as Restored` makes a chat of its own of it; "),
+                Some(_) => String::new(),
+            };
+            Hint::from(format!(
+                "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \
+                 `{restore} --to restored` writes the files into that folder"
+            ))
+        }
+        RestoreError::NameTaken { .. } | RestoreError::NameStored { .. } => {
+            unchanged("choose another name")
+        }
+        RestoreError::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
+        RestoreError::SillyTavernRuns { snapshot, only, at, .. } => {
+            let restore = again(*snapshot, *only, *at);
+            let fork = match only {
+                None => {
+                    format!(
+                        ". Or `{restore} --as Restored`: a chat of its own can be made at any time"
+                    )
+                }
+                Some(_) => String::new(),
+            };
+            unchanged(format!(
+                "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; run `{restore} --overwrite --chat-closed`; \
+                 then press F5 there{fork}"
+            ))
+        }
+    }
+}
+
+fn of_undo(error: &UndoError) -> Hint {
+    match error {
+        UndoError::Nothing => "`stvc operations` lists what was done".into(),
+        UndoError::Already { by, .. } => format!("`stvc undo {by}` does it again").into(),
+        UndoError::ChangedSince { by, .. } if !by.is_empty() => unchanged(format!(
+            "`stvc watch` took it since: `stvc undo {}` takes that back first, or bring an older state back with `stvc restore`",
+            by[0]
+        )),
+        UndoError::ChangedSince { .. } => unchanged(
+            "undo what came later first, or bring an older state back with `stvc restore`",
+        ),
+    }
+}
+
+fn of_engine(error: &engine::Error) -> Option<Hint> {
+    Some(match error {
+        engine::Error::SillyTavernRuns { .. } => unchanged(
+            "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; give the command again with `--chat-closed`; \
+             then press F5 there",
+        ),
+        engine::Error::Refused { findings } => {
+            let remedies: Vec<_> =
+                findings.iter().filter_map(|finding| finding.remedy.as_deref()).collect();
+            return Some(remedies.join("; ")).filter(|words| !words.is_empty()).map(Hint::from);
+        }
+        engine::Error::History(history::Error::KeepsNothing) => {
+            unchanged("keep some: `--keep-last N`, or `--keep-tag` if that is what you want")
+        }
+        engine::Error::BrokenHistory { .. } => unchanged("`stvc check` lists all that is damaged"),
+        engine::Error::Remote(error) => return of_server(error),
+        engine::Error::Unfinished { .. } => {
+            "nothing is lost: the next command that writes finishes it, or takes it back".into()
+        }
+        engine::Error::TakenBack { source } => {
+            let more = of_engine(source).map_or(String::new(), |hint| format!(". {}", hint.words));
+            format!("what had been written before it was taken back{more}").into()
+        }
+        engine::Error::LeftAlone { others, .. } => {
+            let rest = if *others > 0 { "all else is done" } else { "nothing was written" };
+            format!(
+                "SillyTavern may have saved it; {rest}. Look at it, then give the command again"
+            )
+            .into()
+        }
+        engine::Error::History(history::Error::Ambiguous { .. }) => "type more of the name".into(),
+        engine::Error::History(
+            history::Error::NoSuchTimeline { similar, .. }
+            | history::Error::NoSuchSnapshot { similar, .. },
+        ) if !similar.is_empty() => "perhaps one of these is meant".into(),
+        engine::Error::History(history::Error::NotThatOld { .. }) => {
+            "`stvc log` lists what there is".into()
+        }
+        engine::Error::History(history::Error::NotTakenThen { timeline, message }) => {
+            let chat = shell(timeline.as_str());
+            format!("`stvc reconstruct {chat} --at {message}` makes one of what is known; `stvc snapshot {chat} --at {message}` takes one with the lorebook of now").into()
+        }
+        engine::Error::History(history::Error::Unreadable { .. }) => {
+            "docs/moments.md tells how moments are written".into()
+        }
+        engine::Error::History(history::Error::NoSuchTimeline { .. }) => {
+            "`stvc timelines` lists them".into()
+        }
+        engine::Error::History(history::Error::NoSuchSnapshot { .. }) => {
+            "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
+        }
+        engine::Error::St(st::Error::NeverStarted { .. }) => {
+            "start it once; or bring chats back into it: `stvc import BACKUP`, then `stvc restore --all`".into()
+        }
+        engine::Error::St(st::Error::NoLibraryFound { .. } | st::Error::NotALibrary { .. }) => {
+            "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
+        }
+        engine::Error::St(st::Error::SavedMeanwhile { .. }) => {
+            unchanged("SillyTavern may have saved it; look at it, then try again")
+        }
+        engine::Error::St(st::Error::Io { path, .. }) if !path.exists() => {
+            "name your SillyTavern folder: `stvc --data /path/to/SillyTavern …`".into()
+        }
+        engine::Error::St(st::Error::SeveralUsers { .. }) => "choose one with `--user NAME`".into(),
+        engine::Error::St(st::Error::ChangedWhileReading { .. }) => {
+            "something keeps saving it; try again in a moment".into()
+        }
+        engine::Error::Store(error) | engine::Error::Archive(archive::Error::Store(error)) => {
+            return of_store(error);
+        }
+        engine::Error::Archive(archive::Error::NewerFormat { .. }) => {
+            "a newer stvc wrote this; get that version".into()
+        }
+        engine::Error::Archive(
+            archive::Error::Incomplete { .. }
+            | archive::Error::Differs { .. }
+            | archive::Error::Unsound { .. },
+        ) => "`stvc check` lists all that is damaged; other snapshots are not affected".into(),
+
+        engine::Error::Tag(error) => return of_tag(error),
+        engine::Error::Copy(error) => return of_copy(error),
+        engine::Error::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),
+        _ => return None,
+    })
+}
+
+fn of_tag(error: &TagError) -> Option<Hint> {
+    Some(match error {
+        TagError::Missing { .. } => {
+            "`stvc tag` lists the tags, `stvc tag NAME SNAPSHOT` makes one".into()
+        }
+        TagError::Taken { name, .. } => {
+            format!("choose another name, or `stvc tag {} SNAPSHOT --move`", shell(name)).into()
+        }
+        TagError::BadName { .. } => return None,
+    })
+}
+
+fn of_copy(error: &CopyError) -> Option<Hint> {
+    Some(match error {
+        CopyError::NoFolder { .. } => {
+            unchanged("is the drive plugged in? If it shall be a new folder, make it first")
+        }
+        CopyError::File { source, .. } => return of_file(source),
+        CopyError::InTheWay { what, .. } if !what.is_backup() => {
+            unchanged("choose another name")
+        }
+        CopyError::InTheWay { .. } => {
+            unchanged("choose another name, or `--overwrite` if that backup may go")
+        }
+        CopyError::UnknownDestination { .. } => {
+            "a file such as /media/stick/chats.stvc, a folder, or a git server such as ssh://host/chats.git".into()
+        }
+        CopyError::NotHere { destination, .. } => {
+            let place = shell(destination);
+            unchanged(format!("`stvc sync {place}` joins both sides, `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight"))
+        }
+    })
+}
+
+fn of_file(error: &BackupError) -> Option<Hint> {
+    Some(match error {
+        BackupError::Foreign => unchanged("a backup is what `stvc backup` wrote"),
+        BackupError::Newer { .. } => unchanged("a newer stvc wrote this; get that version"),
+        BackupError::Encrypted | BackupError::WrongPassphrase => unchanged(
+            "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`",
+        ),
+        BackupError::Damaged { .. } | BackupError::Hostile { .. } => {
+            unchanged("nothing of it was taken in; use another backup")
+        }
+        BackupError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
+            "the disk is full; make room and try again. Nothing is lost".into()
+        }
+        _ => return None,
+    })
+}
+
+fn of_server(error: &RemoteError) -> Option<Hint> {
+    let says = |words: &str, signs: &[&str]| {
+        let words = words.to_lowercase();
+        signs.iter().any(|sign| words.contains(sign))
+    };
+    Some(match error {
+        RemoteError::NoGit => {
+            "a git server is reached through git: install it (https://git-scm.com), or back up to a file or folder, which need none".into()
+        }
+        RemoteError::Raced { .. } => "try again. Nothing is lost".into(),
+        RemoteError::Foreign { .. } => {
+            "make an empty repository there, for the chats alone".into()
+        }
+        RemoteError::Failed { words, .. } if says(words, &["prompts disabled", "could not read username", "could not read password", "authentication failed", "permission denied"]) => {
+            "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing is lost".into()
+        }
+        RemoteError::Failed { words, .. } if says(words, &["not allowed", "not support"]) => {
+            unchanged("only ssh://, https://, http:// and git:// lead to a git server")
+        }
+        RemoteError::Failed { .. } => {
+            "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing is lost".into()
+        }
+        RemoteError::Store(error) => return of_store(error),
+    })
+}
+
+fn of_store(error: &store::Error) -> Option<Hint> {
+    Some(match error {
+        store::Error::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
+        store::Error::NewerFormat { .. } | store::Error::UnknownFeature { .. } => unchanged("a newer stvc wrote this; get that version"),
+        store::Error::Foreign { .. } | store::Error::NotEmpty { .. } => {
+            unchanged("choose another place with `--store DIR`")
+        }
+        store::Error::RefLocked { .. } => {
+            unchanged("wait for git to finish; a lock that nobody holds is removed by itself after a minute")
+        }
+        store::Error::Link { .. } => {
+            "put what it leads to in its place, if you trust that; nothing was written".into()
+        }
+        store::Error::Locked { .. } => "wait for it to finish, then try again".into(),
+        store::Error::Missing { .. } | store::Error::Damaged { .. } => {
+            "`stvc check` lists all that is damaged; other snapshots are not affected".into()
+        }
+        store::Error::Io { source, .. } => match source.kind() {
+            std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing is lost".into(),
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`".into()
+            }
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,240 @@
+//! The map of the stories: a lane for each timeline, from the message at which it leaves another down to its last, with its snapshots on it.
+//!
+//! Lanes stand in columns. A fork stands right of what it was forked from, in the first column that is free along its messages, so that a story with thirty
+//! forks of a few messages each is a few columns wide. Each story begins right of the one before.
+
+use std::collections::HashMap;
+
+use super::tree::tree;
+use super::{Timeline, timelines};
+use crate::archive::Snapshot;
+use crate::engine::Workspace;
+use crate::progress::Monitor;
+use crate::st::TimelineName;
+use crate::verbs::{Error, Result};
+
+/// What to draw.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only the story of this timeline.
+    pub timeline: Option<String>,
+    /// From this lane on.
+    pub first: usize,
+    /// At most this many lanes.
+    pub count: Option<usize>,
+}
+
+/// The map.
+pub struct Report {
+    /// Those that were asked for: each after the one that it leaves.
+    pub lanes: Vec<Lane>,
+    /// How many there are.
+    pub total: usize,
+    pub columns: usize,
+    /// How many messages the longest has.
+    pub messages: u64,
+    /// How many stories there are.
+    pub stories: usize,
+}
+
+/// A timeline on the map.
+pub struct Lane {
+    pub timeline: TimelineName,
+    /// Its number, by which others name it.
+    pub number: usize,
+    /// Which story it belongs to.
+    pub story: usize,
+    pub column: usize,
+    /// The lane that it leaves, and how many messages it shares with that.
+    pub leaves: Option<(usize, u64)>,
+    pub messages: u64,
+    /// What became of its file.
+    pub state: &'static str,
+    /// Its own snapshots, oldest first.
+    pub dots: Vec<Dot>,
+}
+
+/// A snapshot on a lane.
+pub struct Dot {
+    pub snapshot: Snapshot,
+    pub tags: Vec<String>,
+}
+
+/// Draw it.
+pub fn graph(
+    workspace: &Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
+    let report = timelines(workspace, monitor)?;
+    let chats: Vec<_> =
+        report.timelines.into_iter().filter(|timeline| timeline.name.is_chat()).collect();
+    let mut lanes = lanes(&chats);
+    if let Some(text) = &options.timeline {
+        let names = chats.iter().map(|timeline| timeline.name.clone()).collect();
+        let library = workspace.library().ok();
+        let name = crate::history::name_lookup::timeline(text, library.as_ref(), &names)?;
+        let story = lanes.iter().find(|lane| lane.timeline == name).map(|lane| lane.story);
+        let story = story
+            .ok_or_else(|| Error::from(crate::history::Error::no_such_timeline(text.clone())))?;
+        lanes.retain(|lane| lane.story == story);
+        let left = lanes.iter().map(|lane| lane.column).min().unwrap_or(0);
+        lanes.iter_mut().for_each(|lane| lane.column -= left);
+    }
+    let mut drawn = Report {
+        total: lanes.len(),
+        columns: lanes.iter().map(|lane| lane.column + 1).max().unwrap_or(0),
+        messages: lanes.iter().map(|lane| lane.messages).max().unwrap_or(0),
+        stories: lanes
+            .iter()
+            .map(|lane| lane.story)
+            .collect::<std::collections::HashSet<_>>()
+            .len(),
+        lanes: Vec::new(),
+    };
+    let count = options.count.unwrap_or(usize::MAX);
+    drawn.lanes = lanes.into_iter().skip(options.first).take(count).collect();
+    dots(workspace, &mut drawn.lanes)?;
+    Ok(drawn)
+}
+
+/// Every timeline's lane.
+fn lanes(chats: &[Timeline]) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut numbers: HashMap<&TimelineName, usize> = HashMap::new();
+    // What is taken of each column of the story at hand: first and last message of each lane.
+    let mut columns: Vec<Vec<(u64, u64)>> = Vec::new();
+    let (mut story, mut left) = (0, 0);
+    for branch in tree(chats) {
+        let timeline = branch.timeline;
+        let leaves =
+            branch.below.and_then(|(other, shared)| Some((*numbers.get(&other.name)?, shared)));
+        if leaves.is_none() && !lanes.is_empty() {
+            story += 1;
+            left += columns.len();
+            columns.clear();
+        }
+        let begin = leaves.map_or(0, |(_, shared)| shared);
+        let end = timeline.messages.max(begin);
+        let right_of = leaves.map_or(0, |(lane, _)| lanes[lane].column - left + 1);
+        let is_free =
+            |column: &Vec<(u64, u64)>| column.iter().all(|(from, to)| end < *from || *to < begin);
+        let free = (right_of..columns.len()).find(|at| is_free(&columns[*at]));
+        let column = free.unwrap_or(columns.len().max(right_of));
+        columns.resize_with(columns.len().max(column + 1), Vec::new);
+        columns[column].push((begin, end));
+        numbers.insert(&timeline.name, lanes.len());
+        lanes.push(Lane {
+            timeline: timeline.name.clone(),
+            number: lanes.len(),
+            story,
+            column: column + left,
+            leaves,
+            messages: timeline.messages,
+            state: timeline.change.as_str(),
+            dots: Vec::new(),
+        });
+    }
+    lanes
+}
+
+/// The snapshots of these lanes.
+fn dots(workspace: &Workspace, lanes: &mut [Lane]) -> Result<()> {
+    let Some(store) = workspace.find_store()? else { return Ok(()) };
+    let history = workspace.history(&store)?;
+    let mut tags: HashMap<_, Vec<String>> = HashMap::new();
+    for (name, id) in history.tags() {
+        tags.entry(id).or_default().push(name.to_owned());
+    }
+    for lane in lanes {
+        let Some(head) = history.head(&lane.timeline) else { continue };
+        let (own, _) = history.own(head);
+        let dot = |snapshot: &&Snapshot| Dot {
+            snapshot: (*snapshot).clone(),
+            tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
+        };
+        lane.dots = own.iter().map(dot).collect();
+        lane.dots.sort_by_key(|dot| dot.snapshot.time.seconds);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::changed_timelines::ChangedParts;
+    use crate::verbs::timelines::TimelineChange;
+
+    fn chat(name: &str, messages: u64, fork: Option<(&str, u64)>) -> Timeline {
+        let named = |name: &str| TimelineName::parse(&format!("chats/M/{name}")).unwrap();
+        Timeline {
+            name: named(name),
+            head: None,
+            change: TimelineChange::Unchanged,
+            saved: 0,
+            changed: ChangedParts::default(),
+            damaged: None,
+            messages,
+            entries: None,
+            snapshots: 1,
+            parent: fork.map(|(parent, _)| named(parent)),
+            fork_at: fork.map(|(_, at)| at),
+            lorebook: None,
+            renamed_from: None,
+            tags: Vec::new(),
+        }
+    }
+
+    fn columns(chats: &[Timeline]) -> Vec<(String, usize, usize)> {
+        let lanes = lanes(chats);
+        lanes.iter().map(|it| (it.timeline.chat().to_owned(), it.story, it.column)).collect()
+    }
+
+    #[test]
+    fn forks_stand_right_of_what_they_leave_and_share_columns_where_they_can() {
+        let chats = [
+            chat("a", 100, None),
+            chat("early", 20, Some(("a", 10))),
+            chat("late", 90, Some(("a", 50))),
+            chat("of early", 30, Some(("early", 15))),
+            chat("b", 5, None),
+        ];
+        let named = |list: &[(&str, usize, usize)]| -> Vec<(String, usize, usize)> {
+            list.iter().map(|(name, story, column)| ((*name).to_owned(), *story, *column)).collect()
+        };
+        assert_eq!(
+            columns(&chats),
+            named(&[
+                ("a", 0, 0),
+                ("early", 0, 1),
+                ("of early", 0, 2),
+                // Below the end of the early one its column is free.
+                ("late", 0, 1),
+                ("b", 1, 3),
+            ])
+        );
+    }
+
+    /// Two lanes in one column never have a message in common, and each fork is right of its parent.
+    #[test]
+    fn no_two_lanes_lie_on_each_other() {
+        let mut chats = vec![chat("c0", 300, None)];
+        for n in 1..200_u64 {
+            let parent = (n * 7919) % n;
+            let at = (n * 31) % chats[parent as usize].messages.max(1);
+            let length = at + 1 + (n * 17) % 40;
+            chats.push(chat(&format!("c{n}"), length, Some((&format!("c{parent}"), at))));
+        }
+        let lanes = lanes(&chats);
+        for (n, lane) in lanes.iter().enumerate() {
+            let range = |lane: &Lane| (lane.leaves.map_or(0, |(_, at)| at), lane.messages);
+            if let Some((parent, _)) = lane.leaves {
+                assert!(lanes[parent].column < lane.column);
+            }
+            for other in lanes[..n].iter().filter(|other| other.column == lane.column) {
+                let ((a, b), (c, d)) = (range(lane), range(other));
+                assert!(b < c || d < a, "{} lies on {}", lane.timeline, other.timeline);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The API: the same answers as the command line's, a closed list of verbs, and nothing that was not allowed (docs/api.md).
+
+use serde_json::{Value, json};
+use stvc::api::{Answer, Request, Rights, VERBS, serve};
+
+use crate::common::{Sandbox, chat, message};
+
+const CHAT: &str = "chats/Mira/one.jsonl";
+
+fn story() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(CHAT, chat("one", 3, Some("Harbour")));
+    sandbox.write(
+        "worlds/Harbour.json",
+        r#"{"entries":{"0":{"uid":0,"comment":"Kestrel","content":"A ship."}}}"#,
+    );
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("one", 3));
+    sandbox.take(&[]);
+    sandbox.write("chats/Mira/two.jsonl", chat("one", 2, Some("Harbour")));
+    sandbox.take(&[]);
+    sandbox
+}
+
+fn asked(sandbox: &Sandbox, request: &Value, rights: Rights) -> Value {
+    let answer = match Request::read(request.to_string().as_bytes()) {
+        Ok(request) => serve(&sandbox.workspace(), &request, rights),
+        Err(refusal) => Answer::refused(&refusal),
+    };
+    serde_json::to_value(answer).unwrap()
+}
+
+fn ask(sandbox: &Sandbox, verb: &str, args: Value) -> Value {
+    asked(sandbox, &json!({ "verb": verb, "args": args }), Rights::Read)
+}
+
+/// One code tells both: what the command line prints is what the API answers.
+#[test]
+fn the_lines_are_those_of_the_command_line() {
+    let sandbox = story();
+    for (verb, args, line) in [
+        ("timelines", json!({}), &["timelines"][..]),
+        ("status", json!({}), &["status"]),
+        ("log", json!({}), &["log"]),
+        (
+            "log",
+            json!({ "timeline": "Mira/one", "message": 1 }),
+            &["log", "Mira/one", "--message", "1"],
+        ),
+        ("show", json!({ "snapshot": "Mira/one~1" }), &["show", "Mira/one~1"]),
+        ("messages", json!({ "snapshot": "Mira/one" }), &["show", "Mira/one", "--message", "0..3"]),
+        ("lore", json!({}), &["lore"]),
+        ("lore", json!({ "entry": "Kestrel" }), &["lore", "Kestrel"]),
+        (
+            "diff",
+            json!({ "before": "Mira/one~1", "after": "Mira/one" }),
+            &["diff", "Mira/one~1", "Mira/one"],
+        ),
+        ("search", json!({ "text": "one" }), &["search", "one"]),
+        ("operations", json!({}), &["operations"]),
+        ("doctor", json!({}), &["doctor"]),
+    ] {
+        let answer = ask(&sandbox, verb, args);
+        let told = sandbox.json(line);
+        assert_eq!(answer["exit"], told.code, "{verb}");
+        // What could be repaired is the command line's own.
+        let expected: Vec<_> =
+            told.lines().into_iter().filter(|line| line["type"] != "repair").collect();
+        assert_eq!(answer["lines"], json!(expected), "{verb}");
+    }
+}
+
+#[test]
+fn only_what_is_in_the_list_is_served() {
+    let sandbox = story();
+    let before = sandbox.files();
+    for (request, exit) in [
+        (json!({ "verb": "gc" }), 2),
+        (json!({ "verb": "forget", "args": {} }), 2),
+        (json!({ "verb": "config", "args": { "key": "pager" } }), 2),
+        (json!({ "verb": "../etc" }), 2),
+        (json!({ "verb": "show" }), 2),
+        (json!({ "verb": "show", "args": { "snapshot": "Mira/one", "to": "/tmp" } }), 2),
+        (json!({ "verb": "show", "args": { "snapshot": 7 } }), 2),
+        (json!({ "verb": "log", "args": [] }), 2),
+        (json!({ "verb": "log", "args": { "first": -1 } }), 2),
+        (json!({ "verb": "diff", "args": { "before": "Mira/one", "only": "secrets" } }), 2),
+        (json!({ "verb": "log", "extra": 1 }), 2),
+        (json!([]), 2),
+        (json!("log"), 2),
+        (json!({ "verb": "show", "args": { "snapshot": "nothing like that" } }), 1),
+        (json!({ "verb": "restore", "args": { "snapshot": "Mira/one~1", "overwrite": true } }), 4),
+        (json!({ "verb": "snapshot" }), 4),
+        (json!({ "verb": "tag", "args": { "name": "x", "snapshot": "Mira/one" } }), 4),
+        (json!({ "verb": "undo" }), 4),
+    ] {
+        let answer = asked(&sandbox, &request, Rights::Read);
+        assert_eq!(answer["exit"], exit, "{request}: {answer}");
+        let last = answer["lines"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["type"], "error", "{request}");
+    }
+    assert!(Request::read(b"{").is_err());
+    assert_eq!(sandbox.files(), before);
+}
+
+#[test]
+fn long_answers_come_in_pages() {
+    let sandbox = story();
+    let mut messages = Vec::new();
+    let mut next = json!(0);
+    while !next.is_null() {
+        let answer =
+            ask(&sandbox, "messages", json!({ "snapshot": "Mira/one", "first": next, "count": 3 }));
+        let lines = answer["lines"].as_array().unwrap();
+        assert!(lines.len() <= 4);
+        messages.extend(lines.iter().filter(|line| line["type"] == "message").cloned());
+        next = answer["next"].clone();
+    }
+    let numbers: Vec<_> = messages.iter().map(|line| line["index"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    let first = ask(&sandbox, "log", json!({ "count": 1 }));
+    let second = ask(&sandbox, "log", json!({ "first": 1, "count": 1 }));
+    assert_eq!(first["next"], 1);
+    assert_ne!(first["lines"][0]["id"], second["lines"][0]["id"]);
+    assert!(ask(&sandbox, "log", json!({ "count": 100_000 }))["next"].is_null());
+    assert_eq!(
+        ask(&sandbox, "messages", json!({ "snapshot": "Mira/one", "first": 99 }))["exit"],
+        4
+    );
+}
+
+/// A plan, the deed, and the way back.
+#[test]
+fn what_is_allowed_can_be_undone() {
+    let sandbox = story();
+    let change = |verb: &str, args: Value| {
+        let answer = asked(&sandbox, &json!({ "verb": verb, "args": args }), Rights::Change);
+        assert_eq!(answer["exit"], 0, "{answer}");
+        answer
+    };
+    let before = sandbox.read(CHAT);
+    let planned = json!({ "snapshot": "Mira/one~1", "overwrite": true, "dry_run": true });
+    let plan = change("restore", planned);
+    let lines = plan["lines"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line["type"] == "file" && line["path"] == CHAT));
+    assert_eq!(sandbox.read(CHAT), before, "a plan changes nothing");
+    change("restore", json!({ "snapshot": "Mira/one~1", "overwrite": true }));
+    assert_ne!(sandbox.read(CHAT), before);
+    change("undo", json!({}));
+    assert_eq!(sandbox.read(CHAT), before);
+    change("restore", json!({ "snapshot": "Mira/one", "at": 2, "name": "Another ending" }));
+    change("restore", json!({ "snapshot": "Mira/one", "cut": 0, "name": "From the first" }));
+    assert!(sandbox.library().join("chats/Mira/Another ending.jsonl").exists());
+    change("tag", json!({ "name": "here", "snapshot": "Mira/one" }));
+    change("tag", json!({ "name": "here" }));
+}
+
+#[test]
+fn the_map_has_a_lane_for_each_timeline() {
+    let sandbox = story();
+    let answer = ask(&sandbox, "graph", json!({ "timeline": "Mira/two" }));
+    let lines = answer["lines"].as_array().unwrap();
+    assert_eq!((&lines[0]["lanes"], &lines[0]["columns"]), (&json!(2), &json!(2)));
+    assert_eq!(lines[1]["dots"].as_array().unwrap().len(), 2);
+    assert_eq!((&lines[2]["leaves"], &lines[2]["fork_at"]), (&json!(0), &json!(2)));
+}
+
+/// Every verb and every argument is in docs/api.md, and nothing else is.
+#[test]
+fn the_page_of_the_api_has_every_verb_and_argument() {
+    let page = include_str!("../../docs/api.md");
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), VERBS.len());
+    for (verb, row) in VERBS.iter().zip(rows) {
+        let cells: Vec<_> = row.split(" | ").collect();
+        assert!(
+            cells[0].contains(&format!("`{}`", verb.name)),
+            "{} is not in its place",
+            verb.name
+        );
+        assert_eq!(cells[0].contains("(changes)"), verb.changes, "{}", verb.name);
+        let quoted: Vec<_> = cells[1].split('`').skip(1).step_by(2).collect();
+        for argument in verb.arguments {
+            assert!(quoted.contains(argument), "{} {argument}", verb.name);
+        }
+    }
+}
