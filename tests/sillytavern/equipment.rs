@@ -36,7 +36,15 @@ pub fn equipment(version: &str) -> Option<Equipment> {
     }
 }
 
-fn find(version: &str) -> Result<Equipment, String> {
+/// A browser and what drives it.
+pub struct Browser {
+    /// The folder from which playwright-core is loaded.
+    pub playwright: PathBuf,
+    pub chromium: PathBuf,
+}
+
+/// The browser, fetched if need be.
+pub fn browser() -> Result<Browser, String> {
     for program in ["node", "npm"] {
         let found = Command::new(program).arg("--version").output();
         if !found.is_ok_and(|output| output.status.success()) {
@@ -46,9 +54,25 @@ fn find(version: &str) -> Result<Equipment, String> {
     let chromium = chromium().ok_or(
         "there is no Chromium; install it (Debian: `apt-get install chromium`) or name it in CHROMIUM",
     )?;
+    let playwright = package(PLAYWRIGHT)?;
+    Ok(Browser { playwright, chromium })
+}
+
+/// The folder with a package of npm's in it.
+pub fn package(name: &str) -> Result<PathBuf, String> {
     let cache = cache();
     fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-    let home = cache.join(format!("sillytavern-{version}"));
+    let place = cache.join(name);
+    fetch_once(&place, name, |folder| {
+        fs::write(folder.join("package.json"), "{}").map_err(|error| error.to_string())?;
+        npm(folder, INSTALL.iter().chain(&[name]))
+    })?;
+    Ok(place)
+}
+
+fn find(version: &str) -> Result<Equipment, String> {
+    let Browser { playwright, chromium } = browser()?;
+    let home = cache().join(format!("sillytavern-{version}"));
     let package = format!("sillytavern@{version}");
     fetch_once(&home, &package, |folder| {
         npm(folder, ["pack", "--silent", &package])?;
@@ -57,11 +81,6 @@ fn find(version: &str) -> Result<Equipment, String> {
         fs::remove_file(folder.join(archive)).map_err(|error| error.to_string())?;
         // Inside it, as in a clone: SillyTavern does not read its image codecs elsewhere.
         npm(&folder.join("package"), INSTALL.iter().chain(&["--omit=dev"]))
-    })?;
-    let playwright = cache.join(PLAYWRIGHT);
-    fetch_once(&playwright, PLAYWRIGHT, |folder| {
-        fs::write(folder.join("package.json"), "{}").map_err(|error| error.to_string())?;
-        npm(folder, INSTALL.iter().chain(&[PLAYWRIGHT]))
     })?;
     let (sillytavern, webpack) = (home.join("package"), home.join("webpack"));
     Ok(Equipment { sillytavern, webpack, playwright, chromium })
