@@ -1,0 +1,181 @@
+//! Those of verbs that change something.
+
+use super::super::{
+    Counts, FailedLine, FileLine, OperationLine, PlanLine, RestoredLine, SnapshotLine, Summary,
+    TagLine, exit,
+};
+use super::answer::{Answer, Tell};
+use super::parts::{done, findings, made_of};
+use crate::engine::files::Action;
+use crate::verbs::restore::from_message;
+use crate::verbs::snapshot::Taken;
+use crate::verbs::{restore, snapshot, tag, undo};
+
+/// `snapshot`.
+pub struct Snapshots<'r> {
+    pub report: &'r snapshot::Report,
+    pub dry_run: bool,
+}
+
+impl Snapshots<'_> {
+    fn taken(&self) -> usize {
+        let is_new = |taken: &&snapshot::TakenTimeline| {
+            matches!(taken.result, Taken::New(..) | Taken::WouldBeNew(..))
+        };
+        self.report.timelines.iter().filter(is_new).count()
+    }
+
+    fn unchanged(&self) -> usize {
+        let report = self.report;
+        let looked_at = report.timelines.len() + report.unreadable.len();
+        looked_at - self.taken() - report.failed() - report.refused() + report.untouched
+    }
+}
+
+impl Answer for Snapshots<'_> {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        let report = self.report;
+        for finding in &report.unreadable {
+            let (timeline, message) = (finding.subject.as_str(), finding.message.as_str());
+            tell(FailedLine { timeline, message }.into());
+        }
+        for outcome in &report.timelines {
+            let timeline = outcome.timeline.as_str();
+            match &outcome.result {
+                Taken::New(snapshot, tags) => {
+                    let state = report.states.get(&snapshot.id);
+                    tell(SnapshotLine::new(snapshot, tags).unchanged(false).state(state).into());
+                }
+                Taken::WouldBeNew(messages, before) => {
+                    let (messages, messages_before) = (*messages, *before);
+                    tell(PlanLine { timeline, messages, messages_before }.into());
+                }
+                Taken::Unchanged(snapshot, tags) => {
+                    tell(SnapshotLine::new(snapshot, tags).unchanged(true).into());
+                }
+                Taken::Refused(why) => {
+                    for finding in why {
+                        let message = finding.message.as_str();
+                        tell(FailedLine { timeline, message }.into());
+                    }
+                    findings(why, tell);
+                }
+                Taken::Failed(why) => tell(FailedLine { timeline, message: why }.into()),
+            }
+        }
+        for deleted in &report.newly_deleted {
+            tell(SnapshotLine::new(deleted, &[]).unchanged(false).into());
+        }
+        findings(&report.findings, tell);
+    }
+
+    fn summary(&self) -> Summary {
+        let report = self.report;
+        let (failed, refused) = (report.failed(), report.refused());
+        let counts = Counts::Snapshot {
+            taken: self.taken(),
+            unchanged: self.unchanged(),
+            failed,
+            refused,
+            dry_run: self.dry_run,
+            objects: report.objects,
+            bytes: report.bytes,
+            created_store: report.created_store,
+            deleted: report.deleted,
+        };
+        Summary { command: "snapshot", ok: failed + refused == 0, counts }
+    }
+
+    fn exit(&self) -> u8 {
+        match (self.report.failed(), self.report.refused(), self.taken() + self.unchanged()) {
+            (0, 0, _) => exit::DONE,
+            (0, _, 0) => exit::REFUSED,
+            (_, _, 0) => exit::FAILED,
+            _ => exit::PARTLY,
+        }
+    }
+}
+
+impl Answer for Vec<tag::Tag> {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        for tag in self {
+            let (name, snapshot) = (tag.name.as_str(), tag.snapshot.id);
+            tell(TagLine { name, snapshot, timeline: tag.snapshot.timeline.as_str() }.into());
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        done("tag", Counts::Tag { tags: self.len() })
+    }
+
+    fn exit(&self) -> u8 {
+        exit::DONE
+    }
+}
+
+impl Answer for restore::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        self.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
+        self.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.origin.iter().for_each(|origin| made_of(origin, tell));
+        let new = self.fork.iter().chain(&self.restored);
+        new.for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
+        tell(RestoredLine::from(self).into());
+        findings(&self.findings, tell);
+    }
+
+    fn summary(&self) -> Summary {
+        let is_written = |file: &&crate::engine::files::FileAction| file.action == Action::Write;
+        let written = self.files.iter().filter(is_written).count();
+        let counts = Counts::Restore {
+            written,
+            kept: self.files.len() - written,
+            dropped_operations: self.dropped_operations,
+            dry_run: self.dry_run,
+        };
+        done("restore", counts)
+    }
+
+    fn exit(&self) -> u8 {
+        exit::DONE
+    }
+}
+
+impl Answer for from_message::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        self.made.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.made.fork.iter().for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
+        findings(&self.made.findings, tell);
+    }
+
+    fn summary(&self) -> Summary {
+        let (written, dry_run) = (self.made.files.len(), self.made.dry_run);
+        done("fork", Counts::Fork { written, messages: self.messages, dry_run })
+    }
+
+    fn exit(&self) -> u8 {
+        exit::DONE
+    }
+}
+
+impl Answer for undo::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        tell(OperationLine::new(&self.operation, None).into());
+        self.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        findings(&self.findings, tell);
+    }
+
+    fn summary(&self) -> Summary {
+        let counts = Counts::Undo {
+            operation: self.operation.number,
+            refs: self.refs.len(),
+            files: self.files.len(),
+            dry_run: self.dry_run,
+        };
+        done("undo", counts)
+    }
+
+    fn exit(&self) -> u8 {
+        exit::DONE
+    }
+}
