@@ -53,6 +53,9 @@ export async function tree(place, [timeline], query) {
     const [top, bottom] = [sheet.scrollTop - 40, sheet.scrollTop + sheet.clientHeight + 40];
     /** @type {SVGElement[]} */
     const nodes = [];
+    // Above all lines.
+    /** @type {SVGElement[]} */
+    const labels = [];
     const every = niceStep(60 / step);
     for (let n = Math.max(0, Math.floor((top - TOP) / step / every) * every); n <= size.messages && y(n) < bottom; n += every) {
       nodes.push(svg("text", { class: "number", x: sheet.scrollLeft + 4, y: y(n) + 4 }, `#${n}`));
@@ -73,12 +76,12 @@ export async function tree(place, [timeline], query) {
         if (place < top || place > bottom || (!special && Math.abs(place - last) < 7)) continue;
         last = place;
         group.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 5 : 3.5, "data-dot": k }));
-        if (one.tags.length) group.append(svg("text", { class: "flag", x: at + 8, y: place + 4 }, one.tags.join(", ")));
+        if (one.tags.length) labels.push(svg("text", { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k }, one.tags.join(", ")));
       }
-      if (end >= top && end <= bottom) group.append(svg("text", { class: "name", x: at + 8, y: end + 14 }, short(parts(lane.timeline)[1])));
+      if (end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 14, "data-lane": n }, short(parts(lane.timeline)[1])));
       nodes.push(group);
     });
-    drawing.replaceChildren(...nodes);
+    drawing.replaceChildren(...nodes, ...labels);
   }
 
   /** @param {number} lane @param {number} k */
