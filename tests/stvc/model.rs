@@ -118,7 +118,9 @@ impl Model {
             steps: 0,
         };
         for timeline in TIMELINES {
-            let chat = [header(timeline != TIMELINES[2]), message("\"Hello\""), message("\"…\"")];
+            // They begin alike, as forks do. Were they all alike, one that goes while another comes would be one that was renamed, which is not told here.
+            let own = message(&format!("\"… {timeline}\""));
+            let chat = [header(timeline != TIMELINES[2]), message("\"Hello\""), own];
             model.write(&file(timeline), Some(chat.join("\n").into_bytes()));
         }
         model.write(BOOK, Some(book(&["\"a\"".into(), "\"b\"".into()])));
