@@ -155,7 +155,8 @@ impl Answer {
             }
             Request::Operations(asked) => {
                 let page = Page::of(asked.first, asked.count);
-                let report = verbs::operations::operations(workspace, Some(page.end() + 1))?;
+                let report =
+                    verbs::operations::operations(workspace, Some(page.end().saturating_add(1)))?;
                 self.page(&report, page);
             }
             Request::Doctor(_) => {

@@ -3,21 +3,19 @@
 //! Order: read both as they are now, and the state from which both come; merge; with `write`, store what is there first, log the operation, write the one file
 //! and read it back. The chats and the other lorebook are not touched.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{Workspace, safety_snapshot};
-use crate::history::{History, name_lookup};
+use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
 use crate::store::Store;
 use crate::verbs::{MergeError, Result};
+use std::borrow::Cow;
 
 /// What to merge.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +95,7 @@ pub fn merge(
     let mut history = History::load(&store)?;
     let groups = library.scan()?.groups;
     let (head, ours) = ours(workspace, options, &store, &groups, &history)?;
-    let (other, theirs) = theirs(workspace, options, &store, &groups, &history)?;
+    let (other, theirs) = theirs(workspace, options, &store, &groups)?;
     let mut base = None;
     // Either may be one that no branch leads to.
     history.add(&store, [head.id, other.id])?;
@@ -240,15 +238,12 @@ fn theirs(
     options: &Options,
     store: &Store,
     groups: &Groups,
-    history: &History,
 ) -> Result<(Snapshot, Book)> {
     let library = &workspace.library()?;
     let snapshot = workspace.snapshot(&options.from, store)?;
-    let only = BTreeSet::from([snapshot.timeline.clone()]);
-    let is_newest = history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id);
-    let by_name = name_lookup::timeline(&options.from, Some(library), &only).is_ok();
+    let is_newest = workspace.moment(&options.from, store)?.is_newest;
     let mut book = None;
-    if is_newest && by_name && snapshot.timeline.file().under(library.root()).exists() {
+    if is_newest && snapshot.timeline.file().under(library.root()).exists() {
         book = file_now(library, groups, &snapshot.timeline)?;
     }
     let book = match book {

@@ -123,6 +123,10 @@ fn long_answers_come_in_pages() {
     let second = ask(&sandbox, "log", json!({ "first": 1, "count": 1 }));
     assert_eq!(first["next"], 1);
     assert_ne!(first["lines"][0]["id"], second["lines"][0]["id"]);
+    // As far as numbers go.
+    for verb in ["log", "graph", "operations"] {
+        assert_eq!(ask(&sandbox, verb, json!({ "first": usize::MAX }))["exit"], 0, "{verb}");
+    }
     assert!(ask(&sandbox, "log", json!({ "count": 100_000 }))["next"].is_null());
     assert_eq!(
         ask(&sandbox, "messages", json!({ "snapshot": "Mira/one", "first": 99 }))["exit"],

@@ -246,3 +246,22 @@ fn a_store_that_goes_is_told() {
     let answer = view.ask(&json!({ "verb": "show", "args": { "snapshot": "Mira/one" } }));
     assert_eq!(answer["lines"][0]["type"], "error", "{answer}");
 }
+
+/// Whoever begins a request and does not go on is not waited for; others are served meanwhile.
+#[test]
+fn who_is_slow_is_not_waited_for() {
+    let sandbox = library();
+    let view = View::start(&sandbox, &[]);
+    let (port, cookie) = (view.port, view.cookie());
+    let head = format!(
+        "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nX-Stvc: 1\r\nContent-Length: 18\r\nConnection: close\r\n{cookie}\r\n{{"
+    );
+    std::thread::scope(|scope| {
+        let half = scope.spawn(|| view.raw("GET / HTTP/1.1\r\nHost: "));
+        let body = scope.spawn(|| view.raw(&head));
+        assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
+        let half = half.join().unwrap();
+        assert!(half.is_empty() || status(&half) == 408, "{half}");
+        assert_eq!(status(&body.join().unwrap()), 408);
+    });
+}
