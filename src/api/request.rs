@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::archive::Blake3;
+
 /// One part of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -94,6 +96,8 @@ requests! {
     "graph" Graph changes false {
         /// Only the story of this timeline.
         timeline: Option<String>,
+        /// With the ends of scenes.
+        scenes: Option<bool>,
         first: Option<usize>,
         count: Option<usize>,
     }
@@ -126,6 +130,9 @@ requests! {
         active: Option<usize>,
         /// Where each sentence comes from.
         blame: Option<bool>,
+        /// Which entries of a whole lorebook.
+        first: Option<usize>,
+        count: Option<usize>,
     }
     /// Two states, or one and the files now, or `A...B`.
     "diff" Diff changes false {
@@ -169,8 +176,8 @@ requests! {
         name: Option<String>,
         /// Only the chat, or only the lorebook.
         only: Option<Part>,
-        /// Also where something else is; that is stored first.
-        overwrite: Option<bool>,
+        /// What may be replaced: the hashes (`there`) that the plan told. Where something else is by now, nothing is done; what is replaced is stored first.
+        expect: Option<Vec<Blake3>>,
         /// SillyTavern has the chat closed.
         chat_closed: Option<bool>,
         dry_run: Option<bool>,

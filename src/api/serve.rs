@@ -112,6 +112,7 @@ impl Answer {
                     timeline: asked.timeline.clone(),
                     first: page.first,
                     count: Some(page.count),
+                    with_scenes: asked.scenes == Some(true),
                 };
                 let report = verbs::timelines::graph::graph(workspace, &options, &mut Silent)?;
                 self.next = (report.total > page.end()).then_some(page.end());
@@ -232,6 +233,7 @@ impl Answer {
 
     fn lore(&mut self, workspace: &Workspace, asked: &request::Lore) -> Result<()> {
         let named = asked.book.iter().chain(&asked.entry).cloned().collect();
+        let page = Page::of(asked.first, asked.count);
         let options = verbs::lore::Options {
             named,
             blame: asked.blame == Some(true),
@@ -240,8 +242,12 @@ impl Answer {
             chat: asked.chat.clone(),
             active: asked.active,
             limit: Some(LONGEST_PAGE),
+            entries: Some(page.first..page.end()),
         };
         let report = verbs::lore::lore(workspace, &options, &mut Silent)?;
+        if let verbs::lore::Report::Then(then) = &report {
+            self.next = (then.total > page.end()).then_some(page.end());
+        }
         self.tell(&answers::Lore { command: "lore", report: &report });
         Ok(())
     }
@@ -275,7 +281,9 @@ impl Answer {
                 request::Part::Lorebook => Role::Lorebook,
                 _ => Role::Chat,
             }),
-            overwrite: asked.overwrite == Some(true),
+            // A plan says what would be replaced, and what is replaced was in a plan.
+            overwrite: asked.dry_run == Some(true) || asked.expect.is_some(),
+            expect: asked.expect.clone(),
             chat_closed: asked.chat_closed == Some(true),
             dry_run: asked.dry_run == Some(true),
             ..Default::default()

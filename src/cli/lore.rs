@@ -12,7 +12,9 @@ use stvc::lines::answers::{Answer, Lore};
 use stvc::lines::lore_change;
 use stvc::st::{self, Raw};
 use stvc::verbs;
-use stvc::verbs::lore::{Active, Book, EntryStory, KnownFrom, Options, Report, SceneName, Then};
+use stvc::verbs::lore::{
+    Active, Book, EntryStory, EntryThen, KnownFrom, Options, Report, SceneName, Then,
+};
 
 pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -22,6 +24,7 @@ pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8
         in_snapshot: None,
         chat: args.chat.clone(),
         active: args.active,
+        entries: None,
         limit: args.limit,
     };
     run_with(&options, workspace, out)
@@ -239,7 +242,7 @@ fn tell_then(then: &Then, clock: Clock, out: &mut Out) {
         },
     };
     out.line(format!("{}  {}", paint(LOOK.name, clean(then.book.chat())), paint(LOOK.dim, from)));
-    for (key, text) in &then.entries {
+    for EntryThen { key, text, .. } in &then.entries {
         let title = Raw::parse_str(text).and_then(st::entry_comment).unwrap_or_default();
         out.line("");
         let uid = paint(LOOK.dim, format!("UID {}", clean(&key.to_string_lossy())));

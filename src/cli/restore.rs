@@ -26,6 +26,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
             Only::Chat => Role::Chat,
             Only::Lorebook => Role::Lorebook,
         }),
+        expect: None,
         overwrite: args.overwrite,
         chat_closed: args.chat_closed,
         allow_active_queue: args.allow_active_queue,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::archive::SnapshotId;
 use crate::store::Time;
-use crate::verbs::timelines::graph::{Dot, Lane, Report};
+use crate::verbs::timelines::graph::{Dot, Lane, Report, SceneEnd};
 
 /// The map; its lanes follow.
 #[derive(Serialize)]
@@ -36,6 +36,14 @@ pub struct LaneLine<'a> {
     state: &'static str,
     /// Its own snapshots, oldest first.
     dots: Vec<DotFields<'a>>,
+    /// The ends of its own scenes, if they were asked for.
+    scenes: Option<Vec<SceneFields<'a>>>,
+}
+
+#[derive(Serialize)]
+struct SceneFields<'a> {
+    index: usize,
+    name: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +65,8 @@ impl<'a> From<&'a Lane> for LaneLine<'a> {
             kind: dot.snapshot.kind.as_str(),
             tags: &dot.tags,
         };
+        let scene =
+            |scene: &'a SceneEnd| SceneFields { index: scene.message, name: scene.name.as_deref() };
         Self {
             timeline: lane.timeline.as_str(),
             number: lane.number,
@@ -67,6 +77,7 @@ impl<'a> From<&'a Lane> for LaneLine<'a> {
             messages: lane.messages,
             state: lane.state,
             dots: lane.dots.iter().map(dot).collect(),
+            scenes: lane.scenes.as_ref().map(|scenes| scenes.iter().map(scene).collect()),
         }
     }
 }

@@ -138,6 +138,9 @@ fn of_restore(error: &RestoreError) -> Hint {
         RestoreError::NameTaken { .. } | RestoreError::NameStored { .. } => {
             unchanged("choose another name")
         }
+        RestoreError::NotExpected { .. } => {
+            unchanged("somebody wrote it meanwhile; look at the plan again")
+        }
         RestoreError::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
         RestoreError::SillyTavernRuns { snapshot, only, at, .. } => {
             let restore = again(*snapshot, *only, *at);

@@ -9,8 +9,8 @@ use crate::lines::ChangeLine;
 use crate::st::{Key, Raw};
 use crate::store::Time;
 use crate::verbs::lore::{
-    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Sentence,
-    Then,
+    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
+    Sentence, Since, Then,
 };
 
 /// A lorebook; its entries follow.
@@ -51,6 +51,8 @@ pub struct LoreEntryLine<'a> {
     changes: Option<usize>,
     /// Whether it is in the lorebook now.
     live: Option<bool>,
+    /// Whether it says something else now.
+    newer: Option<bool>,
     /// The message whose notes it is told from, where no snapshot has it.
     noted_at: Option<usize>,
     value: Option<Box<RawValue>>,
@@ -68,6 +70,7 @@ impl<'a> LoreEntryLine<'a> {
             time: None,
             changes: None,
             live: None,
+            newer: None,
             noted_at: None,
             value: None,
         }
@@ -107,9 +110,13 @@ impl<'a> LoreEntryLine<'a> {
     }
 
     /// As it was.
-    pub fn then(then: &'a Then, key: &Key, text: &str) -> Self {
-        let line = Self::new(then.book.chat(), key.to_string_lossy());
-        let value = raw(text);
+    pub fn then(then: &'a Then, entry: &EntryThen) -> Self {
+        let line = Self {
+            live: entry.since.map(|since| since != Since::Gone),
+            newer: entry.since.map(|since| since == Since::Changed),
+            ..Self::new(then.book.chat(), entry.key.to_string_lossy())
+        };
+        let value = raw(&entry.text);
         match &then.known_from {
             KnownFrom::Snapshot(snapshot) => {
                 let (id, time) = (Some(snapshot.id), Some(snapshot.time));

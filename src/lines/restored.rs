@@ -17,6 +17,8 @@ pub struct FileLine<'a> {
     bytes: u64,
     blake3: Blake3,
     replaces: bool,
+    /// The hash of what was there.
+    there: Option<Blake3>,
 }
 
 impl<'a> From<&'a FileAction> for FileLine<'a> {
@@ -32,6 +34,7 @@ impl<'a> From<&'a FileAction> for FileLine<'a> {
             bytes: file.bytes,
             blake3: file.blake3,
             replaces: file.replaces,
+            there: file.there,
         }
     }
 }

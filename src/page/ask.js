@@ -1,4 +1,6 @@
-// The only way to the program: one request, one answer.
+// The only way to the program: one request, one answer. A page that was written into a file has its answers with it.
+
+import { fromFile, isFile } from "./file.js";
 
 /**
  * @typedef {Record<string, any> & { type: string }} Line
@@ -21,18 +23,6 @@ export class Refused extends Error {
   }
 }
 
-/** @type {Record<string, Answer> | null} */
-const kept = readKept();
-
-/** What a page that was written into a file brings along. */
-function readKept() {
-  const node = document.getElementById("kept");
-  return node ? JSON.parse(node.textContent ?? "{}") : null;
-}
-
-/** Whether this is a page that was written into a file. */
-export const isFile = kept !== null;
-
 /**
  * Ask.
  * @param {string} verb
@@ -40,17 +30,9 @@ export const isFile = kept !== null;
  * @returns {Promise<Answer>}
  */
 export async function ask(verb, args = {}) {
-  const body = JSON.stringify({ verb, args });
-  const answer = kept ? fromFile(body) : await fromServer(body);
+  const answer = isFile ? fromFile(verb, args) : await fromServer(JSON.stringify({ verb, args }));
   if (answer.lines.some((line) => line.type === "error")) throw new Refused(answer.lines);
   return answer;
-}
-
-/** @param {string} body @returns {Answer} */
-function fromFile(body) {
-  const answer = kept?.[body];
-  if (answer) return answer;
-  throw new Refused([{ type: "error", message: "This file does not hold that.", hint: null }]);
 }
 
 /** @param {string} body @returns {Promise<Answer>} */
@@ -73,25 +55,44 @@ export function of(answer, type) {
   return answer.lines.filter((line) => line.type === type);
 }
 
+/**
+ * All pages of an answer, one after the other.
+ * @param {string} verb
+ * @param {Record<string, unknown>} args
+ * @param {(answer: Answer) => void} each
+ */
+export async function pages(verb, args, each) {
+  let next = /** @type {number | null} */ (0);
+  while (next !== null) {
+    const answer = /** @type {Answer} */ (await ask(verb, { ...args, first: next, count: 1000 }));
+    each(answer);
+    next = answer.next;
+  }
+}
+
+let write = false;
+
 /** Whether the program lets the page change something. */
-export let mayWrite = false;
+export function mayWrite() {
+  return write;
+}
 
 /**
  * Tell whenever the store changed, without being asked for anything more.
  * @param {() => void} changed
  */
 export async function follow(changed) {
-  if (kept) return;
+  if (isFile) return;
   /** @type {string | null | undefined} */
   let known;
   for (;;) {
     try {
-      const { state, write } = await (await fetch("/state")).json();
-      if (known !== undefined && (state !== known || write !== mayWrite)) {
-        mayWrite = write;
+      const now = await (await fetch("/state")).json();
+      if (known !== undefined && (now.state !== known || now.write !== write)) {
+        write = now.write;
         changed();
       }
-      [known, mayWrite] = [state, write];
+      [known, write] = [now.state, now.write];
       document.body.classList.remove("gone");
     } catch {
       document.body.classList.add("gone");
@@ -102,7 +103,6 @@ export async function follow(changed) {
 
 /** Ask once what may be done, before anything is drawn. */
 export async function begin() {
-  if (kept) return;
-  const { write } = await (await fetch("/state")).json();
-  mayWrite = write;
+  if (isFile) return;
+  write = (await (await fetch("/state")).json()).write;
 }

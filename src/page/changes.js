@@ -14,7 +14,7 @@ export async function plan(verb, args) {
   const body = el("div", {}, t("loading"));
   const yes = el("button", { type: "button", class: "yes", disabled: true, onclick: () => act() }, t("doIt"));
   const no = el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
-  const needsClosed = verb === "undo" || args.overwrite === true;
+  const needsClosed = verb === "undo" || args.name === undefined;
   const dialog = /** @type {HTMLDialogElement} */ (
     el("dialog", { "aria-label": t("plan"), onclose: () => dialog.remove() },
       el("h2", {}, t("plan")), body,
@@ -24,8 +24,11 @@ export async function plan(verb, args) {
   document.body.append(dialog);
   dialog.showModal();
   let wanted = args;
+  /** What the plan found in the way: nothing else is replaced. @type {string[]} */
+  let expected = [];
   const look = async () => {
     const planned = await ask(verb, { ...wanted, dry_run: true });
+    expected = of(planned, "file").filter((line) => line.there).map((line) => line.there);
     show(body, wanted === args ? null : el("p", { class: "warning" }, t("bookUnknown"), " ", t("bookOfSnapshot")), told(planned));
     /** @type {HTMLButtonElement} */ (yes).disabled = false;
   };
@@ -43,7 +46,7 @@ export async function plan(verb, args) {
   async function act() {
     /** @type {HTMLButtonElement} */ (yes).disabled = true;
     try {
-      const done = await ask(verb, { ...wanted, ...(closed.checked ? { chat_closed: true } : {}) });
+      const done = await ask(verb, { ...wanted, ...(verb === "restore" ? { expect: expected } : {}), ...(closed.checked ? { chat_closed: true } : {}) });
       const back = el("button", { type: "button", onclick: () => (dialog.close(), (location.hash = address("operations"))) }, t("undo"));
       show(body, el("p", {}, t("doneNow")), told(done), verb === "undo" ? null : back);
     } catch (error) {

@@ -1,6 +1,7 @@
 // Characters and groups with their timelines, the latest first; what is wrong comes on top.
 
-import { ask, isFile, of } from "./ask.js";
+import { ask, of } from "./ask.js";
+import { isFile } from "./file.js";
 import { address, el, link, show } from "./nodes.js";
 import { ago, parts, t } from "./words.js";
 

@@ -1,14 +1,15 @@
 // The page: its head, its places, and the way between them.
 
-import { begin, follow, isFile } from "./ask.js";
+import { begin, follow } from "./ask.js";
 import { compare } from "./compare.js";
+import { isFile } from "./file.js";
 import { library } from "./library.js";
 import { address, el, link, show } from "./nodes.js";
 import { operations } from "./operations.js";
 import { reader } from "./reader.js";
 import { search } from "./search.js";
 import { tree } from "./tree.js";
-import { language, t, turn } from "./words.js";
+import { spoken, t, turn } from "./words.js";
 
 /**
  * A place fills the page; what it returns is called when the store changed, or when it is left.
@@ -30,7 +31,7 @@ function head() {
   const way = (name, words) =>
     link(name ? address(name) : "#/", words, { "aria-current": here === name ? "page" : undefined });
   const turned = el("button", { type: "button", onclick: () => (turn(), head(), go()) }, t("language"));
-  document.documentElement.lang = language;
+  document.documentElement.lang = spoken();
   const ways = [way("", t("library")), way("tree", t("tree")), way("search", t("search"))];
   if (!isFile) ways.push(way("operations", t("operations")));
   show(/** @type {HTMLElement} */ (document.getElementById("top")), el("nav", { "aria-label": "stvc" }, ways), turned);

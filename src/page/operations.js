@@ -20,7 +20,7 @@ function row(line) {
   const words = line.command.map((/** @type {string} */ word) => (/[\s"]/.test(word) ? `"${word}"` : word));
   words[0] = words[0]?.split(/[\\/]/).pop();
   const note = line.undone_by ? t("undone", { n: line.undone_by }) : line.undoes ? t("undid", { n: line.undoes }) : "";
-  const back = mayWrite && !line.undone_by && !line.undoes
+  const back = mayWrite() && !line.undone_by && !line.undoes
     ? el("button", { type: "button", onclick: () => plan("undo", { operation: line.number }) }, t("undo"))
     : null;
   return el("li", { value: line.number }, el("code", {}, words.join(" ")), " ", el("span", { class: "facts" }, date(line.time), " ", note), " ", back);

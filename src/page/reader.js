@@ -1,14 +1,15 @@
 // A chat at any of its snapshots, with the lorebook of that moment beside it, and a slider through time that moves both.
 
-import { ask, mayWrite, of } from "./ask.js";
+import { ask, mayWrite, of, pages } from "./ask.js";
 import { askName, plan } from "./changes.js";
+import { messagesFrom } from "./chat.js";
+import { PAGE, isFile } from "./file.js";
 import { address, el, link, show } from "./nodes.js";
+import { rows } from "./rows.js";
 import { changed, told } from "./text.js";
 import { ago, date, parts, t } from "./words.js";
 
 /** @typedef {import("./ask.js").Line} Line */
-
-const PAGE = 60;
 
 /** @type {import("./main.js").Place} */
 export async function reader(place, [moment], query) {
@@ -40,13 +41,9 @@ export async function reader(place, [moment], query) {
     actions, isChat ? looksBar : null, el("div", { class: "two" }, story, book));
 
   const load = async () => {
+    /** @type {Line[]} */
     const all = [];
-    let next = /** @type {number | null} */ (0);
-    while (next !== null && all.length < 20_000) {
-      const answer = await ask("log", { timeline, first: next, count: 1000 });
-      all.push(...of(answer, "snapshot"));
-      next = answer.next;
-    }
+    await pages("log", { timeline }, (answer) => all.push(...of(answer, "snapshot")));
     snapshots = all.reverse();
     at = snapshots.findIndex((line) => line.id === shown.id);
     if (at < 0) at = (snapshots.push(shown), snapshots.length - 1);
@@ -67,7 +64,7 @@ export async function reader(place, [moment], query) {
     const mine = ++turns;
     await new Promise((done) => setTimeout(done, 60));
     if (mine !== turns) return;
-    await Promise.all([isChat ? messages(now, mine) : null, lore(now, mine)]);
+    await Promise.all([isChat ? messages(now) : null, lore(now, mine)]);
   }
 
   /** @param {Line} now */
@@ -75,41 +72,23 @@ export async function reader(place, [moment], query) {
     const before = snapshots[at - 1];
     show(actions,
       before ? link(address("compare", before.id, now.id), t("compareNow"), { class: "button" }) : null,
-      link(address("compare", now.id, timeline), `${t("compareWith")} ${t("now")}`, { class: "button" }),
-      isChat ? link(address("tree", timeline), t("map"), { class: "button" }) : null,
-      mayWrite ? el("button", { type: "button", onclick: () => plan("restore", { snapshot: now.id, overwrite: true }) }, t("restore")) : null,
-      mayWrite && isChat ? el("button", { type: "button", onclick: () => askName(t("restoreAs"), `${name} (${now.id.slice(0, 6)})`, (as) => plan("restore", { snapshot: now.id, name: as })) }, t("restoreAs")) : null,
-      mayWrite ? el("button", { type: "button", onclick: () => askName(t("tag"), "", (tag) => ask("tag", { name: tag, snapshot: now.id }).then(() => say(t("tagged")), say)) }, t("tag")) : null);
+      isFile ? null : link(address("compare", now.id, ...(snapshots[at + 1] ? [timeline] : [])), `${t("compareWith")} ${t("now")}`, { class: "button" }),
+      isChat ? link(`${address("tree", timeline)}?at=${now.id}`, t("map"), { class: "button" }) : null,
+      mayWrite() ? el("button", { type: "button", onclick: () => plan("restore", { snapshot: now.id }) }, t("restore")) : null,
+      mayWrite() && isChat ? el("button", { type: "button", onclick: () => askName(t("restoreAs"), `${name} (${now.id.slice(0, 6)})`, (as) => plan("restore", { snapshot: now.id, name: as })) }, t("restoreAs")) : null,
+      mayWrite() ? el("button", { type: "button", onclick: () => askName(t("tag"), "", (tag) => ask("tag", { name: tag, snapshot: now.id }).then(() => say(t("tagged")), say)) }, t("tag")) : null);
   }
 
-  /** Messages come as they are scrolled to. @param {Line} now @param {number} mine */
-  async function messages(now, mine) {
+  const list = rows("messages");
+  story.append(list);
+  /** @param {Line} now */
+  async function messages(now) {
     const wanted = Number(query.get("m") ?? NaN);
-    const total = now.messages;
-    let first = Math.max(0, Math.min(Number.isNaN(wanted) ? total - PAGE : wanted - 10, total - PAGE));
-    let last = first;
-    const top = el("div", { class: "edge" });
-    const bottom = el("div", { class: "edge" });
-    const list = el("ol", { class: "messages" });
-    show(story, top, list, bottom);
-    /** @param {boolean} below */
-    const more = async (below) => {
-      const from = below ? last : Math.max(0, first - PAGE);
-      const count = below ? PAGE : first - from;
-      if (count <= 0 || from >= total || mine !== turns) return;
-      if (below) last = Math.min(total, from + count);
-      else first = from;
-      const lines = of(await ask("messages", { snapshot: now.id, first: from, count }), "message");
-      if (mine !== turns) return;
-      const height = story.scrollHeight;
-      list[below ? "append" : "prepend"](...lines.map((line) => message(line, now)));
-      if (!below) story.scrollTop += story.scrollHeight - height;
-    };
-    await more(true);
-    if (Number.isNaN(wanted)) story.scrollTop = story.scrollHeight;
-    else list.querySelector(`[data-message="${wanted}"]`)?.scrollIntoView({ block: "center" });
-    new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(false), { root: story, rootMargin: "600px" }).observe(top);
-    new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(true), { root: story, rootMargin: "600px" }).observe(bottom);
+    const looked = Number.isNaN(wanted) || now.id !== shown.id ? now.messages - 1 : wanted;
+    const make = async (/** @type {number} */ first) => (await messagesFrom(now.id, first)).map((line) => message(line, now));
+    await list.fill({ total: now.messages, size: PAGE, height: 110, make }, looked);
+    const node = list.querySelector(`[data-message="${looked}"]`) ?? list.querySelector("li:last-child");
+    node?.scrollIntoView({ block: looked === wanted ? "center" : "end" });
   }
 
   /** @param {Line} line @param {Line} now */
@@ -119,11 +98,11 @@ export async function reader(place, [moment], query) {
     return el("li", { class: `message${line.hidden ? " hidden" : ""}${line.user ? " user" : ""}`, "data-message": line.index, value: line.index },
       el("header", {}, el("b", {}, line.name), " ", link(`${address("read", now.id)}?m=${line.index}`, `#${line.index}`, { class: "facts" }),
         el("span", { class: "facts" }, line.said ? ` ${date(line.said)}` : "", line.hidden ? ` · ${t("hidden")}` : ""),
-        mayWrite ? el("button", { type: "button", class: "way", onclick: () => askName(t("fork"), `${name} - ${line.index}`, (as) => plan("restore", { snapshot: now.id, at: line.index, name: as })) }, t("fork")) : null),
+        mayWrite() ? el("button", { type: "button", class: "way", onclick: () => askName(t("fork"), `${name} - ${line.index}`, (as) => plan("restore", { snapshot: now.id, at: line.index, name: as })) }, t("fork")) : null),
       line.reasoning ? el("blockquote", { class: "reasoning" }, el("small", {}, t("reasoning")), told(line.reasoning)) : null,
       told(line.text),
       others.length ? el("div", { class: "swipes" }, others.map((/** @type {[number, string]} */ [n, text]) => el("blockquote", {}, el("small", {}, t("swipe", { n: n + 1, of: line.swipes.length })), told(text)))) : null,
-      versions);
+      isFile ? null : versions);
   }
 
   /** @param {Line} line @param {HTMLElement} into */
@@ -134,28 +113,30 @@ export async function reader(place, [moment], query) {
       el("p", { dir: "auto" }, one.change ? changed(one.change.before?.mes ?? "", one.change.after?.mes ?? "") : "?")))));
   }
 
+  const entries = rows("entries");
   /** @param {Line} now @param {number} mine */
   async function lore(now, mine) {
     if (!now.lorebook && !timeline.startsWith("worlds/")) return show(book, el("h2", {}, t("knew")), el("p", {}, t("noBook")));
-    const newest = snapshots[snapshots.length - 1];
-    const [then, latest] = await Promise.all([now, newest].map((one) => ask("lore", { snapshot: one.id }).then((answer) => of(answer, "lore_entry"), () => null)));
+    const page = (/** @type {number} */ first) => ask("lore", { snapshot: now.id, first, count: PAGE });
+    const begin = await page(0).catch(() => null);
     if (mine !== turns) return;
-    if (!then) return show(book, el("h2", {}, t("knew")), el("p", {}, t("bookUnknown")));
-    const later = new Map((latest ?? []).map((line) => [line.uid, line.value?.content]));
-    const name = then[0]?.lorebook ?? now.lorebook ?? "";
-    show(book, el("h2", {}, t("knew"), " ", el("small", {}, `${name} · ${t("entries", { n: then.length })}`)),
-      el("ul", {}, then.map((line) => entry(line, name, later))));
-    const wanted = query.get("e");
-    if (wanted) {
-      const node = /** @type {HTMLDetailsElement | null} */ (book.querySelector(`[data-uid="${CSS.escape(wanted)}"]`));
-      if (node) (node.open = true), node.scrollIntoView({ block: "center" });
-    }
+    if (!begin) return show(book, el("h2", {}, t("knew")), el("p", {}, t("bookUnknown")));
+    const total = of(begin, "summary")[0].entries;
+    const name = of(begin, "lore_entry")[0]?.lorebook ?? now.lorebook ?? "";
+    const wanted = now.id === shown.id ? query.get("e") : null;
+    const [named] = wanted ? of(await ask("lore", { snapshot: now.id, entry: wanted }).catch(() => ({ lines: [], exit: 0, next: null })), "lore_entry") : [];
+    const make = async (/** @type {number} */ first) => of(first ? await page(first) : begin, "lore_entry").map((line) => entry(line, name));
+    if (!book.contains(entries)) show(book, el("h2"), el("ul"), entries);
+    const [head, pinned] = [book.children[0], book.children[1]];
+    show(head, t("knew"), " ", el("small", {}, `${name} · ${t("entries", { n: total })}`));
+    show(pinned, named ? entry(named, name, true) : null);
+    await entries.fill({ total, size: PAGE, height: 34, make }, 0);
   }
 
-  /** @param {Line} line @param {string} name @param {Map<string, string>} later */
-  function entry(line, name, later) {
+  /** @param {Line} line @param {string} name @param {boolean} [open] */
+  function entry(line, name, open = false) {
     const value = line.value ?? {};
-    const mark = !later.has(line.uid) ? t("gone") : later.get(line.uid) !== value.content ? t("newer") : "";
+    const mark = line.live === false ? t("gone") : line.newer ? t("newer") : "";
     const past = el("div", { class: "past" });
     const ask_past = async () => {
       if (past.childElementCount || !details.open) return;
@@ -165,7 +146,7 @@ export async function reader(place, [moment], query) {
         el("p", { dir: "auto" }, changed(one.change?.before?.content ?? "", one.change?.after?.content ?? ""))))));
     };
     const details = /** @type {HTMLDetailsElement} */ (
-      el("details", { "data-uid": line.uid, ontoggle: ask_past },
+      el("details", { "data-uid": line.uid, open, ontoggle: ask_past },
         el("summary", {}, el("b", {}, value.comment || (value.key ?? []).join(", ") || `UID ${line.uid}`), mark ? el("span", { class: "mark" }, mark) : null),
         told(String(value.content ?? "")), past)
     );

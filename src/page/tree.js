@@ -1,52 +1,114 @@
 // The map of the stories: a lane for each timeline, messages downwards. Only what is on the screen is in the document.
 
-import { ask, of } from "./ask.js";
+import { ask, mayWrite, of, pages } from "./ask.js";
+import { Axis } from "./axis.js";
+import { askName, plan } from "./changes.js";
+import { messageAt } from "./chat.js";
+import { isFile } from "./file.js";
 import { address, el, link, show, svg } from "./nodes.js";
 import { date, parts, t } from "./words.js";
 
+/** @typedef {import("./ask.js").Line} Line */
+
 const LANE = 28;
-const EDGE = 40;
+const EDGE = 44;
 const TOP = 28;
+// Who asks for one story gets its scenes, too, unless it has more forks than anybody writes.
+const STORY = 200;
+
+/** The snapshot that the next one is compared with. @type {string | null} */
+let held = null;
 
 /** @type {import("./main.js").Place} */
 export async function tree(place, [timeline], query) {
-  /** @type {import("./ask.js").Line[]} */
+  /** @type {Line[]} */
   let lanes = [];
+  /** By their numbers, their places in the list. @type {Map<number, number>} */
+  let numbers = new Map();
   let size = { columns: 0, messages: 0 };
   let step = Number(query.get("z")) || 0;
-  let chosen = Number(query.get("l") ?? -1);
-  let dot = -1;
+  /** The lane and the snapshot on it that are looked at. */
+  let [chosen, dot] = [-1, -1];
+  /** @type {Set<number>} */
+  const opened = new Set();
+  let axis = new Axis(0, [], 1, opened);
+  /** Where the reader was, or the end of the story that was named. */
+  let here = { lane: -1, dot: -1 };
 
   const load = async () => {
+    /** @type {Line[]} */
     const all = [];
-    let next = /** @type {number | null} */ (0);
-    while (next !== null) {
-      const answer = await ask("graph", { ...(timeline ? { timeline } : {}), first: next, count: 1000 });
+    const named = timeline ? { timeline } : {};
+    await pages("graph", named, (answer) => {
       const [line] = of(answer, "graph");
       size = { columns: line.columns, messages: line.messages };
       all.push(...of(answer, "lane"));
-      next = answer.next;
-    }
+    });
     lanes = all;
     numbers = new Map(lanes.map((lane, n) => [lane.number, n]));
-    if (!step) step = Math.min(24, Math.max(2, 900 / Math.max(1, size.messages)));
+    here = find(query.get("at")) ?? end(lanes.findIndex((lane) => lane.timeline === timeline));
+    fold();
+    if (timeline && lanes.length <= STORY && !isFile) scenes(named).catch(() => {});
   };
-  /** @type {Map<number, number>} */
-  let numbers = new Map();
+
+  /** They are read from the messages, so they come later. @param {Record<string, unknown>} named */
+  async function scenes(named) {
+    await pages("graph", { ...named, scenes: true }, (answer) =>
+      of(answer, "lane").forEach((line) => {
+        const lane = lanes[numbers.get(line.number) ?? -1];
+        if (lane?.timeline === line.timeline) lane.scenes = line.scenes;
+      }));
+    fold();
+    paint();
+  }
+
+  /** @param {string | null} snapshot */
+  function find(snapshot) {
+    for (const [lane, { dots }] of lanes.entries()) {
+      const dot = dots.findIndex((/** @type {Line} */ one) => snapshot && one.snapshot.startsWith(snapshot));
+      if (dot >= 0) return { lane, dot };
+    }
+  }
+
+  /** @param {number} lane */
+  function end(lane) {
+    return { lane, dot: lane < 0 ? -1 : lanes[lane].dots.length - 1 };
+  }
+
+  function fold() {
+    /** @type {number[]} */
+    const marks = [];
+    for (const lane of lanes) {
+      marks.push(lane.messages - 1, ...(lane.fork_at === null ? [] : [lane.fork_at - 1, lane.fork_at]));
+      for (const one of lane.dots) if (one.tags.length) marks.push(one.index ?? 0);
+      for (const scene of lane.scenes ?? []) marks.push(scene.index);
+    }
+    if (here.lane >= 0) marks.push(lanes[here.lane].dots[here.dot]?.index ?? 0);
+    if (!step) {
+      // Each story has room for what is not folded.
+      const tight = new Axis(size.messages, marks, 12, opened);
+      step = Math.max(2, Math.min(24, Math.round((12 * 700) / Math.max(1, tight.height))));
+    }
+    axis = new Axis(size.messages, marks, step, opened);
+    zoom.value = String(step);
+  }
 
   const about = el("aside", { class: "about", "aria-live": "polite" });
   const drawing = svg("svg", { role: "tree", "aria-label": t("tree"), tabindex: 0 });
-  const sheet = el("div", { class: "sheet" }, drawing);
+  const folds = el("div", { class: "folds" });
+  const said = el("div", { class: "said", hidden: true });
+  const sheet = el("div", { class: "sheet" }, drawing, folds, said);
   const zoom = /** @type {HTMLInputElement} */ (
-    el("input", { type: "range", min: "0.5", max: "32", step: "0.5", "aria-label": t("zoom"), oninput: () => ((step = Number(zoom.value)), paint()) })
+    el("input", { type: "range", min: "0.5", max: "32", step: "0.5", "aria-label": t("zoom"), oninput: () => ((step = Number(zoom.value)), fold(), paint()) })
   );
-  show(place, el("h1", {}, timeline ? parts(timeline).join(" / ") : t("tree")), el("div", { class: "tools" }, el("label", {}, t("zoom"), zoom)), sheet, about);
+  show(place, el("h1", {}, timeline ? parts(timeline).join(" / ") : t("tree")),
+    el("div", { class: "tools" }, el("label", {}, t("zoom"), zoom), el("span", { class: "facts" }, t("keys"))), sheet, about);
 
   const x = (/** @type {number} */ column) => EDGE + column * LANE;
-  const y = (/** @type {number} */ message) => TOP + message * step;
+  const y = (/** @type {number} */ message) => TOP + axis.y(message);
 
   function paint() {
-    const [width, height] = [x(size.columns) + EDGE * 4, y(size.messages) + TOP];
+    const [width, height] = [x(size.columns) + EDGE * 4, TOP + axis.height + TOP];
     drawing.setAttribute("width", String(width));
     drawing.setAttribute("height", String(height));
     const [left, right] = [sheet.scrollLeft - LANE * 4, sheet.scrollLeft + sheet.clientWidth + LANE];
@@ -57,8 +119,9 @@ export async function tree(place, [timeline], query) {
     /** @type {SVGElement[]} */
     const labels = [];
     const every = niceStep(60 / step);
-    for (let n = Math.max(0, Math.floor((top - TOP) / step / every) * every); n <= size.messages && y(n) < bottom; n += every) {
-      nodes.push(svg("text", { class: "number", x: sheet.scrollLeft + 4, y: y(n) + 4 }, `#${n}`));
+    const [from, to] = [axis.message(top - TOP), Math.min(size.messages, axis.message(bottom - TOP) + 1)];
+    for (let n = Math.floor(from / every) * every; n <= to; n += every) {
+      if (!axis.isFolded(n)) nodes.push(svg("text", { class: "number", x: sheet.scrollLeft + 4, y: y(n) + 4 }, `#${n}`));
     }
     lanes.forEach((lane, n) => {
       const [at, begin, end] = [x(lane.column), y(lane.fork_at === null ? 0 : lane.fork_at - 1), y(Math.max(0, lane.messages - 1))];
@@ -66,22 +129,43 @@ export async function tree(place, [timeline], query) {
       const from = parent ? x(parent.column) : at;
       if (Math.max(at, from) < left || Math.min(at, from) > right || end < top || begin > bottom) return;
       const path = parent ? `M${from} ${begin} H${at - 6} Q${at} ${begin} ${at} ${begin + 6} V${Math.max(end, begin + 6)}` : `M${at} ${begin} V${end}`;
-      const group = svg("g", { class: `lane ${lane.state} hue${lane.column % 6}${n === chosen ? " chosen" : ""}`, role: "treeitem", "aria-label": lane.timeline, "data-lane": n });
-      group.append(svg("path", { d: path }));
+      const group = svg("g", {
+        class: `lane ${lane.state} hue${lane.column % 6}${n === chosen ? " chosen" : ""}`, id: `lane-${n}`, role: "treeitem", "aria-label": lane.timeline,
+        "aria-selected": n === chosen ? "true" : "false", "data-lane": n,
+      });
+      group.append(svg("path", { d: path }), svg("path", { class: "reach", d: path }));
+      for (const scene of lane.scenes ?? []) {
+        const place = y(scene.index);
+        if (place < top || place > bottom) continue;
+        group.append(svg("path", { class: "scene", d: `M${at - 6} ${place} h12` }, svg("title", {}, scene.name ?? t("scene"))));
+      }
       let last = -99;
       for (let k = lane.dots.length - 1; k >= 0; k--) {
         const one = lane.dots[k];
         const place = y(one.index ?? 0);
-        const special = one.tags.length > 0 || k === lane.dots.length - 1 || (n === chosen && k === dot);
+        const special = one.tags.length > 0 || k === lane.dots.length - 1 || (n === chosen && k === dot) || (n === here.lane && k === here.dot);
         if (place < top || place > bottom || (!special && Math.abs(place - last) < 7)) continue;
         last = place;
         group.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 5 : 3.5, "data-dot": k }));
-        if (one.tags.length) labels.push(svg("text", { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k }, one.tags.join(", ")));
+        if (n === here.lane && k === here.dot) {
+          group.append(svg("circle", { class: "here", cx: at, cy: place, r: 10 }));
+          labels.push(svg("text", { class: "here", x: at + 14, y: place - 6 }, t("here")));
+        }
+        if (one.tags.length) labels.push(svg("text", { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k }, `⚑ ${one.tags.join(", ")}`));
       }
-      if (end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 14, "data-lane": n }, short(parts(lane.timeline)[1])));
+      if (end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 16, "data-lane": n }, short(parts(lane.timeline)[1])));
       nodes.push(group);
     });
     drawing.replaceChildren(...nodes, ...labels);
+    if (chosen >= 0 && drawing.querySelector(`#lane-${chosen}`)) drawing.setAttribute("aria-activedescendant", `lane-${chosen}`);
+    else drawing.removeAttribute("aria-activedescendant");
+    const shown = axis.folds.filter((one) => TOP + one.y > top && TOP + one.y < bottom);
+    folds.replaceChildren(...shown.map(({ first, last, y }) => {
+      const words = t("folded", { n: last - first + 1 });
+      const button = el("button", { type: "button", class: "fold", title: words, "aria-label": words, onclick: () => (opened.add(first - 1), fold(), paint()) }, `⋯ ${last - first + 1}`);
+      button.style.top = `${TOP + y}px`;
+      return button;
+    }));
   }
 
   /** @param {number} lane @param {number} k */
@@ -92,22 +176,48 @@ export async function tree(place, [timeline], query) {
     const one = lanes[lane].dots[dot];
     const [folder, name] = parts(lanes[lane].timeline);
     show(about, el("h2", {}, `${folder} / ${name}`),
-      one ? el("p", {}, `${date(one.time)} · ${t("messages", { n: (one.index ?? -1) + 1 })} · ${one.tags.join(", ")}`) : null,
-      one ? el("p", { class: "words" }) : null,
-      one ? el("p", { class: "ways" }, link(address("read", one.snapshot), t("read")), " ",
-        link(address("compare", `${one.snapshot}~1`, one.snapshot), t("compareNow"))) : null);
+      one ? el("p", {}, [date(one.time), t("messages", { n: (one.index ?? -1) + 1 }), ...one.tags].join(" · ")) : null,
+      one ? el("p", { class: "words", dir: "auto" }) : null,
+      one ? ways(lane, one, name) : null);
     if (one) {
-      ask("show", { snapshot: one.snapshot }).then((answer) => {
-        const words = about.querySelector(".words");
-        if (words && lanes[chosen]?.dots[dot] === one) show(words, of(answer, "snapshot")[0]?.last_words ?? "");
-      }).catch(() => {});
+      if (one.index !== null) tell(one.snapshot, one.index, /** @type {HTMLElement} */ (about.querySelector(".words"))).catch(() => {});
       const place = y(one.index ?? 0);
       if (place < sheet.scrollTop || place > sheet.scrollTop + sheet.clientHeight - 20) sheet.scrollTop = place - sheet.clientHeight / 2;
       const across = x(lanes[lane].column);
       if (across < sheet.scrollLeft || across > sheet.scrollLeft + sheet.clientWidth - 20) sheet.scrollLeft = across - sheet.clientWidth / 2;
+      history.replaceState(history.state, "", `${address("tree", ...(timeline ? [timeline] : []))}?at=${one.snapshot.slice(0, 12)}&z=${step}`);
     }
-    history.replaceState(null, "", `${address("tree", ...(timeline ? [timeline] : []))}?l=${lane}&z=${step}`);
     paint();
+  }
+
+  /** @param {number} lane @param {Line} one @param {string} name */
+  function ways(lane, one, name) {
+    const hold = () => ((held = held === one.snapshot ? null : one.snapshot), choose(lane, dot));
+    const other = before(lane);
+    return el("p", { class: "buttons" }, link(address("read", one.snapshot), t("read"), { class: "button" }),
+      other ? link(address("compare", other, one.snapshot), t(held && other === held ? "compareHeld" : "compareNow"), { class: "button" }) : null,
+      isFile ? null : el("button", { type: "button", "aria-pressed": held === one.snapshot ? "true" : "false", onclick: hold }, t("hold")),
+      mayWrite() ? el("button", { type: "button", onclick: () => fork(one, name) }, t("fork")) : null);
+  }
+
+  /** What the chosen snapshot is compared with: the one that is held, or the one before. @param {number} lane @returns {string | undefined} */
+  function before(lane) {
+    const own = lanes[lane].dots;
+    if (held && held !== own[dot].snapshot) return held;
+    const parent = lanes[numbers.get(lanes[lane].leaves) ?? -1];
+    const shared = () => parent?.dots.findLast((/** @type {Line} */ one) => (one.index ?? 0) < lanes[lane].fork_at) ?? parent?.dots[0];
+    return (own[dot - 1] ?? shared())?.snapshot;
+  }
+
+  /** @param {Line} one @param {string} name */
+  function fork(one, name) {
+    askName(t("fork"), `${name} - ${one.index ?? 0}`, (as) => plan("restore", { snapshot: one.snapshot, name: as }));
+  }
+
+  /** What was said there. @param {string} snapshot @param {number} index @param {HTMLElement} into */
+  async function tell(snapshot, index, into) {
+    const line = await messageAt(snapshot, index);
+    if (line && into.isConnected) show(into, el("b", {}, `#${index} ${line.name}: `), cut(line.text));
   }
 
   /** The lane beside this one. @param {number} by */
@@ -121,8 +231,37 @@ export async function tree(place, [timeline], query) {
     const target = /** @type {Element} */ (event.target);
     const lane = Number(target.closest("[data-lane]")?.getAttribute("data-lane") ?? -1);
     const at = target.getAttribute("data-dot");
-    if (lane >= 0) choose(lane, at === null ? lanes[lane].dots.length - 1 : Number(at));
+    if (lane >= 0) choose(lane, at === null ? nearest(lane, /** @type {MouseEvent} */ (event)) : Number(at));
   });
+
+  /** The snapshot of a lane that is nearest to where somebody points. @param {number} lane @param {MouseEvent} event */
+  function nearest(lane, event) {
+    const { dots } = lanes[lane];
+    const down = event.clientY - drawing.getBoundingClientRect().top;
+    let best = dots.length - 1;
+    dots.forEach((/** @type {Line} */ one, /** @type {number} */ k) => {
+      if (Math.abs(y(one.index ?? 0) - down) < Math.abs(y(dots[best].index ?? 0) - down)) best = k;
+    });
+    return best;
+  }
+
+  let hovers = 0;
+  drawing.addEventListener("pointermove", (event) => {
+    const mine = ++hovers;
+    const { clientX, clientY, target } = /** @type {PointerEvent} */ (event);
+    const lane = lanes[Number(/** @type {Element} */ (target).closest("[data-lane]")?.getAttribute("data-lane") ?? -1)];
+    if (!lane?.dots.length) return void (said.hidden = true);
+    const box = drawing.getBoundingClientRect();
+    const index = Math.max(0, Math.min(lane.messages - 1, axis.message(clientY - box.top - TOP)));
+    setTimeout(() => {
+      if (mine !== hovers) return;
+      said.hidden = false;
+      said.style.left = `${Math.min(clientX - box.left + 14, sheet.scrollLeft + sheet.clientWidth - 290)}px`;
+      said.style.top = `${clientY - box.top + 14}px`;
+      tell(lane.dots[lane.dots.length - 1].snapshot, index, said).catch(() => (said.hidden = true));
+    }, 120);
+  });
+  drawing.addEventListener("pointerleave", () => (hovers++, (said.hidden = true)));
   drawing.addEventListener("keydown", (event) => {
     const key = /** @type {KeyboardEvent} */ (event).key;
     const one = lanes[chosen]?.dots[dot];
@@ -131,7 +270,9 @@ export async function tree(place, [timeline], query) {
     else if (key === "l" || key === "ArrowRight") beside(1);
     else if (key === "h" || key === "ArrowLeft") beside(-1);
     else if (key === "Enter" && one) location.hash = address("read", one.snapshot);
-    else if (key === "d" && one) location.hash = address("compare", `${one.snapshot}~1`, one.snapshot);
+    else if (key === "d" && one && before(chosen)) location.hash = address("compare", String(before(chosen)), one.snapshot);
+    else if (key === "m" && one) (held = one.snapshot), choose(chosen, dot);
+    else if (key === "f" && one && mayWrite()) fork(one, parts(lanes[chosen].timeline)[1]);
     else return;
     event.preventDefault();
   });
@@ -145,11 +286,8 @@ export async function tree(place, [timeline], query) {
   addEventListener("resize", later);
 
   await load();
-  zoom.value = String(step);
   if (!lanes.length) show(about, t("nothing"));
-  const own = lanes.findIndex((lane) => lane.timeline === timeline);
-  if (chosen < 0 && own >= 0) choose(own, lanes[own].dots.length - 1);
-  else if (chosen >= 0) choose(chosen, lanes[chosen]?.dots.length - 1);
+  if (here.lane >= 0) choose(here.lane, here.dot);
   paint();
   return { changed: async () => (await load(), paint()), left: () => removeEventListener("resize", later) };
 }
@@ -163,4 +301,9 @@ function niceStep(least) {
 /** @param {string} name */
 function short(name) {
   return name.length > 28 ? `${name.slice(0, 12)}…${name.slice(-14)}` : name;
+}
+
+/** @param {string} text */
+function cut(text) {
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }

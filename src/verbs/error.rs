@@ -111,6 +111,9 @@ pub enum RestoreError {
         /// Whether the chat alone could be restored.
         chat_is_free: bool,
     },
+    /// A file that a restore would replace is not the one that was expected there.
+    #[error("{path} is not what it was when the restore was planned")]
+    NotExpected { path: String },
     /// SillyTavern is running, and files would be replaced that it may have in memory.
     #[error("{source}")]
     SillyTavernRuns {

@@ -41,6 +41,8 @@ pub struct FileAction {
     pub blake3: Blake3,
     /// Whether something else was there.
     pub replaces: bool,
+    /// The hash of what was there, if anything was and that is known.
+    pub there: Option<Blake3>,
 }
 
 /// One file: what is there now, and what shall be.
@@ -93,7 +95,7 @@ impl<'c> FilePlan<'c> {
     pub fn action(&self) -> FileAction {
         if let Some((bytes, blake3)) = self.described {
             let (path, action) = (self.path.clone(), Action::Write);
-            return FileAction { path, action, bytes, blake3, replaces: false };
+            return FileAction { path, action, bytes, blake3, replaces: false, there: None };
         }
         let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
         FileAction {
@@ -106,6 +108,7 @@ impl<'c> FilePlan<'c> {
             bytes: bytes.len() as u64,
             blake3: Blake3::of(bytes),
             replaces: self.replaces() && self.new.is_some(),
+            there: self.now.as_deref().map(Blake3::of),
         }
     }
 }
@@ -121,6 +124,7 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
             bytes: there.bytes,
             blake3: Blake3::from_bytes(there.blake3),
             replaces: step.before.is_some() && step.after.is_some(),
+            there: step.before.map(|before| Blake3::from_bytes(before.blake3)),
         }))
     };
     operation.files.iter().filter_map(|change| action(change).transpose()).collect()

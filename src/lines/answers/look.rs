@@ -178,7 +178,7 @@ impl Answer for Lore<'_> {
             }
             lore::Report::Then(then) => {
                 let entries = then.entries.iter();
-                entries.for_each(|(key, text)| tell(LoreEntryLine::then(then, key, text).into()));
+                entries.for_each(|entry| tell(LoreEntryLine::then(then, entry).into()));
             }
             lore::Report::Active(active) => {
                 let entries = active.entries.iter().flatten();
@@ -193,7 +193,7 @@ impl Answer for Lore<'_> {
                 (books.len(), books.iter().map(|book| book.entries.len()).sum(), 0)
             }
             lore::Report::Entry(story) => (1, 1, story.total),
-            lore::Report::Then(then) => (1, then.entries.len(), 0),
+            lore::Report::Then(then) => (1, then.total, 0),
             lore::Report::Active(active) => (0, active.entries.as_ref().map_or(0, Vec::len), 0),
         };
         let counts = Counts::Lore { lorebooks, entries, changes };

@@ -40,12 +40,9 @@ pub(super) fn by_number(key: &str) -> (u64, String) {
     (key.parse().unwrap_or(u64::MAX), key.to_owned())
 }
 
-/// The entries of a state with their texts, by their keys.
-pub(super) fn entries_of(reader: &Reader, state: &BookState) -> Result<Vec<(Key, Arc<str>)>> {
-    let mut entries = Vec::new();
-    for (key, version) in state.entries() {
-        entries.extend(text_of(reader, &version)?.map(|text| (key, text)));
-    }
+/// The entries of a state, as people count them.
+pub(super) fn in_order(state: &BookState) -> Vec<(Key, Version)> {
+    let mut entries = state.entries();
     entries.sort_by_cached_key(|(key, _)| by_number(&key.to_string_lossy()));
-    Ok(entries)
+    entries
 }

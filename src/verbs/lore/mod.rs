@@ -26,8 +26,8 @@ use entry_story::entry;
 use find_entry::{Found, find};
 
 pub use report::{
-    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, KnownFrom, Options,
-    Report, Sentence, Then,
+    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
+    Options, Report, Sentence, Since, Then,
 };
 pub use scenes::SceneName;
 

@@ -1,5 +1,6 @@
 //! What is asked, and what is told.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::scenes::SceneName;
@@ -24,6 +25,8 @@ pub struct Options {
     pub active: Option<usize>,
     /// At most this many changes.
     pub limit: Option<usize>,
+    /// Only these entries of a whole lorebook, as people count them.
+    pub entries: Option<Range<usize>>,
 }
 
 /// What is told.
@@ -124,9 +127,27 @@ pub struct Then {
     pub book: TimelineName,
     /// The entry that was asked for; none: the whole lorebook.
     pub entry: Option<String>,
-    /// Key and JSON of each entry.
-    pub entries: Vec<(Key, Arc<str>)>,
+    pub entries: Vec<EntryThen>,
+    /// How many it had.
+    pub total: usize,
     pub known_from: KnownFrom,
+}
+
+/// An entry as it was.
+pub struct EntryThen {
+    pub key: Key,
+    /// Its JSON.
+    pub text: Arc<str>,
+    /// What became of it since, if that was asked for.
+    pub since: Option<Since>,
+}
+
+/// What became of an entry since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    Same,
+    Changed,
+    Gone,
 }
 
 /// Where a state is known from.

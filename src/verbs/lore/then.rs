@@ -1,13 +1,14 @@
 //! What was known at an earlier moment, and where that is known from.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset};
 
 use super::asked::Asked;
-use super::faces::entries_of;
+use super::faces::{in_order, text_of};
 use super::find_entry::Found;
-use super::report::{KnownFrom, Then};
+use super::report::{EntryThen, KnownFrom, Since, Then};
 use crate::archive::entry_lives::{BookState, BookStates, Version};
 use crate::archive::{Snapshot, Tree};
 use crate::history::at_message::{Past, Then as Earlier};
@@ -15,6 +16,7 @@ use crate::history::book_history::{BookHistory, newest_chat};
 use crate::history::moment::{Moment, Names, Step};
 use crate::history::{self, dates, name_lookup};
 use crate::st::{self, Key, Library, TimelineName};
+use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
 
 pub(super) fn then(
@@ -30,28 +32,57 @@ pub(super) fn then(
             Err(_) => return Err(Error::NeedsOneLorebook),
         },
     };
-    let (life, told) = match entry {
-        Some((life, told)) => (Some(life), *told),
-        None => (None, BookHistory::read(asked.store, asked.history, &book)?),
-    };
-    let life = life.map(|life| &told.lives[life]);
     let names = asked.workspace.names(asked.store, library);
-    let (state, known_from) = state(asked, names, &book, &told, at)?;
-    let reader = asked.store.reader();
-    let mut entries = entries_of(&reader, &state)?;
+    let when = when(asked, names, at)?;
+    // Who names an entry has read the history of its book already; else it is read if it is asked of.
+    let (life, told) = match entry {
+        Some((life, told)) => (Some(life), Some(*told)),
+        None if when.is_of_the_book() => {
+            (None, Some(BookHistory::read(asked.store, asked.history, &book)?))
+        }
+        None => (None, None),
+    };
+    let (state, known_from) = state(asked, names, &book, told.as_ref(), when)?;
+    let mut entries = in_order(&state);
     let mut title = None;
-    if let Some(life) = life {
+    if let (Some(life), Some(told)) = (life, &told) {
         // In that state it may have had another key, and it is told by what it said.
+        let life = &told.lives[life];
         let ever: Vec<_> =
             life.changes.iter().filter_map(|change| change.version.as_ref()).collect();
         let is_it = |(_, version): &&(Key, Version)| ever.contains(&version);
-        let keys: Vec<_> = life.changes.iter().map(|change| &change.key).collect();
-        let key = state.entries().iter().find(is_it).map(|(key, _)| key.clone());
-        let key = key.or_else(|| keys.last().map(|key| (*key).clone()));
+        let key = entries.iter().find(is_it).map(|(key, _)| key.clone());
+        let key = key.or_else(|| life.changes.last().map(|change| change.key.clone()));
         entries.retain(|(other, _)| Some(other) == key.as_ref());
         title = Some(key.map(|key| key.to_string_lossy()).unwrap_or_default());
     }
-    Ok(Then { book, entry: title, entries, known_from })
+    let total = entries.len();
+    if let Some(wanted) = &asked.options.entries {
+        entries.truncate(wanted.end);
+        entries.drain(..wanted.start.min(entries.len()));
+    }
+    let now = now(asked)?;
+    let reader = asked.store.reader();
+    let mut told = Vec::new();
+    for (key, version) in entries {
+        let Some(text) = text_of(&reader, &version)? else { continue };
+        let since = now.as_ref().map(|now| match now.get(&key) {
+            Some(latest) if *latest == version => Since::Same,
+            Some(_) => Since::Changed,
+            None => Since::Gone,
+        });
+        told.push(EntryThen { key, text, since });
+    }
+    Ok(Then { book, entry: title, entries: told, total, known_from })
+}
+
+/// What the lorebook of the snapshot that is asked of says in the newest snapshot of the same timeline.
+fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
+    let Some(moment) = &asked.in_snapshot else { return Ok(None) };
+    let Some(head) = asked.history.head(&moment.snapshot.timeline) else { return Ok(None) };
+    let state = unless_lost(BookStates::new(asked.store.reader()).of(head.tree))?;
+    let entries = state.flatten().map(|state| state.entries()).unwrap_or_default();
+    Ok(Some(entries.into_iter().collect()))
 }
 
 /// When, as it was said.
@@ -63,6 +94,13 @@ enum When {
     /// So many states ago.
     Back(usize),
     Moment(Box<Moment>),
+}
+
+impl When {
+    /// Whether it is counted in states of the book.
+    fn is_of_the_book(&self) -> bool {
+        matches!(self, Self::Date(_) | Self::Back(_))
+    }
 }
 
 /// A number is a message's, and what can be a date is one; else it is a moment, or one without a name.
@@ -93,11 +131,12 @@ fn state(
     asked: &Asked<'_>,
     names: Names<'_>,
     book: &TimelineName,
-    told: &BookHistory<'_>,
-    at: &str,
+    told: Option<&BookHistory<'_>>,
+    when: When,
 ) -> Result<(Arc<BookState>, KnownFrom)> {
     let name = || book.chat().to_owned();
-    let snapshot = match when(asked, names, at)? {
+    let states = told.map_or(&[][..], |told| &told.states);
+    let snapshot = match when {
         When::Message(message) => {
             let chat = match &asked.options.chat {
                 Some(chat) => name_lookup::stored(chat, asked.history, names.library)?,
@@ -107,16 +146,16 @@ fn state(
             return at_message(asked, chat, message);
         }
         When::Date(date) => {
-            let first = || told.states.first().and_then(|first| first.time.moment());
+            let first = || states.first().and_then(|first| first.time.moment());
             let too_old =
                 || history::Error::NotThatOld { name: name(), first: first().unwrap_or(date) };
-            let state = told.state_at(date.timestamp()).ok_or_else(too_old)?;
-            told.states[state].clone()
+            let state = told.and_then(|told| told.state_at(date.timestamp()));
+            states[state.ok_or_else(too_old)?].clone()
         }
         When::Back(steps) => {
-            let last = told.states.len().saturating_sub(1);
+            let last = states.len().saturating_sub(1);
             let too_old = || history::Error::NotSoFarBack { name: name(), steps: last };
-            let state = last.checked_sub(steps).and_then(|state| told.states.get(state));
+            let state = last.checked_sub(steps).and_then(|state| states.get(state));
             (*state.ok_or_else(too_old)?).clone()
         }
         When::Moment(moment) => match moment.message {

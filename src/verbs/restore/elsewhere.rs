@@ -39,8 +39,8 @@ pub(super) fn restore(
         write_folder(&root, &files, attached, store)?;
     }
     for Attachment { path, bytes, blake3, .. } in attached.iter().cloned() {
-        let (action, replaces) = (Action::Write, false);
-        report.files.push(FileAction { path, action, bytes, blake3, replaces });
+        let (action, replaces, there) = (Action::Write, false, None);
+        report.files.push(FileAction { path, action, bytes, blake3, replaces, there });
     }
     for (path, bytes) in files {
         report.files.push(FileAction {
@@ -49,6 +49,7 @@ pub(super) fn restore(
             bytes: bytes.len() as u64,
             blake3: Blake3::of(bytes),
             replaces: false,
+            there: None,
         });
     }
     report.root = root;

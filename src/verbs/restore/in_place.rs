@@ -66,6 +66,14 @@ pub(super) fn restore(
         }
         .into());
     }
+    if let Some(expected) = &options.expect {
+        let is_other = |file: &&&FilePlan<'_>| {
+            file.now.as_deref().is_some_and(|now| !expected.contains(&Blake3::of(now)))
+        };
+        if let Some(file) = in_the_way.iter().find(is_other) {
+            return Err(RestoreError::NotExpected { path: file.path.to_string() }.into());
+        }
+    }
     let book = material.files().book().map(|book| book.path);
     if let Some(book) = in_the_way.iter().find(|file| Some(&file.path) == book) {
         report.findings.extend(shared_book(&library, material, &book.path)?);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::archive::{CheckpointState, Role, Snapshot};
+use crate::archive::{Blake3, CheckpointState, Role, Snapshot};
 use crate::engine::files::{Action, FileAction};
 use crate::engine::reload_page::{self, Written};
 use crate::history::at_message::Origin;
@@ -26,6 +26,8 @@ pub struct Options {
     pub only: Option<Role>,
     /// Also where something else is; that is stored first.
     pub overwrite: bool,
+    /// Only over these: the hashes of the files that may be replaced, as a plan told them.
+    pub expect: Option<Vec<Blake3>>,
     /// SillyTavern may be running: the chat is closed there, so that it has nothing to write back.
     pub chat_closed: bool,
     /// Also where ST-Auto-Recap is at work in the lorebook that is replaced.

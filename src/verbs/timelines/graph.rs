@@ -4,13 +4,18 @@
 //! forks of a few messages each is a few columns wide. Each story begins right of the one before.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::tree::tree;
 use super::{Timeline, timelines};
-use crate::archive::Snapshot;
+use crate::archive::message_lives::MessageLists;
+use crate::archive::{Snapshot, read_manifest};
 use crate::engine::Workspace;
+use crate::history::History;
 use crate::progress::Monitor;
 use crate::st::TimelineName;
+use crate::st::auto_recap::{self, Scene};
+use crate::store::{ObjectId, Store, unless_lost};
 use crate::verbs::{Error, Result};
 
 /// What to draw.
@@ -22,6 +27,8 @@ pub struct Options {
     pub first: usize,
     /// At most this many lanes.
     pub count: Option<usize>,
+    /// With the ends of scenes; every message of a chat with ST-Auto-Recap is read for that.
+    pub with_scenes: bool,
 }
 
 /// The map.
@@ -52,6 +59,14 @@ pub struct Lane {
     pub state: &'static str,
     /// Its own snapshots, oldest first.
     pub dots: Vec<Dot>,
+    /// The ends of its own scenes, if they are asked for.
+    pub scenes: Option<Vec<SceneEnd>>,
+}
+
+/// Where a scene ends.
+pub struct SceneEnd {
+    pub message: usize,
+    pub name: Option<String>,
 }
 
 /// A snapshot on a lane.
@@ -94,7 +109,12 @@ pub fn graph(
     };
     let count = options.count.unwrap_or(usize::MAX);
     drawn.lanes = lanes.into_iter().skip(options.first).take(count).collect();
-    dots(workspace, &mut drawn.lanes)?;
+    let Some(store) = workspace.find_store()? else { return Ok(drawn) };
+    let history = workspace.history(&store)?;
+    dots(&history, &mut drawn.lanes);
+    if options.with_scenes {
+        scenes(&store, &history, &mut drawn.lanes)?;
+    }
     Ok(drawn)
 }
 
@@ -133,15 +153,14 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
             messages: timeline.messages,
             state: timeline.change.as_str(),
             dots: Vec::new(),
+            scenes: None,
         });
     }
     lanes
 }
 
 /// The snapshots of these lanes.
-fn dots(workspace: &Workspace, lanes: &mut [Lane]) -> Result<()> {
-    let Some(store) = workspace.find_store()? else { return Ok(()) };
-    let history = workspace.history(&store)?;
+fn dots(history: &History, lanes: &mut [Lane]) {
     let mut tags: HashMap<_, Vec<String>> = HashMap::new();
     for (name, id) in history.tags() {
         tags.entry(id).or_default().push(name.to_owned());
@@ -155,6 +174,37 @@ fn dots(workspace: &Workspace, lanes: &mut [Lane]) -> Result<()> {
         };
         lane.dots = own.iter().map(dot).collect();
         lane.dots.sort_by_key(|dot| dot.snapshot.time.seconds);
+    }
+}
+
+/// The ends of the scenes of these lanes. Forks share messages, and each is read once.
+fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
+    let reader = store.reader();
+    let mut lists = MessageLists::new(store.reader());
+    let mut known: HashMap<ObjectId, Option<Option<String>>> = HashMap::new();
+    for lane in lanes {
+        let scenes = lane.scenes.insert(Vec::new());
+        let Some(head) = history.head(&lane.timeline) else { continue };
+        let manifest = unless_lost(read_manifest(&reader, head.tree))?;
+        // The extension is not in use there.
+        if manifest.is_none_or(|manifest| manifest.checkpoint.is_none()) {
+            continue;
+        }
+        let list = unless_lost(lists.of(head.tree))?.unwrap_or_default();
+        let shared = lane.leaves.map_or(0, |(_, shared)| shared as usize);
+        for (message, id) in list.into_iter().enumerate().skip(shared) {
+            let end = match known.entry(id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let line = unless_lost(reader.blob(id))?.unwrap_or_default();
+                    let scene = auto_recap::scene(&line).filter(Scene::is_break);
+                    new.insert(scene.map(|scene| scene.name()))
+                }
+            };
+            if let Some(name) = end {
+                scenes.push(SceneEnd { message, name: name.clone() });
+            }
+        }
     }
     Ok(())
 }

@@ -1,0 +1,64 @@
+// A page that was written into a file: what it holds, and what it answers from that.
+
+/** So many messages or entries are asked for at a time, always from a multiple of it: a file has just these answers. */
+export const PAGE = 50;
+
+/**
+ * Every line once; an answer is rows of lines that follow each other: where each begins, and how many they are.
+ * @typedef {{ rows: [number, number][], exit: number, next: number | null }} KeptAnswer
+ * @typedef {{ lines: import("./ask.js").Line[], answers: Record<string, KeptAnswer> }} Kept
+ */
+
+/** @type {Kept | null} */
+const kept = JSON.parse(document.getElementById("kept")?.textContent ?? "null");
+
+/** Whether this is a page that was written into a file. */
+export const isFile = kept !== null;
+
+/**
+ * What the program would have answered.
+ * @param {string} verb
+ * @param {Record<string, unknown>} args
+ * @returns {import("./ask.js").Answer}
+ */
+export function fromFile(verb, args) {
+  if (verb === "search") return found(String(args.text ?? ""));
+  const answer = kept?.answers[JSON.stringify({ verb, args })];
+  const missing = { type: "error", message: "This file does not hold that.", hint: null };
+  if (!kept || !answer) return { lines: [missing], exit: 1, next: null };
+  const lines = answer.rows.flatMap(([first, count]) => kept.lines.slice(first, first + count));
+  return { lines, exit: answer.exit, next: answer.next };
+}
+
+/** Where these words stand: in which timeline, and in which snapshot last. @param {string} text @returns {import("./ask.js").Answer} */
+function found(text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  /** @param {import("./ask.js").Line} line */
+  const has = (line) => words.every((word) => said(line).toLowerCase().includes(word));
+  /** @type {Map<import("./ask.js").Line, import("./ask.js").Line>} */
+  const matches = new Map();
+  for (const { timeline, id, time } of kept?.lines.filter((line) => line.type === "snapshot") ?? []) {
+    for (const [verb, part] of [["messages", "message"], ["lore", "lorebook"]]) {
+      for (let first = 0, next = /** @type {number | null} */ (0); next !== null; first = next ?? 0) {
+        const page = fromFile(verb, { snapshot: id, first, count: PAGE });
+        for (const line of page.lines.filter((line) => said(line) && !matches.has(line) && has(line))) {
+          const { index, uid } = line;
+          matches.set(line, { type: "match", part, timeline, snapshot: id, time, index, uid, name: line.name ?? line.value?.comment ?? "", said: line.said, text: excerpt(said(line), words[0]), live: true });
+        }
+        next = page.next;
+      }
+    }
+  }
+  return { lines: [...matches.values()].slice(0, 200), exit: 0, next: null };
+}
+
+/** @param {import("./ask.js").Line} line */
+function said(line) {
+  return String(line.type === "message" ? line.text : line.type === "lore_entry" ? (line.value?.content ?? "") : "");
+}
+
+/** @param {string} text @param {string} word */
+function excerpt(text, word) {
+  const at = Math.max(0, text.toLowerCase().indexOf(word) - 80);
+  return `${at ? "…" : ""}${text.slice(at, at + 240)}${at + 240 < text.length ? "…" : ""}`;
+}
