@@ -33,6 +33,9 @@ pub enum Error {
     /// A backup can be looked at, not written to.
     #[error("{} is a backup, not a store", path.display())]
     BackupIsNoStore { path: PathBuf },
+    /// A page begins in one place.
+    #[error("the page begins with one timeline, and {given} are named")]
+    OneTimeline { given: usize },
     /// The page cannot be served.
     #[error("the page cannot be served: {source}")]
     NoServer { source: std::io::Error },

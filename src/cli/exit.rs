@@ -11,6 +11,7 @@ pub fn exit_code(error: &Error) -> u8 {
         Error::Watch(watch::Error::Watched { .. }) => LOCKED,
         Error::Watch(watch::Error::UnitInTheWay { .. }) => REFUSED,
         Error::OneUser { .. }
+        | Error::OneTimeline { .. }
         | Error::NoPlace { .. }
         | Error::BadOutput { .. }
         | Error::BackupIsNoStore { .. } => USAGE,

@@ -25,6 +25,7 @@ pub fn hint(error: &Error) -> Option<Hint> {
         }
         Error::NoPlace { .. } => "name a file, a folder or a git server, such as `stvc backup chats.stvc`".into(),
         Error::OneUser { .. } => "choose one with `--user NAME`".into(),
+        Error::OneTimeline { .. } => "several go into one file: `stvc view … --out FILE.html`".into(),
         Error::NoServer { source } if source.kind() == std::io::ErrorKind::AddrInUse => {
             "another program has that port; without `--port` a free one is taken".into()
         }

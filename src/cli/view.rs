@@ -1,24 +1,33 @@
 //! `stvc view`: the page in the browser.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
-use super::wording::clean;
+use super::wording::{clean, count, size};
 use super::{args, exit};
-use stvc::api::Rights;
 use stvc::api::http::{Linger, Server};
+use stvc::api::{Rights, page};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, ViewLine};
+use stvc::lines::{Counts, PageLine, ViewLine};
 
 pub fn run(args: &args::View, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    if let Some(path) = &args.out {
+        return write(args, path, workspace, out);
+    }
+    let timeline = match args.timelines.as_slice() {
+        [] => None,
+        [one] => Some(one),
+        several => return Err(Error::OneTimeline { given: several.len() }),
+    };
     // What cannot be shown is said here, and not in a page that then says so.
     workspace.open_store()?;
     let rights = if args.write { Rights::Change } else { Rights::Read };
     let server = Server::bind(workspace.clone(), rights, args.port);
     let server = server.map_err(|source| Error::NoServer { source })?;
-    let place = args.timeline.as_ref().map(|name| format!("#/tree/{}", encoded(name)));
+    let place = timeline.map(|name| format!("#/tree/{}", encoded(name)));
     let address = format!("{}{}", server.address(), place.unwrap_or_default());
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -36,6 +45,24 @@ pub fn run(args: &args::View, workspace: &Workspace, out: &mut Out) -> Result<u8
     }
     server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
     out.summary("view", true, Counts::None {});
+    Ok(exit::DONE)
+}
+
+/// The page in a file.
+fn write(args: &args::View, path: &Path, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
+    let written = page::write(workspace, &options, &mut out.progress())?;
+    let path = path.display().to_string();
+    out.object(PageLine { path: &path, bytes: written.bytes });
+    out.line(format!(
+        "{}: {}, {}, {}",
+        clean(&path),
+        count(written.timelines as u64, "timeline"),
+        count(written.snapshots as u64, "snapshot"),
+        size(written.bytes)
+    ));
+    let (timelines, snapshots) = (written.timelines, written.snapshots);
+    out.summary("view", true, Counts::Page { timelines, snapshots });
     Ok(exit::DONE)
 }
 

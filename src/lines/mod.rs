@@ -34,7 +34,9 @@ pub use merge::MergeLine;
 pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message_change_of};
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
-pub use store::{LargeLine, OperationLine, SettingLine, ShareLine, StoreLine, UserLine, ViewLine};
+pub use store::{
+    LargeLine, OperationLine, PageLine, SettingLine, ShareLine, StoreLine, UserLine, ViewLine,
+};
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
 
@@ -81,6 +83,7 @@ lines! {
     MessageElsewhere(MessageElsewhereLine<'a>),
     MessageVersion(MessageVersionLine<'a>),
     Operation(OperationLine<'a>),
+    Page(PageLine<'a>),
     Plan(PlanLine<'a>),
     Repair(RepairLine<'a>),
     Restored(RestoredLine<'a>),

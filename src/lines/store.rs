@@ -39,6 +39,13 @@ pub struct ViewLine<'a> {
     pub write: bool,
 }
 
+/// A page in a file.
+#[derive(Serialize)]
+pub struct PageLine<'a> {
+    pub path: &'a str,
+    pub bytes: u64,
+}
+
 /// The store.
 #[derive(Serialize)]
 pub struct StoreLine {

@@ -76,6 +76,7 @@ counts! {
         added: usize, removed: usize, edited: usize, renumbered: usize, conflicts: usize,
         written: bool, base: Option<SnapshotId>
     }
+    Page { timelines: usize, snapshots: usize }
     Operations { operations: usize, unreadable: usize }
     Parent { rewritten: usize }
     Read { messages: usize, hidden: usize }

@@ -23,11 +23,56 @@ export const isFile = kept !== null;
  */
 export function fromFile(verb, args) {
   if (verb === "search") return found(String(args.text ?? ""));
-  const answer = kept?.answers[JSON.stringify({ verb, args })];
+  if (verb === "lore" && args.entry !== undefined && args.book !== undefined) return past(String(args.book), String(args.entry));
+  const answer = kept?.answers[key(verb, args)];
   const missing = { type: "error", message: "This file does not hold that.", hint: null };
   if (!kept || !answer) return { lines: [missing], exit: 1, next: null };
   const lines = answer.rows.flatMap(([first, count]) => kept.lines.slice(first, first + count));
   return { lines, exit: answer.exit, next: answer.next };
+}
+
+/** Answers are kept with the arguments in the order of their names. @param {string} verb @param {Record<string, unknown>} args */
+function key(verb, args) {
+  return `${verb} ${JSON.stringify(args, Object.keys(args).sort())}`;
+}
+
+/** Whether it can be asked here. @param {string} verb @param {Record<string, unknown>} args */
+export function holds(verb, args) {
+  return kept === null || key(verb, args) in kept.answers;
+}
+
+/** Every page of what a snapshot has. @param {string} verb @param {string} snapshot @returns {import("./ask.js").Line[]} */
+function all(verb, snapshot) {
+  const lines = [];
+  for (let first = /** @type {number | null} */ (0); first !== null; ) {
+    const page = fromFile(verb, { snapshot, first, count: PAGE });
+    lines.push(...page.lines);
+    first = page.next;
+  }
+  return lines;
+}
+
+/** The snapshots here, oldest first. */
+function snapshots() {
+  const lines = kept?.lines.filter((line) => line.type === "snapshot") ?? [];
+  const once = new Map(lines.map((line) => [line.id, line]));
+  return [...once.values()].sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
+}
+
+/** What became of an entry in the snapshots that are here. @param {string} book @param {string} uid @returns {import("./ask.js").Answer} */
+function past(book, uid) {
+  /** @type {import("./ask.js").Line[]} */
+  const lines = [];
+  /** @type {string | undefined} */
+  let before;
+  for (const { id, time, messages } of snapshots()) {
+    const entry = all("lore", id).find((line) => line.lorebook === book && line.uid === uid);
+    const after = entry && said(entry);
+    if (after === before) continue;
+    lines.unshift({ type: "lore_change", snapshot: id, story: id, time, index: messages ? messages - 1 : null, change: { before: { content: before ?? "" }, after: { content: after ?? "" } } });
+    before = after;
+  }
+  return { lines, exit: 0, next: null };
 }
 
 /** Where these words stand: in which timeline, and in which snapshot last. @param {string} text @returns {import("./ask.js").Answer} */
@@ -37,15 +82,11 @@ function found(text) {
   const has = (line) => words.every((word) => said(line).toLowerCase().includes(word));
   /** @type {Map<import("./ask.js").Line, import("./ask.js").Line>} */
   const matches = new Map();
-  for (const { timeline, id, time } of kept?.lines.filter((line) => line.type === "snapshot") ?? []) {
+  for (const { timeline, id, time } of snapshots().reverse()) {
     for (const [verb, part] of [["messages", "message"], ["lore", "lorebook"]]) {
-      for (let first = 0, next = /** @type {number | null} */ (0); next !== null; first = next ?? 0) {
-        const page = fromFile(verb, { snapshot: id, first, count: PAGE });
-        for (const line of page.lines.filter((line) => said(line) && !matches.has(line) && has(line))) {
-          const { index, uid } = line;
-          matches.set(line, { type: "match", part, timeline, snapshot: id, time, index, uid, name: line.name ?? line.value?.comment ?? "", said: line.said, text: excerpt(said(line), words[0]), live: true });
-        }
-        next = page.next;
+      for (const line of all(verb, id).filter((line) => said(line) && !matches.has(line) && has(line))) {
+        const { index, uid } = line;
+        matches.set(line, { type: "match", part, timeline, snapshot: id, time, index, uid, name: line.name ?? line.value?.comment ?? "", said: line.said, text: excerpt(said(line), words[0]), live: true });
       }
     }
   }

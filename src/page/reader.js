@@ -3,7 +3,7 @@
 import { ask, mayWrite, of, pages } from "./ask.js";
 import { askName, plan } from "./changes.js";
 import { messagesFrom } from "./chat.js";
-import { PAGE, isFile } from "./file.js";
+import { PAGE, holds, isFile } from "./file.js";
 import { address, el, link, show } from "./nodes.js";
 import { rows } from "./rows.js";
 import { changed, told } from "./text.js";
@@ -71,7 +71,7 @@ export async function reader(place, [moment], query) {
   function ways(now) {
     const before = snapshots[at - 1];
     show(actions,
-      before ? link(address("compare", before.id, now.id), t("compareNow"), { class: "button" }) : null,
+      before && holds("diff", { before: before.id, after: now.id }) ? link(address("compare", before.id, now.id), t("compareNow"), { class: "button" }) : null,
       isFile ? null : link(address("compare", now.id, ...(snapshots[at + 1] ? [timeline] : [])), `${t("compareWith")} ${t("now")}`, { class: "button" }),
       isChat ? link(`${address("tree", timeline)}?at=${now.id}`, t("map"), { class: "button" }) : null,
       mayWrite() ? el("button", { type: "button", onclick: () => plan("restore", { snapshot: now.id }) }, t("restore")) : null,
@@ -98,11 +98,11 @@ export async function reader(place, [moment], query) {
     return el("li", { class: `message${line.hidden ? " hidden" : ""}${line.user ? " user" : ""}`, "data-message": line.index, value: line.index },
       el("header", {}, el("b", {}, line.name), " ", link(`${address("read", now.id)}?m=${line.index}`, `#${line.index}`, { class: "facts" }),
         el("span", { class: "facts" }, line.said ? ` ${date(line.said)}` : "", line.hidden ? ` · ${t("hidden")}` : ""),
+        isFile ? null : versions,
         mayWrite() ? el("button", { type: "button", class: "way", onclick: () => askName(t("fork"), `${name} - ${line.index}`, (as) => plan("restore", { snapshot: now.id, at: line.index, name: as })) }, t("fork")) : null),
       line.reasoning ? el("blockquote", { class: "reasoning" }, el("small", {}, t("reasoning")), told(line.reasoning)) : null,
       told(line.text),
-      others.length ? el("div", { class: "swipes" }, others.map((/** @type {[number, string]} */ [n, text]) => el("blockquote", {}, el("small", {}, t("swipe", { n: n + 1, of: line.swipes.length })), told(text)))) : null,
-      isFile ? null : versions);
+      others.length ? el("div", { class: "swipes" }, others.map((/** @type {[number, string]} */ [n, text]) => el("blockquote", {}, el("small", {}, t("swipe", { n: n + 1, of: line.swipes.length })), told(text)))) : null);
   }
 
   /** @param {Line} line @param {HTMLElement} into */

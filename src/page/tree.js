@@ -4,13 +4,14 @@ import { ask, mayWrite, of, pages } from "./ask.js";
 import { Axis } from "./axis.js";
 import { askName, plan } from "./changes.js";
 import { messageAt } from "./chat.js";
-import { isFile } from "./file.js";
+import { holds, isFile } from "./file.js";
 import { address, el, link, show, svg } from "./nodes.js";
 import { date, parts, t } from "./words.js";
 
 /** @typedef {import("./ask.js").Line} Line */
 
-const LANE = 28;
+// A lane is so wide at least, and at most.
+const [NARROW, WIDE] = [28, 190];
 const EDGE = 44;
 const TOP = 28;
 // Who asks for one story gets its scenes, too, unless it has more forks than anybody writes.
@@ -85,9 +86,9 @@ export async function tree(place, [timeline], query) {
     }
     if (here.lane >= 0) marks.push(lanes[here.lane].dots[here.dot]?.index ?? 0);
     if (!step) {
-      // Each story has room for what is not folded.
+      // What is not folded fits the screen, if it can be read then.
       const tight = new Axis(size.messages, marks, 12, opened);
-      step = Math.max(2, Math.min(24, Math.round((12 * 700) / Math.max(1, tight.height))));
+      step = Math.max(4, Math.min(24, Math.floor((24 * (sheet.clientHeight - 4 * TOP)) / Math.max(1, tight.height)) / 2));
     }
     axis = new Axis(size.messages, marks, step, opened);
     zoom.value = String(step);
@@ -104,14 +105,17 @@ export async function tree(place, [timeline], query) {
   show(place, el("h1", {}, timeline ? parts(timeline).join(" / ") : t("tree")),
     el("div", { class: "tools" }, el("label", {}, t("zoom"), zoom), el("span", { class: "facts" }, t("keys"))), sheet, about);
 
-  const x = (/** @type {number} */ column) => EDGE + column * LANE;
+  const across = () => Math.max(NARROW, Math.min(WIDE, (sheet.clientWidth - EDGE - WIDE) / Math.max(1, size.columns - 1)));
+  const x = (/** @type {number} */ column) => EDGE + 20 + column * wide;
   const y = (/** @type {number} */ message) => TOP + axis.y(message);
 
+  let wide = NARROW;
   function paint() {
-    const [width, height] = [x(size.columns) + EDGE * 4, TOP + axis.height + TOP];
+    wide = across();
+    const [width, height] = [x(size.columns - 1) + WIDE, TOP + axis.height + TOP];
     drawing.setAttribute("width", String(width));
     drawing.setAttribute("height", String(height));
-    const [left, right] = [sheet.scrollLeft - LANE * 4, sheet.scrollLeft + sheet.clientWidth + LANE];
+    const [left, right] = [sheet.scrollLeft - WIDE, sheet.scrollLeft + sheet.clientWidth + NARROW];
     const [top, bottom] = [sheet.scrollTop - 40, sheet.scrollTop + sheet.clientHeight + 40];
     /** @type {SVGElement[]} */
     const nodes = [];
@@ -146,7 +150,7 @@ export async function tree(place, [timeline], query) {
         const special = one.tags.length > 0 || k === lane.dots.length - 1 || (n === chosen && k === dot) || (n === here.lane && k === here.dot);
         if (place < top || place > bottom || (!special && Math.abs(place - last) < 7)) continue;
         last = place;
-        group.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 5 : 3.5, "data-dot": k }));
+        group.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 6 : 4.5, "data-dot": k }));
         if (n === here.lane && k === here.dot) {
           group.append(svg("circle", { class: "here", cx: at, cy: place, r: 10 }));
           labels.push(svg("text", { class: "here", x: at + 14, y: place - 6 }, t("here")));
@@ -183,8 +187,8 @@ export async function tree(place, [timeline], query) {
       if (one.index !== null) tell(one.snapshot, one.index, /** @type {HTMLElement} */ (about.querySelector(".words"))).catch(() => {});
       const place = y(one.index ?? 0);
       if (place < sheet.scrollTop || place > sheet.scrollTop + sheet.clientHeight - 20) sheet.scrollTop = place - sheet.clientHeight / 2;
-      const across = x(lanes[lane].column);
-      if (across < sheet.scrollLeft || across > sheet.scrollLeft + sheet.clientWidth - 20) sheet.scrollLeft = across - sheet.clientWidth / 2;
+      const right = x(lanes[lane].column);
+      if (right < sheet.scrollLeft || right > sheet.scrollLeft + sheet.clientWidth - 20) sheet.scrollLeft = right - sheet.clientWidth / 2;
       history.replaceState(history.state, "", `${address("tree", ...(timeline ? [timeline] : []))}?at=${one.snapshot.slice(0, 12)}&z=${step}`);
     }
     paint();
@@ -195,7 +199,7 @@ export async function tree(place, [timeline], query) {
     const hold = () => ((held = held === one.snapshot ? null : one.snapshot), choose(lane, dot));
     const other = before(lane);
     return el("p", { class: "buttons" }, link(address("read", one.snapshot), t("read"), { class: "button" }),
-      other ? link(address("compare", other, one.snapshot), t(held && other === held ? "compareHeld" : "compareNow"), { class: "button" }) : null,
+      other && holds("diff", { before: other, after: one.snapshot }) ? link(address("compare", other, one.snapshot), t(held && other === held ? "compareHeld" : "compareNow"), { class: "button" }) : null,
       isFile ? null : el("button", { type: "button", "aria-pressed": held === one.snapshot ? "true" : "false", onclick: hold }, t("hold")),
       mayWrite() ? el("button", { type: "button", onclick: () => fork(one, name) }, t("fork")) : null);
   }
@@ -287,8 +291,8 @@ export async function tree(place, [timeline], query) {
 
   await load();
   if (!lanes.length) show(about, t("nothing"));
-  if (here.lane >= 0) choose(here.lane, here.dot);
   paint();
+  if (here.lane >= 0) choose(here.lane, here.dot);
   return { changed: async () => (await load(), paint()), left: () => removeEventListener("resize", later) };
 }
 

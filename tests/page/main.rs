@@ -13,6 +13,8 @@ mod common;
 #[path = "../sillytavern/equipment.rs"]
 mod equipment;
 
+mod pictures;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,6 +25,7 @@ use common::{Sandbox, chat, message};
 use equipment::{browser, package};
 
 const TYPESCRIPT: &str = "typescript@5.9.3";
+const AXE: &str = "axe-core@4.14.0";
 
 /// What is wanted, or why it cannot be had.
 fn wanted<T>(found: Result<T, String>) -> Option<T> {
@@ -39,37 +42,53 @@ fn wanted<T>(found: Result<T, String>) -> Option<T> {
 
 /// A view and somebody who looks at it.
 struct Visit {
-    view: Child,
+    view: Option<Child>,
     browser: Child,
 }
 
 impl Visit {
     /// Begin a scenario of `scenarios.mjs`.
     fn begin(sandbox: &Sandbox, arguments: &[&str], scenario: &str) -> Option<Self> {
-        let equipment = wanted(browser())?;
         let mut command = sandbox.command(&[&["--json", "view"], arguments].concat());
+        wanted(browser())?;
         let mut view = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(view.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
+        let mut visit = Self::at(line["address"].as_str().unwrap(), scenario, &[])?;
+        visit.view = Some(view);
+        Some(visit)
+    }
+
+    /// Somebody who looks at an address.
+    fn at(address: &str, scenario: &str, more: &[&str]) -> Option<Self> {
+        let equipment = wanted(browser())?;
+        let axe = wanted(package(AXE))?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
         let browser = Command::new("node")
             .arg(script)
             .args([&equipment.playwright, &equipment.chromium])
-            .args([line["address"].as_str().unwrap(), scenario])
+            .arg(axe.join("node_modules/axe-core/axe.min.js"))
+            .args([address, scenario])
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Some(Self { view, browser })
+        Some(Self { view: None, browser })
     }
 
     /// Wait until it is the program's turn.
     fn until(&mut self, word: &str) {
+        assert_eq!(self.told(), word);
+    }
+
+    /// What the page tells next.
+    fn told(&mut self) -> String {
         let mut lines = BufReader::new(self.browser.stdout.as_mut().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
-        assert_eq!(line.trim(), word);
+        line.trim().to_owned()
     }
 
     /// It is the page's turn.
@@ -86,7 +105,7 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        for child in [&mut self.view, &mut self.browser] {
+        for child in self.view.iter_mut().chain([&mut self.browser]) {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -147,6 +166,14 @@ fn what_is_hostile_stays_text() {
     let entry = json!({ "uid": 0, "key": ["<b>"], "comment": nasty[0], "content": nasty[1] });
     sandbox.write(BOOK, json!({ "entries": { "0": entry } }).to_string());
     sandbox.take(&[]);
+    let tag = "<img src=y onerror=hit>";
+    sandbox.stvc(&["tag", tag, &sandbox.chat_ids()[0]]).exits(0);
+    let file = sandbox.folder().join("story.html");
+    sandbox.stvc(&["view", "--out", file.to_str().unwrap()]).exits(0);
+    let Some(kept) = Visit::at(&format!("file://{}", file.display()), "hostile", &[]) else {
+        return;
+    };
+    kept.end();
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "hostile") else { return };
     visit.end();
 }
@@ -166,6 +193,12 @@ fn a_snapshot_that_is_taken_meanwhile_appears() {
     sandbox.write("chats/Mira/Brand new.jsonl", chat("new", 2, None));
     sandbox.take(&[]);
     visit.go_on();
+    visit.until("collect");
+    sandbox.stvc(&["gc"]).exits(0);
+    visit.go_on();
+    visit.until("remove");
+    std::fs::remove_dir_all(sandbox.store()).unwrap();
+    visit.go_on();
     visit.end();
 }
 
@@ -183,6 +216,61 @@ fn what_the_page_changes_can_be_undone_there() {
     visit.until("forked");
     assert!(sandbox.library().join("chats/Mira/Another.jsonl").exists());
     visit.go_on();
+    visit.end();
+}
+
+/// A page in a file shows what it holds without any program, and nothing of other chats.
+#[test]
+fn a_page_in_a_file_opens_by_itself() {
+    let sandbox = story();
+    sandbox.write("chats/Secret/Diary.jsonl", chat("secret", 3, Some("Harbour")));
+    sandbox.take(&[]);
+    let file = sandbox.folder().join("story.html");
+    let out = file.to_str().unwrap();
+    let told = sandbox.json(&["view", "Tide Office", "--out", out]).exits(0);
+    assert_eq!(told.lines().last().unwrap()["snapshots"], 3);
+    // What is there is never written over.
+    sandbox.stvc(&["view", "Tide Office", "--out", out]).exits(1);
+    let text = std::fs::read_to_string(&file).unwrap();
+    for other in ["Diary", "secret", "What if", "http://", "https://"] {
+        let found = text.replace("http://www.w3.org/2000/svg", "");
+        assert!(!found.contains(other), "{other} is in the file");
+    }
+    let Some(visit) = Visit::at(&format!("file://{out}"), "file", &[]) else { return };
+    visit.end();
+}
+
+/// The lanes of the map and their snapshots are those of `timelines` and `log --graph`.
+#[test]
+fn the_map_is_that_of_the_command_line() {
+    let sandbox = story();
+    let Some(mut visit) = Visit::begin(&sandbox, &[], "lanes") else { return };
+    let drawn: Value = serde_json::from_str(&visit.told()).unwrap();
+    visit.end();
+    let mut known = serde_json::Map::new();
+    for line in sandbox.json(&["log", "--graph"]).exits(0).of_type("snapshot") {
+        let timeline = line["timeline"].as_str().unwrap();
+        if timeline.starts_with("chats/") {
+            let many = known.get(timeline).and_then(Value::as_u64).unwrap_or(0);
+            known.insert(timeline.to_owned(), json!(many + 1));
+        }
+    }
+    assert_eq!(drawn, Value::Object(known));
+}
+
+/// Ten thousand entries and thousands of messages: what is far away is not in the document.
+#[test]
+fn long_lists_hold_what_is_near() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(CHAT, chat("Mira", 3000, Some("Harbour")));
+    let entry = |n: usize| json!({ "uid": n, "key": ["k"], "comment": format!("Entry {n}"), "content": format!("text {n}") });
+    let entries: serde_json::Map<_, _> = (0..10_000).map(|n| (n.to_string(), entry(n))).collect();
+    sandbox.write(BOOK, json!({ "entries": entries }).to_string());
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("Mira", 3000));
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &[], "long") else { return };
     visit.end();
 }
 

@@ -90,7 +90,8 @@ fn only_what_is_in_the_list_is_served() {
         (json!([]), 2),
         (json!("log"), 2),
         (json!({ "verb": "show", "args": { "snapshot": "nothing like that" } }), 1),
-        (json!({ "verb": "restore", "args": { "snapshot": "Mira/one~1", "overwrite": true } }), 4),
+        (json!({ "verb": "restore", "args": { "snapshot": "Mira/one~1", "expect": [] } }), 4),
+        (json!({ "verb": "restore", "args": { "snapshot": "Mira/one~1", "expect": ["x"] } }), 2),
         (json!({ "verb": "snapshot" }), 4),
         (json!({ "verb": "tag", "args": { "name": "x", "snapshot": "Mira/one" } }), 4),
         (json!({ "verb": "undo" }), 4),
@@ -134,6 +135,77 @@ fn long_answers_come_in_pages() {
     );
 }
 
+/// The changing verbs plan what the command line would do.
+#[test]
+fn plans_are_those_of_the_command_line() {
+    let sandbox = story();
+    sandbox.append(CHAT, &message("Mira", 7));
+    for (verb, args, line) in [
+        ("snapshot", json!({ "dry_run": true }), &["snapshot", "--dry-run"][..]),
+        (
+            "restore",
+            json!({ "snapshot": "Mira/one~1", "dry_run": true }),
+            &["restore", "Mira/one~1", "--overwrite", "--dry-run"],
+        ),
+        (
+            "restore",
+            json!({ "snapshot": "Mira/one", "name": "Other", "dry_run": true }),
+            &["restore", "Mira/one", "--as", "Other", "--dry-run"],
+        ),
+        ("undo", json!({ "dry_run": true }), &["undo", "--dry-run"]),
+    ] {
+        let answer = asked(&sandbox, &json!({ "verb": verb, "args": args }), Rights::Change);
+        let told = sandbox.json(line);
+        assert_eq!(answer["exit"], told.code, "{verb}");
+        assert_eq!(answer["lines"], json!(told.lines()), "{verb}");
+    }
+    // The library is the status with the last backup, and the map has all chats.
+    let told = |verb: &str| ask(&sandbox, verb, json!({}))["lines"].as_array().unwrap().clone();
+    let of = |lines: &[Value], kind: &str, field: &str| -> Vec<Value> {
+        lines.iter().filter(|it| it["type"] == kind).map(|it| it[field].clone()).collect()
+    };
+    assert_eq!(
+        of(&told("library"), "timeline", "timeline"),
+        of(&told("status"), "timeline", "timeline")
+    );
+    let mut lanes = of(&told("graph"), "lane", "timeline");
+    lanes.sort_by_key(Value::to_string);
+    let mut chats = of(&told("timelines"), "timeline", "timeline");
+    chats.retain(|name| name.as_str().unwrap().starts_with("chats/"));
+    chats.sort_by_key(Value::to_string);
+    assert_eq!(lanes, chats);
+}
+
+/// The lorebook of a snapshot, a page at a time, with what became of each entry since.
+#[test]
+fn a_lorebook_comes_in_pages_and_says_what_is_newer() {
+    let mut sandbox = Sandbox::empty();
+    let book = |texts: &[&str]| {
+        let entry = |(n, text): (usize, &&str)| {
+            (n.to_string(), json!({ "uid": n, "comment": format!("e{n}"), "content": text }))
+        };
+        let entries: serde_json::Map<_, _> = texts.iter().enumerate().map(entry).collect();
+        json!({ "entries": entries }).to_string()
+    };
+    sandbox.write(CHAT, chat("Mira", 3, Some("Harbour")));
+    sandbox.write("worlds/Harbour.json", book(&["same", "old", "goes"]));
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.write("worlds/Harbour.json", book(&["same", "new"]));
+    sandbox.append(CHAT, &message("Mira", 3));
+    sandbox.take(&[]);
+    let page = |first: usize| {
+        ask(&sandbox, "lore", json!({ "snapshot": "Mira/one~1", "first": first, "count": 2 }))
+    };
+    let (one, two) = (page(0), page(2));
+    assert_eq!((&one["next"], &two["next"]), (&json!(2), &Value::Null));
+    assert_eq!(one["lines"][2]["entries"], 3, "the summary counts all");
+    let told = |line: &Value| (line["uid"].clone(), line["live"].clone(), line["newer"].clone());
+    assert_eq!(told(&one["lines"][0]), (json!("0"), json!(true), json!(false)));
+    assert_eq!(told(&one["lines"][1]), (json!("1"), json!(true), json!(true)));
+    assert_eq!(told(&two["lines"][0]), (json!("2"), json!(false), json!(false)));
+}
+
 /// A plan, the deed, and the way back.
 #[test]
 fn what_is_allowed_can_be_undone() {
@@ -144,12 +216,27 @@ fn what_is_allowed_can_be_undone() {
         answer
     };
     let before = sandbox.read(CHAT);
-    let planned = json!({ "snapshot": "Mira/one~1", "overwrite": true, "dry_run": true });
-    let plan = change("restore", planned);
+    let plan = change("restore", json!({ "snapshot": "Mira/one~1", "dry_run": true }));
     let lines = plan["lines"].as_array().unwrap();
     assert!(lines.iter().any(|line| line["type"] == "file" && line["path"] == CHAT));
     assert_eq!(sandbox.read(CHAT), before, "a plan changes nothing");
-    change("restore", json!({ "snapshot": "Mira/one~1", "overwrite": true }));
+    let there: Vec<_> =
+        lines.iter().map(|line| &line["there"]).filter(|it| it.is_string()).collect();
+    let wish = json!({ "snapshot": "Mira/one~1", "expect": there });
+    // Nobody expects anything, or somebody saves between the plan and the deed.
+    let refused = |args: &Value, words: &str| {
+        let there = sandbox.read(CHAT);
+        let answer = asked(&sandbox, &json!({ "verb": "restore", "args": args }), Rights::Change);
+        assert_eq!(answer["exit"], 4, "{answer}");
+        assert!(answer["lines"][0]["message"].as_str().unwrap().contains(words), "{answer}");
+        assert_eq!(sandbox.read(CHAT), there);
+    };
+    refused(&json!({ "snapshot": "Mira/one~1" }), "something else is there");
+    refused(&json!({ "snapshot": "Mira/one~1", "expect": [] }), "is not what it was");
+    sandbox.append(CHAT, &message("Mira", 9));
+    refused(&wish, "is not what it was");
+    sandbox.write(CHAT, &before);
+    change("restore", wish.clone());
     assert_ne!(sandbox.read(CHAT), before);
     change("undo", json!({}));
     assert_eq!(sandbox.read(CHAT), before);

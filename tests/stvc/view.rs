@@ -94,7 +94,7 @@ fn the_address_opens_the_page_and_the_page_asks() {
         page.contains("default-src 'none'") && !page.to_lowercase().contains("access-control-")
     );
     // Every file of the page is there, and names no place elsewhere.
-    for asset in stvc::api::http::ASSETS {
+    for asset in stvc::api::page::ASSETS {
         assert_eq!(status(&view.get(asset.path, &view.cookie())), 200, "{}", asset.path);
         let others = asset.text.replace("http://www.w3.org/2000/svg", "");
         assert!(!others.contains("http://") && !others.contains("https://"), "{}", asset.path);

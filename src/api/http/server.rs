@@ -15,9 +15,8 @@ use hyper::service::service_fn;
 use hyper::{Request as HttpRequest, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
-use super::assets;
 use super::gate::{Admitted, Denied, Gate};
-use crate::api::{Answer, Request, Rights, serve};
+use crate::api::{Answer, Request, Rights, page, serve};
 use crate::engine::Workspace;
 
 /// No request is longer.
@@ -208,7 +207,7 @@ async fn get(shared: &Arc<Shared>, path: &str) -> Response<Body> {
         let state = tokio::task::spawn_blocking(move || shared.state()).await;
         return plain(200, JSON, state.unwrap_or_default());
     }
-    match assets::at(path) {
+    match page::at(path) {
         Some(asset) => plain(200, asset.kind, asset.text),
         None => plain(404, TEXT, "There is nothing here."),
     }

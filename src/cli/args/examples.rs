@@ -215,6 +215,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("stvc view", "all timelines in the browser, to look at"),
             ("stvc view \"Tide Office\" --write", "its map, with ways to bring states back"),
+            (
+                "stvc view \"Tide Office\" --out story.html",
+                "a page of its own, for keeping or for a friend",
+            ),
         ],
     ),
     (

@@ -7,7 +7,7 @@ use crate::cli::story::Format;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::{ValueEnum, ValueHint};
 
 use super::values::SNAPSHOT_HELP;
 use stvc::history::dates;
@@ -294,9 +294,13 @@ const LORE_HELP: &str = "An entry is named by its title, one of its keywords, or
 #[derive(Debug, clap::Args)]
 #[command(after_help = VIEW_HELP)]
 pub struct View {
-    /// Begin with the map of this timeline's story
+    /// Begin with the map of this timeline's story; with `--out`, write these (none: all chats)
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
-    pub timeline: Option<String>,
+    pub timelines: Vec<String>,
+
+    /// Write the page with these timelines into this file instead: it opens in any browser, without this program
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["write", "no_open", "port"])]
+    pub out: Option<PathBuf>,
 
     /// Let the page bring states back, fork, name and undo; without it, it only looks
     #[arg(long)]

@@ -1,0 +1,120 @@
+//! The modules of the page as one script, for a page in a file, where modules cannot be loaded from beside it.
+//!
+//! A module becomes a function that is called once and returns what the module exports. What is imported is therefore a value, not a binding: modules export
+//! functions, classes and constants, nothing that changes.
+
+use super::assets::{ASSETS, Asset};
+
+/// The module that the others are for.
+const MAIN: &str = "/main.js";
+
+/// All modules, each after those that it imports from.
+pub fn script() -> String {
+    let mut done = Vec::new();
+    let mut script = String::new();
+    add(MAIN, &mut done, &mut script);
+    script
+}
+
+fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
+    if done.iter().any(|other| other == path) {
+        return;
+    }
+    done.push(path.to_owned());
+    let Some(module) = super::at(path) else { return };
+    for (_, from) in imports(module) {
+        add(&from, done, script);
+    }
+    let mut exports = Vec::new();
+    let mut body = String::new();
+    for line in module.text.lines() {
+        let line = match import(line) {
+            Some((names, from)) => format!("const {names} = {};", variable(&from)),
+            None => match line.strip_prefix("export ") {
+                Some(exported) => {
+                    exports.extend(name(exported));
+                    exported.to_owned()
+                }
+                None => line.to_owned(),
+            },
+        };
+        body.push_str(&line);
+        body.push('\n');
+    }
+    match path {
+        MAIN => script.push_str(&body),
+        _ => script.push_str(&format!(
+            "const {} = (() => {{\n{body}return {{ {} }};\n}})();\n",
+            variable(path),
+            exports.join(", ")
+        )),
+    }
+}
+
+/// What a module imports, and from where.
+fn imports(module: &Asset) -> impl Iterator<Item = (String, String)> {
+    module.text.lines().filter_map(import)
+}
+
+/// `import { a, b } from "./c.js";`
+fn import(line: &str) -> Option<(String, String)> {
+    let (names, from) = line.strip_prefix("import ")?.split_once(" from \"./")?;
+    Some((names.to_owned(), format!("/{}", from.strip_suffix("\";")?)))
+}
+
+fn variable(path: &str) -> String {
+    format!("of_{}", path.trim_start_matches('/').trim_end_matches(".js"))
+}
+
+/// What a declaration declares.
+fn name(declaration: &str) -> Option<String> {
+    let after = declaration.trim_start_matches("async ");
+    let after = ["function ", "class ", "const "].iter().find_map(|it| after.strip_prefix(it))?;
+    let is_part = |c: &char| c.is_alphanumeric() || *c == '_' || *c == '$';
+    Some(after.chars().take_while(is_part).collect())
+}
+
+/// A file of the page.
+pub fn text(path: &str) -> &'static str {
+    ASSETS.iter().find(|asset| asset.path == path).map_or("", |asset| asset.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modules() -> impl Iterator<Item = &'static Asset> {
+        ASSETS.iter().filter(|asset| asset.path.ends_with(".js"))
+    }
+
+    /// What the bundle takes for granted.
+    #[test]
+    fn modules_import_in_one_line_and_export_what_does_not_change() {
+        for module in modules() {
+            for line in module.text.lines() {
+                assert!(!line.starts_with("export let"), "{}: {line}", module.path);
+                assert!(!line.starts_with("export {"), "{}: {line}", module.path);
+                assert_eq!(line.starts_with("import "), import(line).is_some(), "{line}");
+                if let Some(exported) = line.strip_prefix("export ") {
+                    assert!(name(exported).is_some_and(|it| !it.is_empty()), "{line}");
+                }
+                assert!(!line.contains("</script"), "{}: {line}", module.path);
+            }
+            for (_, from) in imports(module) {
+                assert!(super::super::at(&from).is_some(), "{} imports {from}", module.path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_module_comes_once_and_after_what_it_imports() {
+        let script = script();
+        for module in modules().filter(|module| module.path != MAIN) {
+            let begins = format!("const {} = (() => {{", variable(module.path));
+            assert_eq!(script.matches(&begins).count(), 1, "{}", module.path);
+            let uses = format!("}} = {};", variable(module.path));
+            let first = script.find(&uses);
+            assert!(first.is_none_or(|first| script.find(&begins) < Some(first)));
+        }
+    }
+}

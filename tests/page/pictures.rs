@@ -1,0 +1,71 @@
+//! The pictures of the documents, made from the sample library. `UPDATE_DOCS=1 cargo test --test page pictures` makes them anew; else what the page looks like now is held against them.
+
+use super::*;
+
+const STORY: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+const LORE: &str = "worlds/Tide Office Lore.json";
+const DAY: i64 = 86_400;
+
+/// The sample library as it came to be over a week.
+fn sample() -> Sandbox {
+    let all = Sandbox::of_fixture("1.19.0");
+    let mut sandbox = Sandbox::empty();
+    for path in ["chats/Ærin 雪 🦊/Snow shrine 雪.jsonl", "worlds/Snow Shrine.json"] {
+        sandbox.write(path, all.read(path));
+    }
+    let lines: Vec<_> =
+        String::from_utf8(all.read(STORY)).unwrap().lines().map(str::to_owned).collect();
+    let lore = String::from_utf8(all.read(LORE)).unwrap();
+    let forks = [
+        (12, "Before the ferry #1 @dawn xy", "Before the ferry #1 @dawn xy"),
+        (20, "Mira Voss - 2026-11-14@23h57m31s408ms - Branch #1", "What if the ferry is late"),
+        (24, "Mira Voss - 2026-11-14@23h57m31s408ms - Checkpoint #2", "The ledger burns"),
+        (32, "probe cp", "Kestrel knows"),
+    ];
+    for messages in [6, 9, 12, 16, 20, 24, 28, 32] {
+        sandbox.write(STORY, format!("{}\n", lines[..=messages].join("\n")));
+        // What is known of Kestrel changes as the story goes.
+        let told = format!("Old Kestrel, as far as we know at message {messages},");
+        sandbox.write(LORE, lore.replace("Old Kestrel is", &format!("{told} is")));
+        sandbox.take(&[]);
+        for (_, file, name) in forks.iter().filter(|(after, ..)| *after == messages) {
+            sandbox.wait(3600);
+            sandbox.write(
+                &format!("chats/Mira Voss/{name}.jsonl"),
+                all.read(&format!("chats/Mira Voss/{file}.jsonl")),
+            );
+            sandbox.take(&[]);
+        }
+        sandbox.wait(DAY - 3600);
+    }
+    sandbox.stvc(&["tag", "part one", "The Tide Office~2"]).exits(0);
+    sandbox
+}
+
+/// The page looks as it does in the README, as far as another machine's fonts let it.
+#[test]
+fn the_pictures_are_of_this_page() {
+    let sandbox = sample();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
+    let wish = if std::env::var_os("UPDATE_DOCS").is_some() { "make" } else { "compare" };
+    let mut command = sandbox.command(&["--json", "view"]);
+    if wanted(browser()).is_none() {
+        return;
+    }
+    let mut view = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(view.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let now = sandbox.command(&[]);
+    let now = now
+        .get_envs()
+        .find(|(name, _)| *name == "SOURCE_DATE_EPOCH")
+        .and_then(|(_, value)| value?.to_str())
+        .unwrap()
+        .to_owned();
+    let address = line["address"].as_str().unwrap();
+    let more = [wish, folder.to_str().unwrap(), &now];
+    let Some(mut visit) = Visit::at(address, "pictures", &more) else { return };
+    visit.view = Some(view);
+    visit.end();
+}
