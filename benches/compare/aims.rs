@@ -135,9 +135,9 @@ impl Row {
     }
 }
 
-pub fn grid(rows: &[Row]) -> Grid {
+pub fn grid<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Grid {
     let head = ["", "what", "against", "stvc", "the other", "ratio", "aim", "met"];
     let mut grid = Grid::new(&head, 3..);
-    rows.iter().for_each(|row| grid.line(row.cells()));
+    rows.into_iter().for_each(|row| grid.line(row.cells()));
     grid
 }

@@ -17,6 +17,9 @@
 mod aims;
 mod bounds;
 mod chat;
+#[allow(dead_code)]
+#[path = "../../tests/sillytavern/equipment.rs"]
+mod equipment;
 mod grid;
 mod growth;
 mod library;
@@ -32,6 +35,7 @@ mod run;
 mod sheet;
 mod tools;
 mod value;
+mod viewing;
 mod whole;
 mod workloads;
 
@@ -42,6 +46,7 @@ use growth::Saves;
 use reading::Years;
 use report::Report;
 use sheet::Sheet;
+use viewing::Shelves;
 use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
 
@@ -62,6 +67,8 @@ struct Scale {
     whole: Whole,
     /// (g): what there is to look back on.
     years: Years,
+    /// (h): what there is to look at.
+    shelves: Shelves,
     /// Saves of (c), (e) and, three times that, (f).
     some: usize,
     /// Rounds of what can be done again.
@@ -77,6 +84,7 @@ const FULL: Scale = Scale {
     large: 100,
     whole: Whole { cards: 200, books: 300, chat: 3_000_000 },
     years: Years { snapshots: 10_000, entries: 300 },
+    shelves: Shelves { characters: 10, stories: 5, forks: 19, snapshots: 10 },
     some: 10,
     rounds: 5,
 };
@@ -90,6 +98,7 @@ const QUICK: Scale = Scale {
     large: 10,
     whole: Whole { cards: 20, books: 30, chat: 300_000 },
     years: Years { snapshots: 300, entries: 60 },
+    shelves: Shelves { characters: 4, stories: 2, forks: 9, snapshots: 5 },
     some: 6,
     rounds: 3,
 };
@@ -103,23 +112,29 @@ fn main() {
     }
     let only = arguments.iter().position(|argument| argument == "--only");
     let only = only.map(|at| match arguments.get(at + 1).map(String::as_str) {
-        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f" | "g")) => letter,
-        _ => panic!("--only takes one of a, b, c, d, e, f, g"),
+        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f" | "g" | "h")) => letter,
+        _ => panic!("--only takes one of a, b, c, d, e, f, g, h"),
     });
     let write = has("--write");
-    assert!(!write || only.is_none(), "--write takes all workloads");
+    let apart = only.filter(|only| report::APART.contains(only));
+    assert!(
+        !write || only.is_none() || apart.is_some(),
+        "--write takes all workloads, or one of f, g, h"
+    );
     let scale = if has("--quick") { QUICK } else { FULL };
     let head = head(&scale);
     println!("{head}");
     let mut report = Report::default();
-    for letter in "abcdefg".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter)))
+    for letter in "abcdefgh".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter)))
     {
         let scratch = Scratch::new(letter);
         measure(letter, &scratch.0, &scale, &mut report);
     }
     report.print();
-    if write {
-        report.write(&head);
+    match (write, apart) {
+        (true, Some(letter)) => letter.chars().for_each(|letter| report.write_apart(letter)),
+        (true, None) => report.write(&head),
+        (false, _) => {}
     }
 }
 
@@ -170,6 +185,11 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         'g' => {
             eprintln!("(g) looking back on {} snapshots …", scale.years.snapshots);
             report.rows.extend(reading::measure(dir, &scale.years, scale.rounds));
+            return;
+        }
+        'h' => {
+            eprintln!("(h) looking at a large library …");
+            report.rows.extend(viewing::measure(dir, &scale.shelves));
             return;
         }
         _ => (

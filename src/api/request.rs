@@ -96,6 +96,8 @@ requests! {
     "graph" Graph changes false {
         /// Only the story of this timeline.
         timeline: Option<String>,
+        /// Without their snapshots.
+        lanes_only: Option<bool>,
         /// With the ends of scenes.
         scenes: Option<bool>,
         first: Option<usize>,

@@ -112,6 +112,7 @@ impl Answer {
                     timeline: asked.timeline.clone(),
                     first: page.first,
                     count: Some(page.count),
+                    lanes_only: asked.lanes_only == Some(true),
                     with_scenes: asked.scenes == Some(true),
                 };
                 let report = verbs::timelines::graph::graph(workspace, &options, &mut Silent)?;

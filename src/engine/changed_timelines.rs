@@ -58,7 +58,21 @@ impl Branches {
 
     /// The same as [`head`].
     pub(crate) fn head(&self, store: &Store, name: &TimelineName) -> Result<Head> {
-        newest(store, name, |branch| Ok(self.get(branch)))
+        newest(store, name, |branch| Ok(self.get(branch)), |id| Ok(name_lookup::find(store, id)?))
+    }
+
+    /// The same for who has read the history: nothing of it is read again.
+    pub(crate) fn head_in(
+        &self,
+        history: &History,
+        store: &Store,
+        name: &TimelineName,
+    ) -> Result<Head> {
+        let find = |id| match history.get(id) {
+            Some(known) => Ok(Some(known.clone())),
+            None => Ok(name_lookup::find(store, id)?),
+        };
+        newest(store, name, |branch| Ok(self.get(branch)), find)
     }
 
     /// How many there are beside those of these timelines. By their names: to read every commit would cost more than a save.
@@ -73,31 +87,33 @@ impl Branches {
 /// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an
 /// error. A branch that leads to another timeline's snapshot is not this one's.
 pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
-    newest(store, name, |branch| Ok(store.ref_target(branch)?))
+    let find = |id| Ok(name_lookup::find(store, id)?);
+    newest(store, name, |branch| Ok(store.ref_target(branch)?), find)
 }
 
 fn newest(
     store: &Store,
     name: &TimelineName,
     target: impl Fn(&RefName) -> Result<Option<ObjectId>>,
+    find: impl Fn(SnapshotId) -> Result<Option<Snapshot>>,
 ) -> Result<Head> {
     let branch = branch(name);
     if let Some(id) = target(&branch)?
-        && let Some(head) = name_lookup::find(store, SnapshotId(id))?
+        && let Some(head) = find(SnapshotId(id))?
         && head.is_of(name)
     {
         return Ok((Some(head), false));
     }
     if let Some(former) = former_branch(name)
         && let Some(id) = target(&former)?
-        && let Some(head) = name_lookup::find(store, SnapshotId(id))?
+        && let Some(head) = find(SnapshotId(id))?
         && head.is_of(name)
     {
         return Ok((Some(head), true));
     }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
     for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
-        if let Some(known) = name_lookup::find(store, SnapshotId(id))?
+        if let Some(known) = find(SnapshotId(id))?
             && known.is_of(name)
         {
             return Ok((Some(known), true));

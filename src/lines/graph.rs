@@ -34,8 +34,8 @@ pub struct LaneLine<'a> {
     fork_at: Option<u64>,
     messages: u64,
     state: &'static str,
-    /// Its own snapshots, oldest first.
-    dots: Vec<DotFields<'a>>,
+    /// Its own snapshots, oldest first, if they were asked for.
+    dots: Option<Vec<DotFields<'a>>>,
     /// The ends of its own scenes, if they were asked for.
     scenes: Option<Vec<SceneFields<'a>>>,
 }
@@ -76,7 +76,7 @@ impl<'a> From<&'a Lane> for LaneLine<'a> {
             fork_at: lane.leaves.map(|(_, at)| at),
             messages: lane.messages,
             state: lane.state,
-            dots: lane.dots.iter().map(dot).collect(),
+            dots: lane.dots.as_ref().map(|dots| dots.iter().map(dot).collect()),
             scenes: lane.scenes.as_ref().map(|scenes| scenes.iter().map(scene).collect()),
         }
     }

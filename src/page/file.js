@@ -2,6 +2,8 @@
 
 /** So many messages or entries are asked for at a time, always from a multiple of it: a file has just these answers. */
 export const PAGE = 50;
+/** So many lanes of the map. */
+export const LANES = 200;
 
 /**
  * Every line once; an answer is rows of lines that follow each other: where each begins, and how many they are.

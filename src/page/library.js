@@ -27,11 +27,15 @@ export async function library(place) {
       wrong, filter, list,
     );
     fill();
-    // It reads every file, so it comes when it comes.
-    if (!isFile) ask("doctor").then((found) => show(wrong, findings(of(found, "finding")))).catch(() => {});
+    // It reads every file, so it is asked only by who stays a moment.
+    clearTimeout(waits);
+    const look = () => ask("doctor").then((found) => show(wrong, findings(of(found, "finding")))).catch(() => {});
+    if (!isFile) waits = setTimeout(look, 1500);
   };
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let waits;
   await draw();
-  return { changed: draw };
+  return { changed: draw, left: () => clearTimeout(waits) };
 }
 
 /** @param {import("./ask.js").Line[]} lines */

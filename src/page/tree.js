@@ -4,7 +4,7 @@ import { ask, mayWrite, of, pages } from "./ask.js";
 import { Axis } from "./axis.js";
 import { askName, plan } from "./changes.js";
 import { messageAt } from "./chat.js";
-import { holds, isFile } from "./file.js";
+import { LANES, holds, isFile } from "./file.js";
 import { address, el, link, show, svg } from "./nodes.js";
 import { date, parts, t } from "./words.js";
 
@@ -12,7 +12,10 @@ import { date, parts, t } from "./words.js";
 
 // A lane is so wide at least, and at most.
 const [NARROW, WIDE] = [28, 190];
+const READABLE = 70;
 const EDGE = 44;
+// So much beyond the screen is drawn.
+const AROUND = 600;
 const TOP = 28;
 // Who asks for one story gets its scenes, too, unless it has more forks than anybody writes.
 const STORY = 200;
@@ -39,15 +42,17 @@ export async function tree(place, [timeline], query) {
   const load = async () => {
     /** @type {Line[]} */
     const all = [];
+    // Of all stories together, snapshots come with the lanes that are looked at.
     const named = timeline ? { timeline } : {};
-    await pages("graph", named, (answer) => {
+    await pages("graph", timeline ? named : { lanes_only: true }, (answer) => {
       const [line] = of(answer, "graph");
       size = { columns: line.columns, messages: line.messages };
       all.push(...of(answer, "lane"));
     });
     lanes = all;
     numbers = new Map(lanes.map((lane, n) => [lane.number, n]));
-    here = find(query.get("at")) ?? end(lanes.findIndex((lane) => lane.timeline === timeline));
+    asked.clear();
+    here = (await find(query.get("at"))) ?? end(lanes.findIndex((lane) => lane.timeline === timeline));
     fold();
     if (timeline && lanes.length <= STORY && !isFile) scenes(named).catch(() => {});
   };
@@ -63,10 +68,31 @@ export async function tree(place, [timeline], query) {
     paint();
   }
 
+  /** The pages of lanes whose snapshots were asked for. @type {Map<number, Promise<void>>} */
+  const asked = new Map();
+  /** The snapshots of a lane, with those around it. @param {number} n */
+  function dots(n) {
+    if (lanes[n]?.dots) return Promise.resolve();
+    const first = Math.floor(n / LANES) * LANES;
+    const coming = asked.get(first) ?? ask("graph", { first, count: LANES }).then((answer) => {
+      for (const line of of(answer, "lane")) {
+        const lane = lanes[numbers.get(line.number) ?? -1];
+        if (lane?.timeline === line.timeline) lane.dots = line.dots;
+      }
+    });
+    asked.set(first, coming);
+    return coming;
+  }
+
   /** @param {string | null} snapshot */
-  function find(snapshot) {
+  async function find(snapshot) {
+    if (!snapshot) return;
+    if (!timeline) {
+      const [line] = of(await ask("show", { snapshot }).catch(() => ({ lines: [], exit: 1, next: null })), "snapshot");
+      await dots(lanes.findIndex((lane) => lane.timeline === line?.timeline));
+    }
     for (const [lane, { dots }] of lanes.entries()) {
-      const dot = dots.findIndex((/** @type {Line} */ one) => snapshot && one.snapshot.startsWith(snapshot));
+      const dot = (dots ?? []).findIndex((/** @type {Line} */ one) => one.snapshot.startsWith(snapshot));
       if (dot >= 0) return { lane, dot };
     }
   }
@@ -81,7 +107,7 @@ export async function tree(place, [timeline], query) {
     const marks = [];
     for (const lane of lanes) {
       marks.push(lane.messages - 1, ...(lane.fork_at === null ? [] : [lane.fork_at - 1, lane.fork_at]));
-      for (const one of lane.dots) if (one.tags.length) marks.push(one.index ?? 0);
+      for (const one of lane.dots ?? []) if (one.tags.length) marks.push(one.index ?? 0);
       for (const scene of lane.scenes ?? []) marks.push(scene.index);
     }
     if (here.lane >= 0) marks.push(lanes[here.lane].dots[here.dot]?.index ?? 0);
@@ -96,9 +122,9 @@ export async function tree(place, [timeline], query) {
 
   const about = el("aside", { class: "about", "aria-live": "polite" });
   const drawing = svg("svg", { role: "tree", "aria-label": t("tree"), tabindex: 0 });
-  const folds = el("div", { class: "folds" });
+  const margin = el("div", { class: "margin" });
   const said = el("div", { class: "said", hidden: true });
-  const sheet = el("div", { class: "sheet" }, drawing, folds, said);
+  const sheet = el("div", { class: "sheet" }, margin, drawing, said);
   const zoom = /** @type {HTMLInputElement} */ (
     el("input", { type: "range", min: "0.5", max: "32", step: "0.5", "aria-label": t("zoom"), oninput: () => ((step = Number(zoom.value)), fold(), paint()) })
   );
@@ -110,22 +136,30 @@ export async function tree(place, [timeline], query) {
   const y = (/** @type {number} */ message) => TOP + axis.y(message);
 
   let wide = NARROW;
+  /** From where it was drawn. */
+  let drawn = { left: 0, top: 0 };
   function paint() {
     wide = across();
     const [width, height] = [x(size.columns - 1) + WIDE, TOP + axis.height + TOP];
     drawing.setAttribute("width", String(width));
     drawing.setAttribute("height", String(height));
-    const [left, right] = [sheet.scrollLeft - WIDE, sheet.scrollLeft + sheet.clientWidth + NARROW];
-    const [top, bottom] = [sheet.scrollTop - 40, sheet.scrollTop + sheet.clientHeight + 40];
+    // Somewhat more than is on the screen, so that not every step of scrolling draws.
+    const [left, right] = [sheet.scrollLeft - WIDE - AROUND, sheet.scrollLeft + sheet.clientWidth + AROUND];
+    const [top, bottom] = [sheet.scrollTop - AROUND, sheet.scrollTop + sheet.clientHeight + AROUND];
+    drawn = { left: sheet.scrollLeft, top: sheet.scrollTop };
     /** @type {SVGElement[]} */
     const nodes = [];
+    /** @type {Set<number>} */
+    const wanted = new Set();
     // Above all lines.
     /** @type {SVGElement[]} */
     const labels = [];
+    /** @type {HTMLElement[]} */
+    const aside = [];
     const every = niceStep(60 / step);
     const [from, to] = [axis.message(top - TOP), Math.min(size.messages, axis.message(bottom - TOP) + 1)];
     for (let n = Math.floor(from / every) * every; n <= to; n += every) {
-      if (!axis.isFolded(n)) nodes.push(svg("text", { class: "number", x: sheet.scrollLeft + 4, y: y(n) + 4 }, `#${n}`));
+      if (!axis.isFolded(n)) aside.push(down(el("span", { class: "number" }, `#${n}`), y(n)));
     }
     lanes.forEach((lane, n) => {
       const [at, begin, end] = [x(lane.column), y(lane.fork_at === null ? 0 : lane.fork_at - 1), y(Math.max(0, lane.messages - 1))];
@@ -144,7 +178,8 @@ export async function tree(place, [timeline], query) {
         group.append(svg("path", { class: "scene", d: `M${at - 6} ${place} h12` }, svg("title", {}, scene.name ?? t("scene"))));
       }
       let last = -99;
-      for (let k = lane.dots.length - 1; k >= 0; k--) {
+      if (!lane.dots) wanted.add(Math.floor(n / LANES) * LANES);
+      for (let k = (lane.dots?.length ?? 0) - 1; k >= 0; k--) {
         const one = lane.dots[k];
         const place = y(one.index ?? 0);
         const special = one.tags.length > 0 || k === lane.dots.length - 1 || (n === chosen && k === dot) || (n === here.lane && k === here.dot);
@@ -157,24 +192,32 @@ export async function tree(place, [timeline], query) {
         }
         if (one.tags.length) labels.push(svg("text", { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k }, `⚑ ${one.tags.join(", ")}`));
       }
-      if (end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 16, "data-lane": n }, short(parts(lane.timeline)[1])));
+      // Where lanes are close, names would lie on each other: those of the stories, and the one that is looked at.
+      const named = wide >= READABLE || lane.leaves === null || n === chosen;
+      if (named && end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 16, "data-lane": n }, short(parts(lane.timeline)[1])));
       nodes.push(group);
     });
     drawing.replaceChildren(...nodes, ...labels);
     if (chosen >= 0 && drawing.querySelector(`#lane-${chosen}`)) drawing.setAttribute("aria-activedescendant", `lane-${chosen}`);
     else drawing.removeAttribute("aria-activedescendant");
     const shown = axis.folds.filter((one) => TOP + one.y > top && TOP + one.y < bottom);
-    folds.replaceChildren(...shown.map(({ first, last, y }) => {
+    margin.replaceChildren(...aside, ...shown.map(({ first, last, y }) => {
       const words = t("folded", { n: last - first + 1 });
-      const button = el("button", { type: "button", class: "fold", title: words, "aria-label": words, onclick: () => (opened.add(first - 1), fold(), paint()) }, `⋯ ${last - first + 1}`);
-      button.style.top = `${TOP + y}px`;
-      return button;
+      return down(el("button", { type: "button", class: "fold", title: words, "aria-label": words, onclick: () => (opened.add(first - 1), fold(), paint()) }, `⋯ ${last - first + 1}`), TOP + y);
     }));
+    if (wanted.size) Promise.all([...wanted].filter((first) => !asked.has(first)).map(dots)).then((all) => all.length && later(), () => {});
   }
 
-  /** @param {number} lane @param {number} k */
-  function choose(lane, k) {
+  /** @param {HTMLElement} node @param {number} y */
+  function down(node, y) {
+    node.style.top = `${y}px`;
+    return node;
+  }
+
+  /** A snapshot of a lane, the newest if it is not said which. @param {number} lane @param {number} [k] */
+  async function choose(lane, k = Infinity) {
     if (!lanes[lane]) return;
+    await dots(lane);
     chosen = lane;
     dot = Math.max(0, Math.min(lanes[lane].dots.length - 1, k));
     const one = lanes[lane].dots[dot];
@@ -228,14 +271,14 @@ export async function tree(place, [timeline], query) {
   function beside(by) {
     const order = lanes.map((lane, n) => [lane.column, n]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, n]) => n);
     const next = order[order.indexOf(chosen) + by];
-    if (next !== undefined) choose(next, lanes[next].dots.length - 1);
+    if (next !== undefined) choose(next);
   }
 
   drawing.addEventListener("click", (event) => {
     const target = /** @type {Element} */ (event.target);
     const lane = Number(target.closest("[data-lane]")?.getAttribute("data-lane") ?? -1);
     const at = target.getAttribute("data-dot");
-    if (lane >= 0) choose(lane, at === null ? nearest(lane, /** @type {MouseEvent} */ (event)) : Number(at));
+    if (lane >= 0) dots(lane).then(() => choose(lane, at === null ? nearest(lane, /** @type {MouseEvent} */ (event)) : Number(at)));
   });
 
   /** The snapshot of a lane that is nearest to where somebody points. @param {number} lane @param {MouseEvent} event */
@@ -254,7 +297,7 @@ export async function tree(place, [timeline], query) {
     const mine = ++hovers;
     const { clientX, clientY, target } = /** @type {PointerEvent} */ (event);
     const lane = lanes[Number(/** @type {Element} */ (target).closest("[data-lane]")?.getAttribute("data-lane") ?? -1)];
-    if (!lane?.dots.length) return void (said.hidden = true);
+    if (!lane?.dots?.length) return void (said.hidden = true);
     const box = drawing.getBoundingClientRect();
     const index = Math.max(0, Math.min(lane.messages - 1, axis.message(clientY - box.top - TOP)));
     setTimeout(() => {
@@ -268,7 +311,7 @@ export async function tree(place, [timeline], query) {
   drawing.addEventListener("pointerleave", () => (hovers++, (said.hidden = true)));
   drawing.addEventListener("keydown", (event) => {
     const key = /** @type {KeyboardEvent} */ (event).key;
-    const one = lanes[chosen]?.dots[dot];
+    const one = lanes[chosen]?.dots?.[dot];
     if (key === "j" || key === "ArrowDown") choose(Math.max(0, chosen), dot + 1);
     else if (key === "k" || key === "ArrowUp") choose(Math.max(0, chosen), dot - 1);
     else if (key === "l" || key === "ArrowRight") beside(1);
@@ -286,13 +329,16 @@ export async function tree(place, [timeline], query) {
     waiting = true;
     requestAnimationFrame(() => ((waiting = false), paint()));
   };
-  sheet.addEventListener("scroll", later, { passive: true });
+  const scrolled = () => {
+    if (Math.abs(sheet.scrollLeft - drawn.left) > 0.8 * AROUND || Math.abs(sheet.scrollTop - drawn.top) > 0.8 * AROUND) later();
+  };
+  sheet.addEventListener("scroll", scrolled, { passive: true });
   addEventListener("resize", later);
 
   await load();
   if (!lanes.length) show(about, t("nothing"));
   paint();
-  if (here.lane >= 0) choose(here.lane, here.dot);
+  if (here.lane >= 0) await choose(here.lane, here.dot);
   return { changed: async () => (await load(), paint()), left: () => removeEventListener("resize", later) };
 }
 

@@ -42,22 +42,37 @@ fn wanted<T>(found: Result<T, String>) -> Option<T> {
 
 /// A view and somebody who looks at it.
 struct Visit {
-    view: Option<Child>,
-    browser: Child,
+    /// It runs as long as somebody looks.
+    _view: Option<Process>,
+    browser: Process,
+}
+
+/// It ends with whoever started it.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl Visit {
     /// Begin a scenario of `scenarios.mjs`.
     fn begin(sandbox: &Sandbox, arguments: &[&str], scenario: &str) -> Option<Self> {
-        let mut command = sandbox.command(&[&["--json", "view"], arguments].concat());
+        Self::with(sandbox, arguments, scenario, &[])
+    }
+
+    /// The same with more to tell it.
+    fn with(sandbox: &Sandbox, arguments: &[&str], scenario: &str, more: &[&str]) -> Option<Self> {
         wanted(browser())?;
-        let mut view = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = sandbox.command(&[&["--json", "view"], arguments].concat());
+        let mut view = Process(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut line = String::new();
-        BufReader::new(view.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(view.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
-        let mut visit = Self::at(line["address"].as_str().unwrap(), scenario, &[])?;
-        visit.view = Some(view);
-        Some(visit)
+        let visit = Self::at(line["address"].as_str().unwrap(), scenario, more)?;
+        Some(Self { _view: Some(view), ..visit })
     }
 
     /// Somebody who looks at an address.
@@ -75,7 +90,7 @@ impl Visit {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Some(Self { view: None, browser })
+        Some(Self { _view: None, browser: Process(browser) })
     }
 
     /// Wait until it is the program's turn.
@@ -85,7 +100,7 @@ impl Visit {
 
     /// What the page tells next.
     fn told(&mut self) -> String {
-        let mut lines = BufReader::new(self.browser.stdout.as_mut().unwrap());
+        let mut lines = BufReader::new(self.browser.0.stdout.as_mut().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         line.trim().to_owned()
@@ -93,22 +108,13 @@ impl Visit {
 
     /// It is the page's turn.
     fn go_on(&mut self) {
-        writeln!(self.browser.stdin.as_mut().unwrap(), "go").unwrap();
+        writeln!(self.browser.0.stdin.as_mut().unwrap(), "go").unwrap();
     }
 
     fn end(mut self) {
-        drop(self.browser.stdin.take());
-        let ended = self.browser.wait().unwrap();
+        drop(self.browser.0.stdin.take());
+        let ended = self.browser.0.wait().unwrap();
         assert!(ended.success(), "see above for what went wrong");
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        for child in self.view.iter_mut().chain([&mut self.browser]) {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

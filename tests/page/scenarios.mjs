@@ -257,7 +257,7 @@ const scenarios = {
   async lanes() {
     const page = await open();
     await go(page, "#/tree");
-    await page.locator("svg .lane").nth(1).waitFor();
+    await page.locator("svg .lane circle").first().waitFor();
     console.log(await page.evaluate(() => JSON.stringify(Object.fromEntries([...document.querySelectorAll("svg .lane")]
       .map((lane) => [lane.getAttribute("aria-label"), lane.querySelectorAll("circle[data-dot]").length]).sort()))));
   },

@@ -255,6 +255,8 @@ fn the_map_has_a_lane_for_each_timeline() {
     assert_eq!((&lines[0]["lanes"], &lines[0]["columns"]), (&json!(2), &json!(2)));
     assert_eq!(lines[1]["dots"].as_array().unwrap().len(), 2);
     assert_eq!((&lines[2]["leaves"], &lines[2]["fork_at"]), (&json!(0), &json!(2)));
+    let lanes = ask(&sandbox, "graph", json!({ "lanes_only": true }));
+    assert_eq!(lanes["lines"][1]["dots"], Value::Null);
 }
 
 /// Every verb and every argument is in docs/api.md, and nothing else is.

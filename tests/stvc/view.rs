@@ -95,7 +95,9 @@ fn the_address_opens_the_page_and_the_page_asks() {
     );
     // Every file of the page is there, and names no place elsewhere.
     for asset in stvc::api::page::ASSETS {
-        assert_eq!(status(&view.get(asset.path, &view.cookie())), 200, "{}", asset.path);
+        let is_module = asset.path.ends_with(".js");
+        let is_there = if is_module { 404 } else { 200 };
+        assert_eq!(status(&view.get(asset.path, &view.cookie())), is_there, "{}", asset.path);
         let others = asset.text.replace("http://www.w3.org/2000/svg", "");
         assert!(!others.contains("http://") && !others.contains("https://"), "{}", asset.path);
         assert!(
@@ -104,6 +106,7 @@ fn the_address_opens_the_page_and_the_page_asks() {
             asset.path
         );
     }
+    assert_eq!(status(&view.get("/page.js", &view.cookie())), 200, "the modules are one script");
     let answer = view.ask(&json!({ "verb": "timelines" }));
     assert_eq!(answer["lines"][0]["timeline"], "chats/Mira/one");
     // It only looks, and what was taken meanwhile is seen.

@@ -208,7 +208,7 @@ async fn get(shared: &Arc<Shared>, path: &str) -> Response<Body> {
         return plain(200, JSON, state.unwrap_or_default());
     }
     match page::at(path) {
-        Some(asset) => plain(200, asset.kind, asset.text),
+        Some((kind, text)) => plain(200, kind, text),
         None => plain(404, TEXT, "There is nothing here."),
     }
 }

@@ -1,4 +1,4 @@
-//! The page, which is a part of the program: nothing of it is fetched from elsewhere.
+//! The files of the page, which are a part of the program: nothing of it is fetched from elsewhere.
 
 /// A file of the page.
 pub struct Asset {
@@ -9,7 +9,7 @@ pub struct Asset {
 
 macro_rules! assets {
     ($($kind:ident $file:literal),* $(,)?) => {
-        /// Every file of the page, by its path.
+        /// Every file of the page, by its path. Its modules are told as one script.
         pub const ASSETS: &[Asset] = &[
             $(Asset {
                 path: concat!("/", $file),
@@ -23,7 +23,7 @@ macro_rules! assets {
 const HTML: &str = "text/html; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
+pub const JS: &str = "text/javascript; charset=utf-8";
 
 assets! {
     HTML "index.html",
@@ -45,10 +45,4 @@ assets! {
     JS "compare.js",
     JS "search.js",
     JS "operations.js",
-}
-
-/// What stands at a path; nothing else does, whatever is written into it.
-pub fn at(path: &str) -> Option<&'static Asset> {
-    let path = if path == "/" { "/index.html" } else { path };
-    ASSETS.iter().find(|asset| asset.path == path)
 }

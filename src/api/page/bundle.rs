@@ -1,19 +1,35 @@
-//! The modules of the page as one script, for a page in a file, where modules cannot be loaded from beside it.
+//! The modules of the page as one script: it comes at once, and into a file, where modules cannot be loaded from beside it.
 //!
 //! A module becomes a function that is called once and returns what the module exports. What is imported is therefore a value, not a binding: modules export
 //! functions, classes and constants, nothing that changes.
 
-use super::assets::{ASSETS, Asset};
+use std::sync::OnceLock;
+
+use super::assets::{ASSETS, Asset, JS};
 
 /// The module that the others are for.
 const MAIN: &str = "/main.js";
 
 /// All modules, each after those that it imports from.
-pub fn script() -> String {
-    let mut done = Vec::new();
-    let mut script = String::new();
-    add(MAIN, &mut done, &mut script);
-    script
+pub fn script() -> &'static str {
+    static SCRIPT: OnceLock<String> = OnceLock::new();
+    SCRIPT.get_or_init(|| {
+        let mut done = Vec::new();
+        let mut script = String::new();
+        add(MAIN, &mut done, &mut script);
+        script
+    })
+}
+
+/// What stands at a path, and of which kind it is; nothing else does, whatever is written into it.
+pub fn at(path: &str) -> Option<(&'static str, &'static str)> {
+    let path = match path {
+        "/" => "/index.html",
+        "/page.js" => return Some((JS, script())),
+        module if module.ends_with(".js") => return None,
+        path => path,
+    };
+    find(path).map(|asset| (asset.kind, asset.text))
 }
 
 fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
@@ -21,7 +37,7 @@ fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
         return;
     }
     done.push(path.to_owned());
-    let Some(module) = super::at(path) else { return };
+    let Some(module) = find(path) else { return };
     for (_, from) in imports(module) {
         add(&from, done, script);
     }
@@ -74,9 +90,13 @@ fn name(declaration: &str) -> Option<String> {
     Some(after.chars().take_while(is_part).collect())
 }
 
+fn find(path: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.path == path)
+}
+
 /// A file of the page.
 pub fn text(path: &str) -> &'static str {
-    ASSETS.iter().find(|asset| asset.path == path).map_or("", |asset| asset.text)
+    find(path).map_or("", |asset| asset.text)
 }
 
 #[cfg(test)]
@@ -101,7 +121,7 @@ mod tests {
                 assert!(!line.contains("</script"), "{}: {line}", module.path);
             }
             for (_, from) in imports(module) {
-                assert!(super::super::at(&from).is_some(), "{} imports {from}", module.path);
+                assert!(find(&from).is_some(), "{} imports {from}", module.path);
             }
         }
     }

@@ -5,5 +5,6 @@ mod bundle;
 mod kept;
 mod one_file;
 
-pub use assets::{ASSETS, Asset, at};
+pub use assets::{ASSETS, Asset};
+pub use bundle::at;
 pub use one_file::{Options, Written, write};

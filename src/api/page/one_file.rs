@@ -21,8 +21,9 @@ use crate::progress::Monitor;
 use crate::store::{self, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
-/// As many as the page asks for at a time (`PAGE` in file.js), and of what is short (`pages` in ask.js).
+/// As many as the page asks for at a time (`PAGE` and `LANES` in file.js), and of what is short (`pages` in ask.js).
 const PAGE: usize = 50;
+const LANES: usize = 200;
 const LONG_PAGE: usize = 1000;
 
 /// What to write.
@@ -194,7 +195,8 @@ impl Told<'_> {
 
     fn library<W: Write>(&self, kept: &mut Kept<W>) -> io::Result<()> {
         self.tell("library", json!({}), kept)?;
-        self.all("graph", &json!({}), LONG_PAGE, kept)
+        self.all("graph", &json!({ "lanes_only": true }), LONG_PAGE, kept)?;
+        self.all("graph", &json!({}), LANES, kept)
     }
 
     /// One timeline with its snapshots, newest first.

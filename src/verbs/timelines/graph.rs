@@ -27,6 +27,8 @@ pub struct Options {
     pub first: usize,
     /// At most this many lanes.
     pub count: Option<usize>,
+    /// Without the snapshots.
+    pub lanes_only: bool,
     /// With the ends of scenes; every message of a chat with ST-Auto-Recap is read for that.
     pub with_scenes: bool,
 }
@@ -57,8 +59,8 @@ pub struct Lane {
     pub messages: u64,
     /// What became of its file.
     pub state: &'static str,
-    /// Its own snapshots, oldest first.
-    pub dots: Vec<Dot>,
+    /// Its own snapshots, oldest first, if they are asked for.
+    pub dots: Option<Vec<Dot>>,
     /// The ends of its own scenes, if they are asked for.
     pub scenes: Option<Vec<SceneEnd>>,
 }
@@ -111,7 +113,9 @@ pub fn graph(
     drawn.lanes = lanes.into_iter().skip(options.first).take(count).collect();
     let Some(store) = workspace.find_store()? else { return Ok(drawn) };
     let history = workspace.history(&store)?;
-    dots(&history, &mut drawn.lanes);
+    if !options.lanes_only {
+        dots(&history, &mut drawn.lanes);
+    }
     if options.with_scenes {
         scenes(&store, &history, &mut drawn.lanes)?;
     }
@@ -152,7 +156,7 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
             leaves,
             messages: timeline.messages,
             state: timeline.change.as_str(),
-            dots: Vec::new(),
+            dots: None,
             scenes: None,
         });
     }
@@ -166,14 +170,15 @@ fn dots(history: &History, lanes: &mut [Lane]) {
         tags.entry(id).or_default().push(name.to_owned());
     }
     for lane in lanes {
+        let drawn = lane.dots.insert(Vec::new());
         let Some(head) = history.head(&lane.timeline) else { continue };
         let (own, _) = history.own(head);
         let dot = |snapshot: &&Snapshot| Dot {
             snapshot: (*snapshot).clone(),
             tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         };
-        lane.dots = own.iter().map(dot).collect();
-        lane.dots.sort_by_key(|dot| dot.snapshot.time.seconds);
+        drawn.extend(own.iter().map(dot));
+        drawn.sort_by_key(|dot| dot.snapshot.time.seconds);
     }
 }
 

@@ -148,7 +148,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         let mut timeline = of_store(&name, &history, &owners);
         if here.contains(&name) {
             let head = match (&store, &branches) {
-                (Some(store), Some(branches)) => branches.head(store, &name)?,
+                (Some(store), Some(branches)) => branches.head_in(&history, store, &name)?,
                 _ => (None, false),
             };
             match look_from(store.as_ref(), &library, &scan.groups, &name, head, &mut cache) {
