@@ -27,6 +27,12 @@ pub enum Refusal {
     /// Its arguments are not those of the verb.
     #[error("the arguments of {verb:?} cannot be understood: {why}")]
     BadArguments { verb: &'static str, why: String },
+    /// Page and program do not understand each other.
+    #[error("this page speaks protocol {page}, and this program {program}")]
+    Protocol { page: u32, program: u32 },
+    /// More was asked than is served.
+    #[error("more than {most} such requests within a minute are not served")]
+    TooMany { most: usize },
     /// It would change something.
     #[error("{verb:?} changes something, and that is not allowed here")]
     ReadOnly { verb: &'static str },
@@ -61,7 +67,9 @@ macro_rules! requests {
         ];
 
         impl Request {
-            fn of(verb: &str, arguments: Value) -> Result<Self, Refusal> {
+            /// A verb with its arguments.
+            pub fn of(verb: &str, arguments: Option<Value>) -> Result<Self, Refusal> {
+                let arguments = arguments.unwrap_or_else(|| Value::Object(Default::default()));
                 match verb {
                     $($name => {
                         let read = serde_json::from_value(arguments);
@@ -163,6 +171,8 @@ requests! {
         timelines: Option<Vec<String>>,
         message: Option<String>,
         tag: Option<String>,
+        /// A checkpoint at this message, with the lorebook of now.
+        at: Option<usize>,
         dry_run: Option<bool>,
     }
     /// Name a snapshot; without one, the name goes.
@@ -201,11 +211,28 @@ struct Envelope {
 }
 
 impl Request {
+    /// What is asked in a few words, for the log.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec![self.verb().to_owned()];
+        match self {
+            Self::Snapshot(asked) => words.extend(asked.timelines.iter().flatten().cloned()),
+            Self::Tag(asked) => words.extend(
+                [Some(&asked.name), asked.snapshot.as_ref()].into_iter().flatten().cloned(),
+            ),
+            Self::Restore(asked) => {
+                words.push(asked.snapshot.clone());
+                words.extend(asked.name.iter().flat_map(|name| ["--as".to_owned(), name.clone()]));
+            }
+            Self::Undo(asked) => words.extend(asked.operation.map(|number| number.to_string())),
+            _ => {}
+        }
+        words
+    }
+
     /// Read a request: `{"verb": …, "args": {…}}`.
     pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let envelope: Envelope = serde_json::from_slice(bytes)
             .map_err(|error| Refusal::Malformed { why: error.to_string() })?;
-        let arguments = envelope.args.unwrap_or_else(|| Value::Object(Default::default()));
-        Self::of(&envelope.verb, arguments)
+        Self::of(&envelope.verb, envelope.args)
     }
 }

@@ -53,7 +53,13 @@ pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer
 impl Answer {
     /// A request that is not served.
     pub fn refused(refusal: &Refusal) -> Self {
-        let (message, hint, candidates) = (refusal.to_string(), None, Vec::new());
+        let (message, candidates) = (refusal.to_string(), Vec::new());
+        let hint = match refusal {
+            Refusal::Protocol { .. } => {
+                Some("`stvc extension update`, then reload SillyTavern's page".to_owned())
+            }
+            _ => None,
+        };
         let exit = match refusal {
             Refusal::ReadOnly { .. } => exit::REFUSED,
             _ => exit::USAGE,
@@ -170,6 +176,7 @@ impl Answer {
                     timelines: asked.timelines.clone().unwrap_or_default(),
                     message: asked.message.clone(),
                     tag: asked.tag.clone(),
+                    at: asked.at,
                     dry_run: asked.dry_run == Some(true),
                     ..Default::default()
                 };

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use stvc::api::extension;
 use stvc::engine::copies::CopyError;
 use stvc::verbs::{self, MergeError};
 use stvc::{engine, st, watch};
@@ -21,6 +22,9 @@ pub enum Error {
     /// The watch.
     #[error(transparent)]
     Watch(#[from] watch::Error),
+    /// The extension.
+    #[error(transparent)]
+    Extension(#[from] extension::Error),
     /// Standard output cannot take a backup and words, nor a terminal a backup.
     #[error("a backup cannot be written to {what}")]
     BadOutput { what: &'static str },
@@ -68,7 +72,9 @@ impl Error {
     /// What the verb says, whoever asked for it.
     pub fn of_verb(&self) -> Option<&verbs::Error> {
         match self {
-            Self::Verb(error) | Self::Watch(watch::Error::Verb(error)) => Some(error),
+            Self::Verb(error)
+            | Self::Watch(watch::Error::Verb(error))
+            | Self::Extension(extension::Error::Verb(error)) => Some(error),
             _ => None,
         }
     }

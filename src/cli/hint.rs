@@ -1,13 +1,21 @@
 //! What to do next when something could not be done.
 
 use super::error::Error;
+use stvc::api::extension;
 use stvc::lines::hint::{self, Hint, unchanged};
 use stvc::watch;
 
 /// The hint for an error, if there is one.
 pub fn hint(error: &Error) -> Option<Hint> {
     Some(match error {
-        Error::Verb(error) | Error::Watch(watch::Error::Verb(error)) => return hint::hint(error),
+        Error::Verb(error)
+        | Error::Watch(watch::Error::Verb(error))
+        | Error::Extension(extension::Error::Verb(error)) => return hint::hint(error),
+        Error::Extension(extension::Error::Io { .. }) => return None,
+        Error::Extension(extension::Error::Foreign { .. }) => unchanged("look at it, and move it away"),
+        Error::Extension(extension::Error::Edited { .. }) => {
+            unchanged("keep a copy of what you changed, and delete these files")
+        }
         Error::Watch(watch::Error::Watched { .. }) => {
             "one is enough: it takes a snapshot after every save. Stop it first if you want to start another".into()
         }

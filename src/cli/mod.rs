@@ -16,6 +16,7 @@ mod doctor;
 mod erase;
 mod error;
 mod exit;
+mod extension;
 mod forget;
 mod fork;
 mod gc;
@@ -236,6 +237,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Command::Operations(args) => operations::run(args, workspace, out),
         Command::Watch(args) => watch::run(args, &[(String::new(), workspace.clone())], out),
         Command::View(args) => view::run(args, workspace, out),
+        Command::Extension(args) => extension::run(args, workspace, out),
         Command::Config(args) => config::run(args, workspace, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),

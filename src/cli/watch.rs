@@ -6,9 +6,10 @@ use super::snapshot::{new_snapshot, was_deleted};
 use super::table;
 use super::wording::{clean, count, name, shell};
 use super::{args, exit};
+use stvc::api::mailbox::{Alarm, Mailbox};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, UserLine, WatchEvent, WatchLine};
-use stvc::rules::Finding;
+use stvc::rules::{Finding, Level};
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
@@ -36,9 +37,22 @@ pub fn run(args: &args::Watch, users: &[(String, Workspace)], out: &mut Out) -> 
             let (options, shared) = (&options, &shared);
             running.push(scope.spawn(move || {
                 let out = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut tell = |event: Event<'_>| tell(&event, user, &mut out());
+                // SillyTavern's page asks, too, from when it is sure that nobody else watches.
+                let mut mailbox = Some(Mailbox::default());
+                let bell = mailbox.as_ref().map(Mailbox::bell);
+                let mut tell = |event: Event<'_>| {
+                    if let (Event::Started { .. }, Some(mailbox)) = (&event, mailbox.take()) {
+                        let poll = options.poll.is_some();
+                        scope.spawn(move || mailbox.serve(workspace, &super::now, poll));
+                    }
+                    if let (Event::Looked(report), Some(bell)) = (&event, &bell) {
+                        bell.news(alarms(report));
+                    }
+                    tell(&event, user, &mut out());
+                };
                 let ended =
                     watch::watch(workspace, options, &waker, &listener, &super::now, &mut tell);
+                bell.iter().for_each(|bell| bell.stop());
                 // The others go on, perhaps for long.
                 if let (Err(error), false) = (&ended, user.is_empty()) {
                     out().warn(&format!("{}: {}", clean(user), clean(&error.to_string())));
@@ -64,6 +78,18 @@ pub fn run(args: &args::Watch, users: &[(String, Workspace)], out: &mut Out) -> 
     out.say(format!("Stopped; {} taken.", count(taken as u64, "snapshot")));
     out.summary("watch", true, Counts::Watch { taken, autosaves });
     Ok(exit::DONE)
+}
+
+/// What the page should tell its reader.
+fn alarms(report: &Report) -> Vec<Alarm> {
+    let is_bad = |finding: &&Finding| finding.level >= Level::Warning;
+    let alarm = |finding: &Finding| Alarm {
+        code: finding.code.as_str().to_owned(),
+        subject: finding.subject.clone(),
+        message: finding.message.clone(),
+        noticed: super::now().timestamp(),
+    };
+    report.findings.iter().filter(is_bad).map(alarm).collect()
 }
 
 fn tell(event: &Event<'_>, user: &str, out: &mut Out) {

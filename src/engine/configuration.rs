@@ -32,6 +32,16 @@ pub struct Configuration {
     pub include: Option<Included>,
     /// How many bytes of files that messages name are kept.
     pub attachments: Option<u64>,
+    /// What SillyTavern's page may do.
+    pub extension: Option<Extension>,
+}
+
+/// What SillyTavern's page may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Extension {
+    /// Whether it may take snapshots, name, restore and undo.
+    pub write: Option<bool>,
 }
 
 /// What of the library is kept beside the chats.
@@ -73,6 +83,7 @@ pub const KEYS: &[(&str, &str)] = &[
         "attachments",
         "how much of the pictures and files in messages is kept, in bytes; 500000000 if not set",
     ),
+    ("extension.write", "whether SillyTavern's page may change anything; true if not set"),
     ("include.characters", "whether characters' cards are kept"),
     ("include.personas", "whether personas' pictures are kept"),
     (
@@ -129,6 +140,7 @@ pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
             let item = match (text.parse::<i64>(), text.parse::<bool>()) {
                 _ if !(key.contains("keep-")
                     || key.starts_with("include.")
+                    || key.starts_with("extension.")
                     || key == "attachments")
                     || key.ends_with("within") =>
                 {

@@ -35,7 +35,8 @@ pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message
 pub use restored::{EntryLine, FileLine, RestoredLine};
 pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
 pub use store::{
-    LargeLine, OperationLine, PageLine, SettingLine, ShareLine, StoreLine, UserLine, ViewLine,
+    ExtensionLine, LargeLine, OperationLine, PageLine, SettingLine, ShareLine, StoreLine, UserLine,
+    ViewLine,
 };
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
@@ -65,6 +66,7 @@ lines! {
     Entry(EntryLine<'a>),
     Erased(ErasedLine<'a>),
     Error(ErrorLine),
+    Extension(ExtensionLine<'a>),
     Failed(FailedLine<'a>),
     File(FileLine<'a>),
     Finding(FindingLine<'a>),

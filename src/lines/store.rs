@@ -46,6 +46,19 @@ pub struct PageLine<'a> {
     pub bytes: u64,
 }
 
+/// The extension in SillyTavern's folder.
+#[derive(Serialize)]
+pub struct ExtensionLine<'a> {
+    pub path: &'a str,
+    /// The version that is there.
+    pub installed: Option<&'a str>,
+    pub program: &'static str,
+    /// Files that were changed since they were put there.
+    pub edited: &'a [String],
+    /// Whether the watch, which answers it, runs.
+    pub watch: bool,
+}
+
 /// The store.
 #[derive(Serialize)]
 pub struct StoreLine {

@@ -5,6 +5,7 @@ import { fromFile, isFile } from "./file.js";
 /**
  * @typedef {Record<string, any> & { type: string }} Line
  * @typedef {{ lines: Line[], exit: number, next: number | null }} Answer
+ * @typedef {{ state: string | null, write: boolean }} State
  */
 
 /** What the program says went wrong. */
@@ -24,13 +25,19 @@ export class Refused extends Error {
 }
 
 /**
+ * Inside SillyTavern's page the extension asks for us.
+ * @type {{ ask: (verb: string, args: Record<string, unknown>) => Promise<Answer>, state: () => Promise<State> } | null}
+ */
+const outside = window.parent === window ? null : (/** @type {any} */ (window.parent).stvc ?? null);
+
+/**
  * Ask.
  * @param {string} verb
  * @param {Record<string, unknown>} [args]
  * @returns {Promise<Answer>}
  */
 export async function ask(verb, args = {}) {
-  const answer = isFile ? fromFile(verb, args) : await fromServer(JSON.stringify({ verb, args }));
+  const answer = isFile ? fromFile(verb, args) : outside ? await outside.ask(verb, args) : await fromServer(JSON.stringify({ verb, args }));
   if (answer.lines.some((line) => line.type === "error")) throw new Refused(answer.lines);
   return answer;
 }
@@ -70,6 +77,11 @@ export async function pages(verb, args, each) {
   }
 }
 
+/** What changes whenever the store does, and what may be done. @returns {Promise<State>} */
+async function state() {
+  return outside ? outside.state() : (await fetch("/state")).json();
+}
+
 let write = false;
 
 /** Whether the program lets the page change something. */
@@ -87,7 +99,7 @@ export async function follow(changed) {
   let known;
   for (;;) {
     try {
-      const now = await (await fetch("/state")).json();
+      const now = await state();
       if (known !== undefined && (now.state !== known || now.write !== write)) {
         write = now.write;
         changed();
@@ -104,5 +116,5 @@ export async function follow(changed) {
 /** Ask once what may be done, before anything is drawn. */
 export async function begin() {
   if (isFile) return;
-  write = (await (await fetch("/state")).json()).write;
+  write = (await state()).write;
 }

@@ -360,6 +360,8 @@ const verbs = {
     complaints() { const all = complaints; complaints = []; return all; },
     async screenshot({ path }) { await page.screenshot({ path }); },
     evaluate: ({ script }) => page.evaluate(script),
+    async click({ selector }) { await page.locator(selector).first().click(); },
+    async until({ script }) { await page.waitForFunction(script, undefined, { timeout: 30000 }); },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

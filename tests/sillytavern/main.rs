@@ -20,6 +20,7 @@ mod tavern;
 mod writer;
 
 mod dead_disk;
+mod extension;
 mod group;
 mod looking_back;
 mod shared_book;

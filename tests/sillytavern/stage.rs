@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::common::watching::Watching;
 use crate::common::{Answer, Sandbox, answer, assert_same, files};
 use crate::equipment::{Equipment, equipment};
 use crate::model::Model;
@@ -89,6 +90,13 @@ impl Stage {
 
     pub fn json(&self, arguments: &[&str]) -> Answer {
         self.stvc(&[&["--json"], arguments].concat())
+    }
+
+    /// A watch on the library, by the real clock.
+    pub fn watch(&self) -> Watching {
+        let mut command = self.sandbox.command(&["--json", "watch", "--settle", "150ms"]);
+        command.env_remove("SOURCE_DATE_EPOCH");
+        Watching::of(command)
     }
 
     /// Wait until everything is saved, and take a snapshot of what changed: the ids, by the chats' names.

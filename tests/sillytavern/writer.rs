@@ -92,6 +92,34 @@ impl Writer {
         self.ask("command", json!({ "text": text }));
     }
 
+    /// What a script of the page comes to.
+    #[track_caller]
+    pub fn evaluate(&mut self, script: &str) -> Value {
+        self.ask("evaluate", json!({ "script": script }))
+    }
+
+    /// Run one of SillyTavern's commands; what it hands on.
+    #[track_caller]
+    pub fn pipe(&mut self, text: &str) -> String {
+        let text = json!(text);
+        let script = format!(
+            "SillyTavern.getContext().executeSlashCommandsWithOptions({text}).then((done) => done.pipe ?? '')"
+        );
+        self.evaluate(&script).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Click on something.
+    #[track_caller]
+    pub fn click(&mut self, selector: &str) {
+        self.ask("click", json!({ "selector": selector }));
+    }
+
+    /// Wait until a script of the page says so.
+    #[track_caller]
+    pub fn until(&mut self, script: &str) {
+        self.ask("until", json!({ "script": script }));
+    }
+
     /// A new character; the name of its first chat, which is open.
     #[track_caller]
     pub fn character(&mut self, name: &str, greeting: &str) -> String {

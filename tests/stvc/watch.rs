@@ -1,99 +1,12 @@
 //! `watch`: nothing that was saved and left alone for a moment is missing, whatever happens meanwhile.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use crate::common::recap_library::{Operation, RecapLibrary};
+use crate::common::watching::{Watching, signal};
 use crate::common::{self, Sandbox, answer, cannot_here};
-
-/// How long a test waits for what must happen, before it says that it did not.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// A watch that runs.
-struct Watching {
-    child: Child,
-    events: Receiver<Value>,
-}
-
-impl Watching {
-    fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
-        let mut arguments = vec!["--json", "watch"];
-        if !options.contains(&"--settle") {
-            arguments.extend(["--settle", "150ms"]);
-        }
-        arguments.extend(options);
-        let mut child = sandbox
-            .command(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, events) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let Ok(event) = serde_json::from_str(&line) else { continue };
-                if sender.send(event).is_err() {
-                    return;
-                }
-            }
-        });
-        let watching = Self { child, events };
-        watching.wait_for(|event| event["event"] == "started");
-        watching
-    }
-
-    /// The next event that fits.
-    #[track_caller]
-    fn wait_for(&self, fits: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let left = LIMIT.saturating_sub(begin.elapsed());
-            let event = self.events.recv_timeout(left).expect("it was not told in time");
-            if fits(&event) {
-                return event;
-            }
-        }
-    }
-
-    /// The next snapshot with so many messages.
-    #[track_caller]
-    fn snapshot_of(&self, messages: u64) -> Value {
-        self.wait_for(|event| event["type"] == "snapshot" && event["messages"] == messages)
-    }
-
-    /// Ask it to stop; the summary.
-    #[track_caller]
-    fn stop(mut self) -> Value {
-        signal(&self.child, "TERM");
-        let summary = self.wait_for(|event| event["type"] == "summary");
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-        summary
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn signal(child: &Child, name: &str) {
-    let kill = format!("kill -{name} {}", child.id());
-    let status = Command::new("sh").args(["-c", &kill]).status();
-    assert!(status.unwrap().success());
-}
 
 /// A chat with so many messages.
 fn chat(messages: usize, book: &str) -> String {

@@ -226,7 +226,9 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
             Ok(request) => {
                 // The moment of the request, not that of the server's beginning.
                 let now = chrono::Local::now().fixed_offset();
-                let workspace = Workspace { now, ..shared.workspace.clone() };
+                let command = ["stvc", "view"].map(str::to_owned);
+                let command = command.into_iter().chain(request.words()).collect();
+                let workspace = Workspace { now, command, ..shared.workspace.clone() };
                 serve(&workspace, &request, shared.rights)
             }
             Err(refusal) => Answer::refused(&refusal),

@@ -21,7 +21,7 @@ pub use look::{
     Check, Diff, DiffPart, Log, Lore, Messages, Operations, Order, Search, SearchPart, Show,
     Status, Timelines, View,
 };
-pub use programs::{Completions, Man};
+pub use programs::{Completions, Extension, ExtensionDeed, Man};
 pub use take::{Kind, Snapshot, Wait, Watch};
 pub use values::{Only, Secret};
 
@@ -140,9 +140,10 @@ pub enum Command {
     Operations(Operations),
     /// Take a snapshot after every save, until it is stopped
     Watch(Watch),
-
     /// Look at the timelines in the browser
     View(View),
+    /// Put the extension into SillyTavern's page, bring it up to date, or take it away
+    Extension(Extension),
     /// See and set defaults: where backups go, colours, the pager, dates, retention
     Config(Config),
     /// Print what your shell needs to complete commands and options
@@ -185,6 +186,7 @@ impl Command {
             Command::Watch(_) => "watch",
             Command::View(_) => "view",
             Command::Config(_) => "config",
+            Command::Extension(_) => "extension",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
             Command::Demo => "demo",
@@ -197,6 +199,7 @@ impl Command {
             self,
             Command::Snapshot(_)
                 | Command::Watch(_)
+                | Command::Extension(_)
                 | Command::Backup(_)
                 | Command::Check(_)
                 | Command::Doctor(_)

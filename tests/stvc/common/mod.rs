@@ -20,6 +20,7 @@ pub mod recap_library;
 pub mod recap_story;
 mod sandbox;
 mod stored;
+pub mod watching;
 
 pub use answer::{Answer, answer, calm, codes, tame, words};
 pub use chats::{A, B, chat, message};

@@ -1,0 +1,54 @@
+//! How much one page may ask.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::api::Refusal;
+
+const SPAN: Duration = Duration::from_secs(60);
+const REQUESTS: usize = 1200;
+const CHANGES: usize = 60;
+
+/// What was asked within the last minute.
+#[derive(Default)]
+pub struct Limits {
+    requests: VecDeque<Instant>,
+    changes: VecDeque<Instant>,
+}
+
+impl Limits {
+    /// Whether one more is served.
+    pub fn admit(&mut self, changes: bool) -> Result<(), Refusal> {
+        let now = Instant::now();
+        admit(&mut self.requests, now, REQUESTS)?;
+        if changes { admit(&mut self.changes, now, CHANGES) } else { Ok(()) }
+    }
+}
+
+fn admit(seen: &mut VecDeque<Instant>, now: Instant, most: usize) -> Result<(), Refusal> {
+    while seen.front().is_some_and(|first| now.duration_since(*first) >= SPAN) {
+        seen.pop_front();
+    }
+    if seen.len() >= most {
+        return Err(Refusal::TooMany { most });
+    }
+    seen.push_back(now);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_a_limit_of_their_own() {
+        let mut limits = Limits::default();
+        for _ in 0..CHANGES {
+            assert!(limits.admit(true).is_ok());
+        }
+        assert!(limits.admit(true).is_err());
+        assert!(limits.admit(false).is_ok());
+        (0..REQUESTS).for_each(|_| drop(limits.admit(false)));
+        assert!(limits.admit(false).is_err());
+    }
+}

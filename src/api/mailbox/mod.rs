@@ -1,0 +1,260 @@
+//! The API over files that SillyTavern itself writes and serves, for a page that has no other way to this program (docs/mailbox.md).
+//!
+//! The page puts a request into the user's `user/files`, by SillyTavern's own file API; who serves the mailbox takes it away and puts an answer there, which the page
+//! fetches and deletes. Any script in that page can do the same: hence the closed list of verbs, and limits.
+
+mod letters;
+mod limits;
+mod status;
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use notify::Watcher as _;
+
+use super::{Answer, Rights, serve};
+use crate::engine::Workspace;
+use crate::engine::configuration::Configuration;
+use letters::{Letter, Letters};
+use limits::Limits;
+pub use status::Alarm;
+use status::Status;
+
+/// What page and program speak. A change that the other one does not understand makes it one more.
+pub const PROTOCOL: u32 = 1;
+
+/// Answers that nobody fetched, and requests that nobody served, are kept no longer.
+const LIFETIME: Duration = Duration::from_secs(60);
+/// So long after the last request the status tells now and then that somebody is there.
+const ATTENTION: Duration = Duration::from_secs(5 * 60);
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the folder is looked at where the system does not tell of changes.
+const POLL: Duration = Duration::from_millis(500);
+/// How often a folder that is not there is looked for.
+const SEEK: Duration = Duration::from_secs(2);
+/// How often it is looked at though nothing was heard.
+const LOOK: Duration = Duration::from_secs(60);
+/// The last so many ids are known, and not served twice.
+const KNOWN: usize = 4096;
+
+type Clock<'a> = &'a dyn Fn() -> chrono::DateTime<chrono::FixedOffset>;
+
+/// What rings at the mailbox.
+enum Ring {
+    /// A file came.
+    Mail,
+    /// The watch has something to tell.
+    News(Vec<Alarm>),
+    Stop,
+}
+
+/// Whoever tells the mailbox something.
+#[derive(Clone)]
+pub struct Bell(Sender<Ring>);
+
+impl Bell {
+    /// Snapshots were taken, and this was noticed.
+    pub fn news(&self, alarms: Vec<Alarm>) {
+        let _ = self.0.send(Ring::News(alarms));
+    }
+
+    /// Serve no more.
+    pub fn stop(&self) {
+        let _ = self.0.send(Ring::Stop);
+    }
+}
+
+/// A mailbox that is not served yet, and its bell.
+pub struct Mailbox {
+    bell: Bell,
+    rings: Receiver<Ring>,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        let (sender, rings) = channel();
+        Self { bell: Bell(sender), rings }
+    }
+}
+
+impl Mailbox {
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Serve it until the bell says stop; `poll`: file events are not relied on.
+    pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
+        let Ok(library) = workspace.library() else { return };
+        let folder = library.root().join("user").join("files");
+        let mut served = Served {
+            workspace,
+            clock,
+            letters: Letters::new(folder.clone()),
+            limits: Limits::default(),
+            status: Status::default(),
+            known: HashSet::new(),
+            order: VecDeque::new(),
+            answers: BTreeMap::new(),
+            asked: None,
+            told: None,
+        };
+        let mut watcher = None;
+        served.tell();
+        // What came while nobody served.
+        served.look();
+        loop {
+            // The folder comes with the first file, and a library may go and come back.
+            if watcher.is_none() && !poll && folder.is_dir() {
+                let bell = self.bell.clone();
+                let heard = move |_| {
+                    let _ = bell.0.send(Ring::Mail);
+                };
+                watcher = notify::recommended_watcher(heard).ok();
+                let mode = notify::RecursiveMode::NonRecursive;
+                let watches = watcher.as_mut().map(|watcher| watcher.watch(&folder, mode).is_ok());
+                watcher = watcher.filter(|_| watches == Some(true));
+            }
+            let wait = match (&watcher, folder.is_dir()) {
+                (_, false) => SEEK,
+                (watcher, true) => served.wait(watcher.is_some()),
+            };
+            match self.rings.recv_timeout(wait) {
+                Ok(Ring::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Ring::News(alarms)) => {
+                    served.status.news(alarms);
+                    served.tell();
+                }
+                Ok(Ring::Mail) | Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !folder.is_dir() {
+                watcher = None;
+                continue;
+            }
+            served.look();
+        }
+        served.end();
+    }
+}
+
+struct Served<'a> {
+    workspace: &'a Workspace,
+    clock: Clock<'a>,
+    letters: Letters,
+    limits: Limits,
+    status: Status,
+    /// The ids that were served, and in which order.
+    known: HashSet<String>,
+    order: VecDeque<String>,
+    /// Answers that lie there, and since when.
+    answers: BTreeMap<PathBuf, Instant>,
+    /// When somebody asked last.
+    asked: Option<Instant>,
+    /// When the status was written last.
+    told: Option<Instant>,
+}
+
+impl Served<'_> {
+    /// How long there is nothing to do.
+    fn wait(&self, hears: bool) -> Duration {
+        let mut wait = if hears { LOOK } else { POLL };
+        if let Some(first) = self.answers.values().min() {
+            wait = wait.min(LIFETIME.saturating_sub(first.elapsed()));
+        }
+        if self.is_attended() {
+            let since = self.told.map_or(HEARTBEAT, |told| told.elapsed());
+            wait = wait.min(HEARTBEAT.saturating_sub(since));
+        }
+        wait.max(Duration::from_millis(10))
+    }
+
+    fn is_attended(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() < ATTENTION)
+    }
+
+    /// Serve what waits, and clear away what nobody fetched.
+    fn look(&mut self) {
+        for letter in self.letters.waiting() {
+            self.answer(&letter);
+        }
+        self.answers.retain(|path, since| {
+            let is_old = since.elapsed() >= LIFETIME;
+            if is_old {
+                let _ = fs::remove_file(path);
+            }
+            !is_old && path.exists()
+        });
+        self.letters.clear(LIFETIME);
+        let is_time = self.told.is_none_or(|told| told.elapsed() >= HEARTBEAT);
+        if self.is_attended() && is_time {
+            self.tell();
+        }
+    }
+
+    fn answer(&mut self, letter: &Letter) {
+        let read = self.letters.take(letter, LIFETIME);
+        // Somebody else took it, or it went.
+        let Some(read) = read else { return };
+        if !self.known.insert(letter.id.clone()) {
+            return;
+        }
+        self.order.push_back(letter.id.clone());
+        if self.order.len() > KNOWN {
+            self.order.pop_front().map(|old| self.known.remove(&old));
+        }
+        let was_attended = self.is_attended();
+        self.asked = Some(Instant::now());
+        let answer = read.and_then(|asked| {
+            self.limits.admit(asked.changes())?;
+            Ok(self.serve(&asked))
+        });
+        let answer = answer.unwrap_or_else(|why| Answer::refused(&why));
+        if let Some(path) = self.letters.put(&letter.id, &answer) {
+            self.answers.insert(path, Instant::now());
+        }
+        if !was_attended {
+            self.tell();
+        }
+    }
+
+    fn serve(&self, asked: &letters::Asked) -> Answer {
+        let letters::Asked::Api(request) = asked else { return Answer::default() };
+        let mut command = vec!["stvc".to_owned(), "extension".to_owned()];
+        command.extend(request.words());
+        let workspace = Workspace {
+            // A person asked for it.
+            automatic: false,
+            command,
+            now: (self.clock)(),
+            ..self.workspace.clone()
+        };
+        serve(&workspace, request, self.rights())
+    }
+
+    fn rights(&self) -> Rights {
+        let store = self.workspace.open_store().ok();
+        let configuration = store.and_then(|store| Configuration::of(&store).ok());
+        let write = configuration.and_then(|it| it.extension).and_then(|it| it.write);
+        if write == Some(false) { Rights::Read } else { Rights::Change }
+    }
+
+    /// Write the status.
+    fn tell(&mut self) {
+        let write = self.rights() == Rights::Change;
+        let status = self.status.told(self.workspace, (self.clock)(), write);
+        // Without a folder nobody could read it.
+        if self.letters.put_status(&status).is_some() {
+            self.told = Some(Instant::now());
+        }
+    }
+
+    fn end(mut self) {
+        for path in self.answers.keys() {
+            let _ = fs::remove_file(path);
+        }
+        self.status.end();
+        self.tell();
+    }
+}

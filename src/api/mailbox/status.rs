@@ -1,0 +1,62 @@
+//! What the page reads without asking: who is there, the newest snapshots, and what is wrong.
+
+use chrono::{DateTime, FixedOffset};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::PROTOCOL;
+use crate::engine::Workspace;
+
+/// So many timelines are told of, those that changed last, and so many alarms.
+const TIMELINES: usize = 50;
+const ALARMS: usize = 20;
+
+/// Something that the user should know: a chat shrank, or was overwritten.
+#[derive(Clone, Debug, Serialize)]
+pub struct Alarm {
+    pub code: String,
+    /// The timeline or file.
+    pub subject: String,
+    pub message: String,
+    /// When it was noticed, in seconds since 1970.
+    pub noticed: i64,
+}
+
+#[derive(Default)]
+pub struct Status {
+    alarms: Vec<Alarm>,
+    is_over: bool,
+}
+
+impl Status {
+    /// Something was noticed.
+    pub fn news(&mut self, alarms: Vec<Alarm>) {
+        self.alarms.extend(alarms);
+        let many = self.alarms.len().saturating_sub(ALARMS);
+        self.alarms.drain(..many);
+    }
+
+    /// Nobody serves any more.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    pub fn told(&self, workspace: &Workspace, now: DateTime<FixedOffset>, write: bool) -> Value {
+        let history = workspace.open_store().and_then(|store| workspace.history(&store));
+        let mut heads: Vec<_> = history.iter().flat_map(|history| history.heads()).collect();
+        heads.retain(|(name, _)| name.is_chat());
+        heads.sort_by_key(|(_, head)| std::cmp::Reverse(head.time.seconds));
+        let timeline = |(name, head): &(&crate::st::TimelineName, &crate::archive::Snapshot)| {
+            let (id, taken) = (head.id.to_string(), head.time.seconds);
+            json!({ "timeline": name.as_str(), "snapshot": id, "taken": taken, "messages": head.messages })
+        };
+        json!({
+            "protocol": PROTOCOL,
+            "program": env!("CARGO_PKG_VERSION"),
+            "alive": (!self.is_over).then(|| now.timestamp()),
+            "write": write,
+            "timelines": heads.iter().take(TIMELINES).map(timeline).collect::<Vec<_>>(),
+            "alarms": self.alarms,
+        })
+    }
+}

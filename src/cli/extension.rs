@@ -1,0 +1,63 @@
+//! `stvc extension`: into SillyTavern's page and out of it.
+
+use super::args::{self, ExtensionDeed};
+use super::error::Result;
+use super::exit;
+use super::output::Out;
+use super::wording::{clean, shell};
+use stvc::api::extension::{self, State};
+use stvc::engine::Workspace;
+use stvc::lines::{Counts, ExtensionLine};
+use stvc::watch;
+
+pub fn run(args: &args::Extension, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let folder = shell(&extension::folder(workspace)?.display().to_string());
+    let state = match args.deed {
+        ExtensionDeed::Install | ExtensionDeed::Update => extension::install(workspace)?,
+        ExtensionDeed::Remove => {
+            extension::remove(workspace)?;
+            extension::state(workspace)?
+        }
+        ExtensionDeed::Status => extension::state(workspace)?,
+    };
+    let running = watch::is_running(workspace);
+    let (version, edited) = match &state {
+        State::Installed { version, edited } => (Some(version.as_str()), edited.as_slice()),
+        State::Absent | State::Foreign => (None, &[][..]),
+    };
+    out.object(ExtensionLine {
+        path: &folder,
+        installed: version,
+        program: env!("CARGO_PKG_VERSION"),
+        edited,
+        watch: running,
+    });
+    match (&state, args.deed) {
+        (State::Installed { .. }, ExtensionDeed::Install | ExtensionDeed::Update) => {
+            out.line(format!("Written: {folder}"));
+            out.say("Reload SillyTavern's page (F5); it is listed under Extensions.");
+        }
+        (State::Installed { version, .. }, _) => {
+            out.line(format!("Installed, version {}: {folder}", clean(version)));
+            if version != env!("CARGO_PKG_VERSION") {
+                out.say("`stvc extension update` puts this program's version there.");
+            }
+        }
+        (State::Absent, ExtensionDeed::Remove) => out.line(format!("Not there any more: {folder}")),
+        (State::Absent, _) => {
+            out.line("Not installed.");
+            out.say("`stvc extension install` puts it there.");
+        }
+        (State::Foreign, _) => out.line(format!("Not ours: {folder}")),
+    }
+    if !edited.is_empty() {
+        out.line(format!("Changed since: {}", edited.join(", ")));
+    }
+    if version.is_some() && !running {
+        out.say(
+            "The watch is not running: `stvc watch`, or `stvc watch --install` for every login.",
+        );
+    }
+    out.summary("extension", true, Counts::None {});
+    Ok(exit::DONE)
+}

@@ -1,0 +1,33 @@
+// The page of `stvc view` in a popup, over the mailbox.
+
+import { reread, save } from "./deeds.js";
+import { send, status } from "./mailbox.js";
+
+/** What the page in the frame asks instead of a server. */
+globalThis.stvc = {
+  /**
+   * What is in memory is saved before a plan is made, and forgotten after files were replaced.
+   * @param {string} verb @param {Record<string, unknown>} args
+   */
+  ask: async (verb, args) => {
+    const replaces = verb === "undo" || (verb === "restore" && args.name === undefined);
+    if (replaces && args.dry_run) await save();
+    const answer = await send(verb, replaces ? { ...args, chat_closed: true } : args);
+    if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread();
+    return answer;
+  },
+  state: async () => {
+    const told = await status();
+    return { state: JSON.stringify(told?.timelines ?? null), write: told?.write === true };
+  },
+};
+
+/** @param {string} place such as `#/tree/…` */
+export function view(place) {
+  const { POPUP_TYPE, Popup } = SillyTavern.getContext();
+  const frame = document.createElement("iframe");
+  frame.className = "stvc-viewer";
+  frame.title = "stvc";
+  frame.src = `${new URL("viewer.html", import.meta.url).pathname}${place}`;
+  return new Popup(frame, POPUP_TYPE.TEXT, "", { okButton: "OK", wide: true, large: true, allowVerticalScrolling: true }).show();
+}

@@ -1,0 +1,104 @@
+//! The extension inside the real SillyTavern, by mailbox: its commands and buttons, and what becomes of the files.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::stage::{Stage, again};
+
+const TREE: &str = "document.querySelector('iframe.stvc-viewer')?.contentDocument?.querySelectorAll('svg .lane').length >= 2";
+
+#[test]
+fn in_1_19() {
+    again(|| scenario("extension-1.19", "1.19.0"));
+}
+
+#[test]
+fn in_1_12() {
+    again(|| scenario("extension-1.12", "1.12.14"));
+}
+
+fn scenario(name: &'static str, version: &str) {
+    let Some(mut stage) = Stage::open(name, version) else { return };
+    stage.stvc(&["extension", "install"]).exits(0);
+    stage.come_in();
+    let main = stage.writer.character("Mira Voss", "The tide is low.");
+    stage.connect();
+    stage.bind_book("Tide Office");
+    stage.writer.say("I see a lantern.");
+    // Nobody answers yet, and that is said where people look.
+    stage
+        .writer
+        .until("document.getElementById('stvc_badge')?.textContent.includes('not running')");
+    let watching = stage.watch();
+    stage.writer.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    stage.writer.until("document.getElementById('stvc_badge').textContent.startsWith('snapshot')");
+
+    // A snapshot by a command, whose id scripts can go on with.
+    let first = stage.writer.pipe("/stvc-snapshot the first");
+    assert_eq!(first.len(), 40, "{first}");
+    let shown = stage.json(&["show", &first]).exits(0);
+    assert_eq!(shown.of_type("snapshot")[0]["timeline"], format!("chats/Mira Voss/{main}"));
+    assert_eq!(stage.writer.pipe("/stvc-tag at=1 the lantern"), "the lantern");
+
+    // Set back without F5: the page forgets what it had in memory, and goes on from there.
+    let chat = format!("chats/Mira Voss/{main}.jsonl");
+    let book = "worlds/Tide Office.json";
+    let then = stage.stories();
+    stage.writer.say("A mistake.");
+    stage.writer.command("/createentry file=\"Tide Office\" key=\"error\" A mistake.");
+    let mistaken = stage.stories();
+    assert_eq!(stage.writer.pipe(&format!("/stvc-restore {first}")), first);
+    assert_eq!(stage.writer.complaints(), Vec::<String>::new());
+    assert_eq!(stage.writer.sees()["uids"], json!([0, 1, 2]));
+    assert_eq!(fs::read(stage.path(&chat)).unwrap(), then[&chat]);
+    assert_eq!(fs::read(stage.path(book)).unwrap(), then[book]);
+    // And the change is taken back just so.
+    assert_ne!(stage.writer.pipe("/stvc-undo"), "");
+    assert_eq!(fs::read(stage.path(&chat)).unwrap(), mistaken[&chat]);
+    assert_eq!(fs::read(stage.path(book)).unwrap(), mistaken[book]);
+    stage.writer.pipe(&format!("/stvc-restore {first}"));
+    stage.writer.say("Better.");
+    stage.writer.command("/createentry file=\"Tide Office\" key=\"better\" Better.");
+    stage.writer.settle();
+    for path in [chat.as_str(), book] {
+        let text = fs::read_to_string(stage.path(path)).unwrap();
+        assert!(text.contains("Better.") && !text.contains("A mistake."), "{text}");
+    }
+
+    // Another ending from a message on, by the button: a chat of its own with a lorebook of its own, and open.
+    let before = stage.stories();
+    stage.writer.click(".mes[mesid='1'] .extraMesButtonsHint");
+    stage.writer.click(".mes[mesid='1'] .stvc_fork");
+    stage.writer.until("document.querySelector('dialog.popup[open] textarea, dialog.popup[open] input[type=text]')");
+    stage.writer.evaluate("(() => { const field = document.querySelector('dialog.popup[open] .popup-input'); field.value = 'What if'; field.dispatchEvent(new Event('input')); })()");
+    stage.writer.click("dialog.popup[open] .popup-button-ok");
+    stage.writer.until("SillyTavern.getContext().getCurrentChatId() === 'What if' && SillyTavern.getContext().chat.length === 2");
+    let seen = stage.writer.sees();
+    assert_ne!(seen["world"], "Tide Office", "it has a lorebook of its own");
+    let after = stage.stories();
+    assert_eq!((&after[&chat], &after[book]), (&before[&chat], &before[book]));
+    stage.writer.say("Another way.");
+    assert_eq!(stage.stories()[&chat], before[&chat]);
+
+    // The map of the story, in a popup, over the same way.
+    stage.writer.evaluate("document.querySelectorAll('#stvc_wand .stvc-entry')[1].click()");
+    stage.writer.until(TREE);
+    if let Some(folder) = std::env::var_os("STVC_PICTURES") {
+        let path = std::path::Path::new(&folder).join(format!("{name}.png"));
+        stage.writer.attempt(&json!({ "do": "screenshot", "path": path })).unwrap();
+    }
+    stage.writer.click("dialog.popup[open] .popup-button-ok");
+
+    // What goes wrong is said in words, and nothing is changed.
+    let here = stage.stories();
+    assert_eq!(stage.writer.pipe("/stvc-restore nothing like that"), "");
+    stage.writer.until(
+        "document.querySelector('#toast-container')?.textContent.includes('nothing like that')",
+    );
+    assert_eq!(stage.stories(), here);
+    stage.writer.complaints();
+    watching.stop();
+    stage.writer.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    stage.writer.until("document.getElementById('stvc_badge').textContent.includes('not running')");
+}

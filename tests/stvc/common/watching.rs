@@ -1,0 +1,94 @@
+//! A watch that runs, and what it tells.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Sandbox;
+
+/// How long a test waits for what must happen, before it says that it did not.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// A watch that runs.
+pub struct Watching {
+    pub child: Child,
+    events: Receiver<Value>,
+}
+
+impl Watching {
+    pub fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
+        let mut arguments = vec!["--json", "watch"];
+        if !options.contains(&"--settle") {
+            arguments.extend(["--settle", "150ms"]);
+        }
+        arguments.extend(options);
+        Self::of(sandbox.command(&arguments))
+    }
+
+    /// The same by this command.
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, events) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let Ok(event) = serde_json::from_str(&line) else { continue };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        let watching = Self { child, events };
+        watching.wait_for(|event| event["event"] == "started");
+        watching
+    }
+
+    /// The next event that fits.
+    #[track_caller]
+    pub fn wait_for(&self, fits: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let left = LIMIT.saturating_sub(begin.elapsed());
+            let event = self.events.recv_timeout(left).expect("it was not told in time");
+            if fits(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// The next snapshot with so many messages.
+    #[track_caller]
+    pub fn snapshot_of(&self, messages: u64) -> Value {
+        self.wait_for(|event| event["type"] == "snapshot" && event["messages"] == messages)
+    }
+
+    /// Ask it to stop; the summary.
+    #[track_caller]
+    pub fn stop(mut self) -> Value {
+        signal(&self.child, "TERM");
+        let summary = self.wait_for(|event| event["type"] == "summary");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        summary
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
+    let status = Command::new("sh").args(["-c", &kill]).status();
+    assert!(status.unwrap().success());
+}

@@ -1,0 +1,207 @@
+//! The mailbox that `watch` serves: the API over files (docs/mailbox.md), and whatever else may lie there.
+
+use std::fs;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::common::watching::{LIMIT, Watching, signal};
+use crate::common::{Sandbox, chat, message};
+
+const CHAT: &str = "chats/Mira/one.jsonl";
+const FOLDER: &str = "user/files";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    fs::create_dir_all(sandbox.path(FOLDER)).unwrap();
+    sandbox.write(CHAT, chat("one", 4, None));
+    sandbox
+}
+
+fn put(sandbox: &Sandbox, id: &str, bytes: impl AsRef<[u8]>) {
+    // As SillyTavern writes it: under another name, then renamed.
+    sandbox.write("user/files/upload.tmp", bytes);
+    let to = sandbox.path(&format!("{FOLDER}/stvc-req-{id}.json"));
+    fs::rename(sandbox.path("user/files/upload.tmp"), to).unwrap();
+}
+
+/// The answer to a request, once it is there.
+#[track_caller]
+fn fetch(sandbox: &Sandbox, id: &str) -> Value {
+    let path = sandbox.path(&format!("{FOLDER}/stvc-res-{id}.json"));
+    let begin = Instant::now();
+    loop {
+        if let Ok(bytes) = fs::read(&path) {
+            fs::remove_file(&path).unwrap();
+            return serde_json::from_slice(&bytes).expect("an answer is never seen in halves");
+        }
+        assert!(begin.elapsed() < LIMIT, "no answer to {id}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn id(n: usize) -> String {
+    format!("{n:032x}")
+}
+
+#[track_caller]
+fn ask(sandbox: &Sandbox, n: usize, verb: &str, args: Value) -> Value {
+    let request = json!({ "protocol": 1, "verb": verb, "args": args, "locale": "en" });
+    put(sandbox, &id(n), request.to_string());
+    fetch(sandbox, &id(n))
+}
+
+fn status(sandbox: &Sandbox) -> Value {
+    serde_json::from_slice(&sandbox.read("user/files/stvc-status.json")).unwrap()
+}
+
+#[test]
+fn a_page_asks_and_is_answered() {
+    let sandbox = library();
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    let hello = ask(&sandbox, 1, "hello", json!({}));
+    assert_eq!((&hello["protocol"], &hello["exit"]), (&json!(1), &json!(0)));
+    assert_eq!(hello["program"], env!("CARGO_PKG_VERSION"));
+    // The same as over HTTP: the lines of --json.
+    let told = ask(&sandbox, 2, "timelines", json!({}));
+    assert_eq!(told["lines"], json!(sandbox.json(&["timelines"]).lines()));
+    // What it changes is in the log as its own, and can be undone.
+    let before = sandbox.read(CHAT);
+    sandbox.append(CHAT, &message("one", 4));
+    let longer = sandbox.read(CHAT);
+    assert_eq!(ask(&sandbox, 3, "snapshot", json!({ "timelines": ["Mira/one"] }))["exit"], 0);
+    let plan = ask(&sandbox, 4, "restore", json!({ "snapshot": "Mira/one~1", "dry_run": true }));
+    let there = plan["lines"].as_array().unwrap().iter().find_map(|line| line["there"].as_str());
+    let args = json!({ "snapshot": "Mira/one~1", "expect": [there.unwrap()] });
+    assert_eq!(ask(&sandbox, 5, "restore", args)["exit"], 0);
+    assert_eq!(sandbox.read(CHAT), before);
+    let log = sandbox.json(&["operations"]).of_type("operation");
+    let words: Vec<_> = log[0]["command"].as_array().unwrap().iter().cloned().collect();
+    assert_eq!(words[1..3], [json!("extension"), json!("restore")]);
+    assert_eq!(ask(&sandbox, 6, "undo", json!({}))["exit"], 0);
+    assert_eq!(sandbox.read(CHAT), longer);
+    // Who is there and what was taken last can be read without asking.
+    let told = status(&sandbox);
+    assert_eq!(told["timelines"][0]["timeline"], "chats/Mira/one");
+    assert!(told["alive"].is_number() && told["write"] == true, "{told}");
+    watching.stop();
+    assert_eq!(status(&sandbox)["alive"], Value::Null);
+    let left: Vec<_> =
+        fs::read_dir(sandbox.path(FOLDER)).unwrap().flatten().map(|it| it.file_name()).collect();
+    assert_eq!(left, ["stvc-status.json"], "nothing else is left there");
+}
+
+#[test]
+fn what_is_odd_is_answered_and_stops_nothing() {
+    let sandbox = library();
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    let valid = |verb: &str| json!({ "protocol": 1, "verb": verb }).to_string();
+    let odd = [
+        ("{".to_owned(), "no request"),
+        ("[]".to_owned(), "no request"),
+        (String::new(), "no request"),
+        ("\u{0}".repeat(70_000), "longer than"),
+        (json!({ "protocol": 9, "verb": "log" }).to_string(), "protocol 9"),
+        (valid("gc"), "no verb"),
+        (valid("forget"), "no verb"),
+        (
+            json!({ "protocol": 1, "verb": "show", "args": { "to": "/etc" } }).to_string(),
+            "arguments",
+        ),
+    ];
+    for (n, (bytes, words)) in odd.iter().enumerate() {
+        put(&sandbox, &id(100 + n), bytes);
+        let answer = fetch(&sandbox, &id(100 + n));
+        let said = answer["lines"][0]["message"].as_str().unwrap_or_default();
+        assert!(said.contains(words), "{words}: {answer}");
+        assert_eq!(answer["exit"], 2);
+    }
+    let update = fs::read_dir(sandbox.path(FOLDER)).unwrap().count();
+    assert_eq!(update, 1, "only the status is left");
+    // Too old.
+    let path = sandbox.path("user/files/old");
+    fs::write(&path, valid("log")).unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(90);
+    fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+    fs::rename(&path, sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(200)))).unwrap();
+    let answer = fetch(&sandbox, &id(200));
+    assert!(answer["lines"][0]["message"].as_str().unwrap().contains("too old"), "{answer}");
+    // A link leads nowhere, a folder is left alone, another's name is none of ours.
+    let secret = sandbox.folder().join("secret");
+    fs::write(&secret, valid("log")).unwrap();
+    std::os::unix::fs::symlink(
+        &secret,
+        sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(201))),
+    )
+    .unwrap();
+    let answer = fetch(&sandbox, &id(201));
+    assert!(answer["lines"][0]["message"].as_str().unwrap().contains("a link"), "{answer}");
+    assert!(secret.exists());
+    fs::create_dir(sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(202)))).unwrap();
+    sandbox.write("user/files/stvc-req-..json", valid("log"));
+    sandbox.write("user/files/picture.png", "x");
+    // The same id again is not served again.
+    assert_eq!(ask(&sandbox, 203, "log", json!({}))["exit"], 0);
+    put(&sandbox, &id(203), valid("log"));
+    assert_eq!(ask(&sandbox, 204, "log", json!({}))["exit"], 0);
+    assert!(!sandbox.path(&format!("{FOLDER}/stvc-res-{}.json", id(203))).exists());
+    assert!(sandbox.path("user/files/picture.png").exists());
+    // Many at once are all answered.
+    for n in 0..200 {
+        put(&sandbox, &id(1000 + n), valid("hello"));
+    }
+    for n in 0..200 {
+        assert_eq!(fetch(&sandbox, &id(1000 + n))["exit"], 0);
+    }
+    // And the watch goes on.
+    sandbox.append(CHAT, &message("one", 4));
+    watching.snapshot_of(5);
+    watching.stop();
+}
+
+#[test]
+fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
+    let sandbox = library();
+    sandbox.write(CHAT, chat("one", 30, None));
+    sandbox.take(&[]);
+    sandbox.stvc(&["config", "extension.write", "false"]).exits(0);
+    let watching = Watching::start(&sandbox, &["--poll", "200ms"]);
+    for (n, verb) in ["snapshot", "undo"].into_iter().enumerate() {
+        let answer = ask(&sandbox, n, verb, json!({}));
+        assert_eq!(answer["exit"], 4, "{answer}");
+    }
+    assert_eq!(ask(&sandbox, 10, "log", json!({}))["exit"], 0);
+    assert_eq!(status(&sandbox)["write"], false);
+    // A bad overwrite.
+    sandbox.write(CHAT, chat("one", 2, None));
+    watching.snapshot_of(2);
+    let begin = Instant::now();
+    let alarms = loop {
+        let told = status(&sandbox)["alarms"].clone();
+        if told.as_array().is_some_and(|alarms| !alarms.is_empty()) || begin.elapsed() > LIMIT {
+            break told;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(alarms[0]["code"], "chat-shrank", "{alarms}");
+    assert_eq!(alarms[0]["subject"], "chats/Mira/one");
+    watching.stop();
+}
+
+/// Killed between a request and its answer, it leaves nothing that the next one does not clear away.
+#[test]
+fn a_killed_watch_is_followed_by_another() {
+    let sandbox = library();
+    let mut watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    signal(&watching.child, "STOP");
+    put(&sandbox, &id(1), json!({ "protocol": 1, "verb": "log" }).to_string());
+    watching.kill();
+    drop(watching);
+    assert!(status(&sandbox)["alive"].is_number(), "it could not say that it goes");
+    let watching = Watching::start(&sandbox, &[]);
+    assert_eq!(fetch(&sandbox, &id(1))["exit"], 0);
+    watching.stop();
+}
