@@ -4,17 +4,21 @@ import * as deeds from "./deeds.js";
 import { ask } from "./mailbox.js";
 import { view } from "./viewer.js";
 
+// The older SillyTavern does not hand it out.
+const ENUM = "/scripts/slash-commands/SlashCommandEnumValue.js";
+
 /** Tags, for completion. @type {string[]} */
 let names = [];
 
 /** @param {(deed: () => Promise<string>) => Promise<string>} careful */
-export function addCommands(careful) {
+export async function addCommands(careful) {
+  const { SlashCommandEnumValue } = await import(ENUM);
   const { ARGUMENT_TYPE, SlashCommand, SlashCommandArgument, SlashCommandNamedArgument, SlashCommandParser } = SillyTavern.getContext();
-  const text = (/** @type {string} */ description, required = false, enumProvider = undefined) =>
+  const text = (/** @type {string} */ description, required = false, /** @type {(() => any[]) | undefined} */ enumProvider = undefined) =>
     SlashCommandArgument.fromProps({ description, typeList: [ARGUMENT_TYPE.STRING], isRequired: required, ...(enumProvider ? { enumProvider } : {}) });
   const named = (/** @type {string} */ name, /** @type {string} */ description, type = ARGUMENT_TYPE.STRING) =>
     SlashCommandNamedArgument.fromProps({ name, description, typeList: [type] });
-  const known = () => names.map((name) => ({ value: name, name, type: "enum", icon: "⚑" }));
+  const known = () => names.map((name) => new SlashCommandEnumValue(name));
   const add = (/** @type {string} */ name, /** @type {string} */ helpString, /** @type {string} */ returns, /** @type {any} */ deed, /** @type {any[]} */ unnamed = [], /** @type {any[]} */ more = []) =>
     SlashCommandParser.addCommandObject(SlashCommand.fromProps({
       name, helpString, returns, unnamedArgumentList: unnamed, namedArgumentList: more,

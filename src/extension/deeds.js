@@ -6,6 +6,8 @@ import { t } from "./words.js";
 /** SillyTavern writes a lorebook so long after its last change. */
 const BOOK = 1100;
 
+const WORLDS = "/scripts/world-info.js";
+
 /** The open chat as the program calls it. */
 export function timeline() {
   const { characterId, characters, getCurrentChatId, groupId } = SillyTavern.getContext();
@@ -85,7 +87,7 @@ export async function undo() {
 
 /** The page forgets what it had in memory, and reads the files. */
 export async function reread() {
-  const { worldInfoCache } = await import("/scripts/world-info.js");
+  const { worldInfoCache } = await import(WORLDS);
   worldInfoCache.clear();
   const { chatMetadata, getCurrentChatId, reloadCurrentChat, reloadWorldInfoEditor, updateWorldInfoList } = SillyTavern.getContext();
   await updateWorldInfoList();

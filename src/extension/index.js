@@ -220,7 +220,7 @@ function begin() {
   messageMenu();
   deletedChats();
   settingsPanel();
-  addCommands(careful);
+  void addCommands(careful);
   document.getElementById("sheld")?.append(badge);
   badge.addEventListener("click", () => here("#/tree/"));
   eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());

@@ -28,6 +28,12 @@ export function view(place) {
   const frame = document.createElement("iframe");
   frame.className = "stvc-viewer";
   frame.title = "stvc";
+  // As light or dark as SillyTavern is.
+  frame.addEventListener("load", () => {
+    const [r, g, b] = (getComputedStyle(document.body).getPropertyValue("--SmartThemeBodyColor").match(/[\d.]+/g) ?? ["0", "0", "0"]).map(Number);
+    const root = frame.contentDocument?.documentElement;
+    if (root) root.style.colorScheme = r + g + b > 380 ? "dark" : "light";
+  });
   frame.src = `${new URL("viewer.html", import.meta.url).pathname}${place}`;
   return new Popup(frame, POPUP_TYPE.TEXT, "", { okButton: "OK", wide: true, large: true, allowVerticalScrolling: true }).show();
 }

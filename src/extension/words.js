@@ -46,7 +46,7 @@ export function speak() {
  */
 export function t(text, values = {}) {
   const said = SillyTavern.getContext().translate(text);
-  return said.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+  return String(said).replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
 }
 
 /** How long ago. @param {number} seconds since 1970 */

@@ -282,14 +282,15 @@ fn long_lists_hold_what_is_near() {
 
 /// A development tool, and a strict one.
 #[test]
-fn the_types_of_the_page_are_right() {
+fn the_types_of_the_page_and_the_extension_are_right() {
     let Some(typescript) = wanted(package(TYPESCRIPT)) else { return };
     let checked = Command::new("node")
         .arg(typescript.join("node_modules/typescript/bin/tsc"))
         .args(["--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2023"])
         .args(["--module", "es2022", "--moduleResolution", "bundler"])
         .args(["--lib", "es2023,dom,dom.iterable"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page/main.js"))
+        .args(["src/page/main.js", "src/extension/index.js", "tests/page/sillytavern.d.ts"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));

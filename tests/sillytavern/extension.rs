@@ -90,6 +90,26 @@ fn scenario(name: &'static str, version: &str) {
     }
     stage.writer.click("dialog.popup[open] .popup-button-ok");
 
+    // A deleted chat comes back where people look for it.
+    let kept = stage.stories();
+    stage.writer.open(&main);
+    stage.writer.delete("What if");
+    stage.writer.settle();
+    assert!(!stage.path("chats/Mira Voss/What if.jsonl").exists());
+    stage.writer.click("#options_button");
+    stage.writer.click("#option_select_chat");
+    stage
+        .writer
+        .until("document.querySelector('.stvc-deleted summary')?.textContent.includes('(1)')");
+    stage.writer.click(".stvc-deleted summary");
+    stage.writer.click(".stvc-deleted button");
+    stage.writer.until("!document.querySelector('.stvc-deleted li')");
+    stage.writer.click("#select_chat_cross");
+    assert_eq!(
+        stage.stories()["chats/Mira Voss/What if.jsonl"],
+        kept["chats/Mira Voss/What if.jsonl"]
+    );
+
     // What goes wrong is said in words, and nothing is changed.
     let here = stage.stories();
     assert_eq!(stage.writer.pipe("/stvc-restore nothing like that"), "");
@@ -101,4 +121,40 @@ fn scenario(name: &'static str, version: &str) {
     watching.stop();
     stage.writer.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
     stage.writer.until("document.getElementById('stvc_badge').textContent.includes('not running')");
+}
+
+/// A group's chat: the new one is listed in its group, and the old one is left as it was.
+#[test]
+fn a_group_in_1_19() {
+    again(|| {
+        let Some(mut stage) = Stage::open("extension-group", "1.19.0") else { return };
+        stage.stvc(&["extension", "install"]).exits(0);
+        let watching = stage.watch();
+        stage.come_in();
+        stage.writer.character("Mira Voss", "The tide is low.");
+        stage.writer.character("Wren", "Cold, cold, cold.");
+        let main = stage.writer.group("Ferry", &["Mira Voss", "Wren"]);
+        stage.connect();
+        stage.bind_book("Ferry Lore");
+        stage.writer.say("Who rows?");
+        let id = stage.writer.pipe("/stvc-snapshot");
+        let shown = stage.json(&["show", &id]).exits(0);
+        assert_eq!(shown.of_type("snapshot")[0]["timeline"], format!("group chats/{main}"));
+        let before = stage.stories();
+        assert_eq!(stage.writer.pipe("/stvc-fork at=1 Another shore"), "Another shore");
+        stage.writer.until("SillyTavern.getContext().getCurrentChatId() === 'Another shore'");
+        assert_ne!(stage.writer.sees()["world"], "Ferry Lore");
+        stage.writer.say("Nobody rows.");
+        stage.writer.settle();
+        let after = stage.stories();
+        for path in [format!("group chats/{main}.jsonl"), "worlds/Ferry Lore.json".into()] {
+            assert_eq!(after[&path], before[&path], "{path}");
+        }
+        let found = stage.writer.pipe("/stvc-search Nobody rows");
+        assert!(found.contains("group chats/Another shore"), "{found}");
+        // SillyTavern itself complains of lists that are drawn late; nothing was said to the user.
+        let said = stage.writer.complaints();
+        assert!(said.iter().all(|words| !words.starts_with("error: ")), "{said:?}");
+        watching.stop();
+    });
 }

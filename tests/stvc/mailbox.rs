@@ -77,7 +77,7 @@ fn a_page_asks_and_is_answered() {
     assert_eq!(ask(&sandbox, 5, "restore", args)["exit"], 0);
     assert_eq!(sandbox.read(CHAT), before);
     let log = sandbox.json(&["operations"]).of_type("operation");
-    let words: Vec<_> = log[0]["command"].as_array().unwrap().iter().cloned().collect();
+    let words: Vec<_> = log[0]["command"].as_array().unwrap().to_vec();
     assert_eq!(words[1..3], [json!("extension"), json!("restore")]);
     assert_eq!(ask(&sandbox, 6, "undo", json!({}))["exit"], 0);
     assert_eq!(sandbox.read(CHAT), longer);

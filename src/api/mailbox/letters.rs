@@ -8,10 +8,12 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::PROTOCOL;
 use crate::api::{Answer, Refusal, Request};
 use crate::durable::TEMP_PREFIX;
 use crate::regular;
+
+/// What page and program speak. A change that the other one does not understand makes it one more.
+pub const PROTOCOL: u32 = 1;
 
 const REQUEST: &str = "stvc-req-";
 const ANSWER: &str = "stvc-res-";

@@ -18,13 +18,11 @@ use notify::Watcher as _;
 use super::{Answer, Rights, serve};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
+pub use letters::PROTOCOL;
 use letters::{Letter, Letters};
 use limits::Limits;
 pub use status::Alarm;
 use status::Status;
-
-/// What page and program speak. A change that the other one does not understand makes it one more.
-pub const PROTOCOL: u32 = 1;
 
 /// Answers that nobody fetched, and requests that nobody served, are kept no longer.
 const LIFETIME: Duration = Duration::from_secs(60);

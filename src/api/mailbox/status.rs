@@ -4,7 +4,7 @@ use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::PROTOCOL;
+use super::letters::PROTOCOL;
 use crate::engine::Workspace;
 
 /// So many timelines are told of, those that changed last, and so many alarms.

@@ -211,6 +211,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "extension",
+        &[
+            ("stvc extension install", "put it into SillyTavern's page"),
+            ("stvc extension", "what is there, and whether the watch runs"),
+        ],
+    ),
+    (
         "view",
         &[
             ("stvc view", "all timelines in the browser, to look at"),
