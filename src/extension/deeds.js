@@ -3,9 +3,6 @@
 import { Refused, ask } from "./mailbox.js";
 import { t } from "./words.js";
 
-/** SillyTavern writes a lorebook so long after its last change. */
-const BOOK = 1100;
-
 const WORLDS = "/scripts/world-info.js";
 
 /** The open chat as the program calls it. */
@@ -22,7 +19,20 @@ export async function save() {
   if (document.body.dataset.generating) throw new Refused(t("A reply is being generated; wait until it is done."));
   const { chatMetadata, saveChat } = SillyTavern.getContext();
   await saveChat();
-  if (chatMetadata?.world_info) await new Promise((done) => setTimeout(done, BOOK));
+  if (chatMetadata?.world_info) await bookIsSaved(chatMetadata.world_info);
+}
+
+/** SillyTavern writes a lorebook a second after its last change: wait until the disk has what the page has. @param {string} name */
+async function bookIsSaved(name) {
+  const { worldInfoCache } = await import(WORLDS);
+  for (let tries = 0; tries < 30; tries++) {
+    const mine = worldInfoCache.get(name);
+    if (!mine) return;
+    const headers = SillyTavern.getContext().getRequestHeaders();
+    const there = await fetch("/api/worldinfo/get", { method: "POST", headers, body: JSON.stringify({ name }) });
+    if (there.ok && JSON.stringify(await there.json()) === JSON.stringify(mine)) return;
+    await new Promise((done) => setTimeout(done, 150));
+  }
 }
 
 /** Take a snapshot of the open chat. @param {{ message?: string, tag?: string }} [wish] */

@@ -53,8 +53,8 @@ export async function send(verb, args = {}, patience = PATIENCE) {
   for (let wait = 15; Date.now() - begin < patience; wait = Math.min(250, wait * 1.3)) {
     await new Promise((done) => setTimeout(done, wait));
     const answer = await fetch(`/user/files/stvc-res-${id}.json`, { cache: "no-store" });
-    if (!answer.ok) continue;
-    const told = await answer.json();
+    const told = answer.ok ? await answer.json().catch(() => null) : null;
+    if (!told) continue;
     void remove(`user/files/stvc-res-${id}.json`);
     return told;
   }
@@ -81,6 +81,12 @@ export async function ask(verb, args = {}) {
 
 /** What the program tells without being asked; null if it never did. */
 export async function status() {
-  const answer = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(() => null);
-  return answer?.ok ? answer.json() : null;
+  // It may be written anew while SillyTavern sends it: then it comes cut off.
+  for (let tries = 0; tries < 3; tries++) {
+    const answer = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(() => null);
+    if (!answer?.ok) return null;
+    const told = await answer.json().catch(() => null);
+    if (told) return told;
+  }
+  return null;
 }

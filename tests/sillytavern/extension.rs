@@ -158,3 +158,46 @@ fn a_group_in_1_19() {
         watching.stop();
     });
 }
+
+/// How long people wait, beside SillyTavern's own branch: `cargo test --release --test sillytavern -- --ignored how_fast --nocapture`.
+#[test]
+#[ignore = "a measurement, for a quiet machine"]
+fn how_fast() {
+    let Some(mut stage) = Stage::open("extension-speed", "1.19.0") else { return };
+    stage.stvc(&["extension", "install"]).exits(0);
+    let watching = stage.watch();
+    stage.come_in();
+    let main = stage.writer.character("Mira Voss", "The tide is low.");
+    stage.connect();
+    stage.writer.say("Begin.");
+    stage.writer.leave();
+    let path = stage.path(&format!("chats/Mira Voss/{main}.jsonl"));
+    let line = json!({ "name": "Mira Voss", "is_user": false, "mes": "The bell rings over the water. ".repeat(150), "extra": {} });
+    let text = fs::read_to_string(&path).unwrap().trim_end().to_owned();
+    fs::write(&path, format!("{text}\n{}", format!("{line}\n").repeat(1100)).trim_end()).unwrap();
+    stage.come_in();
+    stage.writer.go("Mira Voss");
+    stage.writer.pipe("/stvc-snapshot");
+    stage.writer.settle();
+    let time = |stage: &mut Stage, script: &str| {
+        let timed = format!(
+            "(async () => {{ const begin = performance.now(); await ({script}); return performance.now() - begin; }})()"
+        );
+        stage.writer.evaluate(&timed).as_f64().unwrap()
+    };
+    let command = |words: &str| {
+        format!("SillyTavern.getContext().executeSlashCommandsWithOptions({})", json!(words))
+    };
+    for round in 0..3 {
+        let hello = time(&mut stage, "stvc.ask('hello', {})");
+        let snapshot = time(&mut stage, &command("/stvc-snapshot"));
+        let fork = time(&mut stage, &command(&format!("/stvc-fork at=1000 Fork {round}")));
+        stage.writer.settle();
+        let branch = time(&mut stage, &command("/branch-create 999"));
+        stage.writer.settle();
+        eprintln!(
+            "hello {hello:.0} ms, snapshot {snapshot:.0} ms, fork {fork:.0} ms, SillyTavern's branch {branch:.0} ms"
+        );
+    }
+    watching.stop();
+}

@@ -205,3 +205,24 @@ fn a_killed_watch_is_followed_by_another() {
     assert_eq!(fetch(&sandbox, &id(1))["exit"], 0);
     watching.stop();
 }
+
+/// Who waits for mail does nothing: neither what it reads nor what it writes itself wakes it.
+#[cfg(target_os = "linux")]
+#[test]
+fn waiting_costs_nothing() {
+    let sandbox = library();
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    assert_eq!(ask(&sandbox, 1, "log", json!({}))["exit"], 0);
+    let used = || -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/stat", watching.child.id())).unwrap();
+        let fields: Vec<_> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    std::thread::sleep(Duration::from_millis(500));
+    let before = used();
+    std::thread::sleep(Duration::from_secs(3));
+    // A watch that never rests would have used hundreds.
+    assert!(used() - before < 100, "{} hundredths of a second", used() - before);
+    watching.stop();
+}

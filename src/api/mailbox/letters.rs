@@ -134,6 +134,11 @@ impl Letters {
     }
 }
 
+/// Whether a file is called as a request is.
+pub fn is_request(path: &Path) -> bool {
+    id_of(path, REQUEST).is_some()
+}
+
 fn id_of(path: &Path, prefix: &str) -> Option<String> {
     let id = path.file_name()?.to_str()?.strip_prefix(prefix)?.strip_suffix(".json")?;
     let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

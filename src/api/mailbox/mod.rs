@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use notify::Watcher as _;
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, Watcher as _};
 
 use super::{Answer, Rights, serve};
 use crate::engine::Workspace;
@@ -107,8 +108,10 @@ impl Mailbox {
             // The folder comes with the first file, and a library may go and come back.
             if watcher.is_none() && !poll && folder.is_dir() {
                 let bell = self.bell.clone();
-                let heard = move |_| {
-                    let _ = bell.0.send(Ring::Mail);
+                let heard = move |event: notify::Result<notify::Event>| {
+                    if event.map_or(true, |event| is_mail(&event)) {
+                        let _ = bell.0.send(Ring::Mail);
+                    }
                 };
                 watcher = notify::recommended_watcher(heard).ok();
                 let mode = notify::RecursiveMode::NonRecursive;
@@ -135,6 +138,16 @@ impl Mailbox {
         }
         served.end();
     }
+}
+
+/// Whether a request may have come. That the folder is read, and that answers are written there, is told as well: who listened to that would never rest.
+fn is_mail(event: &notify::Event) -> bool {
+    let is_read = match event.kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
+        EventKind::Access(_) => true,
+        _ => false,
+    };
+    event.need_rescan() || (!is_read && event.paths.iter().any(|path| letters::is_request(path)))
 }
 
 struct Served<'a> {
