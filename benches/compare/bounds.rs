@@ -6,6 +6,13 @@ use crate::aims::Row;
 /// The workloads, how the row's name begins, the peer's name (any if empty), what bounds it.
 const BOUNDS: &[(&str, &str, &str, &str)] = &[
     (
+        "h",
+        "slowest answer",
+        "",
+        "the lanes of all 1,000 timelines, asked for while the browser starts on the same two cores; asked by curl alone it is 24 to 40 ms, \
+         half of which is one `statx` for each file and reading the refs",
+    ),
+    (
         "c",
         "first snapshot",
         "git",

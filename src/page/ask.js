@@ -28,7 +28,16 @@ export class Refused extends Error {
  * Inside SillyTavern's page the extension asks for us.
  * @type {{ ask: (verb: string, args: Record<string, unknown>) => Promise<Answer>, state: () => Promise<State> } | null}
  */
-const outside = window.parent === window ? null : (/** @type {any} */ (window.parent).stvc ?? null);
+const outside = asker();
+
+function asker() {
+  try {
+    return window.parent === window ? null : (/** @type {any} */ (window.parent).stvc ?? null);
+  } catch {
+    // A frame of somebody else's page, who is none of our business.
+    return null;
+  }
+}
 
 /**
  * Ask.
