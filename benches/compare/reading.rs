@@ -2,9 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use stvc::engine::{LibraryPlace, Workspace};
 use stvc::progress::Silent;
 use stvc::verbs::{gc, snapshot};
 
@@ -131,18 +129,7 @@ fn write(place: &Place, mut library: Library, years: &Years) -> String {
         let kept = entries[changed].content.chars().take(200).collect::<String>();
         entries[changed].content = format!("{kept} {text}");
         library.write(&book, lorebook::file(&entries).as_bytes());
-        let workspace = Workspace {
-            library: LibraryPlace::At(place.library.clone()),
-            user: None,
-            store: Some(place.store()),
-            command: vec!["stvc".into(), "snapshot".into()],
-            automatic: false,
-            now: (begin + chrono::Duration::hours(n as i64)).fixed_offset(),
-            patience: Duration::from_secs(10),
-            notices: Default::default(),
-            finished: Default::default(),
-            remembered: Default::default(),
-        };
+        let workspace = place.workspace(begin + chrono::Duration::hours(n as i64));
         let options = snapshot::Options::default();
         snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
         if n + 1 == years.snapshots {

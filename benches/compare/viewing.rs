@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stvc::engine::{LibraryPlace, Workspace};
 use stvc::progress::Silent;
 use stvc::verbs::{gc, snapshot};
 
@@ -119,18 +118,7 @@ fn write(place: &Place, mut library: Library, shelves: &Shelves) {
         for chat in &mut chats {
             chat.next_turn(&library);
         }
-        let workspace = Workspace {
-            library: LibraryPlace::At(place.library.clone()),
-            user: None,
-            store: Some(place.store()),
-            command: vec!["stvc".into(), "snapshot".into()],
-            automatic: false,
-            now: (begin + chrono::Duration::hours(n as i64)).fixed_offset(),
-            patience: Duration::from_secs(10),
-            notices: Default::default(),
-            finished: Default::default(),
-            remembered: Default::default(),
-        };
+        let workspace = place.workspace(begin + chrono::Duration::hours(n as i64));
         let options = snapshot::Options::default();
         snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
         if n + 1 == shelves.snapshots {

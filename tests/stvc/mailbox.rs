@@ -139,7 +139,9 @@ fn what_is_odd_is_answered_and_stops_nothing() {
     let answer = fetch(&sandbox, &id(201));
     assert!(answer["lines"][0]["message"].as_str().unwrap().contains("a link"), "{answer}");
     assert!(secret.exists());
-    fs::create_dir(sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(202)))).unwrap();
+    for n in 0..70 {
+        fs::create_dir(sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(5000 + n)))).unwrap();
+    }
     sandbox.write("user/files/stvc-req-..json", valid("log"));
     sandbox.write("user/files/picture.png", "x");
     // The same id again is not served again.
@@ -174,6 +176,12 @@ fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
     }
     assert_eq!(ask(&sandbox, 10, "log", json!({}))["exit"], 0);
     assert_eq!(status(&sandbox)["write"], false);
+    // A configuration that cannot be read may say no.
+    let configuration = sandbox.store().join("stvc/config.toml");
+    let said = fs::read_to_string(&configuration).unwrap();
+    fs::write(&configuration, "[extension\nwrite = true").unwrap();
+    assert_eq!(ask(&sandbox, 11, "snapshot", json!({}))["exit"], 4);
+    fs::write(&configuration, said).unwrap();
     // A bad overwrite.
     sandbox.write(CHAT, chat("one", 2, None));
     watching.snapshot_of(2);

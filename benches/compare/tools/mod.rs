@@ -10,6 +10,9 @@ mod stvc;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+use ::stvc::engine::{LibraryPlace, Workspace};
 
 pub use git::git_in;
 pub use stvc::Stvc;
@@ -61,6 +64,22 @@ impl Place {
     /// What counts as its store; caches are beside it.
     pub fn store(&self) -> PathBuf {
         self.home.join("store")
+    }
+
+    /// What stvc's verbs work on, without a process for each.
+    pub fn workspace(&self, now: chrono::DateTime<chrono::Utc>) -> Workspace {
+        Workspace {
+            library: LibraryPlace::At(self.library.clone()),
+            user: None,
+            store: Some(self.store()),
+            command: vec!["stvc".into(), "snapshot".into()],
+            automatic: false,
+            now: now.fixed_offset(),
+            patience: Duration::from_secs(10),
+            notices: Default::default(),
+            finished: Default::default(),
+            remembered: Default::default(),
+        }
     }
 
     /// Forget everything.

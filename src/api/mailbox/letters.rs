@@ -68,8 +68,9 @@ impl Letters {
             .named(REQUEST)
             .filter_map(|path| {
                 let id = id_of(&path, REQUEST)?;
-                let came = fs::symlink_metadata(&path).and_then(|found| found.modified()).ok()?;
-                Some((came, Letter { id, path }))
+                // A folder is nobody's request, and must not stand in line for ever.
+                let found = fs::symlink_metadata(&path).ok().filter(|found| !found.is_dir())?;
+                Some((found.modified().ok()?, Letter { id, path }))
             })
             .collect();
         found.sort_by_key(|(came, _)| *came);
@@ -88,7 +89,7 @@ impl Letters {
     pub fn take(&self, letter: &Letter, lifetime: Duration) -> Option<Result<Asked, Refusal>> {
         let found = fs::symlink_metadata(&letter.path).ok()?;
         let read = read(&letter.path, &found, lifetime);
-        // Whoever removes it serves it. A folder is nobody's request.
+        // Whoever removes it serves it.
         fs::remove_file(&letter.path).ok()?;
         Some(read)
     }

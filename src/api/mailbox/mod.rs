@@ -245,10 +245,11 @@ impl Served<'_> {
     }
 
     fn rights(&self) -> Rights {
-        let store = self.workspace.open_store().ok();
-        let configuration = store.and_then(|store| Configuration::of(&store).ok());
-        let write = configuration.and_then(|it| it.extension).and_then(|it| it.write);
-        if write == Some(false) { Rights::Read } else { Rights::Change }
+        let configuration = self.workspace.open_store().and_then(|store| Configuration::of(&store));
+        // What cannot be read may say no.
+        let may_write = configuration
+            .is_ok_and(|it| it.extension.and_then(|extension| extension.write).unwrap_or(true));
+        if may_write { Rights::Change } else { Rights::Read }
     }
 
     /// Write the status.
