@@ -215,7 +215,7 @@ impl Served<'_> {
         if self.order.len() > KNOWN {
             self.order.pop_front().map(|old| self.known.remove(&old));
         }
-        let was_attended = self.is_attended();
+        let must_tell = !self.is_attended() || read.as_ref().is_ok_and(letters::Asked::changes);
         self.asked = Some(Instant::now());
         let answer = read.and_then(|asked| {
             self.limits.admit(asked.changes())?;
@@ -225,7 +225,7 @@ impl Served<'_> {
         if let Some(path) = self.letters.put(&letter.id, &answer) {
             self.answers.insert(path, Instant::now());
         }
-        if !was_attended {
+        if must_tell {
             self.tell();
         }
     }
