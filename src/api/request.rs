@@ -173,6 +173,8 @@ requests! {
         tag: Option<String>,
         /// A checkpoint at this message, with the lorebook of now.
         at: Option<usize>,
+        /// A checkpoint at the end of every scene that has none yet.
+        scenes: Option<bool>,
         dry_run: Option<bool>,
     }
     /// Name a snapshot; without one, the name goes.

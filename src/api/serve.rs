@@ -177,6 +177,7 @@ impl Answer {
                     message: asked.message.clone(),
                     tag: asked.tag.clone(),
                     at: asked.at,
+                    scenes: asked.scenes == Some(true),
                     dry_run: asked.dry_run == Some(true),
                     ..Default::default()
                 };

@@ -148,7 +148,9 @@ fn of_restore(error: &RestoreError) -> Hint {
                 engine::Error::SillyTavernRuns { paths, .. }
                     if only.is_none() && paths.iter().all(|path| path.starts_with("worlds/")) =>
                 {
-                    format!(". `{restore} --overwrite --only chat` brings back the chat alone without that")
+                    format!(
+                        ". `{restore} --overwrite --only chat` brings back the chat alone without that"
+                    )
                 }
                 _ => String::new(),
             };

@@ -6,7 +6,8 @@ use super::json::{Edits, Raw};
 pub fn mark(chat: &[u8]) -> Option<&[u8]> {
     let mark = metadata(header(chat))?.get("integrity")?;
     // What JavaScript takes for no value is none.
-    let is_none = [r#""""#, "null", "false", "0"].iter().any(|none| mark.as_bytes() == none.as_bytes());
+    let is_none =
+        [r#""""#, "null", "false", "0"].iter().any(|none| mark.as_bytes() == none.as_bytes());
     (!is_none).then(|| mark.as_bytes())
 }
 

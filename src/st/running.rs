@@ -118,7 +118,8 @@ mod linux {
             let path = option(&self.words("cmdline"), "--configPath");
             let path = path.unwrap_or_else(|| "config.yaml".into());
             let text = String::from_utf8(regular::read(&self.seen(&path)).ok()?).ok()?;
-            let value = |line: &str| Some(line.trim().strip_prefix(key)?.strip_prefix(':')?.to_owned());
+            let value =
+                |line: &str| Some(line.trim().strip_prefix(key)?.strip_prefix(':')?.to_owned());
             let value = text.lines().find_map(value)?;
             let value = value.split(" #").next()?.trim().trim_matches(['"', '\'']);
             (!value.is_empty()).then(|| value.into())

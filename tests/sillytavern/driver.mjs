@@ -179,6 +179,8 @@ const verbs = {
     async start({ url }) { await page.goto(url, { waitUntil: 'domcontentloaded', timeout: 90000 }); await ready(); },
     async leave() { await settle(); await page.goto('about:blank'); },
     async reload() { await page.reload({ waitUntil: 'domcontentloaded' }); await ready(); },
+    // It reloads by itself.
+    async returns() { await page.waitForFunction(() => !window.SillyTavern?.getContext || document.getElementById('preloader')).catch(() => {}); await ready(); },
     settle,
     async connect({ url }) {
         await command('/api quiet=true custom');

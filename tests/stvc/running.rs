@@ -75,7 +75,10 @@ fn a_chat_that_may_be_open_gets_another_mark_and_no_other_byte() {
     let text = String::from_utf8(there.clone()).unwrap();
     assert_eq!(text.replace(given.as_str().unwrap(), "1").into_bytes(), first);
     let finding = &done.of_type("finding")[0];
-    assert_eq!((&finding["code"], &finding["level"]), (&json!("reload-sillytavern"), &json!("info")));
+    assert_eq!(
+        (&finding["code"], &finding["level"]),
+        (&json!("reload-sillytavern"), &json!("info"))
+    );
     assert!(finding["remedy"].as_str().unwrap().contains("OVERWRITE"), "{finding}");
     // The timeline ends with what is there, and nothing is kept twice.
     assert_eq!(sandbox.json(&["status", "Harbour"]).of_type("timeline")[0]["state"], "unchanged");
@@ -142,7 +145,9 @@ fn it_is_refused_where_sillytavern_would_not_ask() {
     sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(4);
     drop(running);
     // It could not find the mark.
-    for header in ["{}", "[1]", "not JSON", "\u{feff}{\"chat_metadata\":{}}", r#"{"chat_metadata":3}"#] {
+    for header in
+        ["{}", "[1]", "not JSON", "\u{feff}{\"chat_metadata\":{}}", r#"{"chat_metadata":3}"#]
+    {
         let (sandbox, _, second) = story(header);
         let running = Running::on(&sandbox, "");
         let refused = sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(4);
@@ -156,7 +161,10 @@ fn it_is_refused_where_sillytavern_would_not_ask() {
 fn a_chat_without_a_mark_gets_one_and_odd_headers_keep_their_bytes() {
     let odd = [
         (r#"{"chat_metadata":{}}"#, r#"{"chat_metadata":{"integrity":"#),
-        ("{ \"chat_metadata\": { \"a\": 1 } }\r", "{ \"chat_metadata\": { \"a\": 1, \"integrity\":"),
+        (
+            "{ \"chat_metadata\": { \"a\": 1 } }\r",
+            "{ \"chat_metadata\": { \"a\": 1, \"integrity\":",
+        ),
         // Of two the last one counts, as in JavaScript.
         (
             r#"{"chat_metadata":{"integrity":"1","b":"\ud83d","integrity":null},"__proto__":{}}"#,
@@ -169,7 +177,8 @@ fn a_chat_without_a_mark_gets_one_and_odd_headers_keep_their_bytes() {
         sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(0);
         let there = String::from_utf8(sandbox.read(CHAT)).unwrap();
         assert!(there.starts_with(begin), "{there}");
-        let rest = |chat: &[u8]| chat[chat.iter().position(|byte| *byte == b'\n').unwrap()..].to_vec();
+        let rest =
+            |chat: &[u8]| chat[chat.iter().position(|byte| *byte == b'\n').unwrap()..].to_vec();
         assert_eq!(rest(there.as_bytes()), rest(&first));
         drop(running);
     }

@@ -215,14 +215,19 @@ impl Served<'_> {
         if self.order.len() > KNOWN {
             self.order.pop_front().map(|old| self.known.remove(&old));
         }
-        let must_tell = !self.is_attended() || read.as_ref().is_ok_and(letters::Asked::changes);
+        let changes = read.as_ref().is_ok_and(letters::Asked::changes);
+        let must_tell = !self.is_attended() || changes;
         self.asked = Some(Instant::now());
         let answer = read.and_then(|asked| {
             self.limits.admit(asked.changes())?;
             Ok(self.serve(&asked))
         });
         let answer = answer.unwrap_or_else(|why| Answer::refused(&why));
-        if let Some(path) = self.letters.put(&letter.id, &answer) {
+        // The page need not be told again of what it asked for itself.
+        let newest =
+            || self.workspace.open_store().ok()?.last_operations().ok()?.into_iter().next();
+        let operation = changes.then(newest).flatten().map(|operation| operation.number);
+        if let Some(path) = self.letters.put(&letter.id, &answer, operation) {
             self.answers.insert(path, Instant::now());
         }
         if must_tell {

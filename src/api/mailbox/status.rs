@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::letters::PROTOCOL;
 use crate::engine::Workspace;
+use crate::store::FileChange;
 
 /// So many timelines are told of, those that changed last, so many alarms, and so many commands that wrote files.
 const TIMELINES: usize = 50;
 const ALARMS: usize = 20;
 const WRITTEN: usize = 20;
+const PATHS: usize = 100;
 
 /// Something that the user should know: a chat shrank, or was overwritten.
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +52,12 @@ impl Status {
         let written = operations.iter().flatten().filter(|operation| !operation.files.is_empty());
         let written = written.take(WRITTEN).map(|operation| {
             let paths: Vec<_> = operation.files.iter().map(|change| change.path.as_str()).collect();
-            json!({ "operation": operation.number, "paths": paths })
+            let is_gone = |change: &&FileChange| change.after.is_none();
+            let gone = operation.files.iter().filter(is_gone).map(|change| change.path.as_str());
+            // Of too many none is named: then all may be meant.
+            let gone: Vec<_> = gone.take(PATHS).collect();
+            let paths = (paths.len() <= PATHS).then_some(paths);
+            json!({ "operation": operation.number, "paths": paths, "gone": gone })
         });
         let mut heads: Vec<_> = history.iter().flat_map(|history| history.heads()).collect();
         heads.retain(|(name, _)| name.is_chat());

@@ -62,7 +62,12 @@ impl Operation<'_> {
     }
 
     /// Whether the first message that is another one in `head` is again what it was.
-    fn has_messages_of(&self, state: &State<'_>, replaced: &Snapshot, head: &Snapshot) -> Result<bool> {
+    fn has_messages_of(
+        &self,
+        state: &State<'_>,
+        replaced: &Snapshot,
+        head: &Snapshot,
+    ) -> Result<bool> {
         let reader = self.store.reader();
         let [then, now] = [replaced, head].map(|snapshot| Tree::open(&reader, snapshot.tree));
         let (then, now) = (then?, now?);
@@ -86,7 +91,12 @@ impl Operation<'_> {
     }
 
     /// Whether of what was brought back nothing is left, and something of what was there before is.
-    fn has_entries_of(&self, state: &State<'_>, replaced: SnapshotId, head: SnapshotId) -> Result<bool> {
+    fn has_entries_of(
+        &self,
+        state: &State<'_>,
+        replaced: SnapshotId,
+        head: SnapshotId,
+    ) -> Result<bool> {
         let path = state.timeline().file();
         if !path.is_lorebook() {
             return Ok(false);
@@ -94,7 +104,8 @@ impl Operation<'_> {
         let reader = self.store.reader();
         let read = |id: SnapshotId| bytes_of(&reader, &Kept::Commit(id.0), &path);
         let (then, brought) = (read(replaced)?, read(head)?);
-        let [then, brought, now] = [&then[..], &brought[..], &state.files.main.bytes[..]].map(entries);
+        let [then, brought, now] =
+            [&then[..], &brought[..], &state.files.main.bytes[..]].map(entries);
         let keys: HashSet<_> = then.keys().chain(brought.keys()).collect();
         let mut came_back = false;
         for key in keys.into_iter().filter(|key| then.get(*key) != brought.get(*key)) {

@@ -99,7 +99,15 @@ impl<'c> FilePlan<'c> {
     pub fn action(&self) -> FileAction {
         if let Some((bytes, blake3)) = self.described {
             let (path, action) = (self.path.clone(), Action::Write);
-            return FileAction { path, action, bytes, blake3, replaces: false, there: None, mark: None };
+            return FileAction {
+                path,
+                action,
+                bytes,
+                blake3,
+                replaces: false,
+                there: None,
+                mark: None,
+            };
         }
         let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
         FileAction {
@@ -205,7 +213,8 @@ impl<'a> Operation<'a> {
                 continue;
             }
             let path = file.path.to_string();
-            let had = |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
+            let had =
+                |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
             let before = match (&file.now, file.known) {
                 (None, _) => None,
                 (Some(_), Some(change)) => change.before,

@@ -34,7 +34,8 @@ impl FilePlan<'_> {
 
     /// Whether SillyTavern asks before a page writes back what is there now.
     pub(crate) fn is_asked_about(&self) -> bool {
-        let marks = [&self.now.as_deref(), &self.new.as_deref()].map(|chat| chat.and_then(st::mark));
+        let marks =
+            [&self.now.as_deref(), &self.new.as_deref()].map(|chat| chat.and_then(st::mark));
         self.replaces_chat() && marks[0] != marks[1] && marks[1].is_some()
     }
 

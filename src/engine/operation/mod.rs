@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Result, Workspace, cache};
 use crate::archive::{
-    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Written, branch,
-    former_branch,
+    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Written, branch, former_branch,
 };
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
