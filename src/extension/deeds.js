@@ -14,9 +14,11 @@ export function timeline() {
   return `chats/${characters[characterId].avatar.replace(/\.[^.]*$/, "")}/${chat}`;
 }
 
-/** What the page has in memory goes to the disk. */
-export async function save() {
+/** What the page has in memory goes to the disk. @param {boolean} [leaves] whether the page will then show something else */
+export async function save(leaves = false) {
   if (document.body.dataset.generating) throw new Refused(t("A reply is being generated; wait until it is done."));
+  // What is typed there is nowhere else, and would go with the page.
+  if (leaves && document.querySelector("#curEditTextarea, .reasoning_edit_textarea")) throw new Refused(t("A message is being edited; finish that first."));
   const { chatMetadata, saveChat } = SillyTavern.getContext();
   await saveChat();
   if (chatMetadata?.world_info) await bookIsSaved(chatMetadata.world_info);
@@ -35,9 +37,9 @@ async function bookIsSaved(name) {
   }
 }
 
-/** Take a snapshot of the open chat. @param {{ message?: string, tag?: string }} [wish] */
-export async function snapshot(wish = {}) {
-  await save();
+/** Take a snapshot of the open chat. @param {{ message?: string, tag?: string }} [wish] @param {boolean} [leaves] */
+export async function snapshot(wish = {}, leaves = false) {
+  await save(leaves);
   const { lines } = await ask("snapshot", { timelines: [timeline()], ...wish });
   const line = lines.find((line) => line.type === "snapshot");
   return { id: line?.id ?? "", unchanged: line?.unchanged !== false };
@@ -53,7 +55,7 @@ export async function tag(name, message) {
 
 /** A chat of its own from a message on, with a lorebook of its own, and open it. @param {number} message @param {string} name */
 export async function fork(message, name) {
-  const { id } = await snapshot();
+  const { id } = await snapshot({}, true);
   const wish = { snapshot: id, name };
   const then = await ask("restore", { ...wish, at: message }).then(() => true, (error) => {
     if (error instanceof Refused && error.is("lorebook-then-unknown")) return false;
@@ -75,7 +77,7 @@ async function open(chat) {
 
 /** What a restore would do. @param {string} snapshot @returns {Promise<import("./mailbox.js").Line[]>} */
 export async function planned(snapshot) {
-  await save();
+  await save(true);
   const { lines } = await ask("restore", { snapshot, dry_run: true });
   return lines.filter((line) => line.type === "file");
 }
@@ -89,7 +91,7 @@ export async function restore(snapshot, plan) {
 
 /** Take the last change back. */
 export async function undo() {
-  await save();
+  await save(true);
   const { lines } = await ask("undo", { chat_closed: true });
   await reread();
   return lines.find((line) => line.type === "operation")?.number ?? 0;

@@ -2,7 +2,7 @@
 
 import { addCommands, learn } from "./commands.js";
 import * as deeds from "./deeds.js";
-import { Away, ask, send, status } from "./mailbox.js";
+import { Away, PROTOCOL, ask, send, status } from "./mailbox.js";
 import { view } from "./viewer.js";
 import { ago, speak, t } from "./words.js";
 
@@ -174,6 +174,12 @@ async function refresh() {
   if (!told?.alive) {
     badge.textContent = t("watch is not running");
     badge.title = t("Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).");
+    return;
+  }
+  if (told.protocol !== PROTOCOL) {
+    badge.classList.add("away");
+    badge.textContent = t("another version of stvc");
+    badge.title = t("`stvc extension update`, then reload this page.");
     return;
   }
   let name = "";

@@ -1,6 +1,7 @@
 // The way to the program: files that SillyTavern itself writes and serves (docs/mailbox.md of stvc).
 
-const PROTOCOL = 1;
+/** What is spoken here. */
+export const PROTOCOL = 1;
 /** So long an answer is waited for before the program is taken to be away. */
 const PATIENCE = 20_000;
 

@@ -11,7 +11,7 @@ globalThis.stvc = {
    */
   ask: async (verb, args) => {
     const replaces = verb === "undo" || (verb === "restore" && args.name === undefined);
-    if (replaces && args.dry_run) await save();
+    if (replaces && args.dry_run) await save(true);
     const answer = await send(verb, replaces ? { ...args, chat_closed: true } : args);
     if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread();
     return answer;
