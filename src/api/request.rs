@@ -36,6 +36,12 @@ pub enum Refusal {
     /// It would change something.
     #[error("{verb:?} changes something, and that is not allowed here")]
     ReadOnly { verb: &'static str },
+    /// What was done cannot be told.
+    #[error("{verb:?} was served, and the answer cannot be written: {why}")]
+    Unwritable { verb: &'static str, why: String },
+    /// The program itself is wrong.
+    #[error("stvc broke down over {verb:?}; that is a defect in stvc")]
+    BrokeDown { verb: &'static str },
 }
 
 /// A verb and the names of its arguments.

@@ -58,10 +58,16 @@ impl Answer {
             Refusal::Protocol { .. } => {
                 Some("`stvc extension update`, then reload SillyTavern's page".to_owned())
             }
+            Refusal::Unwritable { .. } => Some("`stvc operations` says what was done".to_owned()),
+            Refusal::BrokeDown { .. } => Some(
+                "`stvc check` says whether the store is sound; the watch's own output says where it broke down"
+                    .to_owned(),
+            ),
             _ => None,
         };
         let exit = match refusal {
             Refusal::ReadOnly { .. } => exit::REFUSED,
+            Refusal::Unwritable { .. } | Refusal::BrokeDown { .. } => exit::FAILED,
             _ => exit::USAGE,
         };
         let mut answer = Self { exit, ..Self::default() };

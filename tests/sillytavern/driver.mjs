@@ -1,10 +1,11 @@
 // A writer at SillyTavern: headless Chromium, the real page, its real buttons.
 // Reads one request a line, {"do": "say", "text": "…"}, and answers each with one line, {"ok": …} or {"error": "…"}.
-// usage: node driver.mjs PLAYWRIGHT_CORE CHROMIUM PROFILE
+// usage: node driver.mjs PLAYWRIGHT_CORE CHROMIUM PROFILE OPTIONS
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';
 
-const [library, executablePath, profile] = process.argv.slice(2);
+// What the browser is like, in playwright's words: {"isMobile": true, …}.
+const [library, executablePath, profile, options] = process.argv.slice(2);
 const { chromium } = createRequire(`${library}/package.json`)('playwright-core');
 
 // Nothing is fetched from outside: Chromium's own services are off, and the page may only speak with loopback.
@@ -13,6 +14,7 @@ const context = await chromium.launchPersistentContext(profile, {
     viewport: { width: 1400, height: 1000 },
     args: ['--no-sandbox', '--headless', '--disable-gpu', '--disable-quic', '--disable-dev-shm-usage', '--no-first-run',
         '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    ...JSON.parse(options),
 });
 context.setDefaultTimeout(60000);
 await context.route('**/*', (route) => {
@@ -56,6 +58,15 @@ page.on('requestfinished', done);
 page.on('requestfailed', done);
 // Of a page that is gone nothing more is heard.
 page.on('framenavigated', (frame) => { if (frame === page.mainFrame()) underWay.clear(); });
+
+// Everything the page asked of anybody, and whether the extension's own code did.
+let traffic = [];
+const wire = await context.newCDPSession(page);
+await wire.send('Network.enable');
+wire.on('Network.requestWillBeSent', ({ request: { method, url }, initiator }) => {
+    const own = (initiator.stack?.callFrames ?? []).some((frame) => frame.url.includes('/third-party/stvc/'));
+    if (/^(http|ws)/.test(url)) traffic.push({ method, url, own });
+});
 
 async function until(condition) {
     const begin = Date.now();
@@ -177,6 +188,17 @@ const named = (chat) => page.locator(`#select_chat_div .select_chat_block[file_n
 
 const verbs = {
     async start({ url }) { await page.goto(url, { waitUntil: 'domcontentloaded', timeout: 90000 }); await ready(); },
+    // As one of several users, by the page that asks who.
+    async login({ url, user, password }) {
+        await page.goto(url, { waitUntil: 'domcontentloaded', timeout: 90000 });
+        await page.locator('#userList .userSelect', { hasText: user }).click();
+        await page.locator('#userPassword').fill(password);
+        await page.locator('#loginButton').click();
+        await page.waitForURL((there) => !there.pathname.includes('login'), { waitUntil: 'domcontentloaded' });
+        await ready();
+    },
+    // Gone in the middle of whatever it does.
+    async vanish() { await page.goto('about:blank'); },
     async leave() { await settle(); await page.goto('about:blank'); },
     async reload() { await page.reload({ waitUntil: 'domcontentloaded' }); await ready(); },
     // It reloads by itself.
@@ -360,6 +382,8 @@ const verbs = {
     popup: async () => await page.locator('dialog.popup[open]').count() ? popup().innerText() : null,
     async press({ button }) { await popup().locator(button).click(); },
     complaints() { const all = complaints; complaints = []; return all; },
+    traffic() { const all = traffic; traffic = []; return all; },
+    async tap({ selector }) { await page.locator(selector).first().tap(); },
     async screenshot({ path }) { await page.screenshot({ path }); },
     evaluate: ({ script }) => page.evaluate(script),
     async click({ selector }) { await page.locator(selector).first().click(); },

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -10,15 +10,24 @@ use serde_json::{Value, json};
 /// It speaks the chat-completion protocol on loopback until the test's process ends.
 pub struct Model {
     port: u16,
-    prompts: Arc<Mutex<Vec<Value>>>,
+    asked: Arc<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    prompts: Mutex<Vec<Value>>,
+    /// The bodies of these requests as they came.
+    bodies: Mutex<Vec<Vec<u8>>>,
+    /// Whoever has this keeps it from answering.
+    silence: Mutex<()>,
 }
 
 impl Model {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let prompts = Arc::new(Mutex::new(Vec::new()));
-        let asked = Arc::clone(&prompts);
+        let all = Arc::new(Asked::default());
+        let asked = Arc::clone(&all);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let asked = Arc::clone(&asked);
@@ -26,7 +35,7 @@ impl Model {
                 thread::spawn(move || answer(stream, &asked));
             }
         });
-        Self { port, prompts }
+        Self { port, asked: all }
     }
 
     pub fn url(&self) -> String {
@@ -35,11 +44,21 @@ impl Model {
 
     /// Everything that was said to it the last time.
     pub fn last_prompt(&self) -> String {
-        self.prompts.lock().unwrap().last().map(ToString::to_string).unwrap_or_default()
+        self.asked.prompts.lock().unwrap().last().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Everything that was said to it, byte for byte.
+    pub fn bodies(&self) -> Vec<Vec<u8>> {
+        self.asked.bodies.lock().unwrap().clone()
+    }
+
+    /// It thinks as long as this is kept.
+    pub fn thinks(&self) -> MutexGuard<'_, ()> {
+        self.asked.silence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn answer(stream: TcpStream, asked: &Mutex<Vec<Value>>) -> std::io::Result<()> {
+fn answer(stream: TcpStream, asked: &Asked) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -60,10 +79,12 @@ fn answer(stream: TcpStream, asked: &Mutex<Vec<Value>>) -> std::io::Result<()> {
     let mut kind = "application/json";
     let body = if first.contains("/chat/completions") {
         let prompt: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let mut asked = asked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let text = format!("Answer {}.", asked.len() + 1);
+        let lock = || asked.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let streamed = prompt["stream"] == true;
-        asked.push(prompt);
+        lock().push(prompt);
+        let text = format!("Answer {}.", lock().len());
+        asked.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
+        drop(asked.silence.lock());
         if streamed {
             kind = "text/event-stream";
             let piece = json!({"choices": [{"delta": {"content": text}}]});

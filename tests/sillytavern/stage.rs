@@ -22,7 +22,17 @@ pub struct Stage {
     pub writer: Writer,
     tavern: Tavern,
     pub model: Model,
-    sandbox: Sandbox,
+    equipment: Equipment,
+    pub sandbox: Sandbox,
+}
+
+/// How SillyTavern and the browser are set, where a scenario wants them otherwise.
+#[derive(Default)]
+pub struct Setup {
+    /// SillyTavern's configuration, as environment variables.
+    pub server: &'static [(&'static str, &'static str)],
+    /// What the browser is like, in playwright's words.
+    pub browser: Value,
 }
 
 /// Files of the library with their bytes.
@@ -40,20 +50,41 @@ impl Stage {
         version: &str,
         act: impl FnOnce(&Sandbox),
     ) -> Option<Self> {
+        let setup = Setup { browser: json!({}), ..Setup::default() };
+        Self::open_with(name, version, &setup, act)
+    }
+
+    /// The same, with these settings.
+    pub fn open_with(
+        name: &'static str,
+        version: &str,
+        setup: &Setup,
+        act: impl FnOnce(&Sandbox),
+    ) -> Option<Self> {
         let equipment: Equipment = equipment(version)?;
         let sandbox = Sandbox::bare();
         act(&sandbox);
-        let tavern = Tavern::start(&equipment, sandbox.folder());
-        let writer = Writer::new(&equipment, &sandbox.folder().join("browser"));
-        let mut stage = Self { name, writer, tavern, model: Model::start(), sandbox };
+        let tavern = Tavern::start(&equipment, sandbox.folder(), setup.server);
+        let writer = Writer::new(&equipment, &sandbox.folder().join("browser"), &setup.browser);
+        let mut stage = Self { name, writer, tavern, model: Model::start(), equipment, sandbox };
         stage.come_in();
         Some(stage)
+    }
+
+    /// Somebody else with a browser of their own, in which no page is open yet.
+    pub fn another(&self, browser: &Value) -> Writer {
+        Writer::new(&self.equipment, &self.sandbox.folder().join("another browser"), browser)
+    }
+
+    pub fn url(&self) -> String {
+        self.tavern.url()
     }
 
     /// Open the page.
     #[track_caller]
     pub fn come_in(&mut self) {
-        self.writer.start(&self.tavern.url());
+        let url = self.url();
+        self.writer.start(&url);
     }
 
     /// Close the page, do something, and open it again at a character or group. The model must be asked for again, too.
@@ -94,7 +125,12 @@ impl Stage {
 
     /// A watch on the library, by the real clock.
     pub fn watch(&self) -> Watching {
-        let mut command = self.sandbox.command(&["--json", "watch", "--settle", "150ms"]);
+        self.watch_with(&[])
+    }
+
+    pub fn watch_with(&self, options: &[&str]) -> Watching {
+        let all = [&["--json", "watch", "--settle", "150ms"], options].concat();
+        let mut command = self.sandbox.command(&all);
         command.env_remove("SOURCE_DATE_EPOCH");
         Watching::of(command)
     }

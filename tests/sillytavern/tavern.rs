@@ -19,8 +19,8 @@ pub struct Tavern {
 }
 
 impl Tavern {
-    /// Start it and wait until it answers.
-    pub fn start(equipment: &Equipment, data: &Path) -> Self {
+    /// Start it and wait until it answers. `settings` are those of its configuration, as environment variables.
+    pub fn start(equipment: &Equipment, data: &Path, settings: &[(&str, &str)]) -> Self {
         fs::create_dir_all(data).unwrap();
         fs::create_dir_all(&equipment.webpack).unwrap();
         if !data.join("_webpack").exists() {
@@ -48,6 +48,7 @@ impl Tavern {
             .env("SILLYTAVERN_ENABLEDOWNLOADABLETOKENIZERS", "false")
             .env("SILLYTAVERN_ENABLESERVERPLUGINSAUTOUPDATE", "false")
             .env("SILLYTAVERN_WHITELISTDOCKERHOSTS", "false")
+            .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(output.try_clone().unwrap())
             .stderr(output)

@@ -19,12 +19,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(equipment: &Equipment, profile: &Path) -> Self {
+    /// `browser`: what it is like, in playwright's words.
+    pub fn new(equipment: &Equipment, profile: &Path, browser: &Value) -> Self {
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sillytavern/driver.mjs");
         let mut child = Command::new("node")
             .arg(driver)
             .args([&equipment.playwright, &equipment.chromium])
             .arg(profile)
+            .arg(browser.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -62,6 +64,18 @@ impl Writer {
     #[track_caller]
     pub fn start(&mut self, url: &str) {
         self.ask("start", json!({ "url": url }));
+    }
+
+    /// Open the page as one of several users.
+    #[track_caller]
+    pub fn login(&mut self, url: &str, user: &str, password: &str) {
+        self.ask("login", json!({ "url": url, "user": user, "password": password }));
+    }
+
+    /// Close the page in the middle of whatever it does.
+    #[track_caller]
+    pub fn vanish(&mut self) {
+        self.ask("vanish", json!({}));
     }
 
     /// Close the page, as somebody does who goes to bed.
@@ -118,6 +132,27 @@ impl Writer {
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
         self.ask("click", json!({ "selector": selector }));
+    }
+
+    /// The same with a finger.
+    #[track_caller]
+    pub fn tap(&mut self, selector: &str) {
+        self.ask("tap", json!({ "selector": selector }));
+    }
+
+    /// Everything the page asked of anybody since it was asked last: `method`, `url`, and `own` if the extension's own code did.
+    #[track_caller]
+    pub fn traffic(&mut self) -> Vec<Value> {
+        serde_json::from_value(self.ask("traffic", json!({}))).unwrap()
+    }
+
+    /// Take a picture, if somebody wants to look at it: `STVC_PICTURES` is a folder.
+    #[track_caller]
+    pub fn picture(&mut self, name: &str) {
+        if let Some(folder) = std::env::var_os("STVC_PICTURES") {
+            let path = Path::new(&folder).join(format!("{name}.png"));
+            self.ask("screenshot", json!({ "path": path }));
+        }
     }
 
     /// Wait until a script of the page says so.

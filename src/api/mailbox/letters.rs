@@ -41,6 +41,13 @@ impl Asked {
     pub fn changes(&self) -> bool {
         matches!(self, Self::Api(request) if request.changes())
     }
+
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Hello => "hello",
+            Self::Api(request) => request.verb(),
+        }
+    }
 }
 
 /// A request as the page writes it.
@@ -95,7 +102,7 @@ impl Letters {
     }
 
     /// Put an answer where the page looks for it; to a change, with the number of the newest operation.
-    pub fn put(&self, id: &str, answer: &Answer, operation: Option<u64>) -> Option<PathBuf> {
+    pub fn put(&self, id: &str, answer: &Answer, operation: Option<u64>) -> io::Result<PathBuf> {
         #[derive(serde::Serialize)]
         struct Told<'a> {
             protocol: u32,
@@ -107,15 +114,15 @@ impl Letters {
         }
         let program = env!("CARGO_PKG_VERSION");
         let told = Told { protocol: PROTOCOL, program, answer, operation };
-        self.write(&format!("{ANSWER}{id}.json"), &serde_json::to_vec(&told).ok()?)
+        self.write(&format!("{ANSWER}{id}.json"), &serde_json::to_vec(&told)?)
     }
 
-    pub fn put_status(&self, status: &Value) -> Option<PathBuf> {
+    pub fn put_status(&self, status: &Value) -> io::Result<PathBuf> {
         self.write(STATUS, status.to_string().as_bytes())
     }
 
     /// Nobody reads half of it. It need not outlive a power cut: whoever asked asks again.
-    fn write(&self, name: &str, bytes: &[u8]) -> Option<PathBuf> {
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let temp = self.folder.join(format!("{TEMP_PREFIX}mail-{}.tmp", std::process::id()));
         let path = self.folder.join(name);
         let written = fs::File::create(&temp)
@@ -124,7 +131,7 @@ impl Letters {
         if written.is_err() {
             let _ = fs::remove_file(&temp);
         }
-        written.ok().map(|()| path)
+        written.map(|()| path)
     }
 
     /// Remove what others left: answers of a program that was killed, and what only looks like a request.

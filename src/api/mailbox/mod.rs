@@ -9,6 +9,7 @@ mod status;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
-use super::{Answer, Rights, serve};
+use super::{Answer, Refusal, Rights, serve};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 pub use letters::PROTOCOL;
@@ -102,8 +103,6 @@ impl Mailbox {
         };
         let mut watcher = None;
         served.tell();
-        // What came while nobody served.
-        served.look();
         loop {
             // The folder comes with the first file, and a library may go and come back.
             if watcher.is_none() && !poll && folder.is_dir() {
@@ -117,6 +116,8 @@ impl Mailbox {
                 let mode = notify::RecursiveMode::NonRecursive;
                 let watches = watcher.as_mut().map(|watcher| watcher.watch(&folder, mode).is_ok());
                 watcher = watcher.filter(|_| watches == Some(true));
+                // What came before anybody listened.
+                served.look();
             }
             let wait = match (&watcher, folder.is_dir()) {
                 (_, false) => SEEK,
@@ -163,7 +164,7 @@ struct Served<'a> {
     answers: BTreeMap<PathBuf, Instant>,
     /// When somebody asked last.
     asked: Option<Instant>,
-    /// When the status was written last.
+    /// When the status was written last, or should have been.
     told: Option<Instant>,
 }
 
@@ -218,16 +219,24 @@ impl Served<'_> {
         let changes = read.as_ref().is_ok_and(letters::Asked::changes);
         let must_tell = !self.is_attended() || changes;
         self.asked = Some(Instant::now());
+        let verb = read.as_ref().map_or("", letters::Asked::verb);
         let answer = read.and_then(|asked| {
             self.limits.admit(asked.changes())?;
-            Ok(self.serve(&asked))
+            // One that breaks down must not leave the others without an answer.
+            let served = catch_unwind(AssertUnwindSafe(|| self.serve(&asked)));
+            served.map_err(|_| Refusal::BrokeDown { verb })
         });
         let answer = answer.unwrap_or_else(|why| Answer::refused(&why));
         // The page need not be told again of what it asked for itself.
         let newest =
             || self.workspace.open_store().ok()?.last_operations().ok()?.into_iter().next();
         let operation = changes.then(newest).flatten().map(|operation| operation.number);
-        if let Some(path) = self.letters.put(&letter.id, &answer, operation) {
+        let put = self.letters.put(&letter.id, &answer, operation).or_else(|error| {
+            // For a few words there may be room where there is none for all.
+            let refusal = Refusal::Unwritable { verb, why: error.to_string() };
+            self.letters.put(&letter.id, &Answer::refused(&refusal), operation)
+        });
+        if let Ok(path) = put {
             self.answers.insert(path, Instant::now());
         }
         if must_tell {
@@ -259,11 +268,14 @@ impl Served<'_> {
 
     /// Write the status.
     fn tell(&mut self) {
-        let write = self.rights() == Rights::Change;
-        let status = self.status.told(self.workspace, (self.clock)(), write);
-        // Without a folder nobody could read it.
-        if self.letters.put_status(&status).is_some() {
-            self.told = Some(Instant::now());
+        // Where it cannot be written, because the disk is full or nobody made the folder yet, it is tried again no sooner than it would have been told again.
+        self.told = Some(Instant::now());
+        let status = catch_unwind(AssertUnwindSafe(|| {
+            let write = self.rights() == Rights::Change;
+            self.status.told(self.workspace, (self.clock)(), write)
+        }));
+        if let Ok(status) = status {
+            let _ = self.letters.put_status(&status);
         }
     }
 

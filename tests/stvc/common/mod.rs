@@ -30,6 +30,6 @@ pub use files::{
 pub use git::{fsck, git, git_given, lose, refs, unpack, unpack_all};
 pub use harm::{Harm, Three, hurt, hurt_for_good};
 pub use missing::{cannot, cannot_here};
-pub use processes::{Done, can_trace, kill_after, limited, scripted, traced_with};
+pub use processes::{Done, can_trace, kill_after, limited, scripted, started_by, traced_with};
 pub use sandbox::{NOW, Sandbox};
 pub use stored::{Stored, check, sound, unfinished};

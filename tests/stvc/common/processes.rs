@@ -19,7 +19,12 @@ pub fn scripted(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
 }
 
 /// The program with its own surroundings, to be started by another with these options.
-fn started_by(sandbox: &Sandbox, starter: &str, options: &[&str], arguments: &[&str]) -> Command {
+pub fn started_by(
+    sandbox: &Sandbox,
+    starter: &str,
+    options: &[&str],
+    arguments: &[&str],
+) -> Command {
     let program = sandbox.command(arguments);
     let mut command = Command::new(starter);
     command.args(options).arg(program.get_program()).args(arguments);
