@@ -183,3 +183,53 @@ fn a_chat_without_a_mark_gets_one_and_odd_headers_keep_their_bytes() {
         drop(running);
     }
 }
+
+/// What a page writes that nobody told: the former state once more, and something new.
+#[test]
+fn a_restore_that_a_stale_page_wrote_over_is_told() {
+    let codes = |sandbox: &Sandbox| {
+        let taken = sandbox.json(&["snapshot"]).exits(0).of_type("finding");
+        let told = taken.into_iter().filter(|finding| finding["code"] == "restore-undone");
+        told.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let book = |entries: &[(usize, &str)]| {
+        let entry =
+            |(uid, text): &(usize, &str)| (uid.to_string(), json!({ "uid": uid, "content": text }));
+        json!({ "entries": entries.iter().map(entry).collect::<serde_json::Map<_, _>>() })
+            .to_string()
+    };
+    let (mut sandbox, first, second) = story(HEADER);
+    let right = [(0, "Oil."), (1, "Stone.")];
+    sandbox.write(BOOK, book(&right));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let good = sandbox.json(&["log", "worlds/Lore"]).of_type("snapshot")[0]["id"].clone();
+    sandbox.wait(60);
+    let wrong = [(0, "Whale oil."), (1, "Stone."), (2, "A mistake.")];
+    sandbox.write(BOOK, book(&wrong));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["restore", good.as_str().unwrap(), "--overwrite"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--only", "chat"]).exits(0);
+    assert_eq!(
+        (sandbox.read(CHAT), sandbox.read(BOOK)),
+        (first.clone(), book(&right).into_bytes())
+    );
+    sandbox.wait(60);
+
+    // Somebody goes on with what was restored: nothing to tell.
+    sandbox.append(CHAT, &message("Wren", "Better."));
+    sandbox.write(BOOK, book(&[right[0], right[1], (2, "Another one.")]));
+    assert_eq!(codes(&sandbox), Vec::<String>::new());
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.write(CHAT, &first);
+    sandbox.write(BOOK, book(&right));
+
+    sandbox
+        .write(CHAT, [&second[..], b"\n", message("Wren", "Nobody told me.").as_bytes()].concat());
+    sandbox.write(BOOK, book(&[wrong[0], wrong[1], wrong[2], (3, "Nobody told me.")]));
+    assert_eq!(codes(&sandbox), ["chats/Ann/Harbour", "worlds/Lore"]);
+    // Told once: it is the newest state now.
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("Wren", "On and on."));
+    assert_eq!(codes(&sandbox), Vec::<String>::new());
+}
