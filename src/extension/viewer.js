@@ -16,6 +16,7 @@ globalThis.stvc = {
     if (replaces && args.dry_run) await save(true);
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
     if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread({ ...answer, gone: goneBy(answer.lines) });
+    else if (verb === "restore" && !args.dry_run) await SillyTavern.getContext().updateWorldInfoList();
     return answer;
   },
   state: async () => {

@@ -123,7 +123,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         undoing.finish(held)?;
     }
     let mut findings = Vec::new();
-    if !files.is_empty() && !options.dry_run {
+    if !files.is_empty() && !options.dry_run && options.closed != Closed::Rereads {
         findings.push(reload(&root, "files", Written { asked, ..Written::REPLACED }));
     }
     Ok(Report { operation, passed_by, refs, files, findings, dry_run: options.dry_run })

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::material::Material;
 use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
-use crate::engine::files::{self, FilePlan, Leave};
+use crate::engine::files::{self, Closed, FilePlan, Leave};
 use crate::engine::operation::{Ending, Held, Operation, attachments, marks};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
@@ -117,7 +117,9 @@ pub(super) fn restore(
         }
     }
     report.root = root;
-    reload(report);
+    if options.closed != Closed::Rereads {
+        reload(report);
+    }
     Ok(())
 }
 
