@@ -1,5 +1,6 @@
 //! The extension inside the real SillyTavern, by mailbox: its commands and buttons, and what becomes of the files.
 
+mod pictures;
 mod trouble;
 mod two_pages;
 
