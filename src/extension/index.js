@@ -227,7 +227,8 @@ function begin() {
   deletedChats();
   settingsPanel();
   void addCommands(careful);
-  document.getElementById("sheld")?.append(badge);
+  // A row of its own: over the chat it would lie on the messages' buttons.
+  document.getElementById("form_sheld")?.before(badge);
   badge.addEventListener("click", () => here("#/tree/"));
   eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());
   document.addEventListener("visibilitychange", () => void refresh());

@@ -1,5 +1,8 @@
 //! The extension inside the real SillyTavern, by mailbox: its commands and buttons, and what becomes of the files.
 
+mod access;
+mod phone;
+mod prompts;
 mod trouble;
 
 use std::fs;
