@@ -110,7 +110,8 @@ async function markScenes(name) {
 export function watchTheWatch(back) {
   const { eventSource, eventTypes } = SillyTavern.getContext();
   bringBack = back;
-  document.getElementById("sheld")?.append(badge);
+  // A row of its own: over the chat it would lie on the messages' buttons.
+  document.getElementById("form_sheld")?.before(badge);
   eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());
   document.addEventListener("visibilitychange", () => void refresh());
   windows.addEventListener("message", () => void refresh());

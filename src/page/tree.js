@@ -129,7 +129,7 @@ export async function tree(place, [timeline], query) {
     el("input", { type: "range", min: "0.5", max: "32", step: "0.5", "aria-label": t("zoom"), oninput: () => ((step = Number(zoom.value)), fold(), paint()) })
   );
   show(place, el("h1", {}, timeline ? parts(timeline).join(" / ") : t("tree")),
-    el("div", { class: "tools" }, el("label", {}, t("zoom"), zoom), el("span", { class: "facts" }, t("keys"))), sheet, about);
+    el("div", { class: "tools" }, el("label", {}, t("zoom"), zoom), el("span", { class: "facts keys" }, t("keys"))), sheet, about);
 
   const across = () => Math.max(NARROW, Math.min(WIDE, (sheet.clientWidth - EDGE - WIDE) / Math.max(1, size.columns - 1)));
   const x = (/** @type {number} */ column) => EDGE + 20 + column * wide;

@@ -1,6 +1,9 @@
 //! The extension inside the real SillyTavern, by mailbox: its commands and buttons, and what becomes of the files.
 
+mod access;
+mod phone;
 mod pictures;
+mod prompts;
 mod trouble;
 mod two_pages;
 

@@ -20,10 +20,9 @@ fn story(sandbox: &Sandbox) {
     }
     let text = String::from_utf8(all.read(&format!("{FOLDER}/{STORY}.jsonl"))).unwrap();
     // A scene ends with message 8, as ST-Auto-Recap notes it.
-    let scene =
-        r#""extra":{"auto_recap_memory":{"scene_break":true,"scene_break_name":"The ledger"}}"#;
+    let scene = r#""extra":{"auto_recap_memory":{"scene_break":true,"scene_break_name":"The ledger"},"#;
     let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-    lines[9] = lines[9].replacen(r#""extra":{}"#, scene, 1);
+    lines[9] = lines[9].replacen(r#""extra":{"#, scene, 1);
     let forks = [
         (12, "Before the ferry #1 @dawn xy", "Before the ferry"),
         (24, "Mira Voss - 2026-11-14@23h57m31s408ms - Branch #1", "What if the ferry is late"),
