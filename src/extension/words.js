@@ -84,9 +84,9 @@ export function t(text, values = {}) {
   return String(said).replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
 }
 
-/** A finding in words. @param {Record<string, any>} finding its `code`, `message` and `remedy` @returns {string} */
+/** A finding in words. @param {Record<string, any>} finding its `code` and `message` @returns {string} */
 export function reason(finding) {
-  return (spoken() === "zh" && REASONS[finding.code]) || [finding.message, finding.remedy].filter(Boolean).join(": ");
+  return (spoken() === "zh" && REASONS[finding.code]) || finding.message;
 }
 
 /** @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children */

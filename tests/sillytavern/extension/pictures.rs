@@ -20,7 +20,8 @@ fn story(sandbox: &Sandbox) {
     }
     let text = String::from_utf8(all.read(&format!("{FOLDER}/{STORY}.jsonl"))).unwrap();
     // A scene ends with message 8, as ST-Auto-Recap notes it.
-    let scene = r#""extra":{"auto_recap_memory":{"scene_break":true,"scene_break_name":"The ledger"},"#;
+    let scene =
+        r#""extra":{"auto_recap_memory":{"scene_break":true,"scene_break_name":"The ledger"},"#;
     let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
     lines[9] = lines[9].replacen(r#""extra":{"#, scene, 1);
     let forks = [
@@ -42,6 +43,8 @@ fn story(sandbox: &Sandbox) {
 }
 
 fn picture(stage: &mut Stage, name: &str) {
+    // Popups come slowly.
+    stage.writer.until("!document.querySelector('dialog.popup[opening]')");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
         let path = folder.join(format!("{name}.png"));
