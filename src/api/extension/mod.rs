@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::page;
 use crate::archive::Blake3;
-use crate::durable::{self, Existing};
+use crate::durable::{self, Existing, TEMP_PREFIX};
 use crate::engine::Workspace;
 use crate::regular;
 use crate::verbs;
@@ -81,12 +81,12 @@ pub enum Error {
 type Result<T> = std::result::Result<T, Error>;
 
 /// What stvc put there: each file's hash.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct Note {
     version: String,
     files: BTreeMap<String, Blake3>,
-    /// What was there before: an update may have been interrupted.
-    #[serde(default)]
+    /// While it is written: what was there before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     former: BTreeMap<String, Blake3>,
 }
 
@@ -95,6 +95,22 @@ impl Note {
         let hash = Blake3::of(bytes);
         [&self.files, &self.former].iter().all(|known| known.get(name) != Some(&hash))
     }
+
+    fn write(&self, folder: &Path) -> Result<()> {
+        write(folder, NOTE, &serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+}
+
+/// What the folder holds.
+enum There {
+    /// Nothing, or what an installation left that was interrupted before it had written anything.
+    Nothing,
+    Foreign,
+    Ours {
+        note: Note,
+        edited: Vec<String>,
+        missing: bool,
+    },
 }
 
 /// Where it goes.
@@ -105,84 +121,121 @@ pub fn folder(workspace: &Workspace) -> Result<PathBuf> {
 
 /// What is there.
 pub fn state(workspace: &Workspace) -> Result<State> {
-    let folder = folder(workspace)?;
-    if fs::symlink_metadata(&folder).is_err() {
-        return Ok(State::Absent);
-    }
-    let Some(note) = note(&folder) else { return Ok(State::Foreign) };
-    let is_edited = |name: &&String| {
-        let there = regular::read(&folder.join(name));
-        there.is_ok_and(|bytes| note.is_edited(name, &bytes))
-    };
-    let edited = note.files.keys().filter(is_edited).cloned().collect();
-    Ok(State::Installed { version: note.version, edited })
+    Ok(match look(&folder(workspace)?)? {
+        There::Nothing => State::Absent,
+        There::Foreign => State::Foreign,
+        There::Ours { note, edited, .. } => State::Installed { version: note.version, edited },
+    })
 }
 
-fn note(folder: &Path) -> Option<Note> {
-    let is_folder = fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
-    let bytes = regular::read(&folder.join(NOTE)).ok().filter(|_| is_folder)?;
-    let note: Note = serde_json::from_slice(&bytes).ok()?;
+/// What cannot be read is neither ours nor not.
+fn look(folder: &Path) -> Result<There> {
+    let entries = match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
+        Err(error) => return Err(failed(folder)(error)),
+        Ok(found) if !found.is_dir() => return Ok(There::Foreign),
+        Ok(_) => fs::read_dir(folder).map_err(failed(folder))?,
+    };
+    let entries: io::Result<Vec<_>> = entries.collect();
+    let mut names = entries.map_err(failed(folder))?.into_iter().map(|entry| entry.file_name());
+    if names.all(|name| name.to_string_lossy().starts_with(TEMP_PREFIX)) {
+        return Ok(There::Nothing);
+    }
+    let Some(note) = read(folder, NOTE)? else { return Ok(There::Foreign) };
+    let Ok(note) = serde_json::from_slice::<Note>(&note) else { return Ok(There::Foreign) };
     // Only names of ours are looked at.
     let is_plain = |name: &String| !name.contains(['/', '\\']) && !name.starts_with('.');
-    note.files.keys().all(is_plain).then_some(note)
+    if !note.files.keys().chain(note.former.keys()).all(is_plain) {
+        return Ok(There::Foreign);
+    }
+    let (mut edited, mut missing) = (Vec::new(), !note.former.is_empty());
+    for name in note.files.keys() {
+        match read(folder, name)? {
+            Some(bytes) if note.is_edited(name, &bytes) => edited.push(name.clone()),
+            found => missing |= found.is_none_or(|bytes| Blake3::of(&bytes) != note.files[name]),
+        }
+    }
+    Ok(There::Ours { note, edited, missing })
+}
+
+fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    let path = folder.join(name);
+    match regular::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&path)(error)),
+    }
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = folder.join(name);
+    durable::write(&path, bytes, Existing::Replace).map_err(failed(&path))
+}
+
+fn remove_file(folder: &Path, name: &str) -> Result<()> {
+    match fs::remove_file(folder.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| Error::Io { path: path.to_owned(), source }
 }
 
 /// Put it there, or this version in the place of another.
 pub fn install(workspace: &Workspace) -> Result<State> {
     let folder = folder(workspace)?;
-    let known = ours(workspace, &folder)?;
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { path, source }
-    };
-    fs::create_dir_all(&folder).map_err(failed(&folder))?;
-    let files = files();
+    let texts = files();
     let hash = |(name, text): &(&str, String)| ((*name).to_owned(), Blake3::of(text.as_bytes()));
-    let note = Note {
-        version: VERSION.to_owned(),
-        files: files.iter().map(hash).collect(),
-        former: known,
-    };
-    for name in note.former.keys().filter(|name| !note.files.contains_key(*name)) {
-        let _ = fs::remove_file(folder.join(name));
+    let files = texts.iter().map(hash).collect();
+    let mut note = Note { version: VERSION.to_owned(), files, former: BTreeMap::new() };
+    let there = ours(&folder)?;
+    durable::create_dir_all(&folder).map_err(failed(&folder))?;
+    durable::clear_left_behind(&folder);
+    if let Some((there, missing)) = there {
+        if there == note && !missing {
+            return state(workspace);
+        }
+        let former = there.files.into_iter().chain(there.former);
+        note.former.extend(former.filter(|(name, hash)| note.files.get(name) != Some(hash)));
     }
     // First what tells that it is ours: whoever is interrupted can begin again.
-    let told = serde_json::to_vec_pretty(&note).unwrap_or_default();
-    let written = [(NOTE, told)].into_iter();
-    let written = written.chain(files.into_iter().map(|(name, text)| (name, text.into_bytes())));
-    for (name, bytes) in written {
-        let path = folder.join(name);
-        durable::write(&path, &bytes, Existing::Replace).map_err(failed(&path))?;
+    note.write(&folder)?;
+    for (name, text) in &texts {
+        write(&folder, name, text.as_bytes())?;
     }
+    for name in std::mem::take(&mut note.former).keys() {
+        if !note.files.contains_key(name) {
+            remove_file(&folder, name)?;
+        }
+    }
+    note.write(&folder)?;
     state(workspace)
 }
 
 /// Take it away.
-pub fn remove(workspace: &Workspace) -> Result<bool> {
+pub fn remove(workspace: &Workspace) -> Result<()> {
     let folder = folder(workspace)?;
-    if state(workspace)? == State::Absent {
-        return Ok(false);
-    }
-    let failed = |source| Error::Io { path: folder.clone(), source };
-    for name in ours(workspace, &folder)?.keys().map(String::as_str).chain([NOTE]) {
-        match fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+    let Some(parent) = folder.parent().filter(|_| folder.exists()) else { return Ok(()) };
+    if let Some((note, _)) = ours(&folder)? {
+        for name in note.files.keys().chain(note.former.keys()) {
+            remove_file(&folder, name)?;
         }
+        remove_file(&folder, NOTE)?;
     }
+    durable::clear_left_behind(&folder);
     // What somebody else put there stays.
-    let _ = fs::remove_dir(&folder);
-    Ok(true)
+    let rest = if fs::remove_dir(&folder).is_ok() { parent } else { &folder };
+    durable::sync_dir(rest).map_err(failed(rest))
 }
 
-/// The files that stvc put there, if what is there is its own and as it left it.
-fn ours(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String, Blake3>> {
-    match state(workspace)? {
-        State::Absent => Ok(BTreeMap::new()),
-        State::Foreign => Err(Error::Foreign { path: folder.to_owned() }),
-        State::Installed { edited, .. } if edited.is_empty() => {
-            Ok(note(folder).map(|note| note.files).unwrap_or_default())
-        }
-        State::Installed { edited, .. } => Err(Error::Edited { files: edited }),
+/// What stvc noted of what it put there, if that is as it left it, and whether something of it is missing.
+fn ours(folder: &Path) -> Result<Option<(Note, bool)>> {
+    match look(folder)? {
+        There::Nothing => Ok(None),
+        There::Foreign => Err(Error::Foreign { path: folder.to_owned() }),
+        There::Ours { edited, .. } if !edited.is_empty() => Err(Error::Edited { files: edited }),
+        There::Ours { note, missing, .. } => Ok(Some((note, missing))),
     }
 }

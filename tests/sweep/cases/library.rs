@@ -53,6 +53,21 @@ pub const CASES: &[Listed] = &[
         remove(stage, &[A, MAP]);
         Scene::of(&["restore", "Mira/a"])
     }),
+    ("extension", "extension-install", |stage| {
+        begun(stage);
+        Scene::of(&["extension", "install"])
+    }),
+    ("extension", "extension-update", |stage| {
+        begun(stage);
+        stage.stvc("one", &["extension", "install"]).exits(0);
+        remove(stage, &["extensions/stvc/deeds.js", "extensions/stvc/page.js"]);
+        Scene::of(&["extension", "update"])
+    }),
+    ("extension", "extension-remove", |stage| {
+        begun(stage);
+        stage.stvc("one", &["extension", "install"]).exits(0);
+        Scene::of(&["extension", "remove"])
+    }),
     ("restore", "restore-lorebook", |stage| {
         begun(stage);
         remove(stage, &[BOOK]);
