@@ -179,6 +179,8 @@ requests! {
         tag: Option<String>,
         /// A checkpoint at this message, with the lorebook of now.
         at: Option<usize>,
+        /// A checkpoint at the end of every scene that has none yet.
+        scenes: Option<bool>,
         dry_run: Option<bool>,
     }
     /// Name a snapshot; without one, the name goes.
@@ -198,12 +200,16 @@ requests! {
         expect: Option<Vec<Blake3>>,
         /// SillyTavern has the chat closed.
         chat_closed: Option<bool>,
+        /// SillyTavern's page asks, and reads the files again; the chat gets another mark, so that other pages are asked before they save over it.
+        rereads: Option<bool>,
         dry_run: Option<bool>,
     }
     /// Take an operation back.
     "undo" Undo changes true {
         operation: Option<u64>,
         chat_closed: Option<bool>,
+        /// As for `restore`.
+        rereads: Option<bool>,
         dry_run: Option<bool>,
     }
 }

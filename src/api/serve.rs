@@ -183,6 +183,7 @@ impl Answer {
                     message: asked.message.clone(),
                     tag: asked.tag.clone(),
                     at: asked.at,
+                    scenes: asked.scenes == Some(true),
                     dry_run: asked.dry_run == Some(true),
                     ..Default::default()
                 };
@@ -204,7 +205,7 @@ impl Answer {
             Request::Undo(asked) => {
                 let options = verbs::undo::Options {
                     operation: asked.operation,
-                    closed: closed(asked.chat_closed),
+                    closed: closed(asked.chat_closed, asked.rereads),
                     dry_run: asked.dry_run == Some(true),
                 };
                 self.tell(&verbs::undo::undo(workspace, &options)?);
@@ -298,7 +299,7 @@ impl Answer {
             // A plan says what would be replaced, and what is replaced was in a plan.
             overwrite: asked.dry_run == Some(true) || asked.expect.is_some(),
             expect: asked.expect.clone(),
-            chat_closed: asked.chat_closed == Some(true),
+            closed: closed(asked.chat_closed, asked.rereads),
             dry_run: asked.dry_run == Some(true),
             ..Default::default()
         };
@@ -307,8 +308,12 @@ impl Answer {
     }
 }
 
-fn closed(said: Option<bool>) -> Closed {
-    if said == Some(true) { Closed::Said } else { Closed::Unknown }
+fn closed(said: Option<bool>, rereads: Option<bool>) -> Closed {
+    match (said, rereads) {
+        (_, Some(true)) => Closed::Rereads,
+        (Some(true), _) => Closed::Said,
+        _ => Closed::Unknown,
+    }
 }
 
 /// Which lines of a long answer.

@@ -3,7 +3,7 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restore_all;
 use super::restored_files::files;
-use super::wording::{clean, count, name, recap, short};
+use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
@@ -28,7 +28,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         }),
         expect: None,
         overwrite: args.overwrite,
-        chat_closed: args.chat_closed,
+        closed: closed(args.chat_closed),
         allow_active_queue: args.allow_active_queue,
         queue: match (args.clear_queue, args.trim_queue) {
             (true, _) => QueueChange::Clear,

@@ -4,7 +4,7 @@ use super::error::Result;
 use super::exit::code_of_verb;
 use super::output::{LOOK, Out, paint};
 use super::restored_files::written_files;
-use super::wording::{clean, count, name, short};
+use super::wording::{clean, closed, count, name, short};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
@@ -16,7 +16,7 @@ use stvc::verbs::restore::all::restore_all;
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         overwrite: args.overwrite,
-        chat_closed: args.chat_closed,
+        closed: closed(args.chat_closed),
         allow_active_queue: args.allow_active_queue,
         dry_run: args.dry_run,
         ..Options::default()

@@ -48,7 +48,7 @@ pub enum Error {
     #[error("{} saved by another program in this moment, and left as it is", in_short_paths(paths))]
     LeftAlone { paths: Vec<String>, others: usize },
     /// SillyTavern is running, and files would be replaced that it may have in memory.
-    #[error("SillyTavern is running on this library (process {process}); a chat that is open there would be written back over {}", paths.join(", "))]
+    #[error("SillyTavern is running on this library (process {process}); what its page has in memory would be written back over {}", paths.join(", "))]
     SillyTavernRuns { process: u32, paths: Vec<String> },
     /// The snapshot has no such part.
     #[error("snapshot {snapshot} has no {part}")]

@@ -12,17 +12,25 @@ pub(crate) struct Written {
     pub new_chat: bool,
     /// Also something in the place of something else, which the page may have in memory.
     pub replaced: bool,
+    /// SillyTavern asks before it writes that back.
+    pub asked: bool,
 }
 
 impl Written {
     /// Files that were there.
-    pub const REPLACED: Self = Self { new_chat: false, replaced: true };
+    pub const REPLACED: Self = Self { new_chat: false, replaced: true, asked: false };
 }
 
 /// The finding that says so: a warning if SillyTavern is seen running and could undo what was done.
 pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
-    let running = st::running_on(root);
+    let running = st::running_on(root).process();
     let (level, message) = match running {
+        Some(process) if written.asked => (
+            Level::Info,
+            format!(
+                "SillyTavern is running (process {process}): a page that has this chat open asks before it saves over it"
+            ),
+        ),
         Some(process) if written.replaced => (
             Level::Warning,
             format!(
@@ -40,6 +48,9 @@ pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
         None => (Level::Info, "SillyTavern writes back what it has in memory".to_owned()),
     };
     let mut remedy = match running {
+        Some(_) if written.asked => {
+            "press F5 there; if it asks first, click OK without typing OVERWRITE".to_owned()
+        }
         Some(_) => "go to its page in the browser and press F5 before anything else".to_owned(),
         None => "if it is running, reload its page before you go on".to_owned(),
     };

@@ -276,7 +276,7 @@ impl<'a> Taking<'a> {
                     return Ok(refused);
                 }
                 let state = State::of(&captured.files);
-                if let Some(head) = head.as_ref().filter(|_| name.is_chat()) {
+                if let Some(head) = &head {
                     self.findings.extend(self.operation.alarm(&state, head)?);
                 }
                 let follows = head.map(Follows::previous).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 import * as deeds from "./deeds.js";
 import { ask } from "./mailbox.js";
+import { timeline } from "./memory.js";
 import { view } from "./viewer.js";
 
 // The older SillyTavern does not hand it out.
@@ -37,13 +38,13 @@ export async function addCommands(careful) {
     }, [text("its name")], [named("at", "the message; the last if not given", ARGUMENT_TYPE.NUMBER)]);
   add("stvc-restore", "Set the open chat and its lorebook back to a snapshot: its id, a tag, ~1 for the one before, @yesterday.", "the snapshot",
     async (/** @type {any} */ _, /** @type {string} */ moment) => {
-      const snapshot = /^[~@:]/.test(moment) ? `${deeds.timeline()}${moment}` : moment;
+      const snapshot = /^[~@:]/.test(moment) ? `${timeline()}${moment}` : moment;
       await deeds.restore(snapshot, await deeds.planned(snapshot));
       return snapshot;
     }, [text("the snapshot", true, known)]);
   add("stvc-undo", "Take the last change of stvc back.", "the number of what was undone", async () => String(await deeds.undo()));
   add("stvc-timelines", "Show the map of the open chat's story.", "nothing", async () => {
-    await view(`#/tree/${encodeURIComponent(deeds.timeline())}`);
+    await view(`#/tree/${encodeURIComponent(timeline())}`);
     return "";
   });
   add("stvc-search", "Search all that was ever said.", "the matches, a line each",

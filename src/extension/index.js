@@ -1,52 +1,25 @@
 // stvc inside SillyTavern: a badge, entries in its menus, and commands. It sends nothing anywhere but to SillyTavern's own file API, and touches no prompt.
 
+import { badge, careful, refresh, watchTheWatch } from "./badge.js";
 import { addCommands, learn } from "./commands.js";
 import * as deeds from "./deeds.js";
-import { Away, PROTOCOL, ask, send, status } from "./mailbox.js";
+import { ask } from "./mailbox.js";
+import { timeline } from "./memory.js";
+import { settingsPanel } from "./settings.js";
 import { view } from "./viewer.js";
-import { ago, speak, t } from "./words.js";
+import { node, reason, speak, t } from "./words.js";
 
-const KEY = "stvc";
-const { eventSource, eventTypes, extensionSettings, saveSettingsDebounced } = SillyTavern.getContext();
-const settings = Object.assign({ badge: true, alarms: true }, extensionSettings[KEY]);
-extensionSettings[KEY] = settings;
+/** @typedef {import("./mailbox.js").Line} Line */
 
-/** @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children */
-function node(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+/** @param {string} words @param {string} value @param {string[]} [reasons] what to know before */
+async function askName(words, value, reasons = []) {
+  const { POPUP_TYPE, Popup } = SillyTavern.getContext();
+  const list = node("ul", { class: "stvc-reasons" }, ...reasons.map((one) => node("li", {}, one)));
+  const content = node("div", {}, node("h3", {}, t(words)), ...(reasons.length ? [node("p", {}, t("Not all is ready here:")), list] : []), node("p", {}, t("Name")));
+  return new Popup(content, POPUP_TYPE.INPUT, value).show();
 }
 
-/** Say what went wrong, in words. @param {unknown} error */
-function complain(error) {
-  const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
-  if (error instanceof Away) toastr.warning(t("Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login)."), t("watch is not running"));
-  else toastr.error(hint ?? "", message, { escapeHtml: true, timeOut: 15_000 });
-}
-
-/** Do it; whatever goes wrong is told, and a script gets nothing. @param {() => Promise<string>} deed */
-async function careful(deed) {
-  try {
-    return await deed();
-  } catch (error) {
-    complain(error);
-    return "";
-  } finally {
-    void refresh();
-  }
-}
-
-// --- what people click
-
-/** @param {string} words @param {string} value */
-async function askName(words, value) {
-  const { Popup } = SillyTavern.getContext();
-  return Popup.show.input(words, t("Name"), value);
-}
-
-/** @param {import("./mailbox.js").Line[]} plan */
+/** @param {Line[]} plan */
 async function agree(plan) {
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
   const list = node("ul", { class: "stvc-plan" }, ...plan.map((line) => node("li", {}, node("b", {}, t(line.replaces ? "replace" : line.action)), ` ${line.path}`)));
@@ -61,8 +34,9 @@ const snapshotNow = () => careful(async () => {
 
 /** @param {number} message */
 const forkHere = (message) => careful(async () => {
+  const reasons = (await deeds.unready(message)).map(reason);
   const chat = SillyTavern.getContext().getCurrentChatId();
-  const name = await askName(t("Fork here with its own lorebook"), `${chat} - ${message}`);
+  const name = await askName("Fork here with its own lorebook", `${chat} - ${message}`, reasons);
   if (!name) return "";
   const { then } = await deeds.fork(message, String(name));
   toastr.success(t(then ? "The lorebook is the one of that message." : "What the lorebook was then is not known: it is the one of now."), t("Forked: {name}", { name: String(name) }), { escapeHtml: true });
@@ -71,7 +45,7 @@ const forkHere = (message) => careful(async () => {
 
 /** @param {number} message */
 const mark = (message) => careful(async () => {
-  const name = await askName(t("Mark this moment"), "");
+  const name = await askName("Mark this moment", "");
   if (!name) return "";
   await deeds.tag(String(name), message);
   toastr.success(t("Named: {name}", { name: String(name) }), "", { escapeHtml: true });
@@ -84,8 +58,9 @@ const undoLast = () => careful(async () => {
   return String(number);
 });
 
-/** @param {string} snapshot */
-const bringBack = (snapshot) => careful(async () => {
+/** Set the open chat back; another one is shown. @param {string} name @param {string} snapshot */
+const bringBack = (name, snapshot) => careful(async () => {
+  if (name !== timeline()) return (await view(`#/read/${encodeURIComponent(name)}`), "");
   const plan = await deeds.planned(snapshot);
   if (!(await agree(plan))) return "";
   await deeds.restore(snapshot, plan);
@@ -93,7 +68,7 @@ const bringBack = (snapshot) => careful(async () => {
   return snapshot;
 });
 
-const here = (/** @type {string} */ place) => careful(async () => (await view(`${place}${encodeURIComponent(deeds.timeline())}`), ""));
+const here = (/** @type {string} */ place) => careful(async () => (await view(`${place}${encodeURIComponent(timeline())}`), ""));
 
 function wandMenu() {
   const entry = (/** @type {string} */ icon, /** @type {string} */ words, /** @type {() => unknown} */ act) => {
@@ -109,26 +84,37 @@ function wandMenu() {
     entry("fa-rotate-left", "Undo the last change", undoLast)));
 }
 
+const FORK = "Fork here with its own lorebook";
+
 /** On every message, those of the template and those that are there. */
 function messageMenu() {
   const deedsOf = /** @type {const} */ ([
-    ["stvc_fork", "fa-code-fork", "Fork here with its own lorebook"],
+    ["stvc_fork", "fa-code-fork", FORK],
     ["stvc_history", "fa-clock-rotate-left", "History of this message"],
     ["stvc_mark", "fa-flag", "Mark this moment"],
   ]);
   const add = (/** @type {Element} */ place) => {
     if (place.querySelector(".stvc_fork")) return;
-    for (const [name, icon, words] of deedsOf) place.append(node("div", { class: `mes_button ${name} fa-solid ${icon}`, title: t(words), "data-i18n": `[title]${words}` }));
+    for (const [name, icon, words] of deedsOf) place.append(node("div", { class: `mes_button ${name} fa-solid ${icon}`, title: t(words) }));
   };
   document.querySelectorAll("#message_template .extraMesButtons, #chat .extraMesButtons").forEach(add);
   document.addEventListener("click", (event) => {
     const target = /** @type {Element} */ (event.target);
-    const message = Number(target.closest(".mes")?.getAttribute("mesid") ?? NaN);
+    const place = target.closest(".mes");
+    const message = Number(place?.getAttribute("mesid") ?? NaN);
     if (Number.isNaN(message)) return;
-    if (target.closest(".stvc_fork")) void forkHere(message);
+    if (target.closest(".extraMesButtonsHint")) void judge(place?.querySelector(".stvc_fork"), message);
+    else if (target.closest(".stvc_fork")) void forkHere(message);
     else if (target.closest(".stvc_mark")) void mark(message);
-    else if (target.closest(".stvc_history")) void careful(async () => (await view(`#/read/${encodeURIComponent(deeds.timeline())}?m=${message}`), ""));
+    else if (target.closest(".stvc_history")) void careful(async () => (await view(`#/read/${encodeURIComponent(timeline())}?m=${message}`), ""));
   });
+}
+
+/** Whether all is ready for a fork is seen before it is asked for. @param {Element | null | undefined} button @param {number} message */
+async function judge(button, message) {
+  const reasons = (await deeds.unready(message).catch(() => [])).map(reason);
+  button?.classList.toggle("stvc-unready", reasons.length > 0);
+  button?.setAttribute("title", [t(FORK), ...reasons].join("\n"));
 }
 
 /** In "Manage chat files": what was deleted, and the way back. */
@@ -136,11 +122,11 @@ function deletedChats() {
   const popup = document.getElementById("select_chat_popup");
   document.getElementById("option_select_chat")?.addEventListener("click", () => void careful(async () => {
     popup?.querySelector(".stvc-deleted")?.remove();
-    const folder = deeds.timeline().split("/").slice(0, -1).join("/");
+    const folder = timeline().split("/").slice(0, -1).join("/");
     const { lines } = await ask("library");
     const gone = lines.filter((line) => line.type === "timeline" && line.state === "deleted" && line.timeline.startsWith(`${folder}/`));
     if (!gone.length || !popup) return "";
-    const row = (/** @type {import("./mailbox.js").Line} */ line) => {
+    const row = (/** @type {Line} */ line) => {
       const button = node("button", { class: "menu_button", type: "button" }, t("Bring back"));
       button.addEventListener("click", () => careful(async () => {
         await ask("restore", { snapshot: line.head, expect: [] });
@@ -155,84 +141,15 @@ function deletedChats() {
   }));
 }
 
-// --- the badge
-
-const badge = node("div", { id: "stvc_badge", role: "status", title: "stvc" });
-/** @type {Set<string>} */
-let heard = new Set();
-let isFirst = true;
-
-/** Tell how it stands; who is silent for long is asked whether he is there. */
-async function refresh() {
-  badge.hidden = !settings.badge;
-  if (document.hidden) return;
-  let told = await status();
-  if (!told?.alive || Date.now() / 1000 - told.alive > 45) {
-    told = await send("hello", {}, 4000).then(() => status(), () => null);
-  }
-  badge.classList.toggle("away", !told?.alive);
-  if (!told?.alive) {
-    badge.textContent = t("watch is not running");
-    badge.title = t("Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).");
-    return;
-  }
-  if (told.protocol !== PROTOCOL) {
-    badge.classList.add("away");
-    badge.textContent = t("another version of stvc");
-    badge.title = t("`stvc extension update`, then reload this page.");
-    return;
-  }
-  let name = "";
-  try {
-    name = deeds.timeline();
-  } catch {
-    // No chat is open.
-  }
-  const own = told.timelines.find((/** @type {any} */ one) => one.timeline === name);
-  badge.textContent = own ? t("snapshot {ago}", { ago: ago(own.taken) }) : name ? t("no snapshot yet") : "";
-  badge.title = `stvc ${told.program}`;
-  for (const alarm of told.alarms) {
-    const key = `${alarm.code} ${alarm.subject} ${alarm.noticed}`;
-    if (heard.has(key)) continue;
-    heard.add(key);
-    // What happened before the page was opened is in the Library.
-    if (settings.alarms && !isFirst) {
-      toastr.warning(alarm.subject, alarm.message, { escapeHtml: true, timeOut: 30_000, onclick: () => (alarm.subject === name ? bringBack(`${name}~1`) : view(`#/read/${encodeURIComponent(alarm.subject)}`)) });
-    }
-  }
-  isFirst = false;
-}
-
-function settingsPanel() {
-  const box = (/** @type {"badge" | "alarms"} */ key, /** @type {string} */ words) => {
-    const input = /** @type {HTMLInputElement} */ (node("input", { type: "checkbox" }));
-    input.checked = settings[key];
-    input.addEventListener("change", () => {
-      settings[key] = input.checked;
-      saveSettingsDebounced();
-      void refresh();
-    });
-    return node("label", { class: "checkbox_label" }, input, node("span", {}, t(words)));
-  };
-  const drawer = node("div", { class: "inline-drawer", id: "stvc_settings" },
-    node("div", { class: "inline-drawer-toggle inline-drawer-header" }, node("b", {}, "stvc"), node("div", { class: "inline-drawer-icon fa-solid fa-circle-chevron-down down" })),
-    node("div", { class: "inline-drawer-content" }, box("badge", "Show the badge"), box("alarms", "Tell when a chat shrank or was overwritten")));
-  document.getElementById("extensions_settings2")?.append(drawer);
-}
-
 function begin() {
   speak();
   wandMenu();
   messageMenu();
   deletedChats();
-  settingsPanel();
+  settingsPanel(() => void refresh());
   void addCommands(careful);
-  // A row of its own: over the chat it would lie on the messages' buttons.
-  document.getElementById("form_sheld")?.before(badge);
+  watchTheWatch(bringBack);
   badge.addEventListener("click", () => here("#/tree/"));
-  eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());
-  document.addEventListener("visibilitychange", () => void refresh());
-  setInterval(() => void refresh(), 15_000);
   void refresh().then(learn, () => {}).catch(() => {});
 }
 

@@ -42,7 +42,7 @@ function newId() {
  * @param {string} verb
  * @param {Record<string, unknown>} args
  * @param {number} patience
- * @returns {Promise<{ lines: Line[], exit: number, next: number | null }>}
+ * @returns {Promise<{ lines: Line[], exit: number, next: number | null, operation?: number }>}
  */
 export async function send(verb, args = {}, patience = PATIENCE) {
   const id = newId();
@@ -77,6 +77,9 @@ export async function ask(verb, args = {}) {
   const answer = await send(verb, args);
   const error = answer.lines.find((line) => line.type === "error");
   if (error) throw new Refused(error.message, error.hint, answer.lines);
+  // One timeline was asked for, and a rule said no.
+  const failed = answer.exit === 0 ? undefined : answer.lines.find((line) => line.type === "failed");
+  if (failed) throw new Refused(failed.message, answer.lines.find((line) => line.type === "finding")?.remedy, answer.lines);
   return answer;
 }
 

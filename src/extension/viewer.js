@@ -1,7 +1,9 @@
 // The page of `stvc view` in a popup, over the mailbox.
 
-import { reread, save } from "./deeds.js";
+import { goneBy } from "./deeds.js";
 import { send, status } from "./mailbox.js";
+import { reread, save } from "./memory.js";
+import { spoken } from "./words.js";
 
 /** What the page in the frame asks instead of a server. */
 globalThis.stvc = {
@@ -12,8 +14,9 @@ globalThis.stvc = {
   ask: async (verb, args) => {
     const replaces = verb === "undo" || (verb === "restore" && args.name === undefined);
     if (replaces && args.dry_run) await save(true);
-    const answer = await send(verb, replaces ? { ...args, chat_closed: true } : args);
-    if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread();
+    const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
+    if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread({ ...answer, gone: goneBy(answer.lines) });
+    else if (verb === "restore" && !args.dry_run) await SillyTavern.getContext().updateWorldInfoList();
     return answer;
   },
   state: async () => {
@@ -34,6 +37,6 @@ export function view(place) {
     const root = frame.contentDocument?.documentElement;
     if (root) root.style.colorScheme = r + g + b > 380 ? "dark" : "light";
   });
-  frame.src = `${new URL("viewer.html", import.meta.url).pathname}${place}`;
+  frame.src = `${new URL("viewer.html", import.meta.url).pathname}?lang=${spoken()}${place}`;
   return new Popup(frame, POPUP_TYPE.TEXT, "", { okButton: "OK", wide: true, large: true, allowVerticalScrolling: true }).show();
 }

@@ -32,10 +32,33 @@ const CHINESE = {
   "No chat is open.": "没有打开的聊天。",
   "Show the badge": "显示状态标记",
   "Tell when a chat shrank or was overwritten": "聊天变短或被覆盖时提醒",
+  "Mark the end of every scene by itself (ST-Auto-Recap)": "自动标记每个场景的结尾（ST-Auto-Recap）",
+  "Language": "语言",
+  "as SillyTavern": "跟随酒馆",
+  "Reload the page to see it everywhere.": "刷新页面后全部生效。",
+  "Not all is ready here:": "这里还没有全部就绪：",
+  "Click here to set it back.": "点这里恢复。",
+  "This chat was replaced elsewhere.": "这个聊天在别处被替换了。",
+  "It was read again.": "已重新读取。",
+  "Click here to read it again. SillyTavern asks before it saves over it.": "点这里重新读取。酒馆在覆盖它之前会先询问。",
   "write": "写入",
   "replace": "替换",
   "delete": "删除",
   "keep": "不变",
+};
+
+/** Why something is not ready, or refused, by the code of the finding. @type {Record<string, string>} */
+const REASONS = {
+  "queue-active": "ST-Auto-Recap 正在处理，请等队列清空",
+  "scene-break-missing": "这条消息没有场景分割",
+  "scene-recap-missing": "这条消息还没有场景回顾",
+  "scene-lorebook-missing": "场景的世界书条目还没有完成",
+  "running-recap-missing": "还没有连续回顾",
+  "scene-not-in-recap": "这个场景还没有并入连续回顾",
+  "chat-shrank": "聊天突然变短了",
+  "chat-replaced": "聊天被另一个聊天的内容替换了",
+  "restore-undone": "恢复的内容被酒馆内存里的旧内容覆盖了",
+  "recap-from-future": "回顾里提到了这条消息之后的事",
 };
 
 export function speak() {
@@ -43,18 +66,40 @@ export function speak() {
   for (const locale of ["zh-cn", "zh-tw"]) addLocaleData(locale, CHINESE);
 }
 
+/** The language that is spoken: the one that was chosen, or SillyTavern's. @returns {"en" | "zh"} */
+export function spoken() {
+  const { extensionSettings, getCurrentLocale } = SillyTavern.getContext();
+  const chosen = extensionSettings.stvc?.language;
+  return chosen || (String(getCurrentLocale?.() ?? "en").toLowerCase().startsWith("zh") ? "zh" : "en");
+}
+
 /**
  * @param {string} text
  * @param {Record<string, string | number>} [values]
  */
 export function t(text, values = {}) {
-  const said = SillyTavern.getContext().translate(text);
+  const { extensionSettings, translate } = SillyTavern.getContext();
+  const chosen = extensionSettings.stvc?.language;
+  const said = chosen ? ((chosen === "zh" && CHINESE[text]) || text) : translate(text);
   return String(said).replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+}
+
+/** A finding in words. @param {Record<string, any>} finding its `code` and `message` @returns {string} */
+export function reason(finding) {
+  return (spoken() === "zh" && REASONS[finding.code]) || finding.message;
+}
+
+/** @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children */
+export function node(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
 }
 
 /** How long ago. @param {number} seconds since 1970 */
 export function ago(seconds) {
-  const locale = SillyTavern.getContext().getCurrentLocale?.() ?? "en";
+  const locale = spoken() === "zh" ? "zh-CN" : (SillyTavern.getContext().getCurrentLocale?.() ?? "en");
   const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
   let value = Math.min(0, seconds - Date.now() / 1000);
   for (const [unit, many] of /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["second", 60], ["minute", 60], ["hour", 24], ["day", 30], ["month", 12]])) {

@@ -142,8 +142,18 @@ fn of_restore(error: &RestoreError) -> Hint {
             unchanged("somebody wrote it meanwhile; look at the plan again")
         }
         RestoreError::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
-        RestoreError::SillyTavernRuns { snapshot, only, at, .. } => {
+        RestoreError::SillyTavernRuns { source, snapshot, only, at } => {
             let restore = again(*snapshot, *only, *at);
+            let alone = match source {
+                engine::Error::SillyTavernRuns { paths, .. }
+                    if only.is_none() && paths.iter().all(|path| path.starts_with("worlds/")) =>
+                {
+                    format!(
+                        ". `{restore} --overwrite --only chat` brings back the chat alone without that"
+                    )
+                }
+                _ => String::new(),
+            };
             let fork = match only {
                 None => {
                     format!(
@@ -154,7 +164,7 @@ fn of_restore(error: &RestoreError) -> Hint {
             };
             unchanged(format!(
                 "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"; run `{restore} --overwrite --chat-closed`; \
-                 then press F5 there{fork}"
+                 then press F5 there{alone}{fork}"
             ))
         }
     }

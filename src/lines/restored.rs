@@ -19,6 +19,9 @@ pub struct FileLine<'a> {
     replaces: bool,
     /// The hash of what was there.
     there: Option<Blake3>,
+    /// The mark that a chat got because pages may have it in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'a str>,
 }
 
 impl<'a> From<&'a FileAction> for FileLine<'a> {
@@ -35,6 +38,7 @@ impl<'a> From<&'a FileAction> for FileLine<'a> {
             blake3: file.blake3,
             replaces: file.replaces,
             there: file.there,
+            mark: file.mark.as_deref(),
         }
     }
 }

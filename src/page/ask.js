@@ -39,6 +39,9 @@ function asker() {
   }
 }
 
+/** Whether SillyTavern's page shows this one: then it reads again what is replaced. */
+export const isInside = outside !== null;
+
 /**
  * Ask.
  * @param {string} verb

@@ -1,6 +1,6 @@
 // Changing something: first what would be done, then the deed, then the way back.
 
-import { Refused, ask, of } from "./ask.js";
+import { Refused, ask, isInside, of } from "./ask.js";
 import { address, el, show } from "./nodes.js";
 import { t } from "./words.js";
 
@@ -14,7 +14,7 @@ export async function plan(verb, args) {
   const body = el("div", {}, t("loading"));
   const yes = el("button", { type: "button", class: "yes", disabled: true, onclick: () => act() }, t("doIt"));
   const no = el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
-  const needsClosed = verb === "undo" || args.name === undefined;
+  const needsClosed = !isInside && (verb === "undo" || args.name === undefined);
   const dialog = /** @type {HTMLDialogElement} */ (
     el("dialog", { "aria-label": t("plan"), onclose: () => dialog.remove() },
       el("h2", {}, t("plan")), body,

@@ -50,6 +50,9 @@ export function spoken() {
 function chosen() {
   const set = read("stvc-language");
   if (set === "en" || set === "zh") return set;
+  // Who shows this page in a frame may say.
+  const told = new URLSearchParams(location.search).get("lang");
+  if (told === "en" || told === "zh") return told;
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 

@@ -1,4 +1,4 @@
-//! Alarms: a chat that lost what it had. It is stored all the same, and the finding says how to get the old state back.
+//! Alarms: a chat or lorebook that lost what it had. It is stored all the same, and the finding says how to get the old state back.
 
 use super::{Code, Finding, Level};
 
@@ -11,14 +11,19 @@ pub struct Passage<'a> {
     pub after: u64,
     /// Whether none of the former messages is left.
     pub foreign: bool,
+    /// Whether the last snapshot was brought back, and what it replaced is there again.
+    pub written_back: bool,
     /// The last snapshot, as it can be typed.
     pub last_good: &'a str,
 }
 
 /// The alarm, if there is reason for one.
 pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
-    let Passage { timeline, before, after, foreign, last_good } = *passage;
-    let (code, what) = if after <= 1 && before >= 3 {
+    let Passage { timeline, before, after, foreign, written_back, last_good } = *passage;
+    let (code, what) = if written_back {
+        let what = "what was restored was overwritten: a page of SillyTavern still had the former state in memory";
+        (Code::RestoreUndone, what.to_owned())
+    } else if after <= 1 && before >= 3 {
         let left = if after == 0 { "nothing but its header" } else { "nothing but its greeting" };
         (Code::ChatShrank, format!("it had {before} messages and now has {left}"))
     } else if foreign && before >= 2 {
@@ -42,7 +47,8 @@ mod tests {
     use super::*;
 
     fn code(before: u64, after: u64, foreign: bool) -> Option<Code> {
-        alarm(&Passage { timeline: "t", before, after, foreign, last_good: "1234" })
+        let (timeline, last_good, written_back) = ("t", "1234", false);
+        alarm(&Passage { timeline, before, after, foreign, written_back, last_good })
             .map(|finding| finding.code)
     }
 

@@ -83,6 +83,11 @@ catalogue! {
             meaning: "none of the messages of the last snapshot is left",
             remedy: "if you did not do that: `stvc restore` the snapshot that the finding names, with `--overwrite`",
         }
+        RestoreUndone = "restore-undone" [Warning] {
+            from: "`snapshot`",
+            meaning: "the chat or lorebook was brought back, and then what that had replaced was written again: a page of SillyTavern still had it in memory",
+            remedy: "reload that page, then `stvc restore` the snapshot that the finding names, with `--overwrite`",
+        }
         ChatEmpty = "chat-empty" [Warning] {
             from: FILES,
             meaning: "the chat file is empty",

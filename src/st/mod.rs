@@ -18,6 +18,7 @@ mod isolate;
 pub mod json;
 mod library;
 mod lorebook;
+mod mark;
 mod mere_use;
 mod metadata;
 mod name;
@@ -54,12 +55,13 @@ pub use lorebook::{
     Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_content, entry_uid,
     fill, uid_text,
 };
+pub use mark::{mark, new_mark, with_mark};
 pub use mere_use::differ_by_use;
 pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
 pub use references::{Reference, References, User};
-pub use running::running_on;
+pub use running::{Running, running_on};
 pub use sanitize::sanitize;
 pub use send_date::send_millis;
 pub use thumbnails::forget_thumbnail;

@@ -5,34 +5,62 @@
 
 use std::path::Path;
 
-/// The process of a SillyTavern whose data folder has this library in it, if one can be seen.
-pub fn running_on(library: &Path) -> Option<u32> {
-    if cfg!(any(target_os = "linux", target_os = "android")) {
+/// What can be seen of a SillyTavern whose data folder has a library in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Running {
+    /// This process. Whether it asks before a page overwrites a chat with another mark, which can be switched off.
+    Seen { process: u32, asks: bool },
+    /// None, where it would be seen.
+    NotSeen,
+    /// This system does not tell.
+    Unknown,
+}
+
+impl Running {
+    /// Its process, if it is seen.
+    pub fn process(self) -> Option<u32> {
+        match self {
+            Self::Seen { process, .. } => Some(process),
+            Self::NotSeen | Self::Unknown => None,
+        }
+    }
+}
+
+/// Whether SillyTavern is running on this library.
+pub fn running_on(library: &Path) -> Running {
+    if cfg!(any(target_os = "linux", target_os = "android")) && !is_alone() {
         return running_in(Path::new("/proc"), library);
     }
-    None
+    Running::Unknown
+}
+
+/// Whether this program is all that runs in its container: then SillyTavern is in another one.
+fn is_alone() -> bool {
+    let own = std::env::current_exe().ok();
+    own.is_some() && std::fs::read_link("/proc/1/exe").ok() == own
 }
 
 #[cfg(not(unix))]
-pub(super) fn running_in(_proc: &Path, _library: &Path) -> Option<u32> {
-    None
+pub(super) fn running_in(_proc: &Path, _library: &Path) -> Running {
+    Running::Unknown
 }
 
 /// The same, told by this folder of processes.
 #[cfg(unix)]
-pub(super) fn running_in(proc: &Path, library: &Path) -> Option<u32> {
-    let library = std::fs::canonicalize(library).ok()?;
-    let data = linux::identity(library.parent()?)?;
-    let mut processes: Vec<u32> = std::fs::read_dir(proc)
-        .ok()?
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
+pub(super) fn running_in(proc: &Path, library: &Path) -> Running {
+    let data = std::fs::canonicalize(library).ok();
+    let data = data.as_deref().and_then(Path::parent).and_then(linux::identity);
+    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    let mut processes: Vec<u32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     processes.sort_unstable();
-    processes.into_iter().find(|id| {
+    for id in processes {
         let process = linux::Process(proc.join(id.to_string()));
-        process.is_sillytavern() && process.data_folder() == Some(data)
-    })
+        if process.is_sillytavern() && data.is_some() && process.data_folder() == data {
+            return Running::Seen { process: id, asks: process.asks() };
+        }
+    }
+    Running::NotSeen
 }
 
 #[cfg(unix)]
@@ -73,16 +101,26 @@ mod linux {
             let arguments = self.words("cmdline");
             let named = option(&arguments, "--dataRoot")
                 .or_else(|| option(&self.words("environ"), "SILLYTAVERN_DATAROOT"))
-                .or_else(|| self.configured(option(&arguments, "--configPath")))
+                .or_else(|| self.configured("dataRoot"))
                 .unwrap_or_else(|| "data".into());
             identity(&self.seen(&named))
         }
 
-        /// `dataRoot` in its configuration. Only a plain value is understood, which is what it writes there.
-        fn configured(&self, path: Option<PathBuf>) -> Option<PathBuf> {
+        /// Whether it holds what a page saves against the chat's mark, as it does unless it was told not to.
+        pub fn asks(&self) -> bool {
+            let told = option(&self.words("environ"), "SILLYTAVERN_BACKUPS_CHAT_CHECKINTEGRITY")
+                .or_else(|| self.configured("checkIntegrity"));
+            told.is_none_or(|told| told != Path::new("false"))
+        }
+
+        /// A value of its configuration. Only a plain one is understood, which is what it writes there; of those that are looked for, no other has the name.
+        fn configured(&self, key: &str) -> Option<PathBuf> {
+            let path = option(&self.words("cmdline"), "--configPath");
             let path = path.unwrap_or_else(|| "config.yaml".into());
             let text = String::from_utf8(regular::read(&self.seen(&path)).ok()?).ok()?;
-            let value = text.lines().find_map(|line| line.strip_prefix("dataRoot:"))?;
+            let value =
+                |line: &str| Some(line.trim().strip_prefix(key)?.strip_prefix(':')?.to_owned());
+            let value = text.lines().find_map(value)?;
             let value = value.split(" #").next()?.trim().trim_matches(['"', '\'']);
             (!value.is_empty()).then(|| value.into())
         }

@@ -18,6 +18,8 @@ use crate::regular;
 const CHECK: &str = ",\"check\":\"";
 /// So many hex digits of the BLAKE3 of everything before.
 const DIGITS: usize = 16;
+/// So much of the end of the file is looked at first.
+const WINDOW: u64 = 1 << 16;
 
 pub(super) enum Line {
     Operation(LoggedOperation),
@@ -104,33 +106,53 @@ impl Store {
 
     /// The last operation, and which are not finished. Looks at the end of the file only, however long the log is.
     pub(super) fn end_of_log(&self) -> Result<End> {
-        let path = self.operations_path();
-        let mut file = match regular::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(End::default()),
-            Err(error) => return Err(Error::Io { path, source: error }),
-        };
-        let length = file.seek(SeekFrom::End(0)).map_err(Error::io(&path))?;
-        let mut window = 1 << 16;
+        let Some((path, mut file)) = self.open_log()? else { return Ok(End::default()) };
+        let mut window = WINDOW;
         loop {
-            let begin = length.saturating_sub(window);
-            let mut tail = Vec::new();
-            file.seek(SeekFrom::Start(begin))
-                .and_then(|_| file.read_to_end(&mut tail))
-                .map_err(Error::io(&path))?;
-            let mut lines: Vec<_> = tail.split(|byte| *byte == b'\n').collect();
-            if begin > 0 {
-                lines.remove(0);
-            }
+            let (tail, is_all) = tail(&mut file, window).map_err(Error::io(&path))?;
+            let lines: Vec<_> = tail.split(|byte| *byte == b'\n').collect();
             if let Some(end) = end_of(&lines) {
                 return Ok(end);
             }
-            if begin == 0 {
+            if is_all {
                 return Ok(End::default());
             }
             window *= 8;
         }
     }
+
+    /// The last operations, newest first: those that stand at the end of the file, however long the log is.
+    pub fn last_operations(&self) -> Result<Vec<LoggedOperation>> {
+        let Some((path, mut file)) = self.open_log()? else { return Ok(Vec::new()) };
+        let (tail, _) = tail(&mut file, WINDOW).map_err(Error::io(&path))?;
+        let operation = |line: &[u8]| match decode(line) {
+            Some(Line::Operation(operation)) => Some(operation),
+            _ => None,
+        };
+        Ok(tail.rsplit(|byte| *byte == b'\n').filter_map(operation).collect())
+    }
+
+    fn open_log(&self) -> Result<Option<(PathBuf, File)>> {
+        let path = self.operations_path();
+        match regular::open(&path) {
+            Ok(file) => Ok(Some((path, file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Io { path, source }),
+        }
+    }
+}
+
+/// The whole lines in the last `window` bytes, and whether these are all there are.
+fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
+    let begin = file.seek(SeekFrom::End(0))?.saturating_sub(window);
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(begin))?;
+    file.read_to_end(&mut tail)?;
+    if begin > 0 {
+        let cut = tail.iter().position(|byte| *byte == b'\n').map_or(tail.len(), |end| end + 1);
+        tail.drain(..cut);
+    }
+    Ok((tail, begin == 0))
 }
 
 /// What the last lines say; `None` if no operation is among them.

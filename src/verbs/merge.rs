@@ -161,7 +161,7 @@ pub fn merge(
         let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
         let leave = Leave { closed: options.closed, active_queue: options.allow_active_queue };
         let planned = operation.write_files(library.root(), vec![plan], &had, leave, &why)?;
-        let ending = Ending { from: None, message: &words };
+        let ending = Ending { message: &words, ..Ending::default() };
         operation.end_with(&library, &ours.timeline, &ending)?;
         if one_file {
             operation.end_with(&library, &theirs.timeline, &ending)?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::archive::SnapshotId;
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::log::{self, Logged};
-use crate::engine::operation::{self, Ending, Operation, bytes_of};
+use crate::engine::operation::{self, Ending, Operation, bytes_of, marks};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{self, Workspace};
 use crate::history::{History, name_lookup};
@@ -86,10 +86,17 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     }
     let library = if operation.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(Default::default, |library| library.root().to_owned());
-    let plan = plan_files(&store, &root, &operation, &changed)?;
+    let mut plan = plan_files(&store, &root, &operation, &changed)?;
+    if marks::are_wanted(options.closed, &root) {
+        // A page that has another mark in memory is asked anyhow, and what was there comes back to the byte.
+        let mark = marks::fresh(&format!("undo {number}"), workspace);
+        let silent = plan.iter_mut().filter(|file| !file.is_asked_about());
+        silent.for_each(|file| file.give_mark(&mark));
+    }
     // What was never written has nothing to be told of.
     let there = plan.iter().filter(|file| file.now.is_some() || file.new.is_some());
     let files: Vec<FileAction> = there.map(FilePlan::action).collect();
+    let asked = plan.iter().all(|file| !file.replaces() || file.is_asked_about());
 
     if let Some(held) = &held {
         let mut undoing = Operation::new(workspace, &store, None);
@@ -107,7 +114,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         }
         undoing.write_files(&root, plan, &[], leave, "")?;
         let words = format!("after operation {number} was undone");
-        let ending = Ending { from: None, message: &words };
+        let ending = Ending { message: &words, ..Ending::default() };
         for timeline in touched(&store, &operation)? {
             if let Some(library) = &library {
                 undoing.end_with(library, &timeline, &ending)?;
@@ -116,8 +123,8 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         undoing.finish(held)?;
     }
     let mut findings = Vec::new();
-    if !files.is_empty() && !options.dry_run {
-        findings.push(reload(&root, "files", Written::REPLACED));
+    if !files.is_empty() && !options.dry_run && options.closed != Closed::Rereads {
+        findings.push(reload(&root, "files", Written { asked, ..Written::REPLACED }));
     }
     Ok(Report { operation, passed_by, refs, files, findings, dry_run: options.dry_run })
 }

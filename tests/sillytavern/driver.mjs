@@ -201,6 +201,8 @@ const verbs = {
     async vanish() { await page.goto('about:blank'); },
     async leave() { await settle(); await page.goto('about:blank'); },
     async reload() { await page.reload({ waitUntil: 'domcontentloaded' }); await ready(); },
+    // It reloads by itself.
+    async returns() { await page.waitForFunction(() => !window.SillyTavern?.getContext || document.getElementById('preloader')).catch(() => {}); await ready(); },
     settle,
     async connect({ url }) {
         await command('/api quiet=true custom');

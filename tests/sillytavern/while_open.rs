@@ -26,11 +26,11 @@ fn the_open_chat_is_not_replaced_unless_it_is_closed_first() {
         let refused = stage.json(&["restore", &old, "--overwrite"]).exits(4);
         assert_same(&stage.stories(), &now);
         let error = &refused.of_type("error")[0];
-        for said in ["SillyTavern is running on this library (process ", &chat] {
+        for said in ["SillyTavern is running on this library (process ", book] {
             assert!(error["message"].as_str().unwrap().contains(said), "{error}");
         }
         for said in
-            ["☰", "\"Close chat\"", "--overwrite --chat-closed`", "press F5", "--as Restored`"]
+            ["☰", "\"Close chat\"", "--chat-closed`", "press F5", "--only chat`", "--as Restored`"]
         {
             assert!(error["hint"].as_str().unwrap().contains(said), "{error}");
         }
@@ -50,7 +50,30 @@ fn the_open_chat_is_not_replaced_unless_it_is_closed_first() {
         });
         assert_eq!(changed, [chat.as_str(), book]);
 
-        // Why it is refused: of a file that is replaced under it SillyTavern takes no notice. Its next save undoes the restore, without a word. What was restored
+        // A chat alone can be replaced at any time: it gets another mark, and the page that has the former one asks before it saves over it. Who says no loses nothing.
+        let restored = stage.json(&["restore", &old, "--overwrite", "--only", "chat"]).exits(0);
+        assert!(!restored.of_type("finding").iter().any(warned), "{}", restored.stdout);
+        let there = fs::read(stage.path(&chat)).unwrap();
+        assert_eq!(unmarked(&there), unmarked(&then[&chat]));
+        assert_ne!(there, then[&chat]);
+        stage.writer.complaints();
+        stage.writer.evaluate("void SillyTavern.getContext().executeSlashCommandsWithOptions('/send Nobody told me.')");
+        stage.writer.until("document.querySelector('dialog.popup[open]')");
+        let asked = stage.writer.popup().unwrap();
+        assert!(asked.contains("integrity") && asked.contains("OVERWRITE"), "{asked}");
+        assert_eq!(fs::read(stage.path(&chat)).unwrap(), there);
+        stage.writer.click("dialog.popup[open] .popup-button-ok");
+        stage.writer.returns();
+        stage.writer.go("Mira Voss");
+        let seen = stage.opens_unchanged(&main);
+        assert_eq!(seen["messages"].as_array().unwrap().len(), 3);
+        stage.connect();
+        stage.json(&["undo"]).exits(0);
+        stage.writer.reload();
+        stage.writer.go("Mira Voss");
+        stage.connect();
+
+        // Why it is refused otherwise: of a file that is replaced under it SillyTavern takes no notice. Its next save undoes the restore, without a word. What was restored
         // and what was there before are both in the store.
         let restored = stage.json(&["restore", &old, "--overwrite", "--chat-closed"]).exits(0);
         assert!(restored.of_type("finding").iter().any(warned), "{}", restored.stdout);
@@ -82,6 +105,15 @@ fn the_open_chat_is_not_replaced_unless_it_is_closed_first() {
         assert_eq!(seen["uids"], serde_json::json!([0, 1, 2]));
         stage.store_holds_what_is_there();
     });
+}
+
+/// A chat without its mark.
+pub fn unmarked(chat: &[u8]) -> String {
+    let text = String::from_utf8(chat.to_vec()).unwrap();
+    let (header, messages) = text.split_once('\n').unwrap();
+    let mut header: serde_json::Value = serde_json::from_str(header).unwrap();
+    assert!(header["chat_metadata"]["integrity"].take().is_string(), "{header}");
+    format!("{header}\n{messages}")
 }
 
 /// A group's file says which chats it has, and the page has that in memory, too.

@@ -89,6 +89,12 @@ impl Writer {
         self.ask("reload", json!({}));
     }
 
+    /// The page reloads by itself: wait until it is there again.
+    #[track_caller]
+    pub fn returns(&mut self) {
+        self.ask("returns", json!({}));
+    }
+
     /// Wait until everything is saved.
     #[track_caller]
     pub fn settle(&mut self) {

@@ -259,6 +259,24 @@ fn the_map_has_a_lane_for_each_timeline() {
     assert_eq!(lanes["lines"][1]["dots"], Value::Null);
 }
 
+/// Two snapshots of one second stand in the order in which they were taken, and the clock may even go back.
+#[test]
+fn the_dots_of_a_lane_end_with_its_newest() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/one.jsonl", chat("one", 2, None));
+    for seconds in [0, 0, -5, 10] {
+        sandbox.wait(seconds);
+        sandbox.append("chats/Mira/one.jsonl", &message("one", 1));
+        sandbox.take(&[]);
+    }
+    let answer = ask(&sandbox, "graph", json!({ "timeline": "Mira/one" }));
+    let dots = answer["lines"][1]["dots"].as_array().unwrap();
+    let told: Vec<_> = dots.iter().map(|dot| dot["snapshot"].as_str().unwrap()).collect();
+    let mut taken = sandbox.chat_ids();
+    taken.reverse();
+    assert_eq!(told, taken);
+}
+
 /// Every verb and every argument is in docs/api.md, and nothing else is.
 #[test]
 fn the_page_of_the_api_has_every_verb_and_argument() {

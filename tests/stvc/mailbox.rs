@@ -381,3 +381,51 @@ fn costs_nothing(sandbox: &Sandbox) {
     assert!(used() - before < 15, "{} hundredths of a second", used() - before);
     watching.stop();
 }
+
+/// Who else has the chat in memory is told, and is asked before it saves over it.
+#[test]
+fn what_a_page_restores_others_hear_of() {
+    let sandbox = library();
+    sandbox.write(
+        CHAT,
+        format!("{{\"chat_metadata\":{{\"integrity\":\"1\"}}}}\n{}", message("one", 1)),
+    );
+    let watching = Watching::of(sandbox.command(&["--json", "watch", "--settle", "50ms"]));
+    let before = ask(&sandbox, 1, "snapshot", json!({}));
+    assert!(before["operation"].is_u64(), "{before}");
+    let first = sandbox.read(CHAT);
+    sandbox.append(CHAT, &message("one", 2));
+    ask(&sandbox, 2, "snapshot", json!({}));
+    let plan = ask(
+        &sandbox,
+        3,
+        "restore",
+        json!({ "snapshot": "one~1", "rereads": true, "dry_run": true }),
+    );
+    let file = |answer: &Value| {
+        answer["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|line| line["type"] == "file")
+            .unwrap()
+            .clone()
+    };
+    let done = ask(
+        &sandbox,
+        4,
+        "restore",
+        json!({ "snapshot": "one~1", "rereads": true, "expect": [file(&plan)["there"]] }),
+    );
+    let mark = file(&done)["mark"].as_str().unwrap().to_owned();
+    assert_eq!(
+        String::from_utf8(sandbox.read(CHAT)).unwrap().replace(&mark, "1").into_bytes(),
+        first
+    );
+    // Told before the next request is answered.
+    ask(&sandbox, 5, "hello", json!({}));
+    let written = status(&sandbox)["written"].clone();
+    assert_eq!(written[0], json!({ "operation": done["operation"], "paths": [CHAT], "gone": [] }));
+    assert_eq!(ask(&sandbox, 6, "library", json!({})).get("operation"), None);
+    watching.stop();
+}

@@ -60,6 +60,8 @@ mod reconstruct;
 mod recovery;
 mod requirements;
 mod round_trip;
+#[cfg(target_os = "linux")]
+mod running;
 mod screen;
 mod search;
 mod server;

@@ -22,12 +22,15 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../extension/", $name)))),*] };
 }
 
-const FILES: [(&str, &str); 8] = files![
+const FILES: [(&str, &str); 11] = files![
     "manifest.json",
     "index.js",
+    "badge.js",
     "commands.js",
     "deeds.js",
     "mailbox.js",
+    "memory.js",
+    "settings.js",
     "viewer.js",
     "words.js",
     "style.css",

@@ -101,16 +101,19 @@ impl Letters {
         Some(read)
     }
 
-    /// Put an answer where the page looks for it.
-    pub fn put(&self, id: &str, answer: &Answer) -> io::Result<PathBuf> {
+    /// Put an answer where the page looks for it; to a change, with the number of the newest operation.
+    pub fn put(&self, id: &str, answer: &Answer, operation: Option<u64>) -> io::Result<PathBuf> {
         #[derive(serde::Serialize)]
         struct Told<'a> {
             protocol: u32,
             program: &'static str,
             #[serde(flatten)]
             answer: &'a Answer,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            operation: Option<u64>,
         }
-        let told = Told { protocol: PROTOCOL, program: env!("CARGO_PKG_VERSION"), answer };
+        let program = env!("CARGO_PKG_VERSION");
+        let told = Told { protocol: PROTOCOL, program, answer, operation };
         self.write(&format!("{ANSWER}{id}.json"), &serde_json::to_vec(&told)?)
     }
 

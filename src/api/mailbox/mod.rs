@@ -216,7 +216,8 @@ impl Served<'_> {
         if self.order.len() > KNOWN {
             self.order.pop_front().map(|old| self.known.remove(&old));
         }
-        let was_attended = self.is_attended();
+        let changes = read.as_ref().is_ok_and(letters::Asked::changes);
+        let must_tell = !self.is_attended() || changes;
         self.asked = Some(Instant::now());
         let verb = read.as_ref().map_or("", letters::Asked::verb);
         let answer = read.and_then(|asked| {
@@ -226,15 +227,19 @@ impl Served<'_> {
             served.map_err(|_| Refusal::BrokeDown { verb })
         });
         let answer = answer.unwrap_or_else(|why| Answer::refused(&why));
-        let put = self.letters.put(&letter.id, &answer).or_else(|error| {
+        // The page need not be told again of what it asked for itself.
+        let newest =
+            || self.workspace.open_store().ok()?.last_operations().ok()?.into_iter().next();
+        let operation = changes.then(newest).flatten().map(|operation| operation.number);
+        let put = self.letters.put(&letter.id, &answer, operation).or_else(|error| {
             // For a few words there may be room where there is none for all.
             let refusal = Refusal::Unwritable { verb, why: error.to_string() };
-            self.letters.put(&letter.id, &Answer::refused(&refusal))
+            self.letters.put(&letter.id, &Answer::refused(&refusal), operation)
         });
         if let Ok(path) = put {
             self.answers.insert(path, Instant::now());
         }
-        if !was_attended {
+        if must_tell {
             self.tell();
         }
     }

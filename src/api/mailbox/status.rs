@@ -6,10 +6,13 @@ use serde_json::{Value, json};
 
 use super::letters::PROTOCOL;
 use crate::engine::Workspace;
+use crate::store::FileChange;
 
-/// So many timelines are told of, those that changed last, and so many alarms.
+/// So many timelines are told of, those that changed last, so many alarms, and so many commands that wrote files.
 const TIMELINES: usize = 50;
 const ALARMS: usize = 20;
+const WRITTEN: usize = 20;
+const PATHS: usize = 100;
 
 /// Something that the user should know: a chat shrank, or was overwritten.
 #[derive(Clone, Debug, Serialize)]
@@ -42,7 +45,20 @@ impl Status {
     }
 
     pub fn told(&self, workspace: &Workspace, now: DateTime<FixedOffset>, write: bool) -> Value {
-        let history = workspace.open_store().and_then(|store| workspace.history(&store));
+        let store = workspace.open_store();
+        let history = store.as_ref().ok().and_then(|store| workspace.history(store).ok());
+        // Every page that has one of these in memory reads it again.
+        let operations = store.ok().and_then(|store| store.last_operations().ok());
+        let written = operations.iter().flatten().filter(|operation| !operation.files.is_empty());
+        let written = written.take(WRITTEN).map(|operation| {
+            let paths: Vec<_> = operation.files.iter().map(|change| change.path.as_str()).collect();
+            let is_gone = |change: &&FileChange| change.after.is_none();
+            let gone = operation.files.iter().filter(is_gone).map(|change| change.path.as_str());
+            // Of too many none is named: then all may be meant.
+            let gone: Vec<_> = gone.take(PATHS).collect();
+            let paths = (paths.len() <= PATHS).then_some(paths);
+            json!({ "operation": operation.number, "paths": paths, "gone": gone })
+        });
         let mut heads: Vec<_> = history.iter().flat_map(|history| history.heads()).collect();
         heads.retain(|(name, _)| name.is_chat());
         heads.sort_by_key(|(_, head)| std::cmp::Reverse(head.time.seconds));
@@ -57,6 +73,7 @@ impl Status {
             "write": write,
             "timelines": heads.iter().take(TIMELINES).map(timeline).collect::<Vec<_>>(),
             "alarms": self.alarms,
+            "written": written.collect::<Vec<_>>(),
         })
     }
 }

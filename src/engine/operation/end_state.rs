@@ -7,18 +7,22 @@ use std::io;
 use std::path::Path;
 
 use super::apply::FileStep;
+use super::files::holds;
 use super::{Follows, Operation};
 use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, branch};
 use crate::engine::other_timelines::copied_from;
 use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
 use crate::st::{self, FileBytes, Files, Groups, Library, Stamp, TimelineName};
+use crate::store::Kept;
 
 /// How a timeline's state came to be, if it has to be taken.
 #[derive(Default)]
 pub(crate) struct Ending<'s> {
     /// The snapshot it is.
     pub from: Option<&'s Snapshot>,
+    /// The snapshot that it was brought back from.
+    pub source: Option<SnapshotId>,
     /// What its snapshot is called.
     pub message: &'s str,
 }
@@ -64,14 +68,22 @@ impl Operation<'_> {
             (None, None) if timeline.is_chat() => Follows::default(),
             (None, None) => copied_from(self.store, &state)?,
         };
-        let (kind, follows) = match ending.from {
-            Some(from) => (Kind::RESTORED, follows.taken_from(from.id.to_string())),
+        let (kind, follows) = match ending.source {
+            Some(source) => (Kind::RESTORED, follows.taken_from(source.to_string())),
             None => (Kind::SNAPSHOT, follows),
         };
         let former = self.message.replace(ending.message.to_owned());
         let taken = self.take(&state, kind, follows);
         self.message = former;
-        Ok(Some((taken?.0, state.manifest)))
+        let (snapshot, _) = taken?;
+        // What no snapshot had is in this one.
+        for step in self.steps.iter_mut().filter(|step| step.change.after.is_none()) {
+            let bytes = step.bytes.as_deref().filter(|_| step.after.is_some());
+            if bytes.is_some_and(|bytes| holds(&state.manifest, &step.path, bytes)) {
+                step.change.after = Some(Kept::Commit(snapshot.id.0));
+            }
+        }
+        Ok(Some((snapshot, state.manifest)))
     }
 
     /// The same for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first, if it is not yet.
@@ -86,7 +98,7 @@ impl Operation<'_> {
             let safety = safety_snapshot::take(self.store, library, &name, self);
             self.message = former;
             safety?;
-            self.end_with(library, &name, &Ending { from: None, message: ending.message })?;
+            self.end_with(library, &name, &Ending { from: None, ..*ending })?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
 use crate::regular;
 use crate::rules::{self, Wish};
-use crate::st::{self, Fingerprint, LibraryPath};
+use crate::st::{self, Fingerprint, LibraryPath, Running};
 use crate::store::name_encoding::tree_segment;
 use crate::store::{
     FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, RefName, Store, TreeEntry,
@@ -43,6 +43,8 @@ pub struct FileAction {
     pub replaces: bool,
     /// The hash of what was there, if anything was and that is known.
     pub there: Option<Blake3>,
+    /// The mark that it got, if it is a chat that pages may have in memory.
+    pub mark: Option<String>,
 }
 
 /// One file: what is there now, and what shall be.
@@ -63,13 +65,15 @@ pub struct FilePlan<'c> {
     pub(crate) known: Option<FileChange>,
     /// What shall be and is not in memory: its length and hash.
     pub(crate) described: Option<(u64, Blake3)>,
+    /// The mark that `new` got. Then it is in no snapshot yet, whatever `known` says.
+    pub(crate) mark: Option<String>,
 }
 
 impl<'c> FilePlan<'c> {
     /// What is there, and what shall be.
     pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
-        let (stored_in, known, described) = (None, None, None);
-        Self { path, now, new, stored_in, harmless: false, in_memory: true, known, described }
+        let (stored_in, known, described, mark) = (None, None, None, None);
+        Self { path, now, new, stored_in, harmless: false, in_memory: true, known, described, mark }
     }
 
     /// An attachment that is not there, from the store.
@@ -95,7 +99,15 @@ impl<'c> FilePlan<'c> {
     pub fn action(&self) -> FileAction {
         if let Some((bytes, blake3)) = self.described {
             let (path, action) = (self.path.clone(), Action::Write);
-            return FileAction { path, action, bytes, blake3, replaces: false, there: None };
+            return FileAction {
+                path,
+                action,
+                bytes,
+                blake3,
+                replaces: false,
+                there: None,
+                mark: None,
+            };
         }
         let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
         FileAction {
@@ -109,6 +121,7 @@ impl<'c> FilePlan<'c> {
             blake3: Blake3::of(bytes),
             replaces: self.replaces() && self.new.is_some(),
             there: self.now.as_deref().map(Blake3::of),
+            mark: self.mark.clone(),
         }
     }
 }
@@ -125,6 +138,7 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
             blake3: Blake3::from_bytes(there.blake3),
             replaces: step.before.is_some() && step.after.is_some(),
             there: step.before.map(|before| Blake3::from_bytes(before.blake3)),
+            mark: None,
         }))
     };
     operation.files.iter().filter_map(|change| action(change).transpose()).collect()
@@ -143,9 +157,11 @@ pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
 /// Whether SillyTavern may be running while its files are replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closed {
-    /// It must not, as far as can be seen.
+    /// It must not, as far as can be seen, but for chats about which it asks before it writes back what it has in memory.
     #[default]
     Unknown,
+    /// The page that asks for it reads the files again; another one may be open.
+    Rereads,
     /// The chat is closed there, says the user: it has nothing to write back.
     Said,
 }
@@ -181,20 +197,13 @@ impl<'a> Operation<'a> {
         leave: Leave,
         why: &str,
     ) -> Result<Planned> {
-        let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
-        if leave.closed == Closed::Unknown
-            && plan.iter().any(|file| lost(&file))
-            && let Some(process) = st::running_on(root)
-        {
-            let paths = plan.iter().filter(lost).map(|file| file.path.to_string()).collect();
-            return Err(Error::SillyTavernRuns { process, paths });
-        }
+        ask_pages(&plan, leave, root)?;
         ask_queues(&plan, leave)?;
-        let mut kept = Vec::new();
         let mut planned = Planned::default();
+        self.why = why.to_owned();
         for file in plan {
             planned.actions.push(file.action());
-            if let Some(change) = &file.known {
+            if let (Some(change), None) = (&file.known, &file.mark) {
                 // Also one that is there: the log says all that was taken back.
                 let bytes = file.new;
                 self.steps.push(FileStep { bytes, ..FileStep::of(self.store, change)? });
@@ -203,28 +212,26 @@ impl<'a> Operation<'a> {
             if file.is_there() {
                 continue;
             }
-            let mut keep = |name: String, bytes: &[u8]| -> Result<Kept> {
-                let blob = self.pack.add(ObjectKind::Blob, bytes)?;
-                kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
-                Ok(Kept::Blob(blob))
-            };
             let path = file.path.to_string();
-            let before = match &file.now {
-                None => None,
-                Some(now) => {
-                    match had.iter().find(|(_, manifest)| holds(manifest, &file.path, now)) {
-                        Some((snapshot, _)) => Some(Kept::Commit(snapshot.0)),
-                        None => {
-                            planned.kept = true;
-                            Some(keep(path.clone(), now)?)
-                        }
+            let had =
+                |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
+            let before = match (&file.now, file.known) {
+                (None, _) => None,
+                (Some(_), Some(change)) => change.before,
+                (Some(now), None) => match had(now) {
+                    Some((snapshot, _)) => Some(Kept::Commit(snapshot.0)),
+                    None => {
+                        planned.kept = true;
+                        Some(self.keep(&path, now)?)
                     }
-                }
+                },
             };
             let after = match (&file.new, file.stored_in) {
                 (None, _) => None,
                 (Some(_), Some(snapshot)) => Some(Kept::Commit(snapshot.0)),
-                (Some(new), None) => Some(keep(format!("{path} after"), new)?),
+                // The snapshot that the timeline ends with may have it.
+                (Some(_), None) if file.in_memory => None,
+                (Some(new), None) => Some(self.keep(&format!("{path} after"), new)?),
             };
             self.steps.push(FileStep {
                 before: file.now.as_deref().map(Fingerprint::of),
@@ -237,25 +244,57 @@ impl<'a> Operation<'a> {
         if !self.steps.is_empty() {
             self.root = Some(root.to_owned());
         }
-        if !kept.is_empty() {
-            let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&kept))?;
+        Ok(planned)
+    }
+
+    fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<Kept> {
+        let blob = self.pack.add(ObjectKind::Blob, bytes)?;
+        self.kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
+        Ok(Kept::Blob(blob))
+    }
+
+    /// What will be there and what no snapshot has by now is kept as it is, and all that is kept has a ref.
+    pub(super) fn keep_the_rest(&mut self) -> Result<()> {
+        for n in 0..self.steps.len() {
+            let step = &mut self.steps[n];
+            if step.after.is_some() && step.change.after.is_none() {
+                let (name, bytes) = (format!("{} after", step.path), step.bytes.take());
+                let kept = self.keep(&name, bytes.as_deref().unwrap_or_default())?;
+                let step = &mut self.steps[n];
+                (step.bytes, step.change.after) = (bytes, Some(kept));
+            }
+        }
+        if !self.kept.is_empty() {
+            let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&self.kept))?;
             let commit = NewCommit {
                 tree,
                 parents: Vec::new(),
                 time: self.workspace.time(),
-                subject: why.to_owned(),
+                subject: self.why.clone(),
                 trailers: vec![("Stvc-Kind".into(), "kept".into())],
             };
             let commit = self.pack.add(ObjectKind::Commit, &commit::encode(&commit))?;
             self.move_ref(RefName::kept(commit), SnapshotId(commit))?;
         }
-        Ok(planned)
+        Ok(())
     }
 
     /// Write files in this order: what is first in `order` of their path comes first.
     pub(crate) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
         self.steps.sort_by_key(|step| order(&step.path));
     }
+}
+
+/// Refuse to replace what a SillyTavern that runs would write back without a word.
+fn ask_pages(plan: &[FilePlan<'_>], leave: Leave, root: &Path) -> Result<()> {
+    let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
+    if leave.closed != Closed::Unknown || !plan.iter().any(|file| lost(&file)) {
+        return Ok(());
+    }
+    let Running::Seen { process, asks } = st::running_on(root) else { return Ok(()) };
+    let silent = plan.iter().filter(lost).filter(|file| !(asks && file.is_asked_about()));
+    let paths: Vec<_> = silent.map(|file| file.path.to_string()).collect();
+    if paths.is_empty() { Ok(()) } else { Err(Error::SillyTavernRuns { process, paths }) }
 }
 
 /// Refuse to replace a lorebook in which ST-Auto-Recap is at work, unless that may be.

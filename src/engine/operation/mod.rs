@@ -4,31 +4,30 @@
 //! order. Apply: the files. From the log on it can be interrupted anywhere: whoever takes the lock next finishes it ([`recover`]), by the
 //! same code that writes the files here ([`apply`]). If a file cannot be written, all of it is taken back.
 
+mod alarms;
 mod apply;
 pub(crate) mod attachments;
 mod end_state;
 pub mod files;
 pub mod log;
+pub(crate) mod marks;
 mod recover;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result, Workspace, cache};
-use crate::archive::message_identity::Identity;
 use crate::archive::{
-    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Tree, Written, branch,
-    former_branch,
+    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Written, branch, former_branch,
 };
 use crate::history::name_lookup;
-use crate::history::origin::{Identities, Origin, without_blank_end};
+use crate::history::origin::{Origin, without_blank_end};
 use crate::history::rewrite_history::Rewritten;
-use crate::rules::{self, Finding, Passage};
 use crate::st::{self, TimelineName};
 use crate::store::{
-    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store, commit,
-    unless_lost,
+    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store,
+    TreeEntry, commit,
 };
 pub(crate) use apply::bytes_of;
 pub(crate) use end_state::Ending;
@@ -127,6 +126,9 @@ pub(crate) struct Operation<'a> {
     /// The library, if files of it are written, and these.
     root: Option<PathBuf>,
     steps: Vec<apply::FileStep<'a>>,
+    /// Bytes that no snapshot has, and why they are kept.
+    kept: Vec<TreeEntry>,
+    why: String,
     undoes: Option<u64>,
     attachments: attachments::Attaching,
 }
@@ -144,6 +146,8 @@ impl<'a> Operation<'a> {
             renamed: Vec::new(),
             root: None,
             steps: Vec::new(),
+            kept: Vec::new(),
+            why: String::new(),
             undoes: None,
             attachments: attachments::Attaching::default(),
         }
@@ -252,39 +256,6 @@ impl<'a> Operation<'a> {
         Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
     }
 
-    /// The alarm, if this state lost what the newest snapshot has.
-    pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
-        let passage = Passage {
-            timeline: state.timeline().as_str(),
-            before: head.messages,
-            after: state.manifest.messages,
-            foreign: self.is_foreign(state, head)?,
-            last_good: &head.id.to_string()[..10],
-        };
-        Ok(rules::alarm(&passage))
-    }
-
-    /// Whether nothing that `head` says is said in `state`.
-    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
-        let reader = self.store.reader();
-        let Some(first) = state.chat.messages.first() else { return Ok(false) };
-        let mut identities = Identities::new(self.store.reader());
-        // Nearly every save begins as the last one did, and then no other message need be read.
-        let begin = unless_lost(archive::first_message(&reader, head.tree))?.flatten();
-        let Some(begin) = begin else { return Ok(false) };
-        if identities.find(begin)? == Some(Identity::of(first)) {
-            return Ok(false);
-        }
-        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { return Ok(false) };
-        let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
-        for id in tree.messages() {
-            if identities.find(*id)?.is_some_and(|id| now.contains(&id)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Where this command leads a ref, if it does.
     pub(crate) fn moves_to(&self, name: &RefName) -> Option<ObjectId> {
         self.moves.get(name)?.after
@@ -347,7 +318,8 @@ impl<'a> Operation<'a> {
     /// Make it so: the pack, the log, the refs, the files, in this order. How many objects and bytes were written to the store.
     ///
     /// A file that somebody saved in the last moment is left as it is, and named in the error when all else is done.
-    pub(crate) fn finish(self, held: &Held) -> Result<(usize, u64)> {
+    pub(crate) fn finish(mut self, held: &Held) -> Result<(usize, u64)> {
+        self.keep_the_rest()?;
         let (objects, bytes) = (self.pack.len(), self.pack.bytes());
         let (store, lock) = (self.store, &held.lock);
         if let Some(root) = &self.root {

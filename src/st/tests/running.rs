@@ -33,7 +33,7 @@ impl Machine {
     }
 
     fn runs(&self, library: &str) -> Option<u32> {
-        running_in(&self.path("proc"), &self.path(library))
+        running_in(&self.path("proc"), &self.path(library)).process()
     }
 }
 

@@ -110,7 +110,7 @@ fn fix_stored(
     }
     work.keep_whole_files()?;
     let Work { mut operation, turns, mut fixed, taken, .. } = work;
-    let ending = Ending { from: None, message: "after a repair" };
+    let ending = Ending { message: "after a repair", ..Ending::default() };
     for timeline in touched.difference(&taken) {
         operation.end_with(library, timeline, &ending)?;
     }

@@ -204,7 +204,7 @@ pub fn take_in(
                 let leave = Leave { closed: options.closed, active_queue: false };
                 let planned = operation.write_files(root, files, &had, leave, &why)?;
                 report.files = planned.actions;
-                let ending = Ending { from: None, message: &words };
+                let ending = Ending { message: &words, ..Ending::default() };
                 for entry in &report.entries {
                     if let ImportOutcome::New | ImportOutcome::Forward = entry.outcome {
                         operation.end_with(library, &entry.timeline, &ending)?;

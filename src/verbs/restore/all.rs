@@ -59,7 +59,7 @@ pub fn restore_all(
         let mut options = Options {
             snapshot: head.id.to_string(),
             overwrite: wanted.overwrite,
-            chat_closed: wanted.chat_closed,
+            closed: wanted.closed,
             allow_active_queue: wanted.allow_active_queue,
             dry_run: wanted.dry_run,
             ..Options::default()

@@ -40,7 +40,7 @@ pub(super) fn restore(
     }
     for Attachment { path, bytes, blake3, .. } in attached.iter().cloned() {
         let (action, replaces, there) = (Action::Write, false, None);
-        report.files.push(FileAction { path, action, bytes, blake3, replaces, there });
+        report.files.push(FileAction { path, action, bytes, blake3, replaces, there, mark: None });
     }
     for (path, bytes) in files {
         report.files.push(FileAction {
@@ -50,6 +50,7 @@ pub(super) fn restore(
             blake3: Blake3::of(bytes),
             replaces: false,
             there: None,
+            mark: None,
         });
     }
     report.root = root;

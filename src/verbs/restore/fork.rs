@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::material::Material;
 use super::options::{Report, reload};
-use crate::archive::{Blake3, Kind, Role, Snapshot, State, Tree, uses_auto_recap};
+use crate::archive::{Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
-use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments};
+use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments, marks};
 use crate::engine::{Workspace, group_list};
 use crate::history::History;
 use crate::history::at_message::Origin;
@@ -76,7 +76,7 @@ pub(super) fn restore(
     let parent = parent.file().under(&root).exists().then_some(parent);
     let bound = metadata.and_then(st::lorebook_name);
     let clone = clone_book(store, &library, material, bound, metadata, &name, report)?;
-    let integrity = slug(&name, report, workspace);
+    let integrity = marks::fresh(&format!("{name}\0{}", report.snapshot.id), workspace);
     let state = State::made(material.files(), None).manifest.checkpoint;
     let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
     let state = state.filter(|_| in_use).map(|state| {
@@ -161,7 +161,7 @@ pub(super) fn restore(
         let why = format!("Files as they were before {} was restored as {name}", material.id);
         let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
         let words = format!("the lorebook of {name}");
-        operation.end_others(&library, &Ending { from: None, message: &words })?;
+        operation.end_others(&library, &Ending { message: &words, ..Ending::default() })?;
         operation.finish(held)?;
         report.files = planned.actions;
         report.fork = Some(fork);
@@ -371,23 +371,6 @@ fn plan_group(
         harmless: true,
         ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))
     }))
-}
-
-/// The slug by which SillyTavern tells files apart, in the form of a random UUID. It differs for every new file; that it is the same when the same
-/// command is given again at the same moment does no harm.
-fn slug(name: &TimelineName, report: &Report, workspace: &Workspace) -> String {
-    let moment = workspace.now.timestamp_nanos_opt().unwrap_or_default();
-    let text = format!("{name}\0{}\0{moment}", report.snapshot.id);
-    let hex = Blake3::of(text.as_bytes()).to_string();
-    let variant = ["8", "9", "a", "b"][usize::from(hex.as_bytes()[16]) % 4];
-    format!(
-        "{}-{}-4{}-{variant}{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[13..16],
-        &hex[17..20],
-        &hex[20..32]
-    )
 }
 
 fn not_isolated(name: &TimelineName) -> Finding {

@@ -6,7 +6,7 @@ use super::material::Material;
 use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan, Leave};
-use crate::engine::operation::{Ending, Held, Operation, attachments};
+use crate::engine::operation::{Ending, Held, Operation, attachments, marks};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
@@ -54,6 +54,10 @@ pub(super) fn restore(
             report.findings.push(group_list::not_listed(timeline));
         }
     }
+    if marks::are_wanted(options.closed, &root) {
+        let mark = marks::fresh(&format!("{timeline}\0{}", material.id), workspace);
+        plan.iter_mut().for_each(|file| file.give_mark(&mark));
+    }
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
         let chat = timeline.file();
@@ -79,10 +83,9 @@ pub(super) fn restore(
         report.findings.extend(shared_book(&library, material, &book.path)?);
     }
     let anything_in_the_way = !in_the_way.is_empty();
-    let closed = if options.chat_closed { Closed::Said } else { Closed::Unknown };
     // Who says what becomes of the queue knows of it.
     let active_queue = options.allow_active_queue || options.queue != QueueChange::Keep;
-    let leave = Leave { closed, active_queue };
+    let leave = Leave { closed: options.closed, active_queue };
     files::ask_queues(&plan, leave)?;
     match held {
         None => report.files = plan.iter().map(FilePlan::action).collect(),
@@ -103,7 +106,8 @@ pub(super) fn restore(
                 error => Error::from(error),
             })?;
             let words = format!("restored from {}", &material.id.to_string()[..10]);
-            let ending = Ending { from: Some(&report.snapshot), message: &words };
+            let (from, source) = (Some(&report.snapshot), Some(report.snapshot.id));
+            let ending = Ending { from, source, message: &words };
             let restored = operation.end_with(&library, timeline, &ending)?;
             operation.end_others(&library, &ending)?;
             operation.finish(held)?;
@@ -113,7 +117,9 @@ pub(super) fn restore(
         }
     }
     report.root = root;
-    reload(report);
+    if options.closed != Closed::Rereads {
+        reload(report);
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::archive::{Blake3, CheckpointState, Role, Snapshot};
-use crate::engine::files::{Action, FileAction};
+use crate::engine::files::{Action, Closed, FileAction};
 use crate::engine::reload_page::{self, Written};
 use crate::history::at_message::Origin;
 use crate::rules::Finding;
@@ -28,8 +28,8 @@ pub struct Options {
     pub overwrite: bool,
     /// Only over these: the hashes of the files that may be replaced, as a plan told them.
     pub expect: Option<Vec<Blake3>>,
-    /// SillyTavern may be running: the chat is closed there, so that it has nothing to write back.
-    pub chat_closed: bool,
+    /// Whether SillyTavern, which may be running, has the chat closed.
+    pub closed: Closed,
     /// Also where ST-Auto-Recap is at work in the lorebook that is replaced.
     pub allow_active_queue: bool,
     /// What to do with the queue in the lorebook.
@@ -94,13 +94,14 @@ pub(super) fn wanted(options: &Options, role: Role) -> bool {
 pub(super) fn reload(report: &mut Report) {
     let replaced = report.files.iter().any(|file| file.replaces);
     let written = report.files.iter().any(|file| file.action != Action::Keep);
-    let runs = || st::running_on(&report.root).is_some();
+    let runs = || st::running_on(&report.root).process().is_some();
     if !written || report.dry_run && !(replaced && runs()) {
         return;
     }
     let fork = report.fork.as_ref().map(|fork| &fork.timeline);
     let subject = fork.unwrap_or(&report.snapshot.timeline);
-    let written = Written { new_chat: fork.is_some(), replaced };
+    let asked = replaced && report.files.iter().all(|file| !file.replaces || file.mark.is_some());
+    let written = Written { new_chat: fork.is_some(), replaced, asked };
     let finding = reload_page::reload(&report.root, subject.as_str(), written);
     report.findings.push(finding);
 }

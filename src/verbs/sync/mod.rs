@@ -121,7 +121,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let written = report.files.iter().any(|file| file.action != files::Action::Keep);
     if written && !options.dry_run {
         let replaced = report.files.iter().any(|file| file.replaces);
-        let written = Written { new_chat: false, replaced };
+        let written = Written { replaced, ..Written::REPLACED };
         report.findings.push(reload(workspace.library()?.root(), "files", written));
     }
     Ok(report)
@@ -422,7 +422,7 @@ fn apply(
     let library = workspace.library()?;
     let leave = Leave { closed, active_queue: false };
     let planned = operation.write_files(library.root(), plan, &had, leave, why)?;
-    let ending = Ending { from: None, message: "as it is after a sync" };
+    let ending = Ending { message: "as it is after a sync", ..Ending::default() };
     for step in steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay)) {
         operation.end_with(&library, &step.entry.timeline, &ending)?;
     }

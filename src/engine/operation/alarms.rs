@@ -1,0 +1,123 @@
+//! What a state lost of the snapshot before it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Operation, bytes_of};
+use crate::archive::message_identity::Identity;
+use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Tree};
+use crate::engine::Result;
+use crate::history::name_lookup;
+use crate::history::origin::Identities;
+use crate::rules::{self, Finding, Passage};
+use crate::st::{self, Key};
+use crate::store::{Kept, ObjectId, unless_lost};
+
+impl Operation<'_> {
+    /// The alarm, if this state lost what the newest snapshot has.
+    pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
+        let passage = Passage {
+            timeline: state.timeline().as_str(),
+            before: head.messages,
+            after: state.manifest.messages,
+            foreign: self.is_foreign(state, head)?,
+            written_back: self.is_written_back(state, head)?,
+            last_good: &head.id.to_string()[..10],
+        };
+        Ok(rules::alarm(&passage))
+    }
+
+    /// Whether nothing that `head` says is said in `state`.
+    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+        let reader = self.store.reader();
+        let Some(first) = state.chat.messages.first() else { return Ok(false) };
+        let mut identities = Identities::new(self.store.reader());
+        // Nearly every save begins as the last one did, and then no other message need be read.
+        let begin = unless_lost(archive::first_message(&reader, head.tree))?.flatten();
+        let Some(begin) = begin else { return Ok(false) };
+        if identities.find(begin)? == Some(Identity::of(first)) {
+            return Ok(false);
+        }
+        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { return Ok(false) };
+        let now: HashSet<_> = state.chat.messages.iter().map(|line| Identity::of(line)).collect();
+        for id in tree.messages() {
+            if identities.find(*id)?.is_some_and(|id| now.contains(&id)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether `head` was brought back, and what it replaced is there again: somebody still had that in memory.
+    fn is_written_back(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+        let Some(replaced) = head.parents.first().filter(|_| head.kind == Kind::RESTORED) else {
+            return Ok(false);
+        };
+        let Some(replaced) = name_lookup::find(self.store, *replaced)? else { return Ok(false) };
+        let found = match state.timeline().is_chat() {
+            true => self.has_messages_of(state, &replaced, head),
+            false => self.has_entries_of(state, replaced.id, head.id),
+        };
+        // What is damaged says nothing.
+        Ok(found.unwrap_or(false))
+    }
+
+    /// Whether the first message that is another one in `head` is again what it was.
+    fn has_messages_of(
+        &self,
+        state: &State<'_>,
+        replaced: &Snapshot,
+        head: &Snapshot,
+    ) -> Result<bool> {
+        let reader = self.store.reader();
+        let [then, now] = [replaced, head].map(|snapshot| Tree::open(&reader, snapshot.tree));
+        let (then, now) = (then?, now?);
+        let mut identities = Identities::new(self.store.reader());
+        let mut identity = |id: Option<&ObjectId>| match id {
+            Some(id) => identities.find(*id),
+            None => Ok(None),
+        };
+        for (n, id) in then.messages().iter().enumerate() {
+            if now.messages().get(n) == Some(id) {
+                continue;
+            }
+            let (was, became) = (identity(Some(id))?, identity(now.messages().get(n))?);
+            // A message that only another swipe was chosen of is the same one.
+            if was != became {
+                let there = state.chat.messages.get(n).map(|line| Identity::of(line));
+                return Ok(there.is_some() && there == was);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether of what was brought back nothing is left, and something of what was there before is.
+    fn has_entries_of(
+        &self,
+        state: &State<'_>,
+        replaced: SnapshotId,
+        head: SnapshotId,
+    ) -> Result<bool> {
+        let path = state.timeline().file();
+        if !path.is_lorebook() {
+            return Ok(false);
+        }
+        let reader = self.store.reader();
+        let read = |id: SnapshotId| bytes_of(&reader, &Kept::Commit(id.0), &path);
+        let (then, brought) = (read(replaced)?, read(head)?);
+        let [then, brought, now] =
+            [&then[..], &brought[..], &state.files.main.bytes[..]].map(entries);
+        let keys: HashSet<_> = then.keys().chain(brought.keys()).collect();
+        let mut came_back = false;
+        for key in keys.into_iter().filter(|key| then.get(*key) != brought.get(*key)) {
+            if now.get(key) == brought.get(key) {
+                return Ok(false);
+            }
+            came_back |= now.get(key) == then.get(key);
+        }
+        Ok(came_back)
+    }
+}
+
+fn entries(book: &[u8]) -> HashMap<Key, &[u8]> {
+    st::entries(book).into_iter().map(|(key, entry)| (key, entry.as_bytes())).collect()
+}

@@ -1,0 +1,60 @@
+//! A chat that is replaced while SillyTavern may have it open gets another mark: a page that still has the former one in memory is asked before it writes that back,
+//! instead of doing so without a word. What was there, with its mark, is in the store.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::files::{Closed, FilePlan};
+use crate::archive::Blake3;
+use crate::engine::Workspace;
+use crate::st::{self, Running, TimelineName};
+
+/// A mark that no other file has. That it is the same when the same is done in the same moment makes plans and tests come out alike.
+pub(crate) fn fresh(what: &str, workspace: &Workspace) -> String {
+    let moment = workspace.now.timestamp_nanos_opt().unwrap_or_default();
+    let text = format!("{what}\0{moment}");
+    st::new_mark(&Blake3::of(text.as_bytes()).to_string())
+}
+
+/// Whether a page may have what is replaced in memory: then bytes are not all that counts.
+pub(crate) fn are_wanted(closed: Closed, root: &Path) -> bool {
+    match closed {
+        Closed::Said => false,
+        Closed::Rereads => true,
+        Closed::Unknown => st::running_on(root) != Running::NotSeen,
+    }
+}
+
+impl FilePlan<'_> {
+    /// Whether it is a chat, and another one is there.
+    fn replaces_chat(&self) -> bool {
+        let is_chat = TimelineName::of_file(&self.path).is_some_and(|name| name.is_chat());
+        is_chat && self.replaces() && self.new.is_some()
+    }
+
+    /// Whether SillyTavern asks before a page writes back what is there now.
+    pub(crate) fn is_asked_about(&self) -> bool {
+        let marks =
+            [&self.now.as_deref(), &self.new.as_deref()].map(|chat| chat.and_then(st::mark));
+        self.replaces_chat() && marks[0] != marks[1] && marks[1].is_some()
+    }
+
+    /// Give a chat that is replaced this mark. One that is there already but for its mark stays.
+    pub(crate) fn give_mark(&mut self, mark: &str) {
+        if !self.replaces_chat() {
+            return;
+        }
+        let (Some(now), Some(new)) = (&self.now, &self.new) else { return };
+        let as_now = st::mark(now).and_then(|mark| st::with_mark(new, mark));
+        if as_now.as_ref() == Some(now) {
+            self.known = None;
+            self.new = as_now.map(Cow::Owned);
+            return;
+        }
+        let quoted = serde_json::to_string(mark).unwrap_or_default();
+        if let Some(marked) = st::with_mark(new, quoted.as_bytes()) {
+            (self.new, self.stored_in) = (Some(Cow::Owned(marked)), None);
+            self.mark = Some(mark.to_owned());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// What the page has in memory and what is on the disk: the one is saved before anything is done, and forgotten after files were replaced, by whomever.
+
+import { Refused } from "./mailbox.js";
+import { t } from "./words.js";
+
+const WORLDS = "/scripts/world-info.js";
+
+/** The newest operation whose files this page has read; null before anything was heard. @type {number | null} */
+let known = null;
+
+/** The open chat as the program calls it. */
+export function timeline() {
+  const { characterId, characters, getCurrentChatId, groupId } = SillyTavern.getContext();
+  const chat = getCurrentChatId();
+  if (!chat) throw new Refused(t("No chat is open."));
+  if (groupId) return `group chats/${chat}`;
+  return `chats/${characters[characterId].avatar.replace(/\.[^.]*$/, "")}/${chat}`;
+}
+
+/** The same, or nothing. */
+export function openTimeline() {
+  try {
+    return timeline();
+  } catch {
+    return "";
+  }
+}
+
+const isGenerating = () => Boolean(document.body.dataset.generating);
+/** What is typed there is nowhere else, and would go with the page. */
+const isEditing = () => Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
+
+/** What the page has in memory goes to the disk. @param {boolean} [leaves] whether the page will then show something else */
+export async function save(leaves = false) {
+  if (isGenerating()) throw new Refused(t("A reply is being generated; wait until it is done."));
+  if (leaves && isEditing()) throw new Refused(t("A message is being edited; finish that first."));
+  const { chatMetadata, saveChat } = SillyTavern.getContext();
+  await saveChat();
+  if (chatMetadata?.world_info) await bookIsSaved(chatMetadata.world_info);
+}
+
+/** SillyTavern writes a lorebook a second after its last change: wait until the disk has what the page has. @param {string} name */
+async function bookIsSaved(name) {
+  const { worldInfoCache } = await import(WORLDS);
+  for (let tries = 0; tries < 30; tries++) {
+    const mine = worldInfoCache.get(name);
+    if (!mine) return;
+    const headers = SillyTavern.getContext().getRequestHeaders();
+    const there = await fetch("/api/worldinfo/get", { method: "POST", headers, body: JSON.stringify({ name }) });
+    if (there.ok && JSON.stringify(await there.json()) === JSON.stringify(mine)) return;
+    await new Promise((done) => setTimeout(done, 150));
+  }
+}
+
+/** @param {string} chat */
+export async function open(chat) {
+  const { getCharacters, groupId, openCharacterChat, openGroupChat, updateWorldInfoList } = SillyTavern.getContext();
+  await updateWorldInfoList();
+  // Groups are read anew with the characters: the new chat is listed there.
+  await getCharacters();
+  await (groupId ? openGroupChat(groupId, chat) : openCharacterChat(chat));
+}
+
+/**
+ * Forget what was in memory, and read the files.
+ * @param {{ operation?: number, gone?: string[] }} after what wrote them, and which went
+ */
+export async function reread({ operation = 0, gone = [] }) {
+  known = Math.max(known ?? 0, operation);
+  const { worldInfoCache } = await import(WORLDS);
+  worldInfoCache.clear();
+  const { chatMetadata, reloadCurrentChat, reloadWorldInfoEditor, updateWorldInfoList } = SillyTavern.getContext();
+  await updateWorldInfoList();
+  const name = openTimeline();
+  // Of a chat that is gone SillyTavern would make an empty one.
+  if (gone.includes(`${name}.jsonl`)) await (chatMetadata.main_chat ? open(chatMetadata.main_chat) : document.getElementById("option_close_chat")?.click());
+  else if (name) await reloadCurrentChat();
+  if (chatMetadata?.world_info) reloadWorldInfoEditor?.(chatMetadata.world_info, false);
+}
+
+/**
+ * Somebody wrote files: another window, a phone, the command line. What this page has of them in memory is not written back.
+ * @param {{ operation: number, paths: string[] | null, gone?: string[] }[]} written
+ */
+export async function hear(written) {
+  const newest = Math.max(0, ...written.map((one) => one.operation));
+  const news = written.filter((one) => known !== null && one.operation > known);
+  known = Math.max(known ?? 0, newest);
+  if (!news.length) return;
+  // Of too many none is named.
+  const isMeant = (/** @type {string} */ path) => news.some((one) => !one.paths || one.paths.includes(path));
+  const { worldInfoCache } = await import(WORLDS);
+  for (const name of [...worldInfoCache.keys()]) {
+    if (!isMeant(`worlds/${name}.json`)) continue;
+    worldInfoCache.delete(name);
+    SillyTavern.getContext().reloadWorldInfoEditor?.(name, false);
+  }
+  const name = openTimeline();
+  if (!name || !isMeant(`${name}.jsonl`)) return;
+  const gone = news.flatMap((one) => one.gone ?? []);
+  const again = () => reread({ operation: newest, gone });
+  if (isGenerating() || isEditing()) {
+    toastr.warning(t("Click here to read it again. SillyTavern asks before it saves over it."), t("This chat was replaced elsewhere."), { timeOut: 0, extendedTimeOut: 0, onclick: again });
+    return;
+  }
+  await again();
+  toastr.info(t("It was read again."), t("This chat was replaced elsewhere."));
+}

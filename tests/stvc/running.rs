@@ -1,0 +1,235 @@
+//! A SillyTavern that runs, or looks like one: a chat that it may have open gets another mark (`chat_metadata.integrity`) when it is replaced, so that its page is asked before it
+//! writes back what it has in memory. What the real one makes of it is in tests/sillytavern/while_open.rs.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::common::Sandbox;
+use crate::common::harbour::{self, CHAT, message};
+
+const BOOK: &str = "worlds/Lore.json";
+
+/// A process that looks like SillyTavern's server on the sandbox's library, until it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn on(sandbox: &Sandbox, configuration: &str) -> Self {
+        let install = sandbox.folder().join("install");
+        fs::create_dir_all(&install).unwrap();
+        fs::write(install.join("package.json"), r#"{"name": "sillytavern"}"#).unwrap();
+        fs::write(install.join("config.yaml"), configuration).unwrap();
+        fs::write(install.join("server.js"), "read wait").unwrap();
+        let mut command = Command::new("bash");
+        command.arg0("node").arg("server.js").arg("--dataRoot");
+        command.arg(sandbox.library().parent().unwrap());
+        Self(command.current_dir(install).stdin(Stdio::piped()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A chat that went on after its first snapshot; its lorebook stayed as it was.
+fn story(header: &str) -> (Sandbox, Vec<u8>, Vec<u8>) {
+    let mut sandbox = harbour::library();
+    let first = [header, &message("Ann", "The harbour is dark.")].join("\n");
+    sandbox.write(CHAT, &first);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let second = format!("{first}\n{}", message("Wren", "A mistake."));
+    sandbox.write(CHAT, &second);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    (sandbox, first.into_bytes(), second.into_bytes())
+}
+
+const HEADER: &str = r#"{"chat_metadata":{"integrity":"1","world_info":"Lore"},"x":1e21}"#;
+
+fn mark(chat: &[u8]) -> Value {
+    let header = chat.split(|byte| *byte == b'\n').next().unwrap();
+    serde_json::from_slice::<Value>(header).unwrap()["chat_metadata"]["integrity"].clone()
+}
+
+fn file(answer: &crate::common::Answer) -> Value {
+    answer.of_type("file").into_iter().find(|line| line["path"] == CHAT).unwrap()
+}
+
+#[test]
+fn a_chat_that_may_be_open_gets_another_mark_and_no_other_byte() {
+    let (mut sandbox, first, second) = story(HEADER);
+    let running = Running::on(&sandbox, "backups:\n  chat:\n    checkIntegrity: true\n");
+    let plan = sandbox.json(&["restore", "Harbour~1", "--overwrite", "--dry-run"]).exits(0);
+    let done = sandbox.json(&["restore", "Harbour~1", "--overwrite"]).exits(0);
+    assert_eq!(file(&plan), file(&done), "what is planned is done");
+    let there = sandbox.read(CHAT);
+    let given = mark(&there);
+    assert_eq!(given, file(&done)["mark"]);
+    assert_eq!(given.as_str().unwrap().len(), 36, "as SillyTavern writes them: {given}");
+    let text = String::from_utf8(there.clone()).unwrap();
+    assert_eq!(text.replace(given.as_str().unwrap(), "1").into_bytes(), first);
+    let finding = &done.of_type("finding")[0];
+    assert_eq!(
+        (&finding["code"], &finding["level"]),
+        (&json!("reload-sillytavern"), &json!("info"))
+    );
+    assert!(finding["remedy"].as_str().unwrap().contains("OVERWRITE"), "{finding}");
+    // The timeline ends with what is there, and nothing is kept twice.
+    assert_eq!(sandbox.json(&["status", "Harbour"]).of_type("timeline")[0]["state"], "unchanged");
+    assert!(sandbox.git(&["for-each-ref", "refs/stvc/kept"]).is_empty());
+    sandbox.stvc(&["check"]).exits(0);
+
+    // The same again has nothing to do, though the snapshot has another mark.
+    sandbox.wait(60);
+    let again = sandbox.json(&["restore", "Harbour~2", "--overwrite"]).exits(0);
+    assert_eq!(file(&again)["action"], "keep", "{}", again.stdout);
+    assert_eq!(sandbox.read(CHAT), there);
+
+    // Back to the byte: its own mark is another one than that of what is there.
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(sandbox.read(CHAT), second);
+    // And that taken back, too.
+    let operations = sandbox.json(&["operations"]).of_type("operation");
+    let undoing = operations[0]["number"].to_string();
+    sandbox.stvc(&["undo", &undoing]).exits(0);
+    assert_eq!(sandbox.read(CHAT), there);
+    drop(running);
+}
+
+#[test]
+fn where_nobody_runs_or_the_chat_is_closed_bytes_are_bytes() {
+    let (sandbox, first, second) = story(HEADER);
+    let done = sandbox.json(&["restore", "Harbour~1", "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read(CHAT), first);
+    assert_eq!(file(&done).get("mark"), None);
+    // The page was opened since, and has the mark that both states have: undone, it is another one.
+    let running = Running::on(&sandbox, "");
+    let undone = sandbox.json(&["undo"]).exits(0);
+    let given = mark(&sandbox.read(CHAT));
+    assert_eq!(given, file(&undone)["mark"]);
+    let text = String::from_utf8(sandbox.read(CHAT)).unwrap();
+    assert_eq!(text.replace(given.as_str().unwrap(), "1").into_bytes(), second);
+    sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--chat-closed"]).exits(0);
+    assert_eq!(sandbox.read(CHAT), second, "as its snapshot has it");
+    drop(running);
+}
+
+#[test]
+fn a_lorebook_has_no_mark_and_is_not_replaced() {
+    let (sandbox, first, _) = story(HEADER);
+    sandbox.write(BOOK, r#"{"entries": {}}"#);
+    sandbox.stvc(&["snapshot", "worlds/Lore"]).exits(0);
+    let _running = Running::on(&sandbox, "");
+    let here = sandbox.files();
+    let refused = sandbox.json(&["restore", "Harbour~1", "--overwrite"]).exits(4);
+    let error = &refused.of_type("error")[0];
+    assert!(error["message"].as_str().unwrap().ends_with(&format!("over {BOOK}")), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("--overwrite --only chat`"), "{error}");
+    assert_eq!(sandbox.files(), here);
+    sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--only", "chat"]).exits(0);
+    assert_eq!(sandbox.read(CHAT).len(), first.len() + 35);
+    assert_eq!(sandbox.read(BOOK), here[BOOK]);
+}
+
+#[test]
+fn it_is_refused_where_sillytavern_would_not_ask() {
+    // It was told not to.
+    let (sandbox, ..) = story(HEADER);
+    let running = Running::on(&sandbox, "backups:\n  chat:\n    checkIntegrity: false # faster\n");
+    sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(4);
+    drop(running);
+    // It could not find the mark.
+    for header in
+        ["{}", "[1]", "not JSON", "\u{feff}{\"chat_metadata\":{}}", r#"{"chat_metadata":3}"#]
+    {
+        let (sandbox, _, second) = story(header);
+        let running = Running::on(&sandbox, "");
+        let refused = sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(4);
+        assert!(refused.stderr.contains("Close chat"), "{header}: {}", refused.stderr);
+        assert_eq!(sandbox.read(CHAT), second);
+        drop(running);
+    }
+}
+
+#[test]
+fn a_chat_without_a_mark_gets_one_and_odd_headers_keep_their_bytes() {
+    let odd = [
+        (r#"{"chat_metadata":{}}"#, r#"{"chat_metadata":{"integrity":"#),
+        (
+            "{ \"chat_metadata\": { \"a\": 1 } }\r",
+            "{ \"chat_metadata\": { \"a\": 1, \"integrity\":",
+        ),
+        // Of two the last one counts, as in JavaScript.
+        (
+            r#"{"chat_metadata":{"integrity":"1","b":"\ud83d","integrity":null},"__proto__":{}}"#,
+            r#"{"chat_metadata":{"integrity":"1","b":"\ud83d","integrity":"#,
+        ),
+    ];
+    for (header, begin) in odd {
+        let (sandbox, first, _) = story(header);
+        let running = Running::on(&sandbox, "");
+        sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(0);
+        let there = String::from_utf8(sandbox.read(CHAT)).unwrap();
+        assert!(there.starts_with(begin), "{there}");
+        let rest =
+            |chat: &[u8]| chat[chat.iter().position(|byte| *byte == b'\n').unwrap()..].to_vec();
+        assert_eq!(rest(there.as_bytes()), rest(&first));
+        drop(running);
+    }
+}
+
+/// What a page writes that nobody told: the former state once more, and something new.
+#[test]
+fn a_restore_that_a_stale_page_wrote_over_is_told() {
+    let codes = |sandbox: &Sandbox| {
+        let taken = sandbox.json(&["snapshot"]).exits(0).of_type("finding");
+        let told = taken.into_iter().filter(|finding| finding["code"] == "restore-undone");
+        told.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let book = |entries: &[(usize, &str)]| {
+        let entry =
+            |(uid, text): &(usize, &str)| (uid.to_string(), json!({ "uid": uid, "content": text }));
+        json!({ "entries": entries.iter().map(entry).collect::<serde_json::Map<_, _>>() })
+            .to_string()
+    };
+    let (mut sandbox, first, second) = story(HEADER);
+    let right = [(0, "Oil."), (1, "Stone.")];
+    sandbox.write(BOOK, book(&right));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let good = sandbox.json(&["log", "worlds/Lore"]).of_type("snapshot")[0]["id"].clone();
+    sandbox.wait(60);
+    let wrong = [(0, "Whale oil."), (1, "Stone."), (2, "A mistake.")];
+    sandbox.write(BOOK, book(&wrong));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox.stvc(&["restore", good.as_str().unwrap(), "--overwrite"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--only", "chat"]).exits(0);
+    assert_eq!(
+        (sandbox.read(CHAT), sandbox.read(BOOK)),
+        (first.clone(), book(&right).into_bytes())
+    );
+    sandbox.wait(60);
+
+    // Somebody goes on with what was restored: nothing to tell.
+    sandbox.append(CHAT, &message("Wren", "Better."));
+    sandbox.write(BOOK, book(&[right[0], right[1], (2, "Another one.")]));
+    assert_eq!(codes(&sandbox), Vec::<String>::new());
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.write(CHAT, &first);
+    sandbox.write(BOOK, book(&right));
+
+    sandbox
+        .write(CHAT, [&second[..], b"\n", message("Wren", "Nobody told me.").as_bytes()].concat());
+    sandbox.write(BOOK, book(&[wrong[0], wrong[1], wrong[2], (3, "Nobody told me.")]));
+    assert_eq!(codes(&sandbox), ["chats/Ann/Harbour", "worlds/Lore"]);
+    // Told once: it is the newest state now.
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("Wren", "On and on."));
+    assert_eq!(codes(&sandbox), Vec::<String>::new());
+}
