@@ -37,7 +37,7 @@ impl Tavern {
             .args(["-c", WHILE_OPEN, "sh"])
             // 1.12 reads its configuration in its own folder, and calls the third option by another name.
             .current_dir(&equipment.sillytavern)
-            .args(["--port", &port.to_string(), "--listen", "false"])
+            .args(["--port", &port.to_string()])
             .args(["--browserLaunchEnabled", "false", "--autorun", "false"])
             .arg("--dataRoot")
             .arg(data)
@@ -48,6 +48,7 @@ impl Tavern {
             .env("SILLYTAVERN_ENABLEDOWNLOADABLETOKENIZERS", "false")
             .env("SILLYTAVERN_ENABLESERVERPLUGINSAUTOUPDATE", "false")
             .env("SILLYTAVERN_WHITELISTDOCKERHOSTS", "false")
+            .env("SILLYTAVERN_LISTEN", "false")
             .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(output.try_clone().unwrap())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stvc::api::mailbox::Mailbox;
 
 use crate::common::watching::{LIMIT, Watching, signal};
-use crate::common::{Sandbox, cannot, chat, message, scripted, started_by};
+use crate::common::{Sandbox, can_trace, cannot, chat, message, scripted, started_by, traced_with};
 
 const CHAT: &str = "chats/Mira/one.jsonl";
 const FOLDER: &str = "user/files";
@@ -199,6 +199,36 @@ fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
     assert_eq!(alarms[0]["code"], "chat-shrank", "{alarms}");
     assert_eq!(alarms[0]["subject"], "chats/Mira/one");
     watching.stop();
+}
+
+/// What another user put there and this one may not read, or not take away: the one is answered, the other left alone, and the next one is served.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_belongs_to_somebody_else_stops_nothing() {
+    if !can_trace() {
+        return;
+    }
+    let sandbox = library();
+    let theirs = sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(1)));
+    let theirs = theirs.to_str().unwrap();
+    let request = json!({ "protocol": 1, "verb": "log" }).to_string();
+    for calls in ["open,openat", "unlink,unlinkat"] {
+        // The tracer is the child, so that signals come to the program.
+        let inject = format!("inject={calls}:error=EACCES");
+        let options = ["-D", "-P", theirs, "-e", &inject];
+        let arguments = ["--json", "watch", "--settle", "150ms"];
+        let watching = Watching::of(traced_with(&sandbox, &options, &arguments));
+        put(&sandbox, &id(1), &request);
+        if calls.starts_with("open") {
+            let answer = fetch(&sandbox, &id(1));
+            let said = answer["lines"][0]["message"].as_str().unwrap();
+            assert!(said.contains("Permission denied"), "{answer}");
+        }
+        assert_eq!(ask(&sandbox, 2, "log", json!({}))["exit"], 0);
+        watching.stop();
+    }
+    assert!(std::path::Path::new(theirs).exists());
+    assert!(!sandbox.path(&format!("{FOLDER}/stvc-res-{}.json", id(1))).exists());
 }
 
 /// Killed between a request and its answer, it leaves nothing that the next one does not clear away.

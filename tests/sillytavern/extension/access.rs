@@ -7,9 +7,13 @@ use serde_json::json;
 
 use crate::stage::{Setup, Stage, again};
 
-/// A password before anything is shown, and accounts.
-const SERVER: &[(&str, &str)] =
-    &[("SILLYTAVERN_BASICAUTHMODE", "true"), ("SILLYTAVERN_ENABLEUSERACCOUNTS", "true")];
+/// A password before anything is shown, which SillyTavern asks for only where it could be reached from elsewhere, and accounts.
+const SERVER: &[(&str, &str)] = &[
+    ("SILLYTAVERN_LISTEN", "true"),
+    ("SILLYTAVERN_LISTENADDRESS_IPV4", "127.0.0.1"),
+    ("SILLYTAVERN_BASICAUTHMODE", "true"),
+    ("SILLYTAVERN_ENABLEUSERACCOUNTS", "true"),
+];
 
 #[test]
 fn two_users_behind_a_password() {
