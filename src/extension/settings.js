@@ -9,8 +9,9 @@ const KEY = "stvc";
 /** @returns {Settings} */
 export function settings() {
   const { extensionSettings } = SillyTavern.getContext();
-  extensionSettings[KEY] = Object.assign({ badge: true, alarms: true, scenes: false, language: "" }, extensionSettings[KEY]);
-  return extensionSettings[KEY];
+  const chosen = (extensionSettings[KEY] ??= {});
+  // In its place: whoever holds it sees what becomes of it.
+  return Object.assign(chosen, { badge: true, alarms: true, scenes: false, language: "", ...chosen });
 }
 
 /** @param {() => void} changed */

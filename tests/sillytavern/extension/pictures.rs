@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::Sandbox;
+use crate::common::watching::LIMIT;
 use crate::stage::{Setup, Stage, again, stvc};
 
 const STORY: &str = "The Tide Office — part 1 (雨)";
@@ -102,6 +104,23 @@ fn the_pictures_of_the_guide() {
             "document.querySelector('.stvc-deleted li').textContent.includes('The ledger burns')",
         );
         picture(&mut stage, "st-deleted");
+        stage.writer.click("#select_chat_cross");
+
+        // What can be chosen: ends of scenes are marked by themselves, and the language.
+        let tags = |stage: &Stage| stage.json(&["tag"]).exits(0).of_type("tag");
+        assert_eq!(tags(&stage), Vec::<Value>::new());
+        let choose = |what: &str, value: &str| {
+            format!(
+                "(() => {{ const it = document.querySelector('#stvc_settings [data-stvc={what}]'); {value}; it.dispatchEvent(new Event('change')); }})()"
+            )
+        };
+        stage.writer.evaluate(&choose("scenes", "it.checked = true"));
+        let begin = Instant::now();
+        while tags(&stage).first().is_none_or(|tag| tag["name"] != "Scene 1 - The ledger") {
+            assert!(begin.elapsed() < LIMIT, "{:?}", tags(&stage));
+        }
+        stage.writer.evaluate(&choose("language", "it.value = 'zh'"));
+        stage.writer.until("document.getElementById('stvc_badge').textContent.startsWith('快照')");
         watching.stop();
     });
 }
