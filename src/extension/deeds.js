@@ -32,13 +32,13 @@ export async function unready(message) {
 export async function fork(message, name) {
   const { id } = await snapshot({}, true);
   const wish = { snapshot: id, name };
-  const then = await ask("restore", { ...wish, at: message }).then(() => true, (error) => {
-    if (error instanceof Refused && error.is("lorebook-then-unknown")) return false;
+  const then = await ask("restore", { ...wish, at: message }).catch((error) => {
+    if (error instanceof Refused && error.is("lorebook-then-unknown")) return null;
     throw error;
   });
-  if (!then) await ask("restore", { ...wish, cut: message });
-  await open(name);
-  return { name, then };
+  const made = then ?? (await ask("restore", { ...wish, cut: message }));
+  await open(name, made.operation);
+  return { name, then: then !== null };
 }
 
 /** A checkpoint at the end of every scene that has none yet; of what is on the disk. @param {string} name */

@@ -52,8 +52,9 @@ async function bookIsSaved(name) {
   }
 }
 
-/** @param {string} chat */
-export async function open(chat) {
+/** @param {string} chat @param {number} [operation] what this page itself made it by */
+export async function open(chat, operation = 0) {
+  known = Math.max(known ?? 0, operation);
   const { getCharacters, groupId, openCharacterChat, openGroupChat, updateWorldInfoList } = SillyTavern.getContext();
   await updateWorldInfoList();
   // Groups are read anew with the characters: the new chat is listed there.

@@ -108,6 +108,9 @@ fn on_a_phone() {
         phone.tap("#stvc_wand .stvc-entry:nth-child(2)");
         phone.until(super::TREE);
         phone.picture("phone-viewer");
+        // What this page did itself is no news to it.
+        let told = phone.evaluate("document.querySelector('#toast-container')?.textContent ?? ''");
+        assert!(!told.as_str().unwrap().contains("replaced elsewhere"), "{told}");
         for inside in ["document", "document.querySelector('iframe.stvc-viewer').contentDocument"] {
             let wide = format!(
                 "(() => {{ const it = {inside}.documentElement; return it.scrollWidth - it.clientWidth; }})()"
