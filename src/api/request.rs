@@ -181,6 +181,8 @@ requests! {
         at: Option<usize>,
         /// A checkpoint at the end of every scene that has none yet.
         scenes: Option<bool>,
+        /// Only where the one chat's file is what the page has in memory: its id as a git object.
+        holds: Option<String>,
         dry_run: Option<bool>,
     }
     /// Name a snapshot; without one, the name goes.

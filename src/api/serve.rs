@@ -184,6 +184,7 @@ impl Answer {
                     tag: asked.tag.clone(),
                     at: asked.at,
                     scenes: asked.scenes == Some(true),
+                    holds: asked.holds.clone(),
                     dry_run: asked.dry_run == Some(true),
                     ..Default::default()
                 };

@@ -26,6 +26,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
     let options = Options {
         timelines: args.timelines.clone(),
         at: args.at,
+        holds: None,
         scenes: args.scenes,
         template: args.template.clone(),
         strict: args.strict,

@@ -1,23 +1,30 @@
 // What is done for the open chat. Everything is saved first, and nothing is replaced that was not in a plan.
 
-import { Refused, ask } from "./mailbox.js";
-import { open, reread, save, timeline } from "./memory.js";
+import { Away, Refused, ask } from "./mailbox.js";
+import { held, may, open, reread, save, timeline } from "./memory.js";
 
 /** @typedef {import("./mailbox.js").Line} Line */
 
-/** Take a snapshot of the open chat. @param {{ message?: string, tag?: string }} [wish] @param {boolean} [leaves] */
+/**
+ * Take a snapshot of the open chat.
+ * @param {{ message?: string, tag?: string, at?: number }} [wish]
+ * @param {boolean} [leaves] whether the page will then show something else
+ */
 export async function snapshot(wish = {}, leaves = false) {
-  await save(leaves);
-  const { lines } = await ask("snapshot", { timelines: [timeline()], ...wish });
+  may(leaves);
+  const asked = { timelines: [timeline()], ...wish };
+  const saved = async () => (await save(leaves), ask("snapshot", asked));
+  const holds = await held();
+  // Where the file is not what the page has it is saved; and what is refused for another reason, is refused again.
+  const { lines } = await (holds ? ask("snapshot", { ...asked, holds }).catch((error) => (error instanceof Away ? Promise.reject(error) : saved())) : saved());
   const line = lines.find((line) => line.type === "snapshot");
   return { id: line?.id ?? "", unchanged: line?.unchanged !== false };
 }
 
 /** Name the chat as it is at a message. @param {string} name @param {number} [message] */
 export async function tag(name, message) {
-  await save();
   const isEarlier = message !== undefined && message < SillyTavern.getContext().chat.length - 1;
-  await ask("snapshot", { timelines: [timeline()], tag: name, ...(isEarlier ? { at: message } : {}) });
+  await snapshot({ tag: name, ...(isEarlier ? { at: message } : {}) });
   return name;
 }
 

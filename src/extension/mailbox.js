@@ -32,10 +32,12 @@ function base64(text) {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
-function newId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
+/** @param {Uint8Array} bytes */
+export function hex(bytes) {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
+
+const newId = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
 /**
  * Ask, and wait for the answer, whatever it says.

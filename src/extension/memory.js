@@ -1,6 +1,6 @@
 // What the page has in memory and what is on the disk: the one is saved before anything is done, and forgotten after files were replaced, by whomever.
 
-import { Refused } from "./mailbox.js";
+import { Refused, hex } from "./mailbox.js";
 import { t } from "./words.js";
 
 const WORLDS = "/scripts/world-info.js";
@@ -30,10 +30,33 @@ const isGenerating = () => Boolean(document.body.dataset.generating);
 /** What is typed there is nowhere else, and would go with the page. */
 const isEditing = () => Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
 
-/** What the page has in memory goes to the disk. @param {boolean} [leaves] whether the page will then show something else */
-export async function save(leaves = false) {
+/** Whether anything may be done now. @param {boolean} leaves */
+export function may(leaves) {
   if (isGenerating()) throw new Refused(t("A reply is being generated; wait until it is done."));
   if (leaves && isEditing()) throw new Refused(t("A message is being edited; finish that first."));
+}
+
+/**
+ * The open chat as SillyTavern would write it, as the id of a git object; nothing where it does not let us know.
+ * Saving is what takes longest, and mostly it was done: who knows what the file must be can ask whether it is so.
+ */
+export async function held() {
+  const { chat, chatMetadata, getCurrentChatId, groupId } = SillyTavern.getContext();
+  // Browsers only hash where the connection is safe, and groups are written otherwise in the older version.
+  if (isGenerating() || groupId || !globalThis.crypto?.subtle || !getCurrentChatId()) return undefined;
+  const header = { chat_metadata: chatMetadata, user_name: "unused", character_name: "unused" };
+  const bytes = new TextEncoder().encode([header, ...chat].map((line) => JSON.stringify(line)).join("\n"));
+  const prefix = new TextEncoder().encode(`blob ${bytes.length}\0`);
+  const all = new Uint8Array(prefix.length + bytes.length);
+  all.set(prefix);
+  all.set(bytes, prefix.length);
+  if (chatMetadata?.world_info) await bookIsSaved(chatMetadata.world_info);
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-1", all)));
+}
+
+/** What the page has in memory goes to the disk. @param {boolean} [leaves] whether the page will then show something else */
+export async function save(leaves = false) {
+  may(leaves);
   const { chatMetadata, saveChat } = SillyTavern.getContext();
   await saveChat();
   if (chatMetadata?.world_info) await bookIsSaved(chatMetadata.world_info);
@@ -58,7 +81,7 @@ export async function open(chat, operation = 0) {
   const { getCharacters, groupId, openCharacterChat, openGroupChat, updateWorldInfoList } = SillyTavern.getContext();
   await updateWorldInfoList();
   // Groups are read anew with the characters: the new chat is listed there.
-  await getCharacters();
+  if (groupId) await getCharacters();
   await (groupId ? openGroupChat(groupId, chat) : openCharacterChat(chat));
 }
 

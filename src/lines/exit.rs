@@ -37,6 +37,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         verbs::Error::Merge(MergeError::Conflicts { .. } | MergeError::Unmergeable { .. })
         | verbs::Error::Restore(_)
         | verbs::Error::NoParent { .. }
+        | verbs::Error::NotSaved { .. }
         | verbs::Error::StillThere { .. }
         | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
         verbs::Error::Merge(MergeError::NotNewest { .. })

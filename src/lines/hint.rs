@@ -58,6 +58,7 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NeedsCheckpoint { option } => {
             format!("add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is").into()
         }
+        verbs::Error::NotSaved { .. } => unchanged("save the chat, and ask again"),
         verbs::Error::NeedsOneTimeline { option } => {
             format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()
         }

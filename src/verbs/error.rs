@@ -36,6 +36,9 @@ pub enum Error {
     /// The option needs exactly one timeline.
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline { option: &'static str },
+    /// What somebody has in memory is not in the file.
+    #[error("{path} is not what is to be stored: it was not saved yet")]
+    NotSaved { path: String },
     /// The option is about checkpoints.
     #[error("{option} is for checkpoints")]
     NeedsCheckpoint { option: &'static str },

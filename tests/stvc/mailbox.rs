@@ -391,6 +391,14 @@ fn what_a_page_restores_others_hear_of() {
         format!("{{\"chat_metadata\":{{\"integrity\":\"1\"}}}}\n{}", message("one", 1)),
     );
     let watching = Watching::of(sandbox.command(&["--json", "watch", "--settle", "50ms"]));
+    // Only what the page has in memory: as git itself would name it.
+    let id = sandbox.git(&["hash-object", sandbox.path(CHAT).to_str().unwrap()]);
+    for (n, holds, exit) in
+        [(7, "0".repeat(40), 4), (8, "x".into(), 4), (9, id.trim().to_owned(), 0)]
+    {
+        let told = ask(&sandbox, n, "snapshot", json!({ "timelines": ["one"], "holds": holds }));
+        assert_eq!(told["exit"], exit, "{told}");
+    }
     let before = ask(&sandbox, 1, "snapshot", json!({}));
     assert!(before["operation"].is_u64(), "{before}");
     let first = sandbox.read(CHAT);

@@ -15,6 +15,7 @@ use crate::archive::Kind;
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{Branches, look_from, touched};
 use crate::engine::deleted_timelines::deleted_since;
+use crate::engine::files;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
 use crate::engine::{
     self, Include, TagError, Workspace, changed_timelines, finish_interrupted, left_out, tags,
@@ -23,7 +24,7 @@ use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::verbs::{Error, Result};
 use checkpoint::Checkpoints;
 use options::cut;
@@ -66,6 +67,14 @@ pub fn snapshot(
     }
     if options.tag.is_some() && (names.len() != 1 || options.scenes) {
         return Err(Error::NeedsOneTimeline { option: "--tag" });
+    }
+    if let Some(expected) = &options.holds {
+        let [name] = &names[..] else { return Err(Error::NeedsOneTimeline { option: "holds" }) };
+        let there = files::read(library.root(), &name.file())?;
+        let id = there.map(|bytes| store::hash(store::Kind::Blob, &bytes)).transpose()?;
+        if id.is_none_or(|id| id.to_string() != *expected) {
+            return Err(Error::NotSaved { path: name.file().to_string() });
+        }
     }
     // Whoever asks for one chat is not told of another.
     let unreadable = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };

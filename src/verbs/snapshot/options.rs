@@ -18,6 +18,8 @@ pub struct Options {
     pub timelines: Vec<String>,
     /// Cut after this message.
     pub at: Option<usize>,
+    /// Only where the one chat's file is the git object of this id: else somebody still has to save it.
+    pub holds: Option<String>,
     /// Checkpoints at the end of every scene instead.
     pub scenes: bool,
     /// What these are called; see [`TEMPLATE`](super::TEMPLATE).

@@ -191,13 +191,7 @@ fn how_fast() {
     stage.writer.say("Begin.");
     stage.writer.leave();
     let path = stage.path(&format!("chats/Mira Voss/{main}.jsonl"));
-    let line = json!({ "name": "Mira Voss", "is_user": false, "mes": "The bell rings over the water. ".repeat(150), "extra": {} });
     let text = fs::read_to_string(&path).unwrap().trim_end().to_owned();
-    fs::write(&path, format!("{text}\n{}", format!("{line}\n").repeat(1100)).trim_end()).unwrap();
-    stage.come_in();
-    stage.writer.go("Mira Voss");
-    stage.writer.pipe("/stvc-snapshot");
-    stage.writer.settle();
     let time = |stage: &mut Stage, script: &str| {
         let timed = format!(
             "(async () => {{ const begin = performance.now(); await ({script}); return performance.now() - begin; }})()"
@@ -207,16 +201,37 @@ fn how_fast() {
     let command = |words: &str| {
         format!("SillyTavern.getContext().executeSlashCommandsWithOptions({})", json!(words))
     };
-    for round in 0..3 {
-        let hello = time(&mut stage, "stvc.ask('hello', {})");
-        let snapshot = time(&mut stage, &command("/stvc-snapshot"));
-        let fork = time(&mut stage, &command(&format!("/stvc-fork at=1000 Fork {round}")));
-        stage.writer.settle();
-        let branch = time(&mut stage, &command("/branch-create 999"));
-        stage.writer.settle();
-        eprintln!(
-            "hello {hello:.0} ms, snapshot {snapshot:.0} ms, fork {fork:.0} ms, SillyTavern's branch {branch:.0} ms"
-        );
+    for (size, repeated, messages) in [("200 kB", 30, 200), ("5 MB", 150, 1100)] {
+        let mes = "The bell rings over the water. ".repeat(repeated);
+        let line = json!({ "name": "Mira Voss", "is_user": false, "mes": mes, "extra": {} });
+        let lines = format!("{line}\n").repeat(messages);
+        fs::write(&path, format!("{text}\n{lines}").trim_end()).unwrap();
+        stage.come_in();
+        stage.writer.go("Mira Voss");
+        stage.writer.pipe("/stvc-snapshot");
+        for round in 0..3 {
+            stage.writer.settle();
+            let hello = time(&mut stage, "stvc.ask('hello', {})");
+            stage.writer.command("/send Something new.");
+            stage.writer.settle();
+            let save = time(&mut stage, "SillyTavern.getContext().saveChat()");
+            stage.writer.settle();
+            let snapshot = time(&mut stage, &command("/stvc-snapshot"));
+            stage.writer.settle();
+            let at = messages - 100;
+            let fork = command(&format!("/stvc-fork at={at} Fork {size} {round}"));
+            let fork = time(&mut stage, &fork);
+            stage.writer.settle();
+            stage.writer.open(&main);
+            stage.writer.settle();
+            let branch = time(&mut stage, &command(&format!("/branch-create {at}")));
+            stage.writer.settle();
+            stage.writer.open(&main);
+            eprintln!(
+                "{size}: hello {hello:.0} ms, SillyTavern's save {save:.0} ms, snapshot {snapshot:.0} ms, fork {fork:.0} ms, SillyTavern's branch {branch:.0} ms"
+            );
+        }
+        stage.writer.leave();
     }
     watching.stop();
 }
