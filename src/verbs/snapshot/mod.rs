@@ -72,7 +72,7 @@ pub fn snapshot(
         let [name] = &names[..] else { return Err(Error::NeedsOneTimeline { option: "holds" }) };
         let there = files::read(library.root(), &name.file())?;
         let id = there.map(|bytes| store::hash(store::Kind::Blob, &bytes)).transpose()?;
-        if id.is_none_or(|id| id.to_string() != *expected) {
+        if id.map(|id| id.to_string()).as_ref() != Some(expected) {
             return Err(Error::NotSaved { path: name.file().to_string() });
         }
     }
