@@ -13,6 +13,7 @@
 pub mod api;
 pub mod archive;
 mod durable;
+mod file_lock;
 pub mod engine;
 pub mod history;
 pub mod lines;

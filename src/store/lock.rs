@@ -2,7 +2,7 @@
 //! ends; a second file (`stvc/lock.json`) says who has it, and is emptied on the way out. Whoever gets the lock finishes what the
 //! operation log says was begun.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::features::Use;
 use super::{Error, LoggedOperation, Result, Store, pack};
-use crate::durable;
+use crate::{durable, file_lock};
 
 /// The store's lock, held until dropped.
 pub struct Lock {
@@ -44,21 +44,14 @@ impl Store {
             .map_err(Error::io(&path))?;
         let deadline = Instant::now() + patience;
         loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Locked {
-                        path: self.git_dir.clone(),
-                        holder: self.holder_in_words(),
-                    });
-                }
-                Err(TryLockError::Error(error)) => {
-                    return Err(Error::Io { path, source: error });
-                }
+            if file_lock::try_lock(&file).map_err(Error::io(&path))? {
+                break;
             }
+            if Instant::now() >= deadline {
+                let holder = self.holder_in_words();
+                return Err(Error::Locked { path: self.git_dir.clone(), holder });
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
         let holder_path = self.holder_path();
         let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);
@@ -137,7 +130,6 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         let _ = fs::write(&self.holder, b"");
-        // Said outright: a process that is just being started has the file open, too, and would hold the lock a moment longer.
-        let _ = self.file.unlock();
+        file_lock::unlock(&self.file);
     }
 }

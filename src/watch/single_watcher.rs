@@ -1,8 +1,8 @@
 //! One watch a library. The operating system holds the lock, so it ends with its process, however that ends.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 
-use crate::durable;
+use crate::{durable, file_lock};
 use crate::store::{self, Store};
 use crate::watch::error::{Error, Result};
 
@@ -19,29 +19,24 @@ impl Guard {
         durable::create_dir_all(&dir).map_err(io)?;
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).open(&path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {
-                // Only for people who ask who it is.
-                let _ = fs::write(words, std::process::id().to_string());
-                Ok(Self(file))
-            }
-            Err(TryLockError::WouldBlock) => Err(Error::Watched {
-                store: store.path().to_owned(),
-                process: fs::read_to_string(words).ok(),
-            }),
-            Err(TryLockError::Error(source)) => Err(io(source).into()),
+        if !file_lock::try_lock(&file).map_err(io)? {
+            let process = fs::read_to_string(words).ok();
+            return Err(Error::Watched { store: store.path().to_owned(), process });
         }
+        // Only for people who ask who it is.
+        let _ = fs::write(words, std::process::id().to_string());
+        Ok(Self(file))
     }
 }
 
 /// Whether somebody watches. Looks without waiting and leaves no trace.
 pub(super) fn is_held(store: &Store) -> bool {
     let file = File::open(store.private_dir().join("watch.lock"));
-    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    file.and_then(|file| file_lock::is_held(&file)).unwrap_or(false)
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = self.0.unlock();
+        file_lock::unlock(&self.0);
     }
 }
