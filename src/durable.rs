@@ -94,13 +94,13 @@ impl Temp {
     pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
         self.file.sync_all()?;
         match existing {
-            Existing::Replace => fs::rename(&self.path, target),
+            Existing::Replace => rename(&self.path, target),
             Existing::Keep => match fs::hard_link(&self.path, target) {
                 // Drop removes the temporary name; the target's own name stays.
                 Ok(()) => Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
                 // A file system without hard links: the look before the rename is not atomic, but it is the best there is.
-                Err(_) if !target.try_exists()? => fs::rename(&self.path, target),
+                Err(_) if !target.try_exists()? => rename(&self.path, target),
                 Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
             },
         }
@@ -112,6 +112,34 @@ impl Drop for Temp {
         // Gone already after a rename.
         remove_own(&self.path);
     }
+}
+
+/// Give a file its name, in the place of what has it.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    patiently(|| fs::rename(from, to))
+}
+
+/// Remove a file.
+pub fn remove(path: &Path) -> io::Result<()> {
+    patiently(|| fs::remove_file(path))
+}
+
+/// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
+fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
+        match deed() {
+            Err(error) if is_held_elsewhere(&error) => {
+                std::thread::sleep(Duration::from_millis(wait));
+            }
+            done => return done,
+        }
+    }
+    deed()
+}
+
+/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked.
+pub fn is_held_elsewhere(error: &io::Error) -> bool {
+    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33))
 }
 
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
@@ -217,7 +245,7 @@ pub fn replace_cache(path: &Path, bytes: &[u8]) {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&temp)?;
         file.write_all(bytes)?;
         drop(file);
-        fs::rename(&temp, path)
+        rename(&temp, path)
     };
     if write().is_err() {
         let _ = fs::remove_file(&temp);

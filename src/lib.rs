@@ -13,8 +13,8 @@
 pub mod api;
 pub mod archive;
 mod durable;
-mod file_lock;
 pub mod engine;
+mod file_lock;
 pub mod history;
 pub mod lines;
 mod parallel;

@@ -13,7 +13,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     options.read(true);
     // And not waited for, should it have become a pipe in between.
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
     let file = options.open(path)?;
     must_be_file(file.metadata()?.file_type())?;
     Ok(file)

@@ -4,7 +4,7 @@ use std::path::Path;
 use super::clock::Clock;
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, shell, size};
+use super::wording::{AND, clean, count, shell, size};
 use super::{args, exit, passphrase, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
@@ -189,7 +189,7 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
         out.say(format!("{ahead} went further there than here, and stayed so."));
     }
     if report.created || report.moved > 0 {
-        let import = format!("stvc import {} && stvc restore --all", shell(&report.destination));
+        let import = format!("stvc import {}{AND}stvc restore --all", shell(&report.destination));
         out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
     }
     out.object(CopyLine::from(report));
@@ -210,7 +210,7 @@ fn tell(report: &Report, first: &TakenFirst, out: &mut Out) {
         Some(path) => {
             let path = path.display().to_string();
             out.say(format!("Backed up and read back: {what}, in {}.", clean(&path)));
-            let import = format!("stvc import {} && stvc restore --all", shell(&path));
+            let import = format!("stvc import {}{AND}stvc restore --all", shell(&path));
             out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
         }
         // Standard output is taken.

@@ -278,7 +278,8 @@ fn without_secrets(arguments: &[OsString]) -> Vec<String> {
             _ => store::Url::without_password(&word),
         }
     };
-    arguments.iter().map(hide).collect()
+    // Whatever the file is called: `stvc.exe`, or a path.
+    std::iter::once("stvc".to_owned()).chain(arguments.iter().skip(1).map(hide)).collect()
 }
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.

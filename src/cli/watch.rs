@@ -191,7 +191,8 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u
     .flatten()
     .collect();
     let home = std::env::home_dir().map(|home| home.join(".config"));
-    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(Into::into).or(home);
+    let variable = if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_CONFIG_HOME" };
+    let configuration = std::env::var_os(variable).map(Into::into).or(home);
     let (starter, configuration) = (Starter::here(), configuration.as_deref());
     let installed = match args.uninstall {
         true => install::uninstall(workspace, starter, configuration)?,

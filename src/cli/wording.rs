@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::screen::Screen;
 use stvc::archive::{CheckpointState, Snapshot};
 use stvc::engine::files::Closed;
-pub use stvc::lines::words::{clean, shell, short};
+pub use stvc::lines::words::{AND, clean, shell, short};
 use stvc::st::{Category, TimelineName};
 
 /// Whether a text stays as it is: it fits, or no person reads it.

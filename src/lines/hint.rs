@@ -7,7 +7,7 @@ use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
 use crate::store::{self, RemoteError};
 use crate::verbs::{self, MergeError, RestoreError, UndoError};
-use crate::{history, st};
+use crate::{durable, history, st};
 
 /// What to do next.
 pub struct Hint {
@@ -245,6 +245,9 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
         engine::Error::St(st::Error::SavedMeanwhile { .. }) => {
             unchanged("SillyTavern may have saved it; look at it, then try again")
         }
+        engine::Error::St(st::Error::Io { source, .. }) if durable::is_held_elsewhere(source) => {
+            HELD.into()
+        }
         engine::Error::St(st::Error::Io { path, .. }) if !path.exists() => {
             "name your SillyTavern folder: `stvc --data /path/to/SillyTavern …`".into()
         }
@@ -348,6 +351,9 @@ fn of_server(error: &RemoteError) -> Option<Hint> {
     })
 }
 
+/// Who mostly keeps files on Windows from being replaced.
+const HELD: &str = "another program has it open, or you may not write there: SillyTavern, a virus scanner, a program that synchronises the folder (OneDrive)? Try again when that is done. Nothing is lost";
+
 fn of_store(error: &store::Error) -> Option<Hint> {
     Some(match error {
         store::Error::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
@@ -365,6 +371,7 @@ fn of_store(error: &store::Error) -> Option<Hint> {
         store::Error::Missing { .. } | store::Error::Damaged { .. } => {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()
         }
+        store::Error::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
         store::Error::Io { source, .. } => match source.kind() {
             std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing is lost".into(),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {

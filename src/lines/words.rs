@@ -22,6 +22,9 @@ pub fn short(id: impl std::fmt::Display) -> String {
     id.to_string().chars().take(10).collect()
 }
 
+/// Between two commands on one line, the second only if the first did it; the PowerShell that comes with Windows has no word for the latter.
+pub const AND: &str = if cfg!(windows) { "; " } else { " && " };
+
 /// A word as it can be typed: as it is where no shell minds, in the quotes that POSIX shells, PowerShell and cmd share where they do, and for the rest
 /// in those of the system.
 pub fn shell(text: &str) -> String {

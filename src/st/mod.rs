@@ -68,4 +68,4 @@ pub use thumbnails::forget_thumbnail;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
 pub use timeline_files::{Book, BoundBook, FileAt, TimelineFiles};
 pub use users::{lorebook_of, users_of_lorebook};
-pub use write::{Fingerprint, remove, write};
+pub use write::{Fingerprint, must_be_a_name_here, remove, write};

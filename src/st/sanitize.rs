@@ -26,6 +26,12 @@ fn is_removed(c: char) -> bool {
         || (c.is_control() && c != '\x7f')
 }
 
+/// Whether Windows can have a file of this name.
+pub fn is_name_on_windows(name: &str) -> bool {
+    let is_forbidden = |c: char| matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') || c < ' ';
+    !name.contains(is_forbidden) && !name.ends_with(['.', ' ']) && !is_reserved_on_windows(name)
+}
+
 /// `/^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/i`
 fn is_reserved_on_windows(name: &str) -> bool {
     let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
@@ -38,5 +44,34 @@ fn is_reserved_on_windows(name: &str) -> bool {
         b"con" | b"prn" | b"aux" | b"nul" => true,
         [b'c', b'o', b'm', digit] | [b'l', b'p', b't', digit] => digit.is_ascii_digit(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_windows_has() {
+        for name in ["Tide Office.jsonl", "雨 🦊.json", ".hidden", "console.json", "com10", "a.b"]
+        {
+            assert!(is_name_on_windows(name), "{name}");
+        }
+        for name in [
+            "a:b",
+            "what?.jsonl",
+            "a<b",
+            "a|b",
+            "*",
+            "\"",
+            "a\tb",
+            "end.",
+            "end ",
+            "con",
+            "NUL.json",
+            "Com1.x.y",
+        ] {
+            assert!(!is_name_on_windows(name), "{name}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
+use super::sanitize::is_name_on_windows;
 use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, Temp};
 use crate::regular;
@@ -46,9 +47,7 @@ pub fn write(
     bytes: &[u8],
     former: Option<Fingerprint>,
 ) -> Result<()> {
-    if cfg!(windows) {
-        check_for_windows(path)?;
-    }
+    must_be_a_name_here(path)?;
     let full = path.under(root);
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
@@ -96,7 +95,7 @@ pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
     unchanged(&full, former)?;
-    fs::remove_file(&full).map_err(Error::io(&full))?;
+    durable::remove(&full).map_err(Error::io(&full))?;
     durable::sync_dir(dir).map_err(Error::io(dir))
 }
 
@@ -146,10 +145,10 @@ fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
     Err(Error::LeadsOutside { path: full.to_path_buf() })
 }
 
-/// Windows would quietly write elsewhere: a colon opens a second stream of a file, dots and spaces at the end of a name fall off.
-fn check_for_windows(path: &LibraryPath) -> Result<()> {
-    let odd = path.as_str().split('/').any(|part| part.contains(':') || part.ends_with(['.', ' ']));
-    if odd {
+/// Refuse a path that this system has no file names for. Windows would quietly write elsewhere: a colon opens a second stream of a file, dots and spaces at the end of
+/// a name fall off, `NUL` is a device.
+pub fn must_be_a_name_here(path: &LibraryPath) -> Result<()> {
+    if cfg!(windows) && !path.as_str().split('/').all(is_name_on_windows) {
         let why = "Windows has no such file names";
         return Err(Error::BadName { name: path.to_string(), why });
     }

@@ -63,7 +63,7 @@ impl Store {
                 (Some(lock), None) if !packed(change) => drop(folders.insert(lock.delete()?)),
                 _ if self.has_own_file(&change.name)? => {
                     let path = self.git_dir.join(change.name.as_str());
-                    fs::remove_file(&path).map_err(Error::io(&path))?;
+                    durable::remove(&path).map_err(Error::io(&path))?;
                     folders.insert(durable::parent(&path).to_owned());
                 }
                 _ => {}
@@ -217,7 +217,7 @@ impl LockedFile {
     /// Give the file its new value; the folder to be synced.
     fn commit(mut self) -> Result<PathBuf> {
         if let Some(lock) = &self.lock {
-            fs::rename(lock, &self.target).map_err(Error::io(&self.target))?;
+            durable::rename(lock, &self.target).map_err(Error::io(&self.target))?;
         }
         self.lock = None;
         Ok(durable::parent(&self.target).to_owned())

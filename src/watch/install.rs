@@ -1,4 +1,4 @@
-//! Have the system start the watch: a unit for systemd is written; elsewhere the user is told what to do.
+//! Have the system start the watch: a unit for systemd or a task for Windows is written; elsewhere the user is told what to do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use crate::durable::{self, Existing};
 use crate::engine::Workspace;
 use crate::st;
 use crate::watch::error::{Error, Result};
+use crate::watch::task_scheduler::{self, escape};
 
 /// What starts programs here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub fn install(
         Starter::Systemd => {
             let dir = configuration.ok_or(Error::NoHome)?.join("systemd").join("user");
             let path = dir.join(format!("{name}.service"));
-            write_unit(&dir, &path, &unit(&root, &words))?;
+            write_unit(&dir, &path, unit(&root, &words).as_bytes())?;
             let say = |words: &str| InstallStep::Say(words.into());
             let steps = vec![
                 say("Start it now and at every login:"),
@@ -88,6 +89,26 @@ pub fn install(
                 InstallStep::Type("loginctl enable-linger".into()),
                 say("What it did:"),
                 InstallStep::Type(format!("journalctl --user -u {name}")),
+            ];
+            Ok(Installed { written: Some(path), steps })
+        }
+        Starter::TaskScheduler => {
+            let dir = configuration.ok_or(Error::NoHome)?.join("stvc");
+            let path = dir.join(format!("{name}.xml"));
+            let description =
+                format!("{OURS} Snapshots of the SillyTavern chats in {}", text(&root));
+            let task =
+                task_scheduler::task(&description, &words, task_scheduler::user().as_deref());
+            write_unit(&dir, &path, &task)?;
+            let say = |words: &str| InstallStep::Say(words.into());
+            let steps = vec![
+                say("Start it at every login:"),
+                InstallStep::Type(format!(
+                    "schtasks /Create /F /TN {name} /XML \"{}\"",
+                    text(&path)
+                )),
+                say("Start it now:"),
+                InstallStep::Type(format!("schtasks /Run /TN {name}")),
             ];
             Ok(Installed { written: Some(path), steps })
         }
@@ -124,7 +145,11 @@ pub fn uninstall(
             let plist = format!("~/Library/LaunchAgents/{name}.plist");
             format!("launchctl unload {plist} && rm {plist}")
         }
-        Starter::TaskScheduler => format!("schtasks /Delete /TN {name} /F"),
+        Starter::TaskScheduler => {
+            let dir = configuration.ok_or(Error::NoHome)?.join("stvc");
+            remove_unit(&dir.join(format!("{name}.xml")))?;
+            format!("schtasks /Delete /TN {name} /F")
+        }
     };
     let steps = vec![say("Have it started no more:"), InstallStep::Type(stop)];
     Ok(Installed { written: None, steps })
@@ -133,8 +158,8 @@ pub fn uninstall(
 /// Whether there was one, and it was ours.
 fn remove_unit(path: &Path) -> Result<bool> {
     let io = |source| st::Error::Io { path: path.to_owned(), source };
-    match fs::read_to_string(path) {
-        Ok(there) if !there.starts_with(OURS) => Err(Error::UnitInTheWay { path: path.to_owned() }),
+    match fs::read(path) {
+        Ok(there) if !is_ours(&there) => Err(Error::UnitInTheWay { path: path.to_owned() }),
         Ok(_) => {
             fs::remove_file(path).map_err(io)?;
             Ok(true)
@@ -149,10 +174,16 @@ fn name_of(root: &Path) -> String {
     format!("stvc-watch-{}", &Blake3::of(text(root).as_bytes()).to_string()[..8])
 }
 
-fn write_unit(dir: &Path, path: &Path, unit: &str) -> Result<()> {
+/// Whether it says so, in either encoding.
+fn is_ours(file: &[u8]) -> bool {
+    let plain: Vec<u8> = file.iter().copied().filter(|byte| *byte != 0).collect();
+    memchr::memmem::find(&plain, OURS.as_bytes()).is_some()
+}
+
+fn write_unit(dir: &Path, path: &Path, unit: &[u8]) -> Result<()> {
     let io = |source| st::Error::Io { path: path.to_owned(), source };
-    match fs::read_to_string(path) {
-        Ok(there) if !there.starts_with(OURS) => {
+    match fs::read(path) {
+        Ok(there) if !is_ours(&there) => {
             return Err(Error::UnitInTheWay { path: path.to_owned() });
         }
         Ok(_) => {}
@@ -160,7 +191,7 @@ fn write_unit(dir: &Path, path: &Path, unit: &str) -> Result<()> {
         Err(error) => return Err(io(error).into()),
     }
     durable::create_dir_all(dir).map_err(io)?;
-    durable::write(path, unit.as_bytes(), Existing::Replace).map_err(io)?;
+    durable::write(path, unit, Existing::Replace).map_err(io)?;
     Ok(())
 }
 
@@ -215,7 +246,7 @@ fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<InstallStep> {
             InstallStep::Type(format!("sh ~/.termux/boot/{name} &")),
         ],
         Starter::Launchd => {
-            let word = |word: &String| format!("    <string>{}</string>\n", xml(word));
+            let word = |word: &String| format!("    <string>{}</string>\n", escape(word));
             let plist = format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>\n  <key>Label</key><string>{name}</string>\n  \
                  <key>ProgramArguments</key><array>\n{}  </array>\n  <key>RunAtLoad</key><true/><key>KeepAlive</key><true/>\n</dict></plist>",
@@ -228,27 +259,13 @@ fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<InstallStep> {
                 InstallStep::Type(format!("launchctl load ~/Library/LaunchAgents/{name}.plist")),
             ]
         }
-        _ => {
-            let quoted: Vec<String> = words.iter().map(|word| format!("\\\"{word}\\\"")).collect();
-            vec![
-                say("Start it at every login, in a command prompt:"),
-                InstallStep::Type(format!(
-                    "schtasks /Create /SC ONLOGON /TN {name} /TR \"{}\"",
-                    quoted.join(" ")
-                )),
-                say("Start it now:"),
-                InstallStep::Type(format!("schtasks /Run /TN {name}")),
-            ]
-        }
+        // Those for which a file is written.
+        Starter::Systemd | Starter::TaskScheduler => Vec::new(),
     }
 }
 
 fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-fn xml(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn text(path: &Path) -> String {

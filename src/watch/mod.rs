@@ -6,6 +6,7 @@
 mod due;
 mod error;
 mod single_watcher;
+mod task_scheduler;
 mod wake;
 mod watcher;
 

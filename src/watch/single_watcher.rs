@@ -2,9 +2,9 @@
 
 use std::fs::{self, File, OpenOptions};
 
-use crate::{durable, file_lock};
 use crate::store::{self, Store};
 use crate::watch::error::{Error, Result};
+use crate::{durable, file_lock};
 
 /// Held while a library is watched.
 pub(super) struct Guard(File);

@@ -32,7 +32,7 @@ use values::FOR_ALL;
 ///
 /// Run it inside your SillyTavern folder, or say where that is with --data.
 #[derive(Debug, Parser)]
-#[command(name = "stvc", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "stvc", version, long_version = env!("STVC_VERSION"), propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
     /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]

@@ -197,6 +197,9 @@ impl<'a> Operation<'a> {
         leave: Leave,
         why: &str,
     ) -> Result<Planned> {
+        for file in plan.iter().filter(|file| file.new.is_some() || file.described.is_some()) {
+            st::must_be_a_name_here(&file.path)?;
+        }
         ask_pages(&plan, leave, root)?;
         ask_queues(&plan, leave)?;
         let mut planned = Planned::default();

@@ -1,0 +1,107 @@
+//! The watch as a task of Windows: a file for `schtasks /Create /XML`, because its command line takes no more than 262 characters of a program's.
+
+/// Who it is started for, as Windows names users: without that only an administrator could make the task.
+pub(super) fn user() -> Option<String> {
+    let name = std::env::var("USERNAME").ok()?;
+    Some(match std::env::var("USERDOMAIN") {
+        Ok(domain) => format!("{domain}\\{name}"),
+        Err(_) => name,
+    })
+}
+
+/// The task, in the encoding that `schtasks` reads.
+pub(super) fn task(description: &str, words: &[String], user: Option<&str>) -> Vec<u8> {
+    let text = xml(description, words, user);
+    [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+}
+
+fn xml(description: &str, words: &[String], user: Option<&str>) -> String {
+    let user = user.map(|user| format!("<UserId>{}</UserId>", escape(user))).unwrap_or_default();
+    let words: Vec<_> = words.iter().map(|word| argument(word)).collect();
+    // A program of the console would have a window; its host has none.
+    let arguments = format!("--headless {}", words.join(" "));
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-16"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo><Description>{}</Description></RegistrationInfo>
+  <Triggers><LogonTrigger><Enabled>true</Enabled>{user}</LogonTrigger></Triggers>
+  <Principals><Principal id="Author">{user}<LogonType>InteractiveToken</LogonType><RunLevel>LeastPrivilege</RunLevel></Principal></Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <Priority>7</Priority>
+    <RestartOnFailure><Interval>PT1M</Interval><Count>10</Count></RestartOnFailure>
+  </Settings>
+  <Actions Context="Author"><Exec><Command>conhost.exe</Command><Arguments>{}</Arguments></Exec></Actions>
+</Task>
+"#,
+        escape(description),
+        escape(&arguments)
+    )
+}
+
+/// A word as programs of Windows take their command line apart: quoted, with every backslash before a quote doubled.
+fn argument(word: &str) -> String {
+    let mut out = String::from("\"");
+    let mut backslashes = 0;
+    for c in word.chars() {
+        match c {
+            '\\' => backslashes += 1,
+            '"' => {
+                out.push_str(&"\\".repeat(backslashes + 1));
+                backslashes = 0;
+            }
+            _ => backslashes = 0,
+        }
+        out.push(c);
+    }
+    out.push_str(&"\\".repeat(backslashes));
+    out.push('"');
+    out
+}
+
+/// What XML has no place for, such as control characters, is in no path of Windows either.
+pub(super) fn escape(text: &str) -> String {
+    let text: String = text.chars().filter(|c| *c >= ' ').collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_reach_the_program_as_they_are() {
+        assert_eq!(argument(r"C:\Users\Ann & Bo\stvc.exe"), r#""C:\Users\Ann & Bo\stvc.exe""#);
+        assert_eq!(argument(r"C:\data\"), r#""C:\data\\""#);
+        assert_eq!(argument(r#"a\"b"#), r#""a\\\"b""#);
+        assert_eq!(argument(""), "\"\"");
+    }
+
+    #[test]
+    fn it_is_xml_in_utf_16() {
+        let words = [r"C:\Users\雨 & <Bo>\stvc.exe", "--data", r"C:\ST\data"].map(str::to_owned);
+        let bytes = task("chats of A & B", &words, Some(r"HOME\雨"));
+        assert_eq!(bytes[..2], [0xFF, 0xFE]);
+        let script = "import sys, xml.etree.ElementTree as t; r = t.fromstring(sys.stdin.buffer.read()); \
+                      n = '{http://schemas.microsoft.com/windows/2004/02/mit/task}'; \
+                      print(*[r.find('.//' + n + x).text for x in ['Description', 'UserId', 'Arguments']], sep='\\n')";
+        let mut command = std::process::Command::new("python3");
+        command.args(["-X", "utf8", "-c", script]);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        // Somebody else's parser, where there is one.
+        let Ok(mut child) = command.spawn() else { return };
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
+        let told = child.wait_with_output().unwrap();
+        assert_eq!(
+            String::from_utf8(told.stdout).unwrap().lines().collect::<Vec<_>>(),
+            [
+                "chats of A & B",
+                r"HOME\雨",
+                r#"--headless "C:\Users\雨 & <Bo>\stvc.exe" "--data" "C:\ST\data""#
+            ]
+        );
+    }
+}
