@@ -216,6 +216,11 @@ pub fn create_dir_all(dir: &Path) -> io::Result<()> {
     }
 }
 
+/// Sync a file that is there. Windows wants to be asked by somebody who may write it.
+pub fn sync_file(path: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).open(path)?.sync_all()
+}
+
 /// Sync a folder, so that the names in it survive a power cut.
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     if cfg!(unix) {

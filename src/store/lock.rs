@@ -110,7 +110,7 @@ impl Store {
     /// Let it survive a power cut that somebody is at work here: before something is made that only the next one can clear away.
     pub(super) fn sync_holder(&self) -> Result<()> {
         let path = self.holder_path();
-        let synced = File::open(&path).and_then(|file| file.sync_all());
+        let synced = durable::sync_file(&path);
         synced.and_then(|()| durable::sync_dir(durable::parent(&path))).map_err(Error::io(&path))
     }
 }

@@ -289,8 +289,7 @@ fn sync_all_below(dir: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             sync_all_below(&entry.path())?;
         } else {
-            // Syncing needs a writable handle on Windows.
-            fs::OpenOptions::new().append(true).open(entry.path())?.sync_all()?;
+            durable::sync_file(&entry.path())?;
         }
     }
     durable::sync_dir(dir)
