@@ -1,7 +1,8 @@
 //! Is SillyTavern running on this library?
 //!
 //! Its page keeps the open chat and every lorebook it has looked at in memory, and writes them back whole. Nothing on the disk tells of that, and a port that
-//! answers does not say whose library is behind it; but on Linux the process says where it runs and with which arguments. Elsewhere it is not known.
+//! answers does not say whose library is behind it; but on Linux the process says where it runs and with which arguments. Elsewhere it is only known
+//! that it does not run where nothing runs that could run it.
 
 use std::path::Path;
 
@@ -31,7 +32,37 @@ pub fn running_on(library: &Path) -> Running {
     if cfg!(any(target_os = "linux", target_os = "android")) && !is_alone() {
         return running_in(Path::new("/proc"), library);
     }
-    Running::Unknown
+    match elsewhere::programs() {
+        Some(programs) if !programs.lines().any(elsewhere::may_run_it) => Running::NotSeen,
+        _ => Running::Unknown,
+    }
+}
+
+pub(super) mod elsewhere {
+    use std::process::Command;
+
+    /// The names of all that runs, a line each; none if this system does not say.
+    pub fn programs() -> Option<String> {
+        let mut command = match cfg!(windows) {
+            true => Command::new("tasklist"),
+            false => Command::new("ps"),
+        };
+        let told = match cfg!(windows) {
+            true => command.args(["/FO", "CSV", "/NH"]),
+            false => command.args(["-A", "-o", "comm="]),
+        };
+        let told = told.output().ok().filter(|told| told.status.success())?;
+        // A list that has not even the one who asks in it is none.
+        let told = String::from_utf8_lossy(&told.stdout).to_lowercase();
+        told.contains("stvc").then_some(told)
+    }
+
+    /// Whether this is a JavaScript runtime, or something in which one may run unseen.
+    pub fn may_run_it(line: &str) -> bool {
+        const NAMES: [&str; 9] =
+            ["node", "bun", "deno", "electron", "docker", "podman", "wsl", "vmmem", "qemu"];
+        NAMES.iter().any(|name| line.contains(name))
+    }
 }
 
 /// Whether this program is all that runs in its container: then SillyTavern is in another one.

@@ -94,3 +94,19 @@ fn a_container_has_the_same_folder_under_another_name() {
     machine.process(9, "st", &machine.path("container"), &arguments, &[]);
     assert_eq!(machine.runs("elsewhere/default-user"), Some(9));
 }
+
+#[test]
+fn where_only_names_are_told_nothing_that_could_run_it_is_enough() {
+    use crate::st::running::elsewhere::may_run_it;
+    for line in [
+        "\"node.exe\",\"4120\",\"console\"",
+        "/opt/homebrew/bin/node",
+        "\"com.docker.backend.exe\"",
+        "\"vmmemwsl\"",
+    ] {
+        assert!(may_run_it(line), "{line}");
+    }
+    for line in ["\"explorer.exe\",\"812\"", "/usr/sbin/notifyd", "stvc"] {
+        assert!(!may_run_it(line), "{line}");
+    }
+}
