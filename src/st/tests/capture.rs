@@ -80,8 +80,8 @@ fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
     fs::remove_file(dir.path().join("worlds/Lore.json")).unwrap();
     let book = take(&library, "chats/A/c", &Disk).unwrap().files.lorebook.unwrap();
     assert!(book.path.is_some() && book.bytes.is_none());
-    put(dir.path(), "chats/A/con.jsonl", b"{\"chat_metadata\":{\"world_info\":\"con\"}}");
-    let book = take(&library, "chats/A/con", &Disk).unwrap().files.lorebook.unwrap();
+    put(dir.path(), "chats/A/named.jsonl", b"{\"chat_metadata\":{\"world_info\":\"con\"}}");
+    let book = take(&library, "chats/A/named", &Disk).unwrap().files.lorebook.unwrap();
     assert!(book.path.is_none() && book.bytes.is_none());
     fs::create_dir(dir.path().join("worlds/Lore.json")).unwrap();
     let error = take(&library, "chats/A/c", &Disk).unwrap_err();
