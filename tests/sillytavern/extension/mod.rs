@@ -77,6 +77,14 @@ fn scenario(name: &'static str, version: &str) {
         assert!(text.contains("Better.") && !text.contains("A mistake."), "{text}");
     }
 
+    // A fork that is taken back while it is open leaves no empty chat behind: the page goes back to where it came from.
+    let kept = stage.stories();
+    assert_eq!(stage.writer.pipe("/stvc-fork at=1 Not for long"), "Not for long");
+    stage.writer.settle();
+    assert_ne!(stage.writer.pipe("/stvc-undo"), "");
+    stage.writer.until(&format!("SillyTavern.getContext().getCurrentChatId() === {}", json!(main)));
+    assert_eq!(stage.stories(), kept);
+
     // Another ending from a message on, by the button: a chat of its own with a lorebook of its own, and open.
     let before = stage.stories();
     stage.writer.click(".mes[mesid='1'] .extraMesButtonsHint");
