@@ -23,7 +23,7 @@ impl Written {
 
 /// The finding that says so: a warning if SillyTavern is seen running and could undo what was done.
 pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
-    let running = st::running_on(root).process();
+    let running = st::process_on(root);
     let (level, message) = match running {
         Some(process) if written.asked => (
             Level::Info,

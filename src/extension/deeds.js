@@ -62,6 +62,8 @@ export async function planned(snapshot) {
 
 /** Set the open chat and its lorebook back, where the plan's files are still there. @param {string} snapshot @param {Line[]} plan */
 export async function restore(snapshot, plan) {
+  // Somebody looked at the plan meanwhile.
+  may(true);
   const expect = plan.map((line) => line.there).filter(Boolean);
   await reread(await ask("restore", { snapshot, expect, rereads: true }));
 }

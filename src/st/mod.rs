@@ -61,7 +61,7 @@ pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat,
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
 pub use references::{Reference, References, User};
-pub use running::{Running, running_on};
+pub use running::{Running, process_on, running_on};
 pub use sanitize::sanitize;
 pub use send_date::send_millis;
 pub use thumbnails::forget_thumbnail;

@@ -17,24 +17,29 @@ pub enum Running {
     Unknown,
 }
 
-impl Running {
-    /// Its process, if it is seen.
-    pub fn process(self) -> Option<u32> {
-        match self {
-            Self::Seen { process, .. } => Some(process),
-            Self::NotSeen | Self::Unknown => None,
-        }
+/// The process of a SillyTavern that runs on this library, where processes can be looked at.
+pub fn process_on(library: &Path) -> Option<u32> {
+    match seen_on(library) {
+        Running::Seen { process, .. } => Some(process),
+        Running::NotSeen | Running::Unknown => None,
     }
 }
 
 /// Whether SillyTavern is running on this library.
 pub fn running_on(library: &Path) -> Running {
-    if cfg!(any(target_os = "linux", target_os = "android")) && !is_alone() {
-        return running_in(Path::new("/proc"), library);
+    match seen_on(library) {
+        Running::Unknown => match elsewhere::programs() {
+            Some(programs) if !programs.lines().any(elsewhere::may_run_it) => Running::NotSeen,
+            _ => Running::Unknown,
+        },
+        seen => seen,
     }
-    match elsewhere::programs() {
-        Some(programs) if !programs.lines().any(elsewhere::may_run_it) => Running::NotSeen,
-        _ => Running::Unknown,
+}
+
+fn seen_on(library: &Path) -> Running {
+    match cfg!(any(target_os = "linux", target_os = "android")) && !is_alone() {
+        true => running_in(Path::new("/proc"), library),
+        false => Running::Unknown,
     }
 }
 

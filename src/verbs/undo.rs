@@ -10,7 +10,8 @@ use std::path::Path;
 use crate::archive::SnapshotId;
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::log::{self, Logged};
-use crate::engine::operation::{self, Ending, Operation, bytes_of, marks};
+use crate::engine::operation::marks::{self, Which};
+use crate::engine::operation::{self, Ending, Operation, bytes_of};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{self, Workspace};
 use crate::history::{History, name_lookup};
@@ -87,12 +88,9 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let library = if operation.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(Default::default, |library| library.root().to_owned());
     let mut plan = plan_files(&store, &root, &operation, &changed)?;
-    if marks::are_wanted(options.closed, &root) {
-        // A page that has another mark in memory is asked anyhow, and what was there comes back to the byte.
-        let mark = marks::fresh(&format!("undo {number}"), workspace);
-        let silent = plan.iter_mut().filter(|file| !file.is_asked_about());
-        silent.for_each(|file| file.give_mark(&mark));
-    }
+    // A page that has another mark in memory is asked anyhow, and what was there comes back to the byte.
+    let mark = marks::fresh(&format!("undo {number}"), workspace);
+    marks::give(&mut plan, options.closed, &root, &mark, Which::Unmarked);
     // What was never written has nothing to be told of.
     let there = plan.iter().filter(|file| file.now.is_some() || file.new.is_some());
     let files: Vec<FileAction> = there.map(FilePlan::action).collect();

@@ -44,6 +44,15 @@ impl Stage {
         Self::open_after(name, version, |_| {})
     }
 
+    /// With the extension in its page and a watch that answers it.
+    pub fn inside(name: &'static str, version: &str) -> Option<(Self, Watching)> {
+        let mut stage = Self::open(name, version)?;
+        stage.stvc(&["extension", "install"]).exits(0);
+        let watching = stage.watch();
+        stage.come_in();
+        Some((stage, watching))
+    }
+
     /// The same, where something happens before SillyTavern is started for the first time.
     pub fn open_after(
         name: &'static str,

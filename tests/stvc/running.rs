@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::common::Sandbox;
 use crate::common::harbour::{self, CHAT, message};
+use crate::common::{Sandbox, can_trace, traced_with};
 
 const BOOK: &str = "worlds/Lore.json";
 
@@ -100,6 +100,44 @@ fn a_chat_that_may_be_open_gets_another_mark_and_no_other_byte() {
     sandbox.stvc(&["undo", &undoing]).exits(0);
     assert_eq!(sandbox.read(CHAT), there);
     drop(running);
+}
+
+/// Killed at any rename or sync, it is as it was or as it shall be, and the next command makes it whole.
+#[test]
+fn a_restore_with_a_mark_can_be_killed_anywhere() {
+    if !can_trace() {
+        return;
+    }
+    let (mut old, mut new) = (0, 0);
+    for call in ["rename", "fsync"] {
+        for when in 1..40 {
+            let (sandbox, first, second) = story(HEADER);
+            let _running = Running::on(&sandbox, "");
+            let inject = format!("inject={call}:signal=KILL:when={when}");
+            let restore = ["restore", "Harbour~1", "--overwrite"];
+            let done = traced_with(&sandbox, &["-e", &inject], &restore).output().unwrap();
+            // Whoever writes next finishes what was begun.
+            sandbox.stvc(&["tag", "after", "Storm"]).exits(0);
+            let there = sandbox.read(CHAT);
+            let given = mark(&there);
+            let plain =
+                String::from_utf8(there.clone()).unwrap().replace(given.as_str().unwrap(), "1");
+            match there == second {
+                true => old += 1,
+                false => new += usize::from(plain.into_bytes() == first && given != "1"),
+            }
+            assert!(there == second || given != "1", "{call} {when}: {there:?}");
+            sandbox.stvc(&["check"]).exits(0);
+            assert_eq!(
+                sandbox.json(&["status", "Harbour"]).of_type("timeline")[0]["state"],
+                "unchanged"
+            );
+            if done.status.success() {
+                break;
+            }
+        }
+    }
+    assert!(old > 2 && new > 2, "{old} as before, {new} restored");
 }
 
 #[test]

@@ -16,13 +16,35 @@ pub(crate) fn fresh(what: &str, workspace: &Workspace) -> String {
     st::new_mark(&Blake3::of(text.as_bytes()).to_string())
 }
 
-/// Whether a page may have what is replaced in memory: then bytes are not all that counts.
-pub(crate) fn are_wanted(closed: Closed, root: &Path) -> bool {
-    match closed {
+/// Give chats that are replaced this mark, where a page may have what is there in memory: all, or only those before which it would not be asked anyhow.
+pub(crate) fn give(
+    plan: &mut [FilePlan<'_>],
+    closed: Closed,
+    root: &Path,
+    mark: &str,
+    which: Which,
+) {
+    let is_meant = |file: &&mut FilePlan<'_>| {
+        file.replaces_chat() && (which == Which::All || !file.is_asked_about())
+    };
+    let mut files = plan.iter_mut().filter(is_meant).peekable();
+    // Looking for SillyTavern takes a while.
+    let may_run = || match closed {
         Closed::Said => false,
         Closed::Rereads => true,
         Closed::Unknown => st::running_on(root) != Running::NotSeen,
+    };
+    if files.peek().is_some() && may_run() {
+        files.for_each(|file| file.give_mark(mark));
     }
+}
+
+/// Which chats get a mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Those whose mark would be the one that is there.
+    Unmarked,
 }
 
 impl FilePlan<'_> {
@@ -39,11 +61,8 @@ impl FilePlan<'_> {
         self.replaces_chat() && marks[0] != marks[1] && marks[1].is_some()
     }
 
-    /// Give a chat that is replaced this mark. One that is there already but for its mark stays.
-    pub(crate) fn give_mark(&mut self, mark: &str) {
-        if !self.replaces_chat() {
-            return;
-        }
+    /// One that is there already but for its mark stays.
+    fn give_mark(&mut self, mark: &str) {
         let (Some(now), Some(new)) = (&self.now, &self.new) else { return };
         let as_now = st::mark(now).and_then(|mark| st::with_mark(new, mark));
         if as_now.as_ref() == Some(now) {

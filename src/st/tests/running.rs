@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::st::running::running_in;
+use crate::st::running::{Running, running_in};
 
 /// A folder of processes, an installation of SillyTavern in it, and a library.
 struct Machine(TempDir);
@@ -33,7 +33,10 @@ impl Machine {
     }
 
     fn runs(&self, library: &str) -> Option<u32> {
-        running_in(&self.path("proc"), &self.path(library)).process()
+        match running_in(&self.path("proc"), &self.path(library)) {
+            Running::Seen { process, .. } => Some(process),
+            _ => None,
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::material::Material;
 use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan, Leave};
-use crate::engine::operation::{Ending, Held, Operation, attachments, marks};
+use crate::engine::operation::marks::{self, Which};
+use crate::engine::operation::{Ending, Held, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
@@ -54,10 +55,8 @@ pub(super) fn restore(
             report.findings.push(group_list::not_listed(timeline));
         }
     }
-    if marks::are_wanted(options.closed, &root) {
-        let mark = marks::fresh(&format!("{timeline}\0{}", material.id), workspace);
-        plan.iter_mut().for_each(|file| file.give_mark(&mark));
-    }
+    let mark = marks::fresh(&format!("{timeline}\0{}", material.id), workspace);
+    marks::give(&mut plan, options.closed, &root, &mark, Which::All);
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
         let chat = timeline.file();

@@ -94,7 +94,7 @@ pub(super) fn wanted(options: &Options, role: Role) -> bool {
 pub(super) fn reload(report: &mut Report) {
     let replaced = report.files.iter().any(|file| file.replaces);
     let written = report.files.iter().any(|file| file.action != Action::Keep);
-    let runs = || st::running_on(&report.root).process().is_some();
+    let runs = || st::process_on(&report.root).is_some();
     if !written || report.dry_run && !(replaced && runs()) {
         return;
     }

@@ -155,10 +155,7 @@ fn a_group_in_1_12() {
 
 /// A group's chat: the new one is listed in its group, and the old one is left as it was.
 fn a_group(name: &'static str, version: &str) {
-    let Some(mut stage) = Stage::open(name, version) else { return };
-    stage.stvc(&["extension", "install"]).exits(0);
-    let watching = stage.watch();
-    stage.come_in();
+    let Some((mut stage, watching)) = Stage::inside(name, version) else { return };
     stage.writer.character("Mira Voss", "The tide is low.");
     stage.writer.character("Wren", "Cold, cold, cold.");
     let main = stage.writer.group("Ferry", &["Mira Voss", "Wren"]);
@@ -190,10 +187,7 @@ fn a_group(name: &'static str, version: &str) {
 #[test]
 #[ignore = "a measurement, for a quiet machine"]
 fn how_fast() {
-    let Some(mut stage) = Stage::open("extension-speed", "1.19.0") else { return };
-    stage.stvc(&["extension", "install"]).exits(0);
-    let watching = stage.watch();
-    stage.come_in();
+    let Some((mut stage, watching)) = Stage::inside("extension-speed", "1.19.0") else { return };
     let main = stage.writer.character("Mira Voss", "The tide is low.");
     stage.connect();
     stage.writer.say("Begin.");

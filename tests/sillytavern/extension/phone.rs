@@ -44,10 +44,9 @@ fn is_on_screen(element: &str) -> String {
 #[test]
 fn on_a_phone() {
     again(|| {
-        let Some(mut stage) = Stage::open("extension-phone", "1.19.0") else { return };
-        stage.stvc(&["extension", "install"]).exits(0);
-        let watching = stage.watch();
-        stage.come_in();
+        let Some((mut stage, watching)) = Stage::inside("extension-phone", "1.19.0") else {
+            return;
+        };
         let main = stage.writer.character("Mira Voss", "The tide is low.");
         stage.connect();
         stage.bind_book("Tide Office");

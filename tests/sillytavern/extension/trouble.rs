@@ -43,10 +43,9 @@ fn requests(stage: &Stage) -> Vec<PathBuf> {
 #[test]
 fn trouble_in_1_19() {
     again(|| {
-        let Some(mut stage) = Stage::open("extension-trouble", "1.19.0") else { return };
-        stage.stvc(&["extension", "install"]).exits(0);
-        let mut watching = stage.watch();
-        stage.come_in();
+        let Some((mut stage, mut watching)) = Stage::inside("extension-trouble", "1.19.0") else {
+            return;
+        };
         let main = stage.writer.character("Mira Voss", "The tide is low.");
         let chat = format!("chats/Mira Voss/{main}.jsonl");
         stage.connect();

@@ -12,10 +12,7 @@ const LOOK: &str = "document.dispatchEvent(new Event('visibilitychange'))";
 #[test]
 fn in_1_19() {
     again(|| {
-        let Some(mut stage) = Stage::open("two-pages", "1.19.0") else { return };
-        stage.stvc(&["extension", "install"]).exits(0);
-        let watching = stage.watch();
-        stage.come_in();
+        let Some((mut stage, watching)) = Stage::inside("two-pages", "1.19.0") else { return };
         let main = stage.writer.character("Mira Voss", "The tide is low.");
         stage.connect();
         stage.bind_book("Tide Office");
