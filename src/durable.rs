@@ -5,6 +5,9 @@
 //! after the folder's sync nobody can lose it. Both the library and the store write through this module;
 //! it knows nothing of either.
 
+// Here they are tried again.
+#![allow(clippy::disallowed_methods)]
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -90,6 +93,16 @@ impl Temp {
         own_like(&self.file, &self.file.metadata()?, folder)
     }
 
+    /// Whether the file `other` has the same bytes.
+    pub fn is_same_as(&self, other: &Path) -> io::Result<bool> {
+        let hash = |path: &Path| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update_reader(File::open(path)?)?;
+            io::Result::Ok(hasher.finalize())
+        };
+        Ok(hash(&self.path)? == hash(other)?)
+    }
+
     /// Sync the file and give it its name. The folder is **not** synced: several files may share that step.
     pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
         self.file.sync_all()?;
@@ -124,6 +137,24 @@ pub fn remove(path: &Path) -> io::Result<()> {
     patiently(|| fs::remove_file(path))
 }
 
+/// Remove a file if it is there, and do not wait if somebody else has it open: then it stays, and the answer is `false`.
+pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Err(error) if is_held_elsewhere(&error) => Ok(false),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(true),
+    }
+}
+
+/// Give a file that cannot be removed now a name that nobody asks for, in the same folder; the name. On Windows that is allowed where removing is not: for a file that is mapped.
+pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let rename = |to: &Path| match to.try_exists()? {
+        true => Err(io::ErrorKind::AlreadyExists.into()),
+        false => fs::rename(path, to),
+    };
+    make_temp(parent(path), prefix, rename).map(|(path, ())| path)
+}
+
 /// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
 fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
     for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
@@ -137,9 +168,9 @@ fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
     deed()
 }
 
-/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked.
+/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked, mapped.
 pub fn is_held_elsewhere(error: &io::Error) -> bool {
-    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33))
+    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
 }
 
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
@@ -222,13 +253,28 @@ pub fn sync_file(path: &Path) -> io::Result<()> {
 }
 
 /// Sync a folder, so that the names in it survive a power cut.
+#[cfg(unix)]
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(dir)?.sync_all()
-    } else {
-        // Windows cannot sync a folder's handle; NTFS journals its names.
-        Ok(())
+    File::open(dir)?.sync_all()
+}
+
+/// Windows promises nothing for a folder. NTFS writes its journal when it is asked here; where it is not, names are as old as the last sync of a file after them, and
+/// docs/format.md counts on no more.
+#[cfg(not(unix))]
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(windows)]
+    {
+        /// Without it a folder cannot be opened.
+        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+        std::os::windows::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            FILE_FLAG_BACKUP_SEMANTICS,
+        );
     }
+    let _ = options.open(dir).and_then(|dir| dir.sync_all());
+    Ok(())
 }
 
 /// The folder that holds `path`; the current one for a bare name.

@@ -10,6 +10,8 @@
 //!
 //! Nothing here prints, asks, or reads a command line: that is the program's, and this library does not have it.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod api;
 pub mod archive;
 mod durable;
@@ -19,6 +21,7 @@ pub mod history;
 pub mod lines;
 mod parallel;
 pub mod progress;
+mod real_path;
 mod regular;
 pub mod rules;
 pub mod st;

@@ -11,6 +11,7 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     reason = "a benchmark that cannot go on should stop loudly"
 )]
 

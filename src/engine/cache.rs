@@ -307,7 +307,7 @@ pub(crate) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Fol
 pub(crate) fn forget_all(store: &Store) {
     // The second is what earlier versions called it.
     for file in [FILE, "cache.json"] {
-        let _ = fs::remove_file(store.private_dir().join(file));
+        durable::remove_own(&store.private_dir().join(file));
     }
     let _ = fs::remove_dir_all(store.private_dir().join("folders"));
 }

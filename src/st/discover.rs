@@ -1,9 +1,10 @@
 //! Finding the user directory from what a person points at.
 
-use super::{Error, Result};
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
+
+use super::{Error, Result};
+use crate::real_path;
 
 const DEFAULT_USER: &str = "default-user";
 
@@ -51,7 +52,7 @@ fn never_started(install: &Path, user: Option<&str>) -> Error {
 pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
     let mut from = std::path::absolute(start).map_err(Error::io(start))?;
     if from.components().any(|part| part == Component::ParentDir) {
-        from = fs::canonicalize(&from).map_err(Error::io(start))?;
+        from = real_path::of_existing(&from).map_err(Error::io(start))?;
     }
     let mut without_user = None;
     let mut unused = None;

@@ -1,10 +1,10 @@
 //! The small pictures that SillyTavern makes of cards and personas. It shows them without asking whether the picture is another by now, so they go when it is written; it
 //! makes them anew.
 
-use std::fs;
 use std::path::Path;
 
 use super::LibraryPath;
+use crate::durable;
 
 /// Remove the small picture of what was just written or removed, if it has one. That it fails matters to nobody's data.
 pub fn forget_thumbnail(root: &Path, path: &LibraryPath) {
@@ -14,5 +14,5 @@ pub fn forget_thumbnail(root: &Path, path: &LibraryPath) {
         "User Avatars" => "persona",
         _ => return,
     };
-    let _ = fs::remove_file(root.join("thumbnails").join(kind).join(file));
+    durable::remove_own(&root.join("thumbnails").join(kind).join(file));
 }

@@ -5,7 +5,7 @@
 use super::sanitize::is_name_on_windows;
 use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, Temp};
-use crate::regular;
+use crate::{real_path, regular};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -130,19 +130,26 @@ fn belong_to_parent(_folder: &Path) -> io::Result<()> {
 /// Refuse if a symbolic link leads `dir` out of `root`. The file itself need not be looked at: a link there is replaced, not
 /// followed.
 fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
-    let inside = fs::canonicalize(root).map_err(Error::io(root))?;
-    for above in dir.ancestors() {
-        match fs::canonicalize(above) {
-            Ok(real) if real.starts_with(&inside) => return Ok(()),
-            Ok(_) => break,
-            // Not made yet. (Nor can a folder be made through a link that leads nowhere.)
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => {
-                return Err(Error::Io { path: above.to_path_buf(), source });
+    let outside = || Error::LeadsOutside { path: full.to_path_buf() };
+    let mut at = root.to_path_buf();
+    for part in dir.strip_prefix(root).map_err(|_| outside())? {
+        at.push(part);
+        match fs::symlink_metadata(&at) {
+            Ok(found) if found.is_symlink() => {
+                let inside = real_path::of_existing(root).map_err(Error::io(root))?;
+                // A folder cannot be made through a link that leads nowhere.
+                let real = real_path::of_existing(&at);
+                if !real.is_ok_and(|real| real.starts_with(inside)) {
+                    return Err(outside());
+                }
             }
+            Ok(_) => {}
+            // Not made yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(source) => return Err(Error::Io { path: at, source }),
         }
     }
-    Err(Error::LeadsOutside { path: full.to_path_buf() })
+    Ok(())
 }
 
 /// Refuse a path that this system has no file names for. Windows would quietly write elsewhere: a colon opens a second stream of a file, dots and spaces at the end of

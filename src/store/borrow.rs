@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Error, ObjectId, Result, Store};
+use crate::real_path;
 
 /// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
 const REMEMBERED: [&str; 6] =
@@ -27,7 +28,7 @@ impl Store {
 /// Let the repository in `dir` read the objects of `store`.
 pub(super) fn borrow(dir: &Path, store: &Store) -> Result<()> {
     let objects = store.path().join("objects");
-    let objects = objects.canonicalize().map_err(Error::io(&objects))?;
+    let objects = real_path::of_existing(&objects).map_err(Error::io(&objects))?;
     let info = dir.join("objects").join("info");
     fs::create_dir_all(&info).map_err(Error::io(&info))?;
     let path = info.join("alternates");
@@ -49,11 +50,11 @@ pub(super) fn set_refs(dir: &Path, refs: impl Iterator<Item = (String, ObjectId)
 /// The line in `alternates` that names a folder.
 fn alternate(objects: &Path) -> Vec<u8> {
     let mut line = match cfg!(windows) {
-        true => {
-            let text = objects.to_string_lossy();
-            text.strip_prefix(r"\\?\").unwrap_or(&text).replace('\\', "/").into_bytes()
+        // Git's way; but what is too long for it is understood only as it stands.
+        true if !objects.to_string_lossy().starts_with(r"\\?\") => {
+            objects.to_string_lossy().replace('\\', "/").into_bytes()
         }
-        false => objects.as_os_str().as_encoded_bytes().to_vec(),
+        _ => objects.as_os_str().as_encoded_bytes().to_vec(),
     };
     line.push(b'\n');
     line

@@ -35,7 +35,7 @@ impl Store {
     /// They are gone.
     pub fn end_erasing(&self, _lock: &Lock) -> Result<()> {
         let path = self.private_dir().join(ERASING);
-        unless_absent(std::fs::remove_file(&path), &path)?;
+        unless_absent(durable::remove(&path), &path)?;
         Ok(())
     }
 

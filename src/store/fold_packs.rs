@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::find_files::files_ending;
 use super::loose::{loose_objects, refuse_linked};
 use super::pack_file::{Opened, PackFile, as_they_stand};
-use super::pack_folder::{forget_multi_pack_index, is_kept, remove, remove_pack};
+use super::pack_folder::{forget_multi_pack_index, is_kept, remove};
 use super::{Error, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
 
@@ -57,9 +57,7 @@ impl Store {
             return Ok(0);
         };
         forget_multi_pack_index(&dir)?;
-        for index in folded.iter().filter(|index| ***index != new_index) {
-            remove_pack(index)?;
-        }
+        self.remove_packs(folded.iter().copied().filter(|index| **index != new_index))?;
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         Ok(folded.len())
     }

@@ -36,6 +36,8 @@ pub struct Collected {
     /// Objects that nothing refers to, and that are too young to go.
     pub spared: usize,
     pub changed: bool,
+    /// Files that another program has open, and that therefore are still there (on Windows): the next command removes them.
+    pub held: usize,
 }
 
 struct OldPack {
@@ -128,20 +130,17 @@ impl Store {
         before_drop()?;
         forget_multi_pack_index(&dir)?;
         self.forget_commit_graph()?;
-        for pack in packs.iter().filter(|pack| !pack.kept) {
-            let stays = Some(&pack.index) == new.as_ref()
-                || Some(&pack.index) == spared.as_ref()
-                || is_only(pack, &spare);
-            if !stays {
-                remove_pack(&pack.index)?;
-            }
-        }
+        let goes = |pack: &&OldPack| {
+            let is_new = [&new, &spared].into_iter().flatten().any(|index| *index == pack.index);
+            !pack.kept && !is_new && !is_only(pack, &spare)
+        };
+        self.remove_packs(packs.iter().filter(goes).map(|pack| &pack.index))?;
         for object in &loose {
             if !spare.contains(&object.id) && (!unwanted(&object.id) || gone.contains(&object.id)) {
                 remove(&object.path)?;
             }
         }
-        self.remove_left_behind(&dir, keep_after)?;
+        collected.held = self.remove_left_behind(&dir, keep_after)?;
         durable::sync_dir(&dir).map_err(Error::io(&dir))?;
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
@@ -267,7 +266,7 @@ impl Store {
 
     /// What commands that were killed left: temporary files, packs without an index, and indices without a pack. The caller has the lock, so temporary files of ours are
     /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
-    fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<()> {
+    fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {
         const ABOUT_TO: Duration = Duration::from_secs(60);
         let is_old = |path: &Path| {
             let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
@@ -275,6 +274,7 @@ impl Store {
                 time <= keep_after || time.elapsed().is_ok_and(|age| age > ABOUT_TO)
             })
         };
+        let mut held = 0;
         for dir in [packs, &self.private_dir()] {
             for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
                 let path = entry.map_err(Error::io(dir))?.path();
@@ -282,7 +282,7 @@ impl Store {
                 if name.starts_with(TEMP_PREFIX)
                     || (name.starts_with(durable::TEMP_PREFIX) && name.ends_with(".tmp"))
                 {
-                    let _ = fs::remove_file(&path);
+                    held += usize::from(matches!(durable::remove_unless_held(&path), Ok(false)));
                 }
             }
         }
@@ -290,7 +290,7 @@ impl Store {
         let kept = self.git_dir.join(RefName::KEPT);
         for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "lock") {
-                let _ = fs::remove_file(entry.path());
+                durable::remove_own(&entry.path());
             }
         }
         // Of commands that were killed: halves of caches, of stores, of backups that were being read.
@@ -308,7 +308,7 @@ impl Store {
                 let _ = remove_pack(&index);
             }
         }
-        Ok(())
+        Ok(held)
     }
 
     /// Read every object of new packs, and see that all that were to be in them are.

@@ -100,7 +100,8 @@ impl Store {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(pack::TEMP_PREFIX) && !name.starts_with(&own) {
-                fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
+                // What is held is a pack that was put aside, and that somebody still reads.
+                durable::remove_unless_held(&entry.path()).map_err(Error::io(entry.path()))?;
             }
         }
         durable::clear_left_behind(&self.git_dir);

@@ -5,7 +5,7 @@
 //! is the answer.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 use std::{fs, io};
 
@@ -58,6 +58,11 @@ impl ObjectFiles {
             Some(listing) => Ok(listing),
             None => self.list_again(None),
         }
+    }
+
+    /// Close every pack, and with it what is mapped of it: Windows removes no file that somebody has mapped. Who reads on opens what is there then.
+    pub(super) fn let_go(&self) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// What there is now; `known` itself if nothing changed since. Packs that are open stay so.
@@ -120,15 +125,15 @@ impl ObjectFiles {
         known: &mut LastListing,
         take: &mut dyn FnMut(ObjectPlace<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut listing = match &known.listing {
-            Some(listing) => Arc::clone(listing),
+        let mut listing = match known.listing.upgrade() {
+            Some(listing) => listing,
             None => self.listing()?,
         };
         for _ in 0..ROUNDS {
             let found = listing.find(id, known, take);
             let error = match found {
                 Ok(found) => {
-                    known.listing = Some(listing);
+                    known.listing = Arc::downgrade(&listing);
                     return Ok(found);
                 }
                 Err(error) => error,
@@ -137,7 +142,7 @@ impl ObjectFiles {
                 true => Arc::clone(&listing),
                 false => self.list_again(Some(&listing))?,
             };
-            known.listing = Some(Arc::clone(&now));
+            known.listing = Arc::downgrade(&now);
             if Arc::ptr_eq(&now, &listing) {
                 return Err(error);
             }
@@ -172,7 +177,8 @@ impl ObjectFiles {
 /// What a reader remembers between two objects.
 #[derive(Default)]
 pub(super) struct LastListing {
-    listing: Option<Arc<Listing>>,
+    /// Only as long as the store itself has it: nobody else keeps packs open.
+    listing: Weak<Listing>,
     /// The pack that had the last one: it rather has the next.
     recent: usize,
     /// What came after the first look is not looked for.

@@ -80,7 +80,7 @@ impl Store {
         let made = Self::create_in(&temp).and_then(|()| marked()).and_then(|()| {
             // An empty folder may stand in the way on systems whose rename does not replace one.
             let _ = fs::remove_dir(path);
-            fs::rename(&temp, path).map_err(Error::io(path))?;
+            durable::rename(&temp, path).map_err(Error::io(path))?;
             durable::sync_dir(parent).map_err(Error::io(parent))
         });
         if made.is_err() {

@@ -14,9 +14,10 @@ use gix::odb::pack::data::{Version, header};
 use libdeflater::CompressionLvl;
 
 use super::object::hash;
+use super::pack_folder::give_name;
 use super::pack_index::{self, IndexEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
-use crate::durable::{self, Existing, Temp};
+use crate::durable::{self, Temp};
 use crate::parallel::in_parts;
 use crate::regular::read_some;
 
@@ -138,7 +139,9 @@ impl PackWriter {
         let checksum =
             pack.seal(self.entries.len()).map_err(failed)?.map_err(Error::git("hashing a pack"))?;
         let name = self.dir.join(format!("pack-{checksum}.pack"));
-        pack.temp.finish(&name, Existing::Replace).map_err(Error::io(&name))?;
+        // What it has open may be the file that has the name.
+        drop(self.known);
+        give_name(pack.temp, &name).map_err(Error::io(&name))?;
         durable::sync_dir(&self.dir).map_err(failed)?;
 
         let index = pack_index::encode(&mut self.entries, checksum)?;
@@ -146,11 +149,11 @@ impl PackWriter {
         let write_index = || {
             let mut temp = Temp::within(&self.dir, TEMP_PREFIX)?;
             temp.file().write_all(&index)?;
-            temp.finish(&index_name, Existing::Replace)
+            give_name(temp, &index_name)
         };
         if let Err(error) = write_index() {
             // Without its index a pack is of no use, and takes room where there may be none.
-            let _ = std::fs::remove_file(&name);
+            durable::remove_own(&name);
             return Err(Error::Io { path: index_name, source: error });
         }
         durable::sync_dir(&self.dir).map_err(failed)?;

@@ -1,11 +1,12 @@
-//! Packs that go: in which order, and which stay.
+//! Packs that come and go: in which order, and which stay.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::find_files::is_there;
-use super::{Error, Result};
-use crate::durable;
+use super::pack::TEMP_PREFIX;
+use super::{Error, Result, Store};
+use crate::durable::{self, Existing, Temp};
 
 /// Git may have made an index over all packs. It names packs that are about to go, and git makes it anew when it wants it.
 pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
@@ -24,6 +25,28 @@ pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
     if found { durable::sync_dir(dir).map_err(Error::io(dir)) } else { Ok(()) }
 }
 
+impl Store {
+    /// Remove packs, of which what is open here is closed first.
+    pub(super) fn remove_packs<'p>(
+        &self,
+        indices: impl IntoIterator<Item = &'p PathBuf>,
+    ) -> Result<()> {
+        self.objects.let_go();
+        indices.into_iter().try_for_each(|index| remove_pack(index))
+    }
+}
+
+/// Give a pack, or an index, its name. On Windows one that has that name already may be mapped, and then cannot be replaced; it is the same one, unless it is damaged.
+pub(super) fn give_name(temp: Temp, name: &Path) -> io::Result<()> {
+    if cfg!(windows) && name.try_exists()? {
+        if temp.is_same_as(name)? {
+            return durable::sync_file(name);
+        }
+        durable::move_aside(name, TEMP_PREFIX)?;
+    }
+    temp.finish(name, Existing::Replace)
+}
+
 /// Remove a pack. The index first: a pack without one is nothing to git, an index without its pack is an error.
 pub(super) fn remove_pack(index: &Path) -> Result<()> {
     for extension in ["idx", "pack", "rev", "bitmap", "mtimes"] {
@@ -32,13 +55,12 @@ pub(super) fn remove_pack(index: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Remove a file of the store. One that somebody else still reads, on Windows, is put aside, for the next command to remove.
 pub(super) fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::Io { path: path.to_owned(), source: error })
-        }
-        _ => Ok(()),
+    if !durable::remove_unless_held(path).map_err(Error::io(path))? {
+        durable::move_aside(path, TEMP_PREFIX).map_err(Error::io(path))?;
     }
+    Ok(())
 }
 
 /// Whether somebody asked for a pack to stay.

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 
 use super::{Error, RefName, Result, Store};
+use crate::durable;
 
 /// What is known of the file system that a store is on; asked when it is needed.
 #[derive(Default)]
@@ -81,7 +82,7 @@ impl Store {
             let (composed, decomposed) = (path("\u{e9}"), path("e\u{301}"));
             let made = OpenOptions::new().write(true).create(true).truncate(false).open(&composed);
             let folds = made.is_err() || decomposed.exists();
-            let _ = fs::remove_file(&composed);
+            durable::remove_own(&composed);
             folds
         })
     }

@@ -36,7 +36,7 @@ impl Store {
             let target = self.git_dir.join(change.name.as_str());
             if change.name.is_kept() {
                 // Only stvc writes there, and the caller has its lock: whoever locked it is dead.
-                let _ = fs::remove_file(lock_path(&target));
+                durable::remove_own(&lock_path(&target));
             }
             locks.push(if is_first { Some(LockedFile::take(&target)?) } else { None });
         }
@@ -138,14 +138,14 @@ impl Store {
         let names = changes.iter().map(|change| change.name.as_str()).chain(packed);
         for name in names {
             let lock = lock_path(&self.git_dir.join(name));
-            unless_absent(fs::remove_file(&lock), &lock)?;
+            unless_absent(durable::remove(&lock), &lock)?;
         }
         Ok(())
     }
 
     /// Remove the locks that a killed process left on refs while it packed them, which is in no log.
     pub(super) fn clear_locks_of_packing(&self) -> Result<()> {
-        let _ = fs::remove_file(lock_path(&self.git_dir.join("packed-refs")));
+        durable::remove_own(&lock_path(&self.git_dir.join("packed-refs")));
         for root in ["refs/heads", "refs/tags"] {
             let names = files_below(&self.git_dir, root)?;
             for lock in names.iter().filter(|name| name.ends_with(LOCK_ENDING)) {
@@ -195,7 +195,7 @@ impl LockedFile {
                     ) && Instant::now() < deadline =>
                 {
                     if is_left_behind(&lock) {
-                        fs::remove_file(&lock).map_err(Error::io(&lock))?;
+                        durable::remove(&lock).map_err(Error::io(&lock))?;
                     } else {
                         std::thread::sleep(Duration::from_millis(20));
                     }

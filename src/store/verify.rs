@@ -13,7 +13,7 @@ use super::pack_file::{Opened, PackFile, RecentObjects};
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;
 use crate::progress::Monitor;
-use crate::regular;
+use crate::{durable, regular};
 
 #[derive(Debug, Default)]
 pub struct Health {
@@ -92,8 +92,8 @@ impl Store {
         }
         self.refuse_links()?;
         let dir = self.private_dir();
-        crate::durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
-        if damaged { fs::write(&path, text) } else { fs::remove_file(&path) }
+        durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        if damaged { fs::write(&path, text) } else { durable::remove(&path) }
             .map_err(Error::io(path))
     }
 

@@ -143,9 +143,15 @@ pub fn erase(
     for id in &lost {
         left += usize::from(reader.has(*id)?);
     }
-    if left > 0 {
+    if left > 0 || collected.held > 0 {
         let subject = store.path().display().to_string();
-        let why = format!("{left} of the snapshots are still there; something else holds them");
+        let why = match left {
+            0 => format!(
+                "{} files of packs are still there; another program has them open (`stvc view`, `stvc watch`, a git): end it and erase again",
+                collected.held
+            ),
+            _ => format!("{left} of the snapshots are still there; something else holds them"),
+        };
         let held = engine::Error::BrokenHistory { subject, why };
         return Err(Error::after(true)(Error::from(held)));
     }

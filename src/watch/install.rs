@@ -161,7 +161,7 @@ fn remove_unit(path: &Path) -> Result<bool> {
     match fs::read(path) {
         Ok(there) if !is_ours(&there) => Err(Error::UnitInTheWay { path: path.to_owned() }),
         Ok(_) => {
-            fs::remove_file(path).map_err(io)?;
+            durable::remove(path).map_err(io)?;
             Ok(true)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),

@@ -3,7 +3,13 @@
 //! What is needed is fetched once, as for the tests beside SillyTavern; where that is not possible, the tests say so and are skipped, or fail if `STVC_REQUIRE_SILLYTAVERN` is set.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    clippy::print_stderr
+)]
 
 // Half of it is for the other tests.
 #[allow(dead_code, unused_imports)]

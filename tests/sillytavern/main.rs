@@ -6,7 +6,13 @@
 // SillyTavern is started by a shell, and its folders are linked.
 #![cfg(unix)]
 // clippy.toml allows these in tests, but not in what tests share.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    clippy::print_stderr
+)]
 
 // Half of it is for the other tests.
 #[allow(dead_code, unused_imports)]

@@ -3,7 +3,7 @@
 //! What needs a tool that is not here says so and is not tried, or fails if `STVC_TEST_ALL` is 1, as `.ci/run` sets it.
 
 // clippy.toml allows these in tests, but not in what tests share.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 
 mod common;
 

@@ -5,7 +5,7 @@
 //! `--point` pick, with the words that a failure is reported in.
 
 // clippy.toml allows these in tests, but not in what tests share.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 // Half of it is for the other tests.

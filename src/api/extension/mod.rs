@@ -173,7 +173,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
 }
 
 fn remove_file(folder: &Path, name: &str) -> Result<()> {
-    match fs::remove_file(folder.join(name)) {
+    match durable::remove(&folder.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder)(error)),
         _ => Ok(()),
     }

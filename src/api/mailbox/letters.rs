@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::{Answer, Refusal, Request};
-use crate::durable::TEMP_PREFIX;
+use crate::durable::{self, TEMP_PREFIX};
 use crate::regular;
 
 /// What page and program speak. A change that the other one does not understand makes it one more.
@@ -97,7 +97,7 @@ impl Letters {
         let found = fs::symlink_metadata(&letter.path).ok()?;
         let read = read(&letter.path, &found, lifetime);
         // Whoever removes it serves it.
-        fs::remove_file(&letter.path).ok()?;
+        durable::remove(&letter.path).ok()?;
         Some(read)
     }
 
@@ -127,9 +127,9 @@ impl Letters {
         let path = self.folder.join(name);
         let written = fs::File::create(&temp)
             .and_then(|mut file| file.write_all(bytes))
-            .and_then(|()| fs::rename(&temp, &path));
+            .and_then(|()| durable::rename(&temp, &path));
         if written.is_err() {
-            let _ = fs::remove_file(&temp);
+            durable::remove_own(&temp);
         }
         written.map(|()| path)
     }
@@ -139,7 +139,7 @@ impl Letters {
         for path in self.named(ANSWER).chain(self.named(REQUEST)) {
             let found = fs::symlink_metadata(&path);
             if found.is_ok_and(|found| !found.is_dir() && age(&found) > 2 * lifetime) {
-                let _ = fs::remove_file(&path);
+                durable::remove_own(&path);
             }
         }
     }

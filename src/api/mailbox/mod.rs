@@ -8,7 +8,6 @@ mod limits;
 mod status;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,6 +17,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
 use super::{Answer, Refusal, Rights, serve};
+use crate::durable;
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 pub use letters::PROTOCOL;
@@ -194,7 +194,7 @@ impl Served<'_> {
         self.answers.retain(|path, since| {
             let is_old = since.elapsed() >= LIFETIME;
             if is_old {
-                let _ = fs::remove_file(path);
+                durable::remove_own(path);
             }
             !is_old && path.exists()
         });
@@ -281,7 +281,7 @@ impl Served<'_> {
 
     fn end(mut self) {
         for path in self.answers.keys() {
-            let _ = fs::remove_file(path);
+            durable::remove_own(path);
         }
         self.status.end();
         self.tell();

@@ -11,13 +11,13 @@ use super::judge_outgoing::{self, Judged};
 use super::last_backups::{self, LastBackup};
 use super::update_refs::{self, May};
 use crate::archive::{SnapshotId, readable_beyond};
-use crate::durable;
 use crate::engine::copies::{CopyError, InTheWay};
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{self, Copied, Effect, Format, Placed, RefName, Store};
+use crate::{durable, real_path};
 
 /// What to back up, and how.
 #[derive(Clone, Debug, Default)]
@@ -158,8 +158,8 @@ fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
 /// The mirror in a folder; `None` if there is nothing. Whatever else is in it is refused, and not touched.
 pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
     let refused = |what| CopyError::InTheWay { path: folder.to_owned(), what }.into();
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if store.is_some_and(|store| real(folder).starts_with(real(store.path()))) {
+    let inside = |store: &Store| real_path::of(folder).starts_with(real_path::of(store.path()));
+    if store.is_some_and(inside) {
         return Err(refused(InTheWay::TheStore));
     }
     if folder.is_file() {

@@ -2,15 +2,15 @@
 //! that another one was about to write for something new.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::PoisonError;
 
 use super::apply::{self, FileStep};
-use crate::durable;
 use crate::engine::{Error, Result, Workspace};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
 use crate::store::{Effect, Lock, LoggedOperation, Store};
+use crate::{durable, real_path};
 
 /// The store's lock, with all finished that was found interrupted.
 pub(crate) struct Held {
@@ -147,17 +147,13 @@ fn finish(
 /// Whether the files of an operation are in this library.
 fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
     let library = operation.library.as_ref().map(Path::new);
-    real(library.unwrap_or(durable::parent(store.path()))) == real(root)
+    real_path::of(library.unwrap_or(durable::parent(store.path()))) == real_path::of(root)
 }
 
 /// How an operation's log names the library, so that [`is_of`] knows it again.
 pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
-    (real(durable::parent(store.path())) != real(root)).then(|| real(root).display().to_string())
-}
-
-/// A folder by the name that no link leads to.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    (real_path::of(durable::parent(store.path())) != real_path::of(root))
+        .then(|| real_path::of(root).display().to_string())
 }
 
 fn was_finished(operation: &LoggedOperation) -> Finding {

@@ -17,6 +17,7 @@ use super::History;
 use super::owner_of_snapshot::Owners;
 use crate::archive::message_identity::Chain;
 use crate::archive::{Snapshot, SnapshotId, Tree};
+use crate::durable;
 use crate::history::Result;
 use crate::st::{self, TimelineName};
 use crate::store::{ObjectId, Store, unless_lost};
@@ -76,7 +77,7 @@ const INDEX: &str = "lineage.json";
 
 /// Nothing of it shall be known any more; it is made anew.
 pub(crate) fn forget_index(store: &Store) {
-    let _ = std::fs::remove_file(store.private_dir().join(INDEX));
+    durable::remove_own(&store.private_dir().join(INDEX));
 }
 
 impl Lineage {

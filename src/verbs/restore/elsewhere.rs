@@ -78,7 +78,7 @@ fn write_folder(
         durable::sync_dir(&temp).map_err(at(&temp))?;
         // An empty folder may stand in the way on systems whose rename does not replace one.
         let _ = fs::remove_dir(root);
-        Ok(fs::rename(&temp, root).map_err(at(root))?)
+        Ok(durable::rename(&temp, root).map_err(at(root))?)
     };
     let written = write();
     if written.is_err() && fs::remove_dir_all(&temp).is_err() {

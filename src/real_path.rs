@@ -1,0 +1,54 @@
+//! Where a path leads, so that two ways to one place can be compared: without links, and on Windows as people write it (`C:\…`, `\\server\…`) and not in the form that
+//! asks for nothing to be looked up (`\\?\C:\…`), as far as it is short enough.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The path of what is there.
+pub fn of_existing(path: &Path) -> io::Result<PathBuf> {
+    let real = dunce::canonicalize(path)?;
+    match real.to_str().and_then(|text| text.strip_prefix(r"\\?\UNC\")) {
+        // Longer ones Windows takes only in that form.
+        Some(share) if cfg!(windows) && share.len() < 250 => Ok(format!(r"\\{share}").into()),
+        _ => Ok(real),
+    }
+}
+
+/// The path of what may not be there yet: what there is of it is followed.
+pub fn of(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for above in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (of_existing(above), path.strip_prefix(above)) {
+            return real.iter().chain(rest).collect();
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_yet_is_where_its_folder_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = of_existing(folder.path()).unwrap();
+        assert!(!real.to_string_lossy().starts_with(r"\\?\"));
+        assert_eq!(of(folder.path()), real);
+        assert_eq!(of(&folder.path().join("a").join("b")), real.join("a").join("b"));
+        #[cfg(unix)]
+        {
+            fs::create_dir(folder.path().join("there")).unwrap();
+            std::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
+            assert_eq!(of(&folder.path().join("link/new")), real.join("there/new"));
+        }
+        #[cfg(windows)]
+        {
+            fs::create_dir(folder.path().join("there")).unwrap();
+            let verbatim = fs::canonicalize(folder.path().join("there")).unwrap();
+            assert_eq!(of(&verbatim.join("new")), real.join("there").join("new"));
+        }
+    }
+}
