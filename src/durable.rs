@@ -129,17 +129,17 @@ impl Drop for Temp {
 
 /// Give a file its name, in the place of what has it.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    patiently(|| fs::rename(from, to))
+    patiently(|| though_protected(to, || fs::rename(from, to)))
 }
 
 /// Remove a file.
 pub fn remove(path: &Path) -> io::Result<()> {
-    patiently(|| fs::remove_file(path))
+    patiently(|| unlink(path))
 }
 
 /// Remove a file if it is there, and do not wait if somebody else has it open: then it stays, and the answer is `false`.
 pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
-    match fs::remove_file(path) {
+    match unlink(path) {
         Err(error) if is_held_elsewhere(&error) => Ok(false),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(true),
@@ -153,6 +153,28 @@ pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
         false => fs::rename(path, to),
     };
     make_temp(parent(path), prefix, rename).map(|(path, ())| path)
+}
+
+fn unlink(path: &Path) -> io::Result<()> {
+    though_protected(path, || fs::remove_file(path))
+}
+
+/// On Windows a file that is write-protected, as git's objects are, can be neither replaced nor removed; elsewhere that is up to its folder.
+fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    let done = deed();
+    #[cfg(windows)]
+    if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        && let Ok(found) = fs::symlink_metadata(path)
+        && found.permissions().readonly()
+    {
+        let mut permissions = found.permissions();
+        permissions.set_readonly(false);
+        fs::set_permissions(path, permissions)?;
+        return deed();
+    }
+    #[cfg(not(windows))]
+    let _ = path;
+    done
 }
 
 /// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
@@ -175,8 +197,8 @@ pub fn is_held_elsewhere(error: &io::Error) -> bool {
 
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
 pub fn remove_own(path: &Path) {
-    if fs::remove_file(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
-        let _ = fs::remove_file(path);
+    if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        let _ = unlink(path);
     }
 }
 
@@ -214,7 +236,7 @@ pub fn clear_left_behind(dir: &Path) {
         }
         let _ = match entry.file_type() {
             Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-            _ => fs::remove_file(entry.path()),
+            _ => unlink(&entry.path()),
         };
     }
 }
@@ -291,7 +313,7 @@ pub fn replace_cache(path: &Path, bytes: &[u8]) {
     let temp = format!("{}{}-{name}.tmp", TEMP_PREFIX, std::process::id());
     let temp = parent(path).join(temp);
     // Left behind by a process of the same number that was killed.
-    let _ = fs::remove_file(&temp);
+    let _ = unlink(&temp);
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&temp)?;
         file.write_all(bytes)?;
@@ -299,6 +321,6 @@ pub fn replace_cache(path: &Path, bytes: &[u8]) {
         rename(&temp, path)
     };
     if write().is_err() {
-        let _ = fs::remove_file(&temp);
+        let _ = unlink(&temp);
     }
 }

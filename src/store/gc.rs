@@ -11,9 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
-use super::pack::TEMP_PREFIX;
 use super::pack_file::PackFile;
-use super::pack_folder::{forget_multi_pack_index, is_kept, remove, remove_pack};
+use super::pack_folder::{TEMP_PREFIX, forget_multi_pack_index, is_kept, remove, remove_pack};
 use super::repack::{Packed, Placed};
 use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::features::Use;
-use super::{Error, LoggedOperation, Result, Store, pack};
+use super::pack_folder::TEMP_PREFIX;
+use super::{Error, LoggedOperation, Result, Store};
 use crate::{durable, file_lock};
 
 /// The store's lock, held until dropped.
@@ -95,11 +96,11 @@ impl Store {
     /// Whoever has the lock is the only one who writes here, so what others left is nobody's.
     fn clear_temporary_files(&self) -> Result<()> {
         let dir = self.git_dir.join("objects").join("pack");
-        let own = format!("{}{}-", pack::TEMP_PREFIX, std::process::id());
+        let own = format!("{}{}-", TEMP_PREFIX, std::process::id());
         for entry in fs::read_dir(&dir).map_err(Error::io(&dir))?.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(pack::TEMP_PREFIX) && !name.starts_with(&own) {
+            if name.starts_with(TEMP_PREFIX) && !name.starts_with(&own) {
                 // What is held is a pack that was put aside, and that somebody still reads.
                 durable::remove_unless_held(&entry.path()).map_err(Error::io(entry.path()))?;
             }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::find_files::{files_ending, unless_absent};
 use super::pack_file::{Opened, PackFile};
-use super::pack_folder::remove_pack;
-use super::{Error, Lock, ObjectId, Placed, Result, Store, pack};
+use super::pack_folder::{TEMP_PREFIX, give_name, remove_pack};
+use super::{Error, Lock, ObjectId, Placed, Result, Store};
 use crate::durable::{self, Existing, Temp};
 use crate::progress::Monitor;
 use crate::regular;
@@ -106,9 +106,9 @@ impl Store {
             return Ok(None);
         };
         let copy = |mut from: File, to: &Path| {
-            let mut temp = Temp::within(&dir, pack::TEMP_PREFIX)?;
+            let mut temp = Temp::within(&dir, TEMP_PREFIX)?;
             io::copy(&mut from, temp.file())?;
-            temp.finish(to, Existing::Replace)?;
+            give_name(temp, to)?;
             durable::sync_dir(&dir)
         };
         let was_here = pack.exists();

@@ -14,15 +14,12 @@ use gix::odb::pack::data::{Version, header};
 use libdeflater::CompressionLvl;
 
 use super::object::hash;
-use super::pack_folder::give_name;
+use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Temp};
 use crate::parallel::in_parts;
 use crate::regular::read_some;
-
-/// Git clears away what begins so and was left behind.
-pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
 
 /// libdeflate's level, for messages as they are saved: as small as with level 3 of zlib, in half the time; level 9 would save 0.7 %.
 const LEVEL: i32 = 1;

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::find_files::is_there;
-use super::pack::TEMP_PREFIX;
 use super::{Error, Result, Store};
 use crate::durable::{self, Existing, Temp};
+
+/// Git clears away what begins so and was left behind.
+pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
 
 /// Git may have made an index over all packs. It names packs that are about to go, and git makes it anew when it wants it.
 pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {

@@ -131,7 +131,7 @@ fn odd_bytes_come_back_and_are_named() {
         ("cut", whole[..whole.len() - 9].to_vec(), "chat-line-broken"),
         ("cut header", whole[..20].to_vec(), "chat-header-broken"),
         ("bom", [b"\xef\xbb\xbf", &whole[..]].concat(), "chat-bom"),
-        ("nul", vec![0; 4096], "chat-header-broken"),
+        ("nothing", vec![0; 4096], "chat-header-broken"),
         ("blank", b"\n\n\r\n \n".to_vec(), ""),
         (
             "deep",
@@ -172,9 +172,7 @@ fn a_chat_that_changes_while_it_is_read_is_stored_whole_or_not_at_all() {
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
-                let temp = sandbox.path("chats/Mira/busy.tmp");
-                fs::write(&temp, state(n)).unwrap();
-                fs::rename(temp, sandbox.path(path)).unwrap();
+                sandbox.save(path, state(n));
             }
         });
         for _ in 0..12 {

@@ -125,6 +125,7 @@ fn within(sandbox: &Sandbox, _mib: u64, arguments: &[&str]) -> Answer {
 /// A branch of the store leads to the object.
 fn lead_to(sandbox: &Sandbox, id: gix::ObjectId) {
     let path = sandbox.store().join("refs/heads/chats/Mira/odd");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, format!("{id}\n")).unwrap();
 }
 

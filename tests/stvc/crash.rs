@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{
-    A, Sandbox, Stored, calm, chat, check, kill_after, message, sound, unfinished,
+    A, Sandbox, Stored, calm, chat, check, kill_after, loose_ref, message, sound, target_of,
+    unfinished,
 };
+
+/// Where the snapshots of the chat `A` are.
+const BRANCH: &str = "refs/heads/chats/Mira/a";
 
 const CHATS: [&str; 4] =
     ["chats/Mira/a.jsonl", "chats/Mira/b.jsonl", "chats/Mira/c.jsonl", "chats/Voss/d.jsonl"];
@@ -150,7 +154,8 @@ impl Two {
 
     /// As if nothing but the objects had been written: the branch is where it was.
     fn turn_branch_back(&self) {
-        fs::write(self.file("refs/heads/chats/Mira/a"), format!("{}\n", self.first.id)).unwrap();
+        let branch = loose_ref(&self.sandbox.store(), BRANCH);
+        fs::write(branch, format!("{}\n", self.first.id)).unwrap();
     }
 }
 
@@ -202,7 +207,7 @@ fn locks_on_refs_that_a_killed_process_left_do_not_block() {
 fn old_locks_on_refs_that_nobody_holds_do_not_block() {
     for words in ["", "1234"] {
         let two = Two::new();
-        let lock = two.file("refs/heads/chats/Mira/a.lock");
+        let lock = loose_ref(&two.sandbox.store(), BRANCH).with_extension("lock");
         fs::write(&lock, words).unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(3600);
         File::options().append(true).open(lock).unwrap().set_modified(long_ago).unwrap();
@@ -296,17 +301,16 @@ fn an_operation_that_was_refused_is_not_finished_later() {
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
     sandbox.append(A, &message("a", 9));
-    let branch = sandbox.store().join("refs/heads/chats/Mira/a");
-    let lock = branch.with_extension("lock");
+    let lock = loose_ref(&sandbox.store(), BRANCH).with_extension("lock");
     fs::write(&lock, "").unwrap();
     sandbox.stvc(&["snapshot"]).exits(1);
     fs::remove_file(&lock).unwrap();
     fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
     sandbox.stvc(&["tag", "keep", &first.id]).exits(0);
-    assert_eq!(fs::read_to_string(&branch).unwrap().trim(), first.id);
+    assert_eq!(target_of(&sandbox.store(), BRANCH), first.id);
     sandbox.stvc(&["undo"]).exits(0);
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_ne!(fs::read_to_string(&branch).unwrap().trim(), first.id);
+    assert_ne!(target_of(&sandbox.store(), BRANCH), first.id);
     sound(&sandbox);
 }
 
@@ -316,12 +320,11 @@ fn a_command_that_was_interrupted_before_its_refs_moved_is_no_damage() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let stored = Stored::take(&sandbox, A);
-    let branch = sandbox.store().join("refs/heads/chats/Mira/a");
-    fs::remove_file(&branch).unwrap();
+    fs::remove_file(loose_ref(&sandbox.store(), BRANCH)).unwrap();
     assert_eq!(check(&sandbox).0, 1, "gone without a reason");
     unfinished(&sandbox);
     sound(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_eq!(fs::read_to_string(&branch).unwrap().trim(), stored.id);
+    assert_eq!(target_of(&sandbox.store(), BRANCH), stored.id);
     sound(&sandbox);
 }

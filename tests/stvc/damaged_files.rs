@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::lose;
-use crate::common::{Harm, Sandbox, Three, calm, check, hurt, len, message};
+use crate::common::{Harm, Sandbox, Three, calm, check, hurt, len, loose_ref, lose, message};
 
 /// `check` names the file, every snapshot still comes back by its id, nothing panics, and the next snapshot works.
 #[track_caller]
@@ -29,7 +28,7 @@ fn survived(three: &Three) {
 #[track_caller]
 fn on_a_new_store(file: &str, harm: Harm, look: impl FnOnce(&Three)) {
     let three = Three::new();
-    let path = three.sandbox.store().join(file);
+    let path = loose_ref(&three.sandbox.store(), file);
     hurt(&path, harm, || look(&three));
 }
 
@@ -149,8 +148,13 @@ fn damaged_packed_refs_stop_nobody() {
 fn every_flipped_byte_of_a_ref_is_named_or_harmless() {
     let three = Three::new();
     let store = three.sandbox.store();
-    every_byte(&three, &store.join("refs/heads/chats/Mira/b"), 3, &["refs/heads/chats/Mira/b"]);
-    every_byte(&three, &store.join("refs/tags/keep"), 4, &["refs/tags/keep"]);
+    every_byte(
+        &three,
+        &loose_ref(&store, "refs/heads/chats/Mira/b"),
+        3,
+        &["refs/heads/chats/Mira/b"],
+    );
+    every_byte(&three, &loose_ref(&store, "refs/tags/keep"), 4, &["refs/tags/keep"]);
     three.sandbox.git(&["pack-refs", "--all"]);
     every_byte(&three, &store.join("packed-refs"), 7, &["packed-refs", "refs/"]);
 }

@@ -43,9 +43,12 @@ impl Session {
         answer
     }
 
-    /// In a copy of all there is, as a shell reads it.
+    /// In a copy of all there is, as a shell reads it. On Windows it would be PowerShell, which is not on every machine that these tests run on.
     #[track_caller]
     fn try_out(&self, line: &str) {
+        if cfg!(windows) {
+            return;
+        }
         let elsewhere = Sandbox::bare();
         copy(self.sandbox.folder(), elsewhere.folder());
         let bin = Path::new(env!("CARGO_BIN_EXE_stvc")).parent().unwrap();

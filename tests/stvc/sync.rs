@@ -173,6 +173,10 @@ fn a_conflict_in_a_lorebook_leaves_both_and_says_how_to_settle_it() {
     for words in ["\"one\"", "\"two\""] {
         assert!(all(&one).contains(words) && all(&two).contains(words), "{words} is lost");
     }
+    if cfg!(windows) {
+        // It would be PowerShell that reads it.
+        return;
+    }
     let script = format!("{settle_it} --theirs --yes").replace("stvc merge", "\"$0\" merge");
     let program = two.command(&[]);
     let status = std::process::Command::new("sh")

@@ -46,7 +46,8 @@ fn nothing_in_a_file_or_a_name_reaches_the_terminal_alive() {
     let evil = r"\u001b[2J\u001b]0;owned\u0007\u009b31m\r\u202e\u0000\b\u007f";
     let raw = "\u{9b}31m\u{7f}\u{202e}";
     // What a file system takes in a name, a chat can be called.
-    let name = if cfg!(target_os = "linux") { "evil\n\u{1b}[2J\u{7}\u{202e}" } else { "evil" };
+    let name =
+        if cfg!(target_os = "linux") { "evil\n\u{1b}[2J\u{7}\u{202e}" } else { "evil\u{202e}" };
     let header =
         format!(r#"{{"chat_metadata":{{"world_info":"Lore","note{evil}":"{evil}{raw}"}}}}"#);
     let chat = format!("chats/{name}/{name}.jsonl");
@@ -88,7 +89,7 @@ fn nothing_in_a_file_or_a_name_reaches_the_terminal_alive() {
         assert!(!text.contains(alive), "{arguments:?}: {text:?}");
         assert!(
             !text.lines().any(|line| line.ends_with("evil")),
-            "{arguments:?}: a name broke a line"
+            "{arguments:?}: a name broke a line:\n{text}"
         );
     }
 }
@@ -108,6 +109,7 @@ fn without_colours(text: &str) -> String {
 }
 
 /// A full disk behind standard output is an error; a reader that has enough is none.
+#[cfg(unix)]
 #[test]
 fn an_answer_that_cannot_be_written_is_an_error() {
     let sandbox = Sandbox::of_fixture("1.19.0");

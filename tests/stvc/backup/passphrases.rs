@@ -25,7 +25,10 @@ fn an_encrypted_backup_opens_with_its_passphrase_alone() {
     let wrong = here.stvc(&["--passphrase-command", "echo wrong", "import", text(&path)]).exits(1);
     assert!(wrong.stderr.contains("passphrase is wrong"), "{}", wrong.stderr);
     assert!(!here.store().exists());
-    let given = "printf 'correct horse\\nand more\\n'";
+    let given = match cfg!(windows) {
+        true => "echo correct horse&echo and more",
+        false => "printf 'correct horse\\nand more\\n'",
+    };
     here.stvc(&["--passphrase-command", given, "import", text(&path)]).exits(0);
     assert_eq!(here.snapshot_ids(), sandbox.snapshot_ids());
     let log = fs::read_to_string(here.store().join("stvc/operations.jsonl")).unwrap();

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Sandbox, files_of};
+use super::{Sandbox, files_of, make_writable};
 
 /// A git that knows no user's configuration, not started yet.
 fn command(repository: &Path, arguments: &[&str]) -> Command {
@@ -55,6 +55,30 @@ pub fn refs(repository: &Path) -> BTreeSet<String> {
     String::from_utf8(refs).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// The file of a branch or a tag, which is now the only one that says where it leads: where a file system takes names for one another, stvc keeps most of them in
+/// `packed-refs`.
+pub fn loose_ref(store: &Path, name: &str) -> PathBuf {
+    let file = store.join(name);
+    let packed = fs::read_to_string(store.join("packed-refs")).unwrap_or_default();
+    let is_meant = |line: &&str| line.split_once(' ').is_some_and(|(_, found)| found == name);
+    if let Some(line) = packed.lines().find(is_meant) {
+        if !file.exists() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, format!("{}\n", &line[..40])).unwrap();
+        }
+        let others = packed.lines().filter(|line| !is_meant(line));
+        let others: String = others.map(|line| format!("{line}\n")).collect();
+        fs::write(store.join("packed-refs"), others).unwrap();
+    }
+    file
+}
+
+/// Where a branch or a tag leads.
+pub fn target_of(repository: &Path, name: &str) -> String {
+    let target = git(repository, &["rev-parse", "--verify", name]);
+    String::from_utf8(target).unwrap().trim().to_owned()
+}
+
 /// Git finds nothing wrong.
 #[track_caller]
 pub fn fsck(sandbox: &Sandbox) {
@@ -84,5 +108,7 @@ pub fn unpack_all(store: &Path) {
 #[track_caller]
 pub fn lose(store: &Path, id: &str) {
     unpack_all(store);
-    fs::remove_file(store.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
+    let file = store.join("objects").join(&id[..2]).join(&id[2..]);
+    make_writable(&file);
+    fs::remove_file(file).unwrap();
 }

@@ -27,7 +27,7 @@ pub use chats::{A, B, chat, message};
 pub use files::{
     assert_same, copy, files, files_of, fixtures, len, make_writable, rust_files, text, tree,
 };
-pub use git::{fsck, git, git_given, lose, refs, unpack, unpack_all};
+pub use git::{fsck, git, git_given, loose_ref, lose, refs, target_of, unpack, unpack_all};
 pub use harm::{Harm, Three, hurt, hurt_for_good};
 pub use missing::{cannot, cannot_here};
 pub use processes::{Done, can_trace, kill_after, limited, scripted, started_by, traced_with};

@@ -86,6 +86,16 @@ impl Sandbox {
         fs::write(path, bytes).unwrap();
     }
 
+    /// Save a file of the library as SillyTavern does: a file beside it, renamed. On Windows that fails while somebody has the other one open, and is tried again.
+    pub fn save(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let beside = format!("{path}.123");
+        self.write(&beside, bytes);
+        while let Err(error) = fs::rename(self.path(&beside), self.path(path)) {
+            let is_held = cfg!(windows) && error.kind() == std::io::ErrorKind::PermissionDenied;
+            assert!(is_held, "{path}: {error}");
+        }
+    }
+
     /// Append one line to a chat.
     pub fn append(&self, path: &str, line: &str) {
         let bytes = [self.read(path).as_slice(), b"\n", line.as_bytes()].concat();

@@ -8,7 +8,8 @@ use stvc::store::Store;
 use super::{DAY, exists, gc, leftovers, must_have, packs, put, set_age, states, stray};
 use crate::common::recap_library::RecapLibrary;
 use crate::common::{
-    A, B, Sandbox, Stored, assert_same, calm, chat, check, copy, files, fsck, message, refs, sound,
+    A, B, Sandbox, Stored, assert_same, calm, chat, check, copy, files, fsck, loose_ref, message,
+    refs, sound,
 };
 
 fn age(path: &Path) -> u64 {
@@ -206,7 +207,7 @@ fn expired_operations_are_gone_and_lost_refs_are_still_noticed() {
     {
         let copy_of = Sandbox::empty();
         copy(&sandbox.library(), &copy_of.library());
-        fs::remove_file(copy_of.store().join(path)).unwrap();
+        fs::remove_file(loose_ref(&copy_of.store(), path)).unwrap();
         let (code, words) = check(&copy_of);
         assert_eq!(code, 1, "{path}");
         assert!(words.contains(named), "{words}");

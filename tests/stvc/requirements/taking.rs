@@ -221,11 +221,7 @@ fn req_27_a_chat_and_its_lorebook_are_of_one_moment() {
     let bytes = |n: usize| (library(n).chat_bytes(), library(n).book_bytes());
     let states: Vec<_> = (0..STATES).map(bytes).collect();
     let (chat_path, book_path) = (library(0).chat_path(), library(0).book_path());
-    let save = |path: &str, text: &str| {
-        let temp = sandbox.path("saving.tmp");
-        fs::write(&temp, text).unwrap();
-        fs::rename(temp, sandbox.path(path)).unwrap();
-    };
+    let save = |path: &str, text: &str| sandbox.save(path, text);
     library(0).write(&sandbox);
     let done = AtomicBool::new(false);
     let mut taken = Vec::new();

@@ -58,11 +58,11 @@ fn odd_cards_and_books_are_stored_as_they_are() {
         ("characters/no picture.png", b"{\"name\":\"json\"}"),
         ("characters/empty.png", b""),
         ("characters/torn.png", &card(&mira(), 100)[..90]),
-        ("characters/con.png", b"\x89PNG\r\n\x1a\n"),
+        ("characters/short.png", b"\x89PNG\r\n\x1a\n"),
         ("characters/雪 🦊.png", &card(&json!({ "x": [1e21, "\u{2028}"] }), 50)),
         ("worlds/broken.json", b"{\"entries\": {\"0\": "),
         ("worlds/bom.json", b"\xef\xbb\xbf{\"entries\":{}}"),
-        ("worlds/nul.json", b"{\"entries\":{\"0\":\"\0\"}}"),
+        ("worlds/zero.json", b"{\"entries\":{\"0\":\"\0\"}}"),
         ("User Avatars/%41.jpg", b"\xff\xd8"),
     ];
     for (path, bytes) in odd {
