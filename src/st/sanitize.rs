@@ -29,7 +29,16 @@ fn is_removed(c: char) -> bool {
 /// Whether Windows can have a file of this name.
 pub fn is_name_on_windows(name: &str) -> bool {
     let is_forbidden = |c: char| matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') || c < ' ';
-    !name.contains(is_forbidden) && !name.ends_with(['.', ' ']) && !is_reserved_on_windows(name)
+    !name.contains(is_forbidden) && !name.ends_with(['.', ' ']) && !is_device_on_windows(name)
+}
+
+/// More than SillyTavern takes for one: Windows opens a device also by `con .txt`, `COM¹` and `CONIN$`.
+fn is_device_on_windows(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let port = ["com", "lpt"].iter().find_map(|port| stem.strip_prefix(port));
+    let number = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || "¹²³".contains(c));
+    matches!(&*stem, "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
+        || port.is_some_and(|rest| rest.chars().count() == 1 && number(rest))
 }
 
 /// `/^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/i`
@@ -70,6 +79,9 @@ mod tests {
             "con",
             "NUL.json",
             "Com1.x.y",
+            "con .txt",
+            "COM¹",
+            "CONIN$.json",
         ] {
             assert!(!is_name_on_windows(name), "{name}");
         }

@@ -86,7 +86,8 @@ fn a_page_asks_and_is_answered() {
     assert_eq!(told["timelines"][0]["timeline"], "chats/Mira/one");
     assert!(told["alive"].is_number() && told["write"] == true, "{told}");
     watching.stop();
-    assert_eq!(status(&sandbox)["alive"], Value::Null);
+    // What is killed, as on Windows, can say nothing any more.
+    assert!(cfg!(windows) || status(&sandbox)["alive"].is_null());
     let left: Vec<_> =
         fs::read_dir(sandbox.path(FOLDER)).unwrap().flatten().map(|it| it.file_name()).collect();
     assert_eq!(left, ["stvc-status.json"], "nothing else is left there");
@@ -278,6 +279,7 @@ fn a_request_that_breaks_the_program_ends_nothing() {
 }
 
 /// Where there is no room for an answer, that is answered, or nothing is there; and the watch goes on.
+#[cfg(unix)]
 #[test]
 fn a_full_disk_is_told_of_and_the_watch_goes_on() {
     let sandbox = library();

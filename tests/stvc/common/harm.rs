@@ -21,6 +21,8 @@ pub fn hurt(path: &Path, harm: Harm, look: impl FnOnce()) {
     make_writable(path);
     hurt_for_good(path, harm);
     look();
+    // A folder that was empty may be gone.
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, whole).unwrap();
 }
 
