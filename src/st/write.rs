@@ -130,6 +130,8 @@ fn belong_to_parent(_folder: &Path) -> io::Result<()> {
 /// Refuse if a symbolic link leads `dir` out of `root`. The file itself need not be looked at: a link there is replaced, not
 /// followed.
 fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
+    // Folders are made below it, and never itself.
+    fs::metadata(root).map_err(Error::io(root))?;
     let outside = || Error::LeadsOutside { path: full.to_path_buf() };
     let mut at = root.to_path_buf();
     for part in dir.strip_prefix(root).map_err(|_| outside())? {

@@ -103,7 +103,7 @@ fn odd_names() -> Vec<String> {
     names.push("🦊".repeat(62));
     names.push("%".repeat(249));
     names.push("\u{3000}".repeat(83));
-    only_here(names)
+    names
 }
 
 /// Those that this system has files for, and tells from the others.
@@ -132,7 +132,7 @@ fn odd_book_names() -> Vec<String> {
 fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     let mut listed = Vec::new();
-    for (n, name) in odd_names().into_iter().enumerate() {
+    for (n, name) in only_here(odd_names()).into_iter().enumerate() {
         let main_chat = serde_json::to_string(&name).unwrap();
         let header = format!(r#"{{"chat_metadata":{{"main_chat":{main_chat}}}}}"#);
         let chat = |what: &str| format!("{header}\n{{\"name\":\"A\",\"mes\":\"{what} {n}\"}}");
@@ -314,6 +314,8 @@ fn rewrite(sandbox: &Sandbox, branch: &str, tree: Option<&str>, message: impl Fn
 }
 
 /// Earlier versions gave devices such as `COM¹` no escape, and lost white space at the end of a timeline's name.
+// Earlier versions had other names for what Windows cannot have as a file.
+#[cfg(unix)]
 #[test]
 fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
     let mut sandbox = Sandbox::empty();

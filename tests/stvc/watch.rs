@@ -78,6 +78,8 @@ fn what_was_just_saved_is_taken_on_the_way_out() {
     }
 }
 
+// What is taken on the way out is not, where it is killed.
+#[cfg(unix)]
 #[test]
 fn times_that_mean_never_or_always() {
     let sandbox = Sandbox::empty();
@@ -120,6 +122,7 @@ fn without_file_events_it_looks_now_and_then() {
     assert!(cfg!(windows) || summary["taken"] == 4, "{summary}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_busy_queue_is_waited_for_and_not_for_ever() {
     let sandbox = Sandbox::empty();

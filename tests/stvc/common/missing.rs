@@ -24,3 +24,8 @@ pub fn cannot_here(why: &str) {
     // Past the test harness, which keeps what a passing test prints to itself.
     let _ = writeln!(std::io::stderr(), "{test}: not tried: {why}");
 }
+
+/// Whether this runs on another system than that which built it, under Wine or qemu (`packaging/test`).
+pub fn is_emulated() -> bool {
+    std::env::var_os("STVC_TEST_EMULATED").is_some()
+}
