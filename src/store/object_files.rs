@@ -327,3 +327,29 @@ pub(super) fn header_at(
         ObjectPlace::Loose { file } => loose_header(id, file),
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::{Kind, Store};
+
+    /// Windows removes no file that is mapped, and here it can be seen what is.
+    #[test]
+    fn what_is_let_go_is_mapped_by_nobody_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("store");
+        let store = Store::create(&path).unwrap();
+        let mut writer = store.pack_writer();
+        let id = writer.add(Kind::Blob, b"a text").unwrap();
+        writer.finish().unwrap();
+        let reader = store.reader();
+        assert_eq!(reader.blob(id).unwrap(), b"a text");
+        let is_mapped = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            maps.lines().any(|line| line.contains(&*path.to_string_lossy()))
+        };
+        assert!(is_mapped());
+        store.objects.let_go();
+        assert!(!is_mapped(), "a reader keeps no pack open");
+        assert_eq!(reader.blob(id).unwrap(), b"a text");
+    }
+}
