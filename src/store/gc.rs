@@ -108,7 +108,7 @@ impl Store {
             collected.bytes_after = collected.bytes_before;
             if !dry_run {
                 before_drop()?;
-                self.remove_left_behind(&dir, keep_after)?;
+                collected.held = self.remove_left_behind(&dir, keep_after)?;
             }
             return Ok(collected);
         }

@@ -152,8 +152,8 @@ fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
 
 /// How an operation's log names the library, so that [`is_of`] knows it again.
 pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
-    (real_path::of(durable::parent(store.path())) != real_path::of(root))
-        .then(|| real_path::of(root).display().to_string())
+    let real = real_path::of(root);
+    (real_path::of(durable::parent(store.path())) != real).then(|| real.display().to_string())
 }
 
 fn was_finished(operation: &LoggedOperation) -> Finding {
