@@ -137,20 +137,22 @@ pub fn remove(path: &Path) -> io::Result<()> {
     patiently(|| unlink(path))
 }
 
-/// Remove a file if it is there, and do not wait if somebody else has it open: then it stays, and the answer is `false`.
+/// Remove a file if it is there, and do not wait if somebody else has it open: then it is still there, and the answer is `false`.
 pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
     match unlink(path) {
         Err(error) if is_held_elsewhere(&error) => Ok(false),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(true),
+        Err(_) => Ok(true),
+        // Where Windows has not the ways of Unix (FAT, a share) it may be there until the last one closes it.
+        Ok(()) => Ok(!cfg!(windows) || matches!(path.try_exists(), Ok(false))),
     }
 }
 
-/// Give a file that cannot be removed now a name that nobody asks for, in the same folder; the name. On Windows that is allowed where removing is not: for a file that is mapped.
+/// Give a file a name that nobody asks for, in the same folder; the name. On Windows that is allowed where removing is not: for a file that is mapped.
 pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
     let rename = |to: &Path| match to.try_exists()? {
         true => Err(io::ErrorKind::AlreadyExists.into()),
-        false => fs::rename(path, to),
+        false => patiently(|| fs::rename(path, to)),
     };
     make_temp(parent(path), prefix, rename).map(|(path, ())| path)
 }

@@ -8,6 +8,7 @@ use super::output::{LOOK, Out, paint};
 use super::wording::shell;
 use super::{demo_library, exit};
 use stvc::lines::Counts;
+use stvc::lines::hint::EXAMPLE_FOLDER;
 use stvc::{engine, st};
 
 pub fn run(out: &mut Out) -> Result<u8> {
@@ -43,7 +44,7 @@ pub fn run(out: &mut Out) -> Result<u8> {
     let (steps, failed) = (demo.steps, demo.failed);
     if failed == 0 {
         out.say("Every step worked, and the restored files are the same to the byte.");
-        out.say("Now with your own chats: `stvc --data /path/to/SillyTavern snapshot`");
+        out.say(format!("Now with your own chats: `stvc --data {EXAMPLE_FOLDER} snapshot`"));
     }
     out.summary("demo", failed == 0, Counts::Demo { steps, failed });
     Ok(if failed == 0 { exit::DONE } else { exit::FAILED })

@@ -9,6 +9,10 @@ use crate::store::{self, RemoteError};
 use crate::verbs::{self, MergeError, RestoreError, UndoError};
 use crate::{durable, history, st};
 
+/// Where somebody's SillyTavern might be, to be replaced by who reads it.
+pub const EXAMPLE_FOLDER: &str =
+    if cfg!(windows) { r"C:\path\to\SillyTavern" } else { "/path/to/SillyTavern" };
+
 /// What to do next.
 pub struct Hint {
     words: String,
@@ -240,7 +244,8 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
             "start it once; or bring chats back into it: `stvc import BACKUP`, then `stvc restore --all`".into()
         }
         engine::Error::St(st::Error::NoLibraryFound { .. } | st::Error::NotALibrary { .. }) => {
-            "go to your SillyTavern folder, or name it: `stvc --data /path/to/SillyTavern …`".into()
+            format!("go to your SillyTavern folder, or name it: `stvc --data {EXAMPLE_FOLDER} …`")
+                .into()
         }
         engine::Error::St(st::Error::SavedMeanwhile { .. }) => {
             unchanged("SillyTavern may have saved it; look at it, then try again")
@@ -249,7 +254,7 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
             HELD.into()
         }
         engine::Error::St(st::Error::Io { path, .. }) if !path.exists() => {
-            "name your SillyTavern folder: `stvc --data /path/to/SillyTavern …`".into()
+            format!("name your SillyTavern folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
         }
         engine::Error::St(st::Error::SeveralUsers { .. }) => "choose one with `--user NAME`".into(),
         engine::Error::St(st::Error::ChangedWhileReading { .. }) => {

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::find_files::files_ending;
+use super::find_files::{files_ending, unless_absent};
 use super::loose::{loose_objects, refuse_linked};
 use super::pack_file::{Opened, PackFile, as_they_stand};
-use super::pack_folder::{forget_multi_pack_index, is_kept, remove};
+use super::pack_folder::{forget_multi_pack_index, is_kept};
 use super::{Error, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
 
@@ -82,7 +82,7 @@ impl Store {
             }
         }
         writer.finish()?;
-        taken.into_iter().try_for_each(|path| remove(path))
+        taken.into_iter().try_for_each(|path| unless_absent(durable::remove(path), path).map(drop))
     }
 }
 

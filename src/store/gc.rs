@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
-use super::pack_folder::{TEMP_PREFIX, forget_multi_pack_index, is_kept, remove, remove_pack};
+use super::pack_folder::{TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
 use super::repack::{Packed, Placed};
 use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
@@ -136,7 +136,7 @@ impl Store {
         self.remove_packs(packs.iter().filter(goes).map(|pack| &pack.index))?;
         for object in &loose {
             if !spare.contains(&object.id) && (!unwanted(&object.id) || gone.contains(&object.id)) {
-                remove(&object.path)?;
+                unless_absent(durable::remove(&object.path), &object.path)?;
             }
         }
         collected.held = self.remove_left_behind(&dir, keep_after)?;
@@ -253,7 +253,8 @@ impl Store {
     /// Git may keep a list of commits, which would name those that are gone; it makes it anew when it wants it.
     fn forget_commit_graph(&self) -> Result<()> {
         let info = self.git_dir.join("objects").join("info");
-        remove(&info.join("commit-graph"))?;
+        let graph = info.join("commit-graph");
+        unless_absent(durable::remove(&graph), &graph)?;
         let chain = info.join("commit-graphs");
         match fs::remove_dir_all(&chain) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

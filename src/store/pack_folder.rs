@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::find_files::is_there;
+use super::find_files::{is_there, unless_absent};
 use super::{Error, Result, Store};
 use crate::durable::{self, Existing, Temp};
 
@@ -57,10 +57,13 @@ pub(super) fn remove_pack(index: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Remove a file of the store. One that somebody else still reads, on Windows, is put aside, for the next command to remove.
-pub(super) fn remove(path: &Path) -> Result<()> {
-    if !durable::remove_unless_held(path).map_err(Error::io(path))? {
-        durable::move_aside(path, TEMP_PREFIX).map_err(Error::io(path))?;
+/// Remove a file of packs. On Windows one that somebody else still reads cannot be removed, or keeps its name until that one is done: it is put aside first, and the next command removes what is left of it.
+fn remove(path: &Path) -> Result<()> {
+    if !cfg!(windows) {
+        return unless_absent(durable::remove(path), path).map(drop);
+    }
+    if let Some(aside) = unless_absent(durable::move_aside(path, TEMP_PREFIX), path)? {
+        durable::remove_unless_held(&aside).map_err(Error::io(aside))?;
     }
     Ok(())
 }

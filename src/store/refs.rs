@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::find_files::unless_absent;
-use super::pack_folder::remove;
 use super::ref_collisions::folded;
 use super::ref_files::{LOCK_ENDING, files_below, packed_text};
 use super::{Error, ObjectId, RefChange, RefName, Result, Store};
@@ -225,7 +224,7 @@ impl LockedFile {
 
     /// Remove the file; the folder to be synced.
     pub(super) fn delete(self) -> Result<PathBuf> {
-        remove(&self.target)?;
+        unless_absent(durable::remove(&self.target), &self.target)?;
         Ok(durable::parent(&self.target).to_owned())
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use stvc::store::Store;
+
 use crate::common::devices::{pair, sync};
 use crate::common::{Sandbox, chat, files, fsck, git, message, sound};
 
@@ -78,6 +80,32 @@ fn req_88_nothing_of_it_is_left() {
     sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
     sandbox.stvc(&["snapshot"]).exits(0);
     assert_eq!(sandbox.json(&["timelines"]).exits(0).of_chats("timeline").len(), 1);
+}
+
+/// Another process has the packs mapped. Windows removes no such file, and as long as the words are in one nobody is told that they are gone.
+#[test]
+fn what_somebody_still_reads_is_not_called_gone() {
+    let sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    let store = Store::open(&sandbox.store()).unwrap();
+    let reader = store.reader();
+    for id in sandbox.snapshot_ids() {
+        reader.commit(id.parse().unwrap()).unwrap();
+    }
+    let erase = || sandbox.stvc(&["erase", "Secret garden", "--yes"]);
+    if cfg!(windows) {
+        for answer in [erase(), erase()] {
+            assert!(answer.stderr.contains("another program has them open"), "{}", answer.stderr);
+            assert_ne!(answer.code, 0);
+        }
+    }
+    drop((reader, store));
+    erase().exits(0);
+    assert!(!everything(&sandbox).contains(WORDS));
+    sound(&sandbox);
 }
 
 #[test]
