@@ -254,8 +254,9 @@ fn process_of(name: &str) -> Option<u32> {
 
 /// Whether a process is known to be gone; where the system cannot tell, none is.
 fn is_dead(process: u32) -> bool {
+    // On Windows `/proc` may be a folder of the current drive; under Wine it is this, and knows other numbers.
     let processes = Path::new("/proc");
-    processes.join("self").exists() && !processes.join(process.to_string()).exists()
+    cfg!(unix) && processes.join("self").exists() && !processes.join(process.to_string()).exists()
 }
 
 /// Make `dir` and the folders above it, each synced into its parent.
