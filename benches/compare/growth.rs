@@ -48,7 +48,7 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
     let title = format!("the first {} of {} snapshots, ten chats in turn", saves.peers, saves.all);
     let sheet = Sheet::new('d', title, Vec::new());
     let mut together = Run::new(dir, sheet, &mut workload, repeat);
-    let stvc = Stvc(together.tools[0].place().clone());
+    let stvc = Stvc::new(together.tools[0].place().clone());
     let mut points = Vec::new();
     together.first();
     let mut as_files = size(&together.library.root);
@@ -63,7 +63,7 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
     as_files += size(&together.library.root);
     points.extend(points_of(&together, saves.peers, dir));
     // Its own gc must not make the rest of the curve look better.
-    together.tools[0] = Box::new(Stvc(stvc.0.copy(&dir.join("stvc-then"))));
+    together.tools[0] = Box::new(Stvc::new(stvc.place().copy(&dir.join("stvc-then"))));
     together.finish();
     let Run { library, sheet, tools, .. } = together;
     tools.iter().for_each(|tool| tool.place().clear());
@@ -92,10 +92,10 @@ fn points_of(run: &Run, snapshots: usize, dir: &Path) -> Vec<Point> {
 
 /// The size after gc, of a copy.
 fn packed(place: &Place, dir: &Path) -> u64 {
-    let copy = Stvc(place.copy(&dir.join("copy")));
+    let copy = Stvc::new(place.copy(&dir.join("copy")));
     copy.gc().into_iter().for_each(run);
-    let bytes = size(&copy.0.store());
-    fs::remove_dir_all(&copy.0.home).expect("remove a copy");
+    let bytes = size(&copy.place().store());
+    fs::remove_dir_all(&copy.place().home).expect("remove a copy");
     bytes
 }
 
@@ -121,7 +121,7 @@ impl Alone<'_> {
     /// On to so many snapshots; also a store that has only the last ten.
     fn go_on(&mut self, to: usize) -> (Vec<Point>, Stvc) {
         let ten = Place { library: self.library.root.clone(), home: self.dir.join("ten") };
-        let ten = Stvc(ten);
+        let ten = Stvc::new(ten);
         let mut points = Vec::new();
         let mut costs = Vec::new();
         while self.snapshots < to {
@@ -139,8 +139,8 @@ impl Alone<'_> {
                 points.push(Point {
                     tool: "stvc",
                     snapshots: self.snapshots,
-                    size: size(&self.stvc.0.store()),
-                    packed: Some(packed(&self.stvc.0, self.dir)),
+                    size: size(&self.stvc.place().store()),
+                    packed: Some(packed(self.stvc.place(), self.dir)),
                     further: wall(&costs),
                 });
                 costs.clear();
@@ -157,7 +157,7 @@ impl Alone<'_> {
         let title =
             format!("{count} snapshots, stvc alone; {} as files", Value::Bytes(self.as_files));
         let sheet = Sheet::new('d', title, Vec::new());
-        let tool = Stvc(self.stvc.0.clone());
+        let tool = Stvc::new(self.stvc.place().clone());
         let library = self.library.clone();
         let mut end =
             Run::of(self.dir, sheet, &mut self.workload, repeat, vec![Box::new(tool)], library);
@@ -173,7 +173,7 @@ impl Alone<'_> {
             let commands = if n == 0 {
                 self.stvc.log()
             } else {
-                let mut log = git_in(&self.stvc.0.store());
+                let mut log = git_in(&self.stvc.place().store());
                 log.args(["log", "--graph", "--oneline", "--all"]);
                 vec![log]
             };

@@ -12,7 +12,7 @@ use crate::library::Library;
 use crate::lorebook::{self, Entry};
 use crate::measure::{memory, rounds, wall};
 use crate::prose::Random;
-use crate::tools::{Place, Stvc, git_in};
+use crate::tools::{Place, Stvc, Tool, git_in};
 use crate::value::Value;
 
 /// How much there is to look back on.
@@ -33,8 +33,8 @@ pub fn measure(dir: &Path, years: &Years, again: usize) -> Vec<Row> {
     let library = Library::new(&dir.join("library"));
     let place = Place { library: library.root.clone(), home: dir.to_owned() };
     let title = write(&place, library, years);
-    let stvc = Stvc(place);
-    let store = stvc.0.store();
+    let stvc = Stvc::new(place);
+    let store = stvc.place().store();
     let git = |arguments: &[&str]| {
         let mut command = git_in(&store);
         command.args(arguments);

@@ -16,7 +16,7 @@ use crate::equipment::browser;
 use crate::library::Library;
 use crate::lorebook::{self, Entry};
 use crate::prose::Random;
-use crate::tools::{Place, Stvc};
+use crate::tools::{Place, Stvc, Tool};
 use crate::value::Value;
 
 /// How large the library is.
@@ -40,7 +40,7 @@ pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
     let library = Library::new(&dir.join("library"));
     let place = Place { library: library.root.clone(), home: dir.to_owned() };
     write(&place, library, shelves);
-    let stvc = Stvc(place);
+    let stvc = Stvc::new(place);
     let mut view = stvc.command(&["--json", "view"]);
     let mut view = view.stdout(Stdio::piped()).spawn().expect("start the view");
     let mut line = String::new();
@@ -52,7 +52,7 @@ pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
         .arg(script)
         .args([&equipment.playwright, &equipment.chromium])
         .arg(line["address"].as_str().expect("an address"))
-        .args([stvc.0.library.join("chats").display().to_string(), view.id().to_string()])
+        .args([stvc.place().library.join("chats").display().to_string(), view.id().to_string()])
         .stderr(Stdio::inherit())
         .output()
         .expect("run the browser");

@@ -36,7 +36,7 @@ pub fn measure(dir: &Path, whole: &Whole, saves: usize) -> Vec<Row> {
         if is_whole {
             furnish(&library, whole);
         }
-        let stvc = Stvc(Place { library: library.root.clone(), home });
+        let stvc = Stvc::new(Place { library: library.root.clone(), home });
         (stvc, library, chat)
     });
     let first: Vec<_> = contestants.iter().map(|(stvc, ..)| time(stvc.save())).collect();
@@ -82,14 +82,14 @@ fn first_snapshot(dir: &Path, library: &Library, first: &Cost) -> Row {
 
 /// How much the store grows by another description, beside the card itself.
 fn another_description(stvc: &Stvc, library: &mut Library) -> Row {
-    let before = size(&stvc.0.store());
+    let before = size(&stvc.place().store());
     library.next_save();
     let mut random = Random::new(99);
     let text = story(&mut random, 3000);
     let bytes = card(0, &text);
     library.write(&card_path(0), &bytes);
     stvc.save().into_iter().for_each(run);
-    let grown = size(&stvc.0.store()).saturating_sub(before);
+    let grown = size(&stvc.place().store()).saturating_sub(before);
     let what = "size of a card's new description".into();
     let (stvc, other) = (Value::Bytes(grown), Value::Bytes(bytes.len() as u64));
     Row { letter: 'f', what, stvc, peer: "the card".into(), other, aim: Aim::AtMost(0.02) }

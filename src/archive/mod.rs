@@ -36,7 +36,9 @@ pub use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
 pub use new_texts::{NewText, NewTexts, TextPlace, Wanted};
-pub use pack_order::{Reach, all_objects, objects_beyond, objects_of, readable_beyond};
+pub use pack_order::{
+    Reach, all_objects, new_versions, objects_beyond, objects_of, readable_beyond,
+};
 pub use problem::{Problem, Problems, Weight};
 pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{

@@ -89,13 +89,7 @@ fn objects(
     loss: Loss,
 ) -> Result<Vec<Placed>> {
     let reader = store.reader();
-    let mut walk = Walk {
-        reader: store.reader(),
-        loss,
-        seen: HashSet::new(),
-        slots: HashMap::new(),
-        found: Vec::new(),
-    };
+    let mut walk = Walk::new(store.reader(), loss);
     let mut roots = Vec::new();
     // A git may have made tags of its own, or have led a ref to something that is no commit.
     while let Some(id) = tips.pop() {
@@ -105,7 +99,7 @@ fn objects(
             }
             Some(Kind::Tag) => {}
             Some(Kind::Tree) => {
-                walk.tree(id, TreePlace { family: 0, path: 2, class: None, depth: 0 })?;
+                walk.tree(id, TreePlace { path: 2, ..TreePlace::root(0) })?;
             }
             Some(Kind::Blob) => {
                 walk.place(id, Kind::Blob, Class::File, (0, 3));
@@ -114,28 +108,61 @@ fn objects(
             Some(Kind::Commit) | None => roots.push(id),
         }
     }
-    for (id, family, tree) in commits(&reader, roots, known, loss)? {
+    for PlacedCommit { id, family, tree, .. } in
+        commits(&reader, roots, &|id| known.contains(id), loss)?
+    {
         walk.place(id, Kind::Commit, Class::Commit, (family, 0));
-        walk.tree(tree, TreePlace { family, path: 0, class: None, depth: 0 })?;
+        walk.tree(tree, TreePlace::root(family))?;
     }
-    let mut found = walk.found;
-    // Stable: within a slot in the order in which they were met, oldest first.
-    found.sort_by_key(|(class, object)| (*class, object.slot));
-    Ok(found.into_iter().map(|(_, object)| object).collect())
+    Ok(walk.in_order())
 }
 
-/// All commits that `open` lead to, oldest first, each with the number of the family of timelines that it belongs to (those that come from one first snapshot)
-/// and its tree.
+/// The objects among `new` that these commits of it lead to, in the same order, and before each what was in its place until then: that may be what it is best told by. Nothing, if not all of it can be
+/// read.
+pub fn new_versions(store: &Store, commits: Vec<ObjectId>, new: &HashSet<ObjectId>) -> Vec<Placed> {
+    placed_versions(store, commits, new).unwrap_or_default()
+}
+
+fn placed_versions(
+    store: &Store,
+    tips: Vec<ObjectId>,
+    new: &HashSet<ObjectId>,
+) -> Result<Vec<Placed>> {
+    let reader = store.reader();
+    let mut walk = Walk::new(store.reader(), Loss::IsAnError);
+    for commit in commits(&reader, tips, &|id| !new.contains(id), Loss::IsAnError)? {
+        let PlacedCommit { id, family, tree, parent } = commit;
+        let mut before = None;
+        if let Some(parent) = parent {
+            walk.place(parent, Kind::Commit, Class::Commit, (family, 0));
+            before = Some(reader.commit(parent)?.tree);
+        }
+        walk.place(id, Kind::Commit, Class::Commit, (family, 0));
+        walk.new_tree(tree, before, TreePlace::root(family), new)?;
+    }
+    Ok(walk.in_order())
+}
+
+/// A commit, and what else must be known to place it.
+struct PlacedCommit {
+    id: ObjectId,
+    /// The number of the family of timelines that it belongs to: those that come from one first snapshot.
+    family: u32,
+    tree: ObjectId,
+    parent: Option<ObjectId>,
+}
+
+/// All commits that `open` lead to, oldest first, without those that are `known` and what came before them.
 fn commits(
     reader: &Reader,
     mut open: Vec<ObjectId>,
-    beyond: &HashSet<ObjectId>,
+    is_known: &dyn Fn(&ObjectId) -> bool,
     loss: Loss,
-) -> Result<Vec<(ObjectId, u32, ObjectId)>> {
+) -> Result<Vec<PlacedCommit>> {
     let mut known = HashMap::new();
     let mut lost = HashSet::new();
     while let Some(id) = open.pop() {
-        if known.contains_key(&id) || beyond.contains(&id) || lost.contains(&id) {
+        if known.contains_key(&id) || is_known(&id) || lost.contains(&id) {
             continue;
         }
         let Some(commit) = loss.pass(reader.commit(id))? else {
@@ -163,7 +190,10 @@ fn commits(
         let family = family.unwrap_or(families.len() as u32);
         for id in line.into_iter().rev() {
             families.insert(id, family);
-            placed.extend(known.get(&id).map(|(.., tree)| (id, family, *tree)));
+            let placed_commit = |(_, parent, tree): &(_, Option<ObjectId>, ObjectId)| {
+                PlacedCommit { id, family, tree: *tree, parent: *parent }
+            };
+            placed.extend(known.get(&id).map(placed_commit));
         }
     }
     Ok(placed)
@@ -192,6 +222,10 @@ struct TreePlace {
 }
 
 impl TreePlace {
+    fn root(family: u32) -> Self {
+        Self { family, path: 0, class: None, depth: 0 }
+    }
+
     fn within(self, name: &[u8]) -> Self {
         let mut path = self.path.wrapping_add(0x9e37_79b9_7f4a_7c15);
         for byte in name {
@@ -207,6 +241,57 @@ impl TreePlace {
 }
 
 impl Walk {
+    fn new(reader: Reader, loss: Loss) -> Self {
+        Self { reader, loss, seen: HashSet::new(), slots: HashMap::new(), found: Vec::new() }
+    }
+
+    /// What was placed: within a slot in the order in which it was met, oldest first.
+    fn in_order(mut self) -> Vec<Placed> {
+        self.found.sort_by_key(|(class, object)| (*class, object.slot));
+        self.found.into_iter().map(|(_, object)| object).collect()
+    }
+
+    /// Place what is new below a tree, each after what was there before.
+    fn new_tree(
+        &mut self,
+        id: ObjectId,
+        before: Option<ObjectId>,
+        place: TreePlace,
+        new: &HashSet<ObjectId>,
+    ) -> Result<()> {
+        // What is in a tree that is not new is not new.
+        if self.seen.contains(&id) || !new.contains(&id) || place.depth > DEEPEST {
+            return Ok(());
+        }
+        let mut former = HashMap::new();
+        if let Some(before) = before {
+            self.place(before, Kind::Tree, Class::Tree, (place.family, place.path));
+            let tree = self.reader.raw_tree(before)?;
+            former
+                .extend(tree.entries.into_iter().map(|entry| (entry.name, (entry.mode, entry.id))));
+        }
+        self.place(id, Kind::Tree, Class::Tree, (place.family, place.path));
+        for entry in self.reader.raw_tree(id)?.entries {
+            let within = place.within(&entry.name);
+            let is_alike = |(mode, _): &&(Mode, ObjectId)| *mode == entry.mode;
+            let before = former.get(&entry.name).filter(is_alike).map(|(_, id)| *id);
+            if before == Some(entry.id) || !new.contains(&entry.id) {
+                continue;
+            }
+            if entry.mode == Mode::Folder {
+                self.new_tree(entry.id, before, within, new)?;
+            } else if entry.mode.is_blob() {
+                let class = within.class.unwrap_or(Class::File);
+                let slot = (place.family, within.path);
+                if let Some(before) = before {
+                    self.place(before, Kind::Blob, class, slot);
+                }
+                self.place(entry.id, Kind::Blob, class, slot);
+            }
+        }
+        Ok(())
+    }
+
     fn tree(&mut self, id: ObjectId, place: TreePlace) -> Result<()> {
         if self.seen.contains(&id) {
             return Ok(());

@@ -485,7 +485,7 @@ impl<'a> Taking<'a> {
             }
         }
         if objects > 0
-            && let Err(error) = self.store.tidy(&held.lock)
+            && let Err(error) = self.store.tidy(&held.lock, &archive::new_versions)
         {
             let message = format!("small packs and refs could not be joined: {error}");
             let subject = self.store.path().display().to_string();

@@ -37,6 +37,21 @@ impl Index {
         index
     }
 
+    /// Whether the base seems to have a good part of `target`: of a few places in it, most.
+    pub(super) fn has_much_of(&self, base: &[u8], target: &[u8]) -> bool {
+        const PLACES: usize = 16;
+        // Somewhere in so many bytes begins a block of the base, if it has them.
+        const STRETCH: usize = 2 * BLOCK;
+        let Some(last) = target.len().checked_sub(STRETCH) else { return false };
+        let is_there = |at: &usize| {
+            (*at..at + BLOCK).any(|at| {
+                let text = &target[at..at + BLOCK];
+                self.candidates(text).any(|from| base[from..from + BLOCK] == *text)
+            })
+        };
+        (0..PLACES).map(|n| last * n / PLACES).filter(is_there).count() > PLACES / 2
+    }
+
     /// The places of the base that may begin like `text`.
     fn candidates(&self, text: &[u8]) -> impl Iterator<Item = usize> {
         let mut next = self.heads[hash(text) & self.mask];

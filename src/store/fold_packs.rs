@@ -1,65 +1,114 @@
-//! Keeping packs few. Every snapshot adds a small pack, and reading looks through all of them; so once there are many,
-//! the small ones are copied into one. No object is compressed anew, and each is copied about log2(n) times in a store's life.
+//! Keeping packs few and small without anybody asking. Every snapshot adds a small pack, and reading looks through all of them; so once there are many, or they hold much beside the largest one, they
+//! are joined.
+//!
+//! What was joined before is copied as it stands, a pack at a time: a delta leads back by a distance, and so stays right. What is new is told by what was there before it, as `gc` does, but only as
+//! well as a save can wait for. So every object is packed once in this way, and copied a few times in a store's life.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gix::odb::pack::data::entry::Header;
+use gix::odb::pack::{data, index};
+
 use super::find_files::{files_ending, unless_absent};
 use super::loose::{loose_objects, refuse_linked};
-use super::pack_file::{Opened, PackFile, as_they_stand};
-use super::pack_folder::{forget_multi_pack_index, is_kept};
-use super::{Error, Lock, ObjectId, Result, Store, unless_lost};
+use super::object::verify;
+use super::pack::PackWriter;
+use super::pack_file::{Opened, PackFile, RecentObjects, as_they_stand};
+use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
+use super::packed_mark::PackedMark;
+use super::repack::{Effort, Placed, Standing};
+use super::{Error, Kind, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
+use crate::progress::Silent;
 
 /// Fold when there are more packs than this.
 const MANY: usize = 20;
+/// Fold all when the others together are more than this part of the largest.
+const PART: u64 = 5;
+/// Less than this together is left until there are many.
+const LITTLE: u64 = 64 << 10;
 /// So many loose objects are left as they are.
 const MANY_LOOSE: usize = 500;
 /// Packs this large are left alone, for `gc`.
-const LARGE: u64 = 64 << 20;
+const LARGE: u64 = 32 << 20;
+/// No more than this is packed anew in one step. A pack that is larger is copied, and left for `gc`.
+const STEP: u64 = 2 << 20;
+
+/// The order in which new objects are packed best, given the new commits and all that is new: versions of one thing together, after what was there before them. Only who knows what they mean can tell.
+pub type Order<'o> = &'o dyn Fn(&Store, Vec<ObjectId>, &HashSet<ObjectId>) -> Vec<Placed>;
 
 impl Store {
-    /// Fold small packs into one if there are many. A damaged pack is left alone, whole.
-    pub(super) fn fold_packs(&self, _lock: &Lock) -> Result<usize> {
+    /// Fold packs into one if there are many. A damaged pack is left alone, whole.
+    pub(super) fn fold_packs(&self, _lock: &Lock, order: Order<'_>) -> Result<()> {
         self.fold_loose()?;
         let dir = self.git_dir.join("objects").join("pack");
-        let mut packs = small_packs(&dir)?;
-        if packs.len() <= MANY {
-            return Ok(0);
-        }
-        packs.sort_by_key(|pack| pack.bytes);
-        // Like git's geometric repacking: take packs as long as the next is not larger than all smaller ones together,
-        // so that large packs are not copied for the sake of a few small ones.
-        let mut together = 0;
-        let mut count = 0;
-        for (position, pack) in packs.iter().enumerate() {
-            together += pack.bytes;
-            let next = packs.get(position + 1).map_or(u64::MAX, |next| next.bytes);
-            count = position + 1;
-            if packs.len() - count <= MANY / 2 && next > together {
-                break;
-            }
-        }
-        packs.truncate(count);
-
+        let mark = PackedMark::read(self)?;
         let mut writer = self.pack_writer();
-        let mut folded = Vec::new();
-        for pack in &packs {
-            // Copied only when all of it can be read and nothing in it is a delta.
-            if let Some(entries) = entries_of(&pack.index)? {
-                for (id, raw) in entries {
-                    writer.append_raw(id, &raw)?;
-                }
-                folded.push(&pack.index);
+        let mut standing = Standing::new();
+        let mut gone = Vec::new();
+        let mut new = Vec::new();
+        let mut ids = HashSet::new();
+        for pack in choose(small_packs(&dir)?, &mark) {
+            let file = PackFile::new(pack.index.clone());
+            let Some((data, entries)) = sound_entries(&file)? else { continue };
+            let is_there = entries.iter().any(|(entry, _)| standing.contains_key(&entry.oid));
+            // What is there twice cannot be copied twice.
+            if pack.is_new || is_there {
+                let lacking = entries.iter().map(|(entry, _)| entry.oid);
+                new.extend(lacking.filter(|id| !standing.contains_key(id) && ids.insert(*id)));
+            } else {
+                copy(&mut writer, data, &entries, &mut standing)?;
             }
+            gone.push(pack.index);
         }
-        let Some(new_index) = writer.finish()? else {
-            return Ok(0);
-        };
+        if gone.len() < 2 {
+            return Ok(());
+        }
+        let objects = self.in_order(&new, &ids, &standing, order)?;
+        let packed =
+            self.pack_onto(&mut writer, &objects, &standing, Effort::Steady, &mut Silent)?;
+        let Some(index) = writer.finish()? else { return Ok(()) };
+        // What the old packs have is gone soon.
+        if let Err(error) = can_be_read(&index, &new) {
+            let _ = remove_pack(&index);
+            return Err(error);
+        }
+        gone.retain(|old| *old != index);
+        mark.after_joining(&gone, &index, &packed.volumes).write(self)?;
         forget_multi_pack_index(&dir)?;
-        self.remove_packs(folded.iter().copied().filter(|index| **index != new_index))?;
-        durable::sync_dir(&dir).map_err(Error::io(&dir))?;
-        Ok(folded.len())
+        self.remove_packs(&gone)?;
+        durable::sync_dir(&dir).map_err(Error::io(&dir))
+    }
+
+    /// What is packed anew, in the best order, among what it may be told by.
+    fn in_order(
+        &self,
+        new: &[ObjectId],
+        ids: &HashSet<ObjectId>,
+        standing: &Standing,
+        order: Order<'_>,
+    ) -> Result<Vec<Placed>> {
+        let reader = self.reader();
+        let mut kinds = Vec::with_capacity(new.len());
+        for id in new {
+            kinds.push(reader.kind(*id)?.ok_or(Error::Missing { id: *id })?);
+        }
+        let all = || new.iter().zip(&kinds);
+        let commits = all().filter(|(_, kind)| **kind == Kind::Commit).map(|(id, _)| *id);
+        let mut objects = order(self, commits.collect(), ids);
+        objects.retain(|object| ids.contains(&object.id) || standing.contains_key(&object.id));
+        let placed: HashSet<_> = objects.iter().map(|object| object.id).collect();
+        let next = objects.iter().map(|object| object.slot + 1).max().unwrap_or(0);
+        // What no commit leads to: bytes that are kept for `undo`.
+        let others = all().filter(|(id, _)| !placed.contains(*id));
+        objects.extend(others.zip(next..).map(|((id, kind), slot)| Placed {
+            id: *id,
+            kind: *kind,
+            slot,
+        }));
+        Ok(objects)
     }
 
     /// Take loose objects, which a git may have written, into a pack if there are many.
@@ -89,6 +138,8 @@ impl Store {
 struct SmallPack {
     index: PathBuf,
     bytes: u64,
+    /// It is packed anew, and not copied.
+    is_new: bool,
 }
 
 fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
@@ -98,26 +149,95 @@ fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
             fs::metadata(index.with_extension("pack")).map_or(u64::MAX, |found| found.len());
         // Someone asked for a `.keep` pack to stay.
         if bytes < LARGE && !is_kept(&index)? {
-            packs.push(SmallPack { index, bytes });
+            packs.push(SmallPack { index, bytes, is_new: false });
         }
     }
     Ok(packs)
 }
 
-/// An object, and its entry as it stands in a pack.
-type Raw = (ObjectId, Vec<u8>);
+/// Those that are folded, in the order in which they are: what is copied first, the largest before all.
+fn choose(mut packs: Vec<SmallPack>, mark: &PackedMark) -> Vec<SmallPack> {
+    packs.sort_by(|a, b| (a.bytes, &a.index).cmp(&(b.bytes, &b.index)));
+    let all: u64 = packs.iter().map(|pack| pack.bytes).sum();
+    let largest = packs.last().map_or(0, |pack| pack.bytes);
+    if all - largest <= LITTLE.max(largest / PART) {
+        if packs.len() <= MANY {
+            return Vec::new();
+        }
+        // Like git's geometric repacking: take packs as long as the next is not larger than all smaller ones together,
+        // so that large packs are not copied for the sake of a few small ones.
+        let mut together = 0;
+        let mut count = 0;
+        for (position, pack) in packs.iter().enumerate() {
+            together += pack.bytes;
+            let next = packs.get(position + 1).map_or(u64::MAX, |next| next.bytes);
+            count = position + 1;
+            if packs.len() - count <= MANY / 2 && next > together {
+                break;
+            }
+        }
+        packs.truncate(count);
+    }
+    let mut room = STEP;
+    for pack in &mut packs {
+        pack.is_new = pack.bytes <= room && !mark.is_packed(&pack.index);
+        room -= if pack.is_new { pack.bytes } else { 0 };
+    }
+    packs.sort_by_key(|pack| (pack.is_new, std::cmp::Reverse(pack.bytes)));
+    packs
+}
 
-/// Every object of a pack as it stands there, checked against the checksum that the index keeps of it; `None` if it is damaged or has deltas.
-fn entries_of(path: &Path) -> Result<Option<Vec<Raw>>> {
-    let file = PackFile::new(path.to_owned());
+/// An object of a pack, and where it ends.
+type Entry = (index::Entry, u64);
+
+/// A pack's objects as they stand there, each checked against the checksum that the index keeps of it; `None` if it is damaged.
+fn sound_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<Entry>)>> {
     let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
         return Ok(None);
     };
-    let entries = as_they_stand(index, pack.pack_end() as u64).into_iter().map(|(entry, end)| {
-        let raw = pack.entry_slice(entry.pack_offset..end)?;
-        let sound = entry.crc32 == Some(crc32fast::hash(raw));
-        let whole = pack.entry(entry.pack_offset).ok()?.header.is_base();
-        (sound && whole).then(|| (entry.oid, raw.to_vec()))
-    });
-    Ok(entries.collect())
+    let entries = as_they_stand(index, pack.pack_end() as u64);
+    let is_sound = |(entry, end): &Entry| {
+        let raw = pack.entry_slice(entry.pack_offset..*end);
+        raw.is_some_and(|raw| entry.crc32 == Some(crc32fast::hash(raw)))
+    };
+    Ok(entries.iter().all(is_sound).then_some((pack, entries)))
+}
+
+/// Copy all of a pack as it stands, and note what stands where now.
+fn copy(
+    writer: &mut PackWriter,
+    pack: &data::File,
+    entries: &[Entry],
+    standing: &mut Standing,
+) -> Result<()> {
+    let mut depths: HashMap<u64, usize> = HashMap::with_capacity(entries.len());
+    for (entry, end) in entries {
+        let at = entry.pack_offset;
+        let raw = pack.entry_slice(at..*end).unwrap_or_default();
+        let depth = match pack.entry(at).map(|entry| entry.header) {
+            Ok(Header::OfsDelta { base_distance }) => {
+                let base = at.checked_sub(base_distance).and_then(|base| depths.get(&base));
+                base.map_or(usize::MAX, |depth| depth.saturating_add(1))
+            }
+            // A git may have named its base by its id; then it may stand anywhere.
+            Ok(Header::RefDelta { .. }) | Err(_) => usize::MAX,
+            Ok(_) => 0,
+        };
+        depths.insert(at, depth);
+        standing.insert(entry.oid, (writer.next_offset(), depth));
+        writer.append_raw(entry.oid, raw)?;
+    }
+    Ok(())
+}
+
+/// Read these objects of a new pack, and hash each.
+fn can_be_read(index: &Path, ids: &[ObjectId]) -> Result<()> {
+    let file = PackFile::new(index.to_owned());
+    let (mut kept, mut data) = (RecentObjects::default(), Vec::new());
+    for id in ids {
+        let offset = file.offset_of(*id)?.ok_or(Error::Missing { id: *id })?;
+        let kind = file.read(*id, offset, &mut kept, &mut data)?;
+        verify(*id, kind, &data)?;
+    }
+    Ok(())
 }

@@ -13,12 +13,12 @@ use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
 use super::pack_folder::{TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
+use super::packed_mark::PackedMark;
 use super::repack::{Packed, Placed};
 use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
-use crate::durable::{self, Existing};
+use crate::durable;
 use crate::progress::Monitor;
-use crate::regular;
 
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
@@ -72,7 +72,8 @@ impl Store {
                 + loose.iter().map(|object| object.bytes).sum::<u64>(),
             ..Collected::default()
         };
-        let (packed_well, volumes) = self.packed_well()?;
+        let PackedMark { best, volumes, .. } = PackedMark::read(self)?;
+        let best = best.unwrap_or_default();
         let young = |time: SystemTime| time > keep_after;
         // Volumes are made anew each time, and are nobody's.
         let unwanted = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
@@ -103,7 +104,7 @@ impl Store {
         let is_tidy = loose.iter().all(|object| young_loose.contains(&object.id))
             && gone.is_empty()
             && ours().count() <= 1
-            && ours().all(|pack| pack.index.file_name() == Some(packed_well.as_ref()));
+            && ours().all(|pack| pack.index.file_name() == Some(best.as_ref()));
         if is_tidy || dry_run {
             collected.bytes_after = collected.bytes_before;
             if !dry_run {
@@ -124,7 +125,7 @@ impl Store {
         self.read_back(&made.indices, wanted, monitor)?;
         made.indices.clear();
         if let Some(new) = &new {
-            self.mark_packed_well(new, &collected.packed.volumes)?;
+            PackedMark::after_gc(new, &collected.packed.volumes).write(self)?;
         }
         before_drop()?;
         forget_multi_pack_index(&dir)?;
@@ -144,30 +145,6 @@ impl Store {
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
         Ok(collected)
-    }
-
-    /// The file that names the pack that was made here last, which need not be made again, and its volumes.
-    pub(super) fn packed_mark(&self) -> PathBuf {
-        self.private_dir().join("packed")
-    }
-
-    fn mark_packed_well(&self, index: &Path, volumes: &[ObjectId]) -> Result<()> {
-        let mark = self.packed_mark();
-        let mut text = format!("{}\n", index.file_name().unwrap_or_default().to_string_lossy());
-        for id in volumes {
-            text.push_str(&format!("{id}\n"));
-        }
-        durable::write(&mark, text.as_bytes(), Existing::Replace).map_err(Error::io(&mark))
-    }
-
-    /// The pack that was made here last, by its index's name, and its volumes; nothing if there is none, or the file is damaged.
-    fn packed_well(&self) -> Result<(String, HashSet<ObjectId>)> {
-        let path = self.packed_mark();
-        let mark = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
-        let mark = String::from_utf8_lossy(&mark);
-        let mut lines = mark.lines();
-        let name = lines.next().unwrap_or_default().to_owned();
-        Ok((name, lines.filter_map(|line| ObjectId::from_hex(line.as_bytes()).ok()).collect()))
     }
 
     /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use super::find_files::{files_ending, unless_absent};
 use super::pack_file::{Opened, PackFile};
 use super::pack_folder::{TEMP_PREFIX, give_name, remove_pack};
+use super::packed_mark::PackedMark;
 use super::{Error, Lock, ObjectId, Placed, Result, Store};
-use crate::durable::{self, Existing, Temp};
+use crate::durable::{self, Temp};
 use crate::progress::Monitor;
 use crate::regular;
 
@@ -122,14 +123,14 @@ impl Store {
         copied.map(|()| Some(target))
     }
 
-    /// If the pack that `gc` made there was copied, readers here should know it, too. That it fails costs speed and nothing else.
+    /// If packs that were made well there were copied, that should be known here, too. That it fails costs some room and nothing else.
     fn take_over_mark(&self, other: &Store, made: &[PathBuf]) {
-        let Ok(text) = regular::read(&other.packed_mark()) else { return };
-        let name = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let names = made.iter().filter_map(|index| index.file_name());
-        let copied = names.map(|made| made.as_encoded_bytes()).any(|made| made == name);
-        if copied && !self.packed_mark().exists() {
-            let _ = durable::write(&self.packed_mark(), &text, Existing::Replace);
+        let (Ok(there), Ok(here)) = (PackedMark::read(other), PackedMark::read(self)) else {
+            return;
+        };
+        let copied: Vec<_> = made.iter().filter(|index| there.is_packed(index)).collect();
+        if !copied.is_empty() {
+            let _ = here.with_copies(&there, &copied).write(self);
         }
     }
 }

@@ -8,6 +8,7 @@
 mod adopt_objects;
 mod borrow;
 pub mod commit;
+mod compressor;
 mod delta;
 mod erased;
 mod error;
@@ -32,6 +33,7 @@ mod pack_file;
 mod pack_folder;
 mod pack_index;
 mod pack_refs;
+mod packed_mark;
 mod percent_encoding;
 mod reader;
 mod ref_collisions;
@@ -40,6 +42,7 @@ mod ref_name;
 pub mod refs;
 mod remote;
 mod repack;
+mod similar_blobs;
 mod sizes;
 mod symlinks;
 mod tidy;
@@ -54,6 +57,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use commit::{Commit, NewCommit, Time};
 pub use error::{Error, Loss, Result, unless_lost};
+pub use fold_packs::Order;
 pub use gc::Collected;
 pub use gix::ObjectId;
 

@@ -11,21 +11,16 @@ use std::path::PathBuf;
 
 use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::data::{Version, header};
-use libdeflater::CompressionLvl;
 
+use super::compressor::Compressor;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
+use super::similar_blobs::{NewBlob, Ready, compress_together, is_long};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Temp};
 use crate::parallel::in_parts;
 use crate::regular::read_some;
-
-/// libdeflate's level, for messages as they are saved: as small as with level 3 of zlib, in half the time; level 9 would save 0.7 %.
-const LEVEL: i32 = 1;
-/// The level of `gc`: 5 % smaller than level 9 of zlib. The next two take up to three times as long for another 0.5 %.
-const THOROUGH: i32 = 10;
-const BEST: i32 = 12;
 
 /// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves nothing behind.
 pub struct PackWriter {
@@ -93,18 +88,34 @@ impl PackWriter {
                 new.push((*id, *blob));
             }
         }
-        let compress = |part: &[(ObjectId, &[u8])]| {
-            let mut compressor = Compressor::new();
-            part.iter().map(|(_, blob)| compressor.compress(blob)).collect::<Result<Vec<_>>>()
-        };
         // In stretches, so that the compressed copies never add up to much.
-        for stretch in new.chunks(4096) {
-            let parts: Result<Vec<_>> = in_parts(stretch, 256, compress).into_iter().collect();
-            for ((id, blob), compressed) in stretch.iter().zip(parts?.into_iter().flatten()) {
-                self.append(*id, Kind::Blob, blob.len(), &compressed)?;
+        for mut stretch in new.chunks(4096) {
+            let least = if is_long(stretch) { 2 } else { 256 };
+            for ready in in_parts(stretch, least, compress_together) {
+                let ready = ready?;
+                let (part, rest) = stretch.split_at(ready.len());
+                self.append_together(part, &ready)?;
+                stretch = rest;
             }
         }
         Ok(ids)
+    }
+
+    /// Append blobs of which some are deltas of others among them.
+    fn append_together(&mut self, blobs: &[NewBlob<'_>], ready: &[Ready]) -> Result<()> {
+        let mut offsets = Vec::with_capacity(blobs.len());
+        for ((id, blob), Ready { base, size, compressed }) in blobs.iter().zip(ready) {
+            let at = self.next_offset();
+            offsets.push(at);
+            match base {
+                Some(base) => {
+                    let header = Header::OfsDelta { base_distance: at - offsets[*base] };
+                    self.append_entry(*id, header, *size, compressed)?;
+                }
+                None => self.append(*id, Kind::Blob, blob.len(), compressed)?,
+            }
+        }
+        Ok(())
     }
 
     /// Whether an object counts as stored only if it can be read.
@@ -157,7 +168,12 @@ impl PackWriter {
         Ok(Some(index_name))
     }
 
-    /// Copy an entry as it stands in another pack. Only for entries that are no deltas: those mean nothing elsewhere.
+    /// Where the next entry will stand.
+    pub(super) fn next_offset(&self) -> u64 {
+        self.length.max(HEADER_LEN)
+    }
+
+    /// Copy an entry as it stands in another pack. A delta is right only if what it is a delta of is copied with all that stands between them.
     pub(super) fn append_raw(&mut self, id: ObjectId, raw: &[u8]) -> Result<()> {
         if self.added.insert(id) {
             let crc32 = crc32fast::hash(raw);
@@ -275,51 +291,4 @@ impl Write for Pack {
     fn flush(&mut self) -> io::Result<()> {
         self.temp.file().flush()
     }
-}
-
-/// Makes zlib streams, each of one object, with its tables kept from one to the next: making them anew costs more than a short message.
-pub(super) struct Compressor {
-    deflate: libdeflater::Compressor,
-    /// For what is so short that time is no matter.
-    short: Option<libdeflater::Compressor>,
-    buffer: Vec<u8>,
-}
-
-/// Up to this length, the best level costs nothing that anybody would notice.
-const SHORT: usize = 1 << 10;
-/// From this length on, memory for the result is not kept.
-const LONG: usize = 4 << 20;
-
-impl Compressor {
-    fn new() -> Self {
-        Self { deflate: at(LEVEL), short: None, buffer: Vec::new() }
-    }
-
-    /// For what is packed once and read for years.
-    pub(super) fn thorough() -> Self {
-        Self { deflate: at(THOROUGH), short: Some(at(BEST)), buffer: Vec::new() }
-    }
-
-    pub(super) fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
-        let short = self.short.as_mut().filter(|_| data.len() <= SHORT);
-        let deflate = short.unwrap_or(&mut self.deflate);
-        let bound = deflate.zlib_compress_bound(data.len());
-        let failed = Error::git("compressing an object");
-        if data.len() > LONG {
-            // NewText from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
-            let mut buffer = vec![0; bound];
-            let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
-            return Ok(buffer[..written].to_vec());
-        }
-        // Zeroed once and not for every message.
-        if self.buffer.len() < bound {
-            self.buffer.resize(bound, 0);
-        }
-        let written = deflate.zlib_compress(data, &mut self.buffer).map_err(failed)?;
-        Ok(self.buffer[..written].to_vec())
-    }
-}
-
-fn at(level: i32) -> libdeflater::Compressor {
-    libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default())
 }

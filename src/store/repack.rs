@@ -14,9 +14,10 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use gix::odb::pack::data::entry::Header;
 
+use super::compressor::Compressor;
 use super::delta::{self, Index};
 use super::object::hash;
-use super::pack::{Compressor, HEADER_LEN, whole};
+use super::pack::{PackWriter, whole};
 use super::{Error, Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
 use crate::progress::Monitor;
@@ -74,6 +75,35 @@ enum Ready {
     Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
 }
 
+/// How much is done to make a pack small.
+#[derive(Clone, Copy)]
+pub(super) enum Effort {
+    /// For what is packed once and read for years.
+    Thorough,
+    /// For a step between two saves.
+    Steady,
+}
+
+impl Effort {
+    fn compressor(self) -> Compressor {
+        match self {
+            Self::Thorough => Compressor::thorough(),
+            Self::Steady => Compressor::steady(),
+        }
+    }
+
+    /// How long a delta may be if no shorter one is looked for.
+    fn is_content_with(self, object: usize) -> usize {
+        match self {
+            Self::Thorough => 32 + object / 512,
+            Self::Steady => 32 + object / 16,
+        }
+    }
+}
+
+/// Objects that stand in the new pack already: where, and how many deltas they are away from one that is none.
+pub(super) type Standing = HashMap<ObjectId, (u64, usize)>;
+
 impl Store {
     /// Write `objects` into one new pack: its index, and what it holds. Nothing else is changed.
     pub(super) fn write_packed(
@@ -83,7 +113,22 @@ impl Store {
     ) -> Result<(Option<PathBuf>, Packed)> {
         monitor.begin("packing", Some(objects.len() as u64));
         let mut writer = self.pack_writer();
-        let mut offsets: Vec<Option<u64>> = vec![None; objects.len()];
+        let nothing = Standing::new();
+        let packed = self.pack_onto(&mut writer, objects, &nothing, Effort::Thorough, monitor)?;
+        Ok((writer.finish()?, packed))
+    }
+
+    /// Write `objects` behind what a pack has already. Those that are `standing` there are not written again; they only are what others may be deltas of.
+    pub(super) fn pack_onto(
+        &self,
+        writer: &mut PackWriter,
+        objects: &[Placed],
+        standing: &Standing,
+        effort: Effort,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Packed> {
+        let offset = |object: &Placed| standing.get(&object.id).map(|(offset, _)| *offset);
+        let mut offsets: Vec<Option<u64>> = objects.iter().map(offset).collect();
         let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
         let mut packed = Packed { objects: objects.len(), ..Packed::default() };
         let readers = self.reader().shared();
@@ -94,7 +139,7 @@ impl Store {
             for (n, part) in parts.into_iter().enumerate() {
                 let (sender, readers) = (sender.clone(), &readers);
                 scope.spawn(move || {
-                    let mut packer = Packer::new(n, &sender);
+                    let mut packer = Packer::new(n, &sender, standing, effort);
                     if let Err(Halt::Failed(error)) = packer.pack_part(objects, part, readers) {
                         let _ = sender.send(Err(error));
                     }
@@ -103,7 +148,7 @@ impl Store {
             drop(sender);
             // Whatever fails here ends the loop and with it the channel, and nobody packs on for nothing.
             for ready in receiver {
-                let offset = writer.bytes().max(HEADER_LEN);
+                let offset = writer.next_offset();
                 match ready? {
                     Ready::Object { number, base, size, compressed } => {
                         offsets[number] = Some(offset);
@@ -136,7 +181,7 @@ impl Store {
             Ok(())
         })?;
         packed.bytes = writer.bytes();
-        Ok((writer.finish()?, packed))
+        Ok(packed)
     }
 }
 
@@ -203,8 +248,10 @@ struct Base {
 struct Packer<'a> {
     part: usize,
     out: &'a SyncSender<Result<Ready>>,
+    standing: &'a Standing,
     /// The newest versions of former slots, then the last versions of this one.
     window: VecDeque<Base>,
+    effort: Effort,
     compressor: Compressor,
     volume: Volume,
 }
@@ -228,11 +275,16 @@ enum Waiting {
 }
 
 impl<'a> Packer<'a> {
-    fn new(part: usize, out: &'a SyncSender<Result<Ready>>) -> Self {
+    fn new(
+        part: usize,
+        out: &'a SyncSender<Result<Ready>>,
+        standing: &'a Standing,
+        effort: Effort,
+    ) -> Self {
         let volume =
             Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
-        let compressor = Compressor::thorough();
-        Self { part, out, window: VecDeque::new(), compressor, volume }
+        let compressor = effort.compressor();
+        Self { part, out, standing, window: VecDeque::new(), effort, compressor, volume }
     }
 
     fn pack_part(
@@ -257,6 +309,10 @@ impl<'a> Packer<'a> {
 
     fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Packing<()> {
         self.make_room(object.slot, data.len());
+        if let Some((_, depth)) = self.standing.get(&object.id) {
+            self.keep_as_base(number, object, data, *depth);
+            return Ok(());
+        }
         let delta = match self.best_delta(object, &data) {
             Some((delta, base)) => Some((self.compressor.compress(&delta)?, delta.len(), base)),
             None => None,
@@ -286,12 +342,17 @@ impl<'a> Packer<'a> {
                 0
             }
         };
+        self.keep_as_base(number, object, data, depth);
+        Ok(())
+    }
+
+    /// The next ones may be deltas of it.
+    fn keep_as_base(&mut self, number: usize, object: Placed, data: Vec<u8>, depth: usize) {
         if data.len() <= LARGE && data.len() >= LEAST {
             let index = Index::new(&data);
             let Placed { slot, kind, .. } = object;
             self.window.push_back(Base { number, slot, kind, data, index, depth });
         }
-        Ok(())
     }
 
     /// Write a delta, or the object itself where that is shorter; how deep it is.
@@ -384,7 +445,7 @@ impl<'a> Packer<'a> {
                 }
             };
             if let Some(delta) = delta::encode(&base.data, &base.index, data, limit) {
-                let good_enough = delta.len() < 32 + data.len() / 512;
+                let good_enough = delta.len() < self.effort.is_content_with(data.len());
                 best = Some((delta, place));
                 if good_enough {
                     break;
@@ -445,7 +506,8 @@ mod tests {
         let objects: Vec<_> =
             placed.map(|(n, id)| Placed { id: *id, kind: Kind::Blob, slot: n as u32 }).collect();
         let (sender, receiver) = sync_channel(1);
-        let mut packer = Packer::new(0, &sender);
+        let standing = Standing::new();
+        let mut packer = Packer::new(0, &sender, &standing, Effort::Thorough);
         drop(receiver);
         let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
         assert!(matches!(ended, Err(Halt::Unwanted)));

@@ -1,11 +1,11 @@
 //! What keeps a store quick without anybody asking: after each write, in small steps.
 
-use super::{Lock, Result, Store};
+use super::{Lock, Order, Result, Store};
 
 impl Store {
-    /// Join small packs and pack refs, where there are many.
-    pub fn tidy(&self, lock: &Lock) -> Result<()> {
-        self.fold_packs(lock)?;
+    /// Join packs and pack refs, where there are many. `order` tells which objects are versions of which.
+    pub fn tidy(&self, lock: &Lock, order: Order<'_>) -> Result<()> {
+        self.fold_packs(lock, order)?;
         self.pack_refs(lock)
     }
 }

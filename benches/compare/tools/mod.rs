@@ -111,8 +111,9 @@ const PROGRAMS: [(&str, &str, &str); 6] = [
 pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
     let place = |name: &str| Place { library: library.to_owned(), home: dir.join(name) };
     let states = place("cp").store();
+    let before = Stvc::before(place("before")).map(|before| Box::new(before) as Box<dyn Tool>);
     let tools: [Box<dyn Tool>; 7] = [
-        Box::new(Stvc(place("stvc"))),
+        Box::new(Stvc::new(place("stvc"))),
         Box::new(git::Git(place("git"))),
         Box::new(restic::Restic(place("restic"))),
         Box::new(borg::Borg::new(place("borg"))),
@@ -122,8 +123,17 @@ pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
     ];
     let missing =
         |name: &str| PROGRAMS.iter().any(|(n, p, v)| *n == name && version(p, v).is_none());
-    tools.into_iter().filter(|tool| !missing(tool.name())).collect()
+    let mut all: Vec<_> = tools.into_iter().filter(|tool| !missing(tool.name())).collect();
+    all.splice(1..1, before);
+    let asked = std::env::var(ONLY).ok();
+    all.retain(|tool| {
+        asked.as_ref().is_none_or(|asked| asked.split(',').any(|name| name == tool.name()))
+    });
+    all
 }
+
+/// Which of them take part, if not all.
+const ONLY: &str = "STVC_TOOLS";
 
 /// What each tool says of itself, or that it is not there.
 pub fn versions() -> Vec<String> {

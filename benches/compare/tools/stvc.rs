@@ -1,18 +1,35 @@
-//! stvc itself.
+//! stvc itself, and an earlier version of it.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::{Place, Tool, text};
 
-pub struct Stvc(pub Place);
+pub struct Stvc {
+    name: &'static str,
+    program: String,
+    place: Place,
+}
+
+/// Where an earlier version of the program is, to be measured beside this one.
+pub const BEFORE: &str = "STVC_BEFORE";
 
 impl Stvc {
+    pub fn new(place: Place) -> Self {
+        Self { name: "stvc", program: env!("CARGO_BIN_EXE_stvc").into(), place }
+    }
+
+    /// The earlier version, if there is one to measure.
+    pub fn before(place: Place) -> Option<Self> {
+        let program = std::env::var(BEFORE).ok()?;
+        Some(Self { name: "before", program, place })
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stvc"));
+        let mut command = Command::new(&self.program);
         command.env_remove("STVC_DATA").env_remove("STVC_STORE");
-        command.arg("--data").arg(&self.0.library);
-        command.arg("--store").arg(self.0.store());
+        command.arg("--data").arg(&self.place.library);
+        command.arg("--store").arg(self.place.store());
         command.arg("--quiet").args(arguments);
         command
     }
@@ -20,11 +37,11 @@ impl Stvc {
 
 impl Tool for Stvc {
     fn name(&self) -> &'static str {
-        "stvc"
+        self.name
     }
 
     fn place(&self) -> &Place {
-        &self.0
+        &self.place
     }
 
     fn save(&self) -> Vec<Command> {

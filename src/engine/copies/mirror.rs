@@ -10,7 +10,7 @@ use super::chosen_refs::{self, Chosen, Refs, in_words};
 use super::judge_outgoing::{self, Judged};
 use super::last_backups::{self, LastBackup};
 use super::update_refs::{self, May};
-use crate::archive::{SnapshotId, readable_beyond};
+use crate::archive::{SnapshotId, new_versions, readable_beyond};
 use crate::engine::copies::{CopyError, InTheWay};
 use crate::engine::{Result, Workspace};
 use crate::history::History;
@@ -95,7 +95,7 @@ pub fn to_folder(
     let moved = changes.len();
     mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
     let Judged { mut findings, odd, .. } = judged;
-    if let Err(error) = mirror.tidy(lock) {
+    if let Err(error) = mirror.tidy(lock, &new_versions) {
         let message = format!("small packs and refs could not be joined: {error}");
         findings.push(Finding::new(Code::PacksNotJoined, Level::Info, &*destination, message));
     }

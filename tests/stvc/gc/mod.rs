@@ -1,10 +1,12 @@
 //! `gc`: one pack that git agrees with, nothing lost, whatever comes in between.
 
 mod at_once;
+mod between_saves;
 mod cut_short;
 mod damage;
 mod deltas;
 mod expiry;
+mod lived;
 mod packing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +21,8 @@ use stvc::store::commit::encode as encode_commit;
 use stvc::store::tree::encode as encode_tree;
 use stvc::store::{Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry};
 use stvc::verbs::restore;
+
+use lived::Lived;
 
 use crate::common::{
     Sandbox, Stored, assert_same, calm, chat, files, files_of, git, git_given, make_writable,
