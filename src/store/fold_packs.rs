@@ -18,7 +18,7 @@ use super::pack::PackWriter;
 use super::pack_file::{Opened, PackFile, RecentObjects, as_they_stand};
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
-use super::repack::{Effort, Placed, Standing};
+use super::packer::{Effort, Placed, Standing};
 use super::{Error, Kind, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
 use crate::progress::Silent;

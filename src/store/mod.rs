@@ -34,6 +34,7 @@ mod pack_folder;
 mod pack_index;
 mod pack_refs;
 mod packed_mark;
+mod packer;
 mod percent_encoding;
 mod reader;
 mod ref_collisions;
@@ -72,11 +73,12 @@ pub use object::hash;
 pub use open::{Format, MARK_TRAILER, is_repository};
 pub use operations::{Before, Expiry};
 pub use pack::PackWriter;
+pub use packer::Placed;
 pub use reader::{Reader, Readers};
 pub use ref_files::RefList;
 pub use ref_name::{RefChange, RefName};
 pub use remote::{RemoteError, Transit, folder_for_now};
-pub use repack::{Packed, Placed};
+pub use repack::Packed;
 pub use tree::{
     EntryBytes, EntryKind, Mode, RawEntry, RawTree, TreeEntry, entries as tree_entries, no_tree,
 };

@@ -1,0 +1,390 @@
+//! How each object is packed: most of them as deltas.
+//!
+//! What makes a good base is known: the caller hands the objects in slots, each the versions of one thing, and slots in an order in which neighbours are alike. So
+//! a few tries are enough where git, which has only file names to go by, needs hundreds.
+//!
+//! Short messages have little in common that a delta could copy, and each compressed alone begins from nothing: half again as large as the chat compressed in one piece.
+//! So neighbours are joined to a *volume*, an object of its own that nothing refers to, and each of them is a delta that copies its stretch out of it. Git reads that as any other
+//! pack; should it ever repack, it drops the volumes and finds deltas of its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::mpsc::SyncSender;
+
+use super::compressor::Compressor;
+use super::delta::{self, Index};
+use super::object::hash;
+use super::{Error, Kind, ObjectId, Readers, Result};
+
+/// One object in its place among the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    pub id: ObjectId,
+    pub kind: Kind,
+    /// Which slot it is a version of. The objects of one slot stand together.
+    pub slot: u32,
+}
+
+/// How many deltas may have to be applied to read one object.
+const DEPTH: usize = 32;
+/// How many former slots are tried as bases, by their newest version.
+const SLOTS: usize = 8;
+/// How many former versions of the same thing are tried.
+const VERSIONS: usize = 2;
+/// Bases in memory take no more than this, for each core.
+const WINDOW_BYTES: usize = 32 << 20;
+/// Larger objects are no deltas and no bases.
+const LARGE: usize = 16 << 20;
+
+/// Longer objects are no part of a volume: what is alike in them is found by deltas.
+const MEMBER: usize = 16 << 10;
+/// How much a volume holds. Whoever reads a message reads its volume.
+const VOLUME: usize = 256 << 10;
+/// About what a part of a volume costs beside its bytes.
+const MEMBER_BYTES: usize = 22;
+
+/// What a delta is a delta of.
+#[derive(Clone, Copy)]
+pub(super) enum BaseOf {
+    /// The object of that place in the list.
+    Object(usize),
+    /// A volume: which part made it, and its number there.
+    Volume(usize, usize),
+}
+
+/// Something that is ready to be written.
+pub(super) enum Ready {
+    /// An object of the list.
+    Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
+    /// A volume.
+    Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
+}
+
+/// How much is done to make a pack small.
+#[derive(Clone, Copy)]
+pub(super) enum Effort {
+    /// For what is packed once and read for years.
+    Thorough,
+    /// For a step between two saves.
+    Steady,
+}
+
+impl Effort {
+    fn compressor(self) -> Compressor {
+        match self {
+            Self::Thorough => Compressor::thorough(),
+            Self::Steady => Compressor::steady(),
+        }
+    }
+
+    /// How long a delta may be if no shorter one is looked for.
+    fn is_content_with(self, object: usize) -> usize {
+        match self {
+            Self::Thorough => 32 + object / 512,
+            Self::Steady => 32 + object / 16,
+        }
+    }
+}
+
+/// Objects that stand in the new pack already: where, and how many deltas they are away from one that is none.
+pub(super) type Standing = HashMap<ObjectId, (u64, usize)>;
+
+/// Why packing a part ended early.
+pub(super) enum Halt {
+    Failed(Error),
+    /// Nobody takes what is packed any more: something failed elsewhere.
+    Unwanted,
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+pub(super) type Packing<T> = std::result::Result<T, Halt>;
+
+/// A base that may be used again.
+struct Base {
+    number: usize,
+    slot: u32,
+    kind: Kind,
+    data: Vec<u8>,
+    index: Index,
+    /// How many deltas it is away from an object that is none.
+    depth: usize,
+}
+
+/// Packs one part, in one thread.
+pub(super) struct Packer<'a> {
+    part: usize,
+    out: &'a SyncSender<Result<Ready>>,
+    standing: &'a Standing,
+    /// The newest versions of former slots, then the last versions of this one.
+    window: VecDeque<Base>,
+    effort: Effort,
+    compressor: Compressor,
+    volume: Volume,
+}
+
+/// A volume in the making.
+struct Volume {
+    number: usize,
+    data: Vec<u8>,
+    /// What can only be written after it, in order.
+    waiting: Vec<Waiting>,
+    members: usize,
+    /// How well the last one was compressed: what a member costs.
+    ratio: f32,
+}
+
+enum Waiting {
+    /// A stretch of the volume.
+    Member { number: usize, stretch: Range<usize> },
+    /// It may have a member as its base.
+    Other(Ready),
+}
+
+impl<'a> Packer<'a> {
+    pub(super) fn new(
+        part: usize,
+        out: &'a SyncSender<Result<Ready>>,
+        standing: &'a Standing,
+        effort: Effort,
+    ) -> Self {
+        let volume =
+            Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
+        let compressor = effort.compressor();
+        Self { part, out, standing, window: VecDeque::new(), effort, compressor, volume }
+    }
+
+    pub(super) fn pack_part(
+        &mut self,
+        objects: &[Placed],
+        part: Range<usize>,
+        readers: &Readers,
+    ) -> Packing<()> {
+        let reader = readers.reader();
+        for number in part {
+            let object = objects[number];
+            let mut data = Vec::new();
+            let length = reader.read(object.id, object.kind, &mut data)?.len();
+            data.truncate(length);
+            self.pack(number, object, data)?;
+            if self.volume.data.len() >= VOLUME {
+                self.close_volume()?;
+            }
+        }
+        self.close_volume()
+    }
+
+    fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Packing<()> {
+        self.make_room(object.slot, data.len());
+        if let Some((_, depth)) = self.standing.get(&object.id) {
+            self.keep_as_base(number, object, data, *depth);
+            return Ok(());
+        }
+        let delta = match self.best_delta(object, &data) {
+            Some((delta, base)) => Some((self.compressor.compress(&delta)?, delta.len(), base)),
+            None => None,
+        };
+        let in_volume = (data.len() as f32 * self.volume.ratio) as usize + MEMBER_BYTES;
+        // Git takes no delta of less than four bytes, and nothing is shorter than nothing.
+        let short = object.kind == Kind::Blob && data.len() <= MEMBER && !data.is_empty();
+        let depth = match delta {
+            Some((compressed, size, base)) if !short || compressed.len() < in_volume => {
+                let depth = self.window[base].depth + 1;
+                let base = self.window[base].number;
+                self.write_delta(number, &data, base, size, compressed, depth)?
+            }
+            _ if short => {
+                let begin = self.volume.data.len();
+                self.volume.data.extend_from_slice(&data);
+                let stretch = begin..self.volume.data.len();
+                // A line feed between: neighbours must not make a word together.
+                self.volume.data.push(b'\n');
+                self.volume.members += 1;
+                self.volume.waiting.push(Waiting::Member { number, stretch });
+                1
+            }
+            _ => {
+                let compressed = self.compressor.compress(&data)?;
+                self.write(Ready::Object { number, base: None, size: data.len(), compressed })?;
+                0
+            }
+        };
+        self.keep_as_base(number, object, data, depth);
+        Ok(())
+    }
+
+    /// The next ones may be deltas of it.
+    fn keep_as_base(&mut self, number: usize, object: Placed, data: Vec<u8>, depth: usize) {
+        if data.len() <= LARGE && data.len() >= LEAST {
+            let index = Index::new(&data);
+            let Placed { slot, kind, .. } = object;
+            self.window.push_back(Base { number, slot, kind, data, index, depth });
+        }
+    }
+
+    /// Write a delta, or the object itself where that is shorter; how deep it is.
+    fn write_delta(
+        &mut self,
+        number: usize,
+        data: &[u8],
+        base: usize,
+        size: usize,
+        compressed: Vec<u8>,
+        depth: usize,
+    ) -> Packing<usize> {
+        // A delta of an eighth is always shorter.
+        if compressed.len() * 8 > data.len() {
+            let plain = self.compressor.compress(data)?;
+            if plain.len() <= compressed.len() + OFFSET_BYTES {
+                let size = data.len();
+                self.write(Ready::Object { number, base: None, size, compressed: plain })?;
+                return Ok(0);
+            }
+        }
+        let base = Some(BaseOf::Object(base));
+        self.write(Ready::Object { number, base, size, compressed })?;
+        Ok(depth)
+    }
+
+    /// In order: while a volume is open, everything waits for it.
+    fn write(&mut self, ready: Ready) -> Packing<()> {
+        if self.volume.members > 0 {
+            self.volume.waiting.push(Waiting::Other(ready));
+            return Ok(());
+        }
+        self.send(ready)
+    }
+
+    fn send(&self, ready: Ready) -> Packing<()> {
+        self.out.send(Ok(ready)).map_err(|_| Halt::Unwanted)
+    }
+
+    /// Write the volume and what waits for it.
+    fn close_volume(&mut self) -> Packing<()> {
+        let data = std::mem::take(&mut self.volume.data);
+        let waiting = std::mem::take(&mut self.volume.waiting);
+        let members = std::mem::take(&mut self.volume.members);
+        let number = self.volume.number;
+        let mut ready = Vec::with_capacity(waiting.len() + 1);
+        if members > 1 {
+            self.volume.number += 1;
+            let compressed = self.compressor.compress(&data)?;
+            self.volume.ratio = compressed.len() as f32 / data.len() as f32;
+            let (part, id, size) = (self.part, hash(Kind::Blob, &data)?, data.len());
+            ready.push(Ready::Volume { part, number, id, size, compressed });
+        }
+        for waiting in waiting {
+            ready.push(match waiting {
+                Waiting::Other(other) => other,
+                Waiting::Member { number: object, stretch } if members > 1 => {
+                    let delta = delta::copy_of(data.len(), stretch);
+                    let compressed = self.compressor.compress(&delta)?;
+                    let base = Some(BaseOf::Volume(self.part, number));
+                    Ready::Object { number: object, base, size: delta.len(), compressed }
+                }
+                // Alone it is no volume.
+                Waiting::Member { number: object, stretch } => {
+                    let (compressed, size) =
+                        (self.compressor.compress(&data[stretch.clone()])?, stretch.len());
+                    Ready::Object { number: object, base: None, size, compressed }
+                }
+            });
+        }
+        ready.into_iter().try_for_each(|ready| self.send(ready))
+    }
+
+    /// The shortest delta, and its base. A base that needs many deltas itself must be that much better.
+    fn best_delta(&self, object: Placed, data: &[u8]) -> Option<(Vec<u8>, usize)> {
+        if data.len() > LARGE || data.len() < LEAST {
+            return None;
+        }
+        let mut best: Option<(Vec<u8>, usize)> = None;
+        let room = |depth: usize| DEPTH.saturating_sub(depth);
+        for (place, base) in self.window.iter().enumerate().rev() {
+            let far = base.kind != object.kind || base.data.len() * 16 < data.len();
+            if far || base.depth >= DEPTH {
+                continue;
+            }
+            let limit = match &best {
+                None => data.len() * room(base.depth) / DEPTH,
+                Some((delta, other)) => {
+                    delta.len() * room(base.depth) / room(self.window[*other].depth).max(1)
+                }
+            };
+            if let Some(delta) = delta::encode(&base.data, &base.index, data, limit) {
+                let good_enough = delta.len() < self.effort.is_content_with(data.len());
+                best = Some((delta, place));
+                if good_enough {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// Forget bases that are too far away, or too many for the memory.
+    fn make_room(&mut self, slot: u32, next: usize) {
+        let current = self.window.iter().filter(|base| base.slot == slot).count();
+        if current > VERSIONS {
+            let oldest = self.window.len() - current;
+            self.window.remove(oldest);
+        } else if current == 0
+            && let Some(last) = self.window.back().map(|base| base.slot)
+        {
+            // Of the slot that is done, the newest version stands for it.
+            let newest = self.window.len() - 1;
+            let mut place = 0;
+            self.window.retain(|base| {
+                place += 1;
+                base.slot != last || place - 1 == newest
+            });
+        }
+        while self.window.len() > SLOTS + VERSIONS {
+            self.window.pop_front();
+        }
+        let mut held: usize = self.window.iter().map(|base| base.data.len()).sum();
+        while held + next > WINDOW_BYTES
+            && let Some(gone) = self.window.pop_front()
+        {
+            held -= gone.data.len();
+        }
+    }
+}
+
+/// Shorter objects are not worth a delta.
+const LEAST: usize = 48;
+/// About what the place of its base costs a delta.
+const OFFSET_BYTES: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::super::Store;
+    use super::*;
+
+    #[test]
+    fn nobody_packs_on_when_nobody_takes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(&folder.path().join("store")).unwrap();
+        let mut pack = store.pack_writer();
+        // Too long for a volume: each is written when it is packed.
+        let blob = |n: usize| vec![n as u8; MEMBER + 1 + n];
+        let ids: Vec<_> = (0..50).map(|n| pack.add(Kind::Blob, &blob(n)).unwrap()).collect();
+        pack.finish().unwrap();
+        let placed = ids.iter().enumerate();
+        let objects: Vec<_> =
+            placed.map(|(n, id)| Placed { id: *id, kind: Kind::Blob, slot: n as u32 }).collect();
+        let (sender, receiver) = sync_channel(1);
+        let standing = Standing::new();
+        let mut packer = Packer::new(0, &sender, &standing, Effort::Thorough);
+        drop(receiver);
+        let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
+        assert!(matches!(ended, Err(Halt::Unwanted)));
+        assert!(packer.window.is_empty(), "no second one was even read");
+    }
+}
