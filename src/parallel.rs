@@ -1,6 +1,6 @@
 //! Work on many items with all cores, where it pays.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{available_parallelism, scope};
 
 /// Apply `work` to stretches of `items`, one stretch a core; results in order. Fewer items than `least` are done here: a thread costs
@@ -19,6 +19,40 @@ pub fn in_parts<'t, T: Sync, R: Send>(
     }
     let parts = items.chunks(items.len().div_ceil(cores));
     each(parts.collect(), work)
+}
+
+/// Apply `work` to each item, by whichever core is free, until `begin` says of one that it has to wait, and so those after it; results in order.
+pub fn as_many_as<'t, T: Sync, R: Send>(
+    items: &'t [T],
+    begin: impl FnMut(&'t T) -> bool + Send,
+    work: impl Fn(&'t T) -> R + Sync,
+) -> Vec<R> {
+    let queue = Mutex::new((items.iter().enumerate(), begin));
+    let next = || {
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let (items, begin) = &mut *queue;
+        let next = items.next().filter(|(_, item)| begin(item));
+        if next.is_none() {
+            *items = [].iter().enumerate();
+        }
+        next
+    };
+    let take_part = |_| {
+        let mut done = Vec::new();
+        while let Some((n, item)) = next() {
+            done.push((n, work(item)));
+        }
+        done
+    };
+    let workers = (0..cores().min(items.len())).collect();
+    let mut done: Vec<_> = each(workers, take_part).into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Apply `work` to each item, by whichever core is free; results in order.
+pub fn map<'t, T: Sync, R: Send>(items: &'t [T], work: impl Fn(&'t T) -> R + Sync) -> Vec<R> {
+    as_many_as(items, |_| true, work)
 }
 
 /// Do each of these jobs at the same time as the others, the first one here; results in order.

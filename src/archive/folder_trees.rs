@@ -21,6 +21,10 @@ impl Folders {
         self.0.get(&hash).copied()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// As bytes, to be kept in a cache: hash and tree of each, then a hash of all that.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.0.len() * RECORD + 32);

@@ -183,15 +183,14 @@ pub fn with_fork(mut commit: NewCommit, shared: u64) -> NewCommit {
     commit
 }
 
-/// What a new snapshot's commit is made of.
+/// What a new snapshot's commit is made of, besides its tree.
 pub struct NewSnapshot<'a> {
     /// The manifest of its tree.
-    pub manifest: &'a Manifest,
-    /// The chat, for the last words.
-    pub chat: &'a Chat<'a>,
+    pub manifest: Manifest,
+    /// See [`Snapshot::last_words`].
+    pub last_words: Option<String>,
     /// How many entries a lorebook of its own has.
     pub entries: Option<usize>,
-    pub tree: ObjectId,
     /// What it follows.
     pub parent: Option<SnapshotId>,
     /// What was joined with that.
@@ -211,16 +210,15 @@ pub struct NewSnapshot<'a> {
 }
 
 impl<'a> NewSnapshot<'a> {
-    /// One of this state, stored as `tree`, that follows nothing yet.
-    pub fn of(state: &'a State<'_>, tree: ObjectId, kind: Kind, time: Time) -> Self {
+    /// One of this state that follows nothing yet.
+    pub fn of(state: &State<'_>, kind: Kind, time: Time) -> Self {
         Self {
-            manifest: &state.manifest,
-            chat: &state.chat,
+            manifest: state.manifest.clone(),
+            last_words: last_words(&state.chat),
             entries: match state.timeline().category() {
                 Category::Lorebook => Some(st::entries(&state.files.main.bytes).len()),
                 _ => None,
             },
-            tree,
             parent: None,
             joined: None,
             fork_at: None,
@@ -233,8 +231,9 @@ impl<'a> NewSnapshot<'a> {
         }
     }
 
-    pub fn commit(&self) -> NewCommit {
-        let manifest = self.manifest;
+    /// The commit of the state's tree.
+    pub fn commit(self, tree: ObjectId) -> NewCommit {
+        let manifest = &self.manifest;
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
         let subject = match self.message {
             Some(message) if !message.trim().is_empty() => message.to_owned(),
@@ -253,12 +252,12 @@ impl<'a> NewSnapshot<'a> {
             (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
             (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),
             (SOURCE, self.source.as_deref().map(trailer::encode)),
-            (LAST_WORDS, last_words(self.chat)),
+            (LAST_WORDS, self.last_words),
         ];
         let trailers =
             trailers.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect();
         NewCommit {
-            tree: self.tree,
+            tree,
             parents: self.parent.iter().chain(&self.joined).map(|parent| parent.0).collect(),
             time: self.time,
             subject,

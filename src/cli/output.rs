@@ -61,7 +61,12 @@ pub struct Out {
     cut_off: Option<io::Error>,
     /// What waits for the pager, and that pager.
     paged: Option<Paged>,
+    /// What waits to be written with what follows it, where all is said at once; none where each line is news.
+    waiting: Option<String>,
 }
+
+/// So much is written at once.
+const MUCH: usize = 32 << 10;
 
 /// What is printed at the end, at once: the answer, and then what is wrong.
 struct Paged {
@@ -85,6 +90,7 @@ impl Out {
             Dates::Iso => DateStyle::Iso,
         });
         out.date = args.date.or(set);
+        out.waiting = args.command.is_for_reading().then(String::new);
         let pages = args.command.is_for_reading() && !args.no_pager && !args.json;
         if pages && Screen::get().rows.is_some() {
             let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
@@ -99,7 +105,16 @@ impl Out {
             Color::Always => ColorChoice::AlwaysAnsi,
             Color::Never => ColorChoice::Never,
         };
-        Self { json, quiet, color, date: None, summary: None, cut_off: None, paged: None }
+        Self {
+            json,
+            quiet,
+            color,
+            date: None,
+            summary: None,
+            cut_off: None,
+            paged: None,
+            waiting: None,
+        }
     }
 
     /// Whether the answer is JSON.
@@ -154,8 +169,7 @@ impl Out {
         answer.exit()
     }
 
-    /// Not through the stream that takes escapes out: it drops DEL. What serde_json leaves alive (DEL, C1, marks of direction) is
-    /// escaped; such characters stand only inside strings. What is below U+0020 is spacing of a raw value.
+    /// What serde_json leaves alive (DEL, C1, marks of direction) is escaped; such characters stand only inside strings. What is below U+0020 is spacing of a raw value.
     fn write_json(&mut self, text: &str) {
         let mut line = String::with_capacity(text.len() + 1);
         for c in text.chars() {
@@ -168,10 +182,7 @@ impl Out {
             }
         }
         line.push('\n');
-        if self.cut_off.is_none() {
-            let mut stdout = io::stdout();
-            self.cut_off = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).err();
-        }
+        self.put(&line);
     }
 
     /// What was noticed. Warnings and errors go to standard error, as errors do. What holds for several is said once.
@@ -225,6 +236,7 @@ impl Out {
         if let Some(paged) = &mut self.paged {
             return paged.errors.push(text.into_owned());
         }
+        self.write_out();
         let _ = writeln!(anstream::AutoStream::new(io::stderr(), self.color), "{text}");
     }
 
@@ -281,6 +293,7 @@ impl Out {
     pub fn finish(mut self, code: u8) -> u8 {
         self.end_summary();
         self.show_paged();
+        self.write_out();
         match self.cut_off.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.error_line(&format!("{}: standard output: {error}", paint(LOOK.bad, "error")));
@@ -314,14 +327,41 @@ impl Out {
     }
 
     fn write(&mut self, text: &str) {
-        if self.cut_off.is_some() {
+        let text = on_screen(text);
+        match &mut self.paged {
+            Some(paged) => paged.text.push_str(&text),
+            None => self.put(&text),
+        }
+    }
+
+    /// Write now, or with what follows.
+    fn put(&mut self, text: &str) {
+        match &mut self.waiting {
+            Some(waiting) => {
+                waiting.push_str(text);
+                if waiting.len() >= MUCH {
+                    self.write_out();
+                }
+            }
+            None => self.write_now(text),
+        }
+    }
+
+    /// Write what waits.
+    fn write_out(&mut self) {
+        if let Some(text) = self.waiting.as_mut().map(std::mem::take) {
+            self.write_now(&text);
+        }
+    }
+
+    /// JSON goes not through the stream that takes escapes out: it drops DEL.
+    fn write_now(&mut self, text: &str) {
+        if self.cut_off.is_some() || text.is_empty() {
             return;
         }
-        let text = on_screen(text);
-        if let Some(paged) = &mut self.paged {
-            return paged.text.push_str(&text);
-        }
-        let mut stdout = anstream::AutoStream::new(io::stdout(), self.color);
+        let mut plain = io::stdout();
+        let mut stripped = anstream::AutoStream::new(io::stdout(), self.color);
+        let stdout: &mut dyn Write = if self.json { &mut plain } else { &mut stripped };
         self.cut_off = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).err();
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::archive::{Blake3, Folders, SnapshotId};
+use super::known_folders;
+use crate::archive::{Blake3, SnapshotId};
 use crate::st::{Captured, Groups, LibraryPath, Scan, Stamp, TimelineName};
 use crate::store::{ObjectId, Store};
 use crate::{durable, regular};
@@ -290,31 +291,13 @@ fn is_apart(known: &CachedTimeline) -> bool {
     path.is_some_and(|path| TimelineName::of_file(&path).is_some())
 }
 
-/// What is known of the folders of a timeline's newest snapshot. A file each, read only when its timeline changed.
-pub(crate) fn load_folders(store: &Store, timeline: &TimelineName) -> Folders {
-    regular::read(&folders_path(store, timeline))
-        .map_or_else(|_| Folders::default(), |bytes| Folders::decode(&bytes))
-}
-
-/// Know them next time. That it fails matters to nobody.
-pub(crate) fn save_folders(store: &Store, timeline: &TimelineName, folders: &Folders) {
-    let path = folders_path(store, timeline);
-    let _ = fs::create_dir_all(durable::parent(&path));
-    durable::replace_cache(&path, &folders.encode());
-}
-
 /// Nothing shall be known any more.
 pub(crate) fn forget_all(store: &Store) {
     // The second is what earlier versions called it.
     for file in [FILE, "cache.json"] {
         durable::remove_own(&store.private_dir().join(file));
     }
-    let _ = fs::remove_dir_all(store.private_dir().join("folders"));
-}
-
-fn folders_path(store: &Store, timeline: &TimelineName) -> PathBuf {
-    let name = Blake3::of(timeline.as_str().as_bytes()).to_string();
-    store.private_dir().join("folders").join(&name[..32])
+    known_folders::forget(store);
 }
 
 #[cfg(test)]

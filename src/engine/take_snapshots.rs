@@ -12,12 +12,11 @@ use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
 use crate::history;
-use crate::history::origin::{Lineage, Newcomer, Origin, order};
-use crate::history::rewrite_history::begin_elsewhere;
+use crate::history::origin::{Lineage, Newcomer};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level};
 use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
-use crate::store::{ObjectId, Store};
+use crate::store::Store;
 
 /// What became of one timeline.
 pub struct TakenTimeline {
@@ -86,19 +85,16 @@ pub(crate) fn count_new(outcomes: &[TakenTimeline]) -> usize {
     outcomes.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count()
 }
 
-/// New chats are read twice, to know them all before the first is taken; up to this much is kept in memory instead.
-const KEPT_BYTES: usize = 16 << 20;
-
 /// One command's snapshots in the making.
 pub(crate) struct Taking<'a> {
     pub store: &'a Store,
     pub library: &'a Library,
     pub scan: &'a Scan,
-    how: How<'a>,
+    pub(super) how: How<'a>,
     pub(super) include: Include,
     pub operation: Operation<'a>,
     pub(super) cache: Option<Cache>,
-    lineage: Option<Lineage>,
+    pub(super) lineage: Option<Lineage>,
     /// What became of the timelines.
     pub outcomes: Vec<TakenTimeline>,
     /// How many more there are, which nobody touched.
@@ -110,9 +106,9 @@ pub(crate) struct Taking<'a> {
     /// What was noticed about them.
     pub findings: Vec<Finding>,
     /// Known chats that were taken, if there are new ones that may come from them.
-    grown: Option<Vec<(Newcomer, Snapshot)>>,
+    pub(super) grown: Option<Vec<(Newcomer, Snapshot)>>,
     /// New timelines that are no renamed ones, and what they come from.
-    came: HashMap<TimelineName, Option<SnapshotId>>,
+    pub(super) came: HashMap<TimelineName, Option<SnapshotId>>,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
     /// The last states of timelines that were found deleted.
@@ -310,92 +306,6 @@ impl<'a> Taking<'a> {
         Ok(written.tree == head.tree)
     }
 
-    /// Chats that were never seen. All are read before the first is taken, because any may come from any other.
-    fn take_new(&mut self, names: &[&TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        let mut lineage = Lineage::load(self.store, &self.scan.chats)?;
-        for (grown, snapshot) in self.grown.take().into_iter().flatten() {
-            lineage.add(grown, &snapshot);
-        }
-        // A branch under another name may be theirs: what its commit says counts.
-        let mut unknown = Vec::new();
-        for name in names {
-            match lineage.history().head(name).cloned() {
-                Some(head) => {
-                    let result = self.take_known(name, (Some(head), true));
-                    self.record(name, result)?;
-                    monitor.advance(1);
-                }
-                None => unknown.push(*name),
-            }
-        }
-        let names = unknown;
-        let mut newcomers = Vec::new();
-        let mut stamps = Vec::new();
-        let mut kept = Vec::new();
-        let mut room = KEPT_BYTES;
-        for name in &names {
-            match self.capture(name) {
-                Ok(captured) => {
-                    newcomers.push(Newcomer::of(&captured.files));
-                    stamps.push(captured.stamps.main);
-                    let bytes = captured.files.main.bytes.len();
-                    let fits = names.len() == 1 || bytes <= room;
-                    room = room.saturating_sub(bytes);
-                    kept.push(fits.then_some(captured));
-                }
-                Err(error) => self.record(name, Err(error))?,
-            }
-        }
-        let order = order(&newcomers);
-        let mut newcomers: Vec<_> = newcomers.into_iter().map(Some).collect();
-        for position in order {
-            let Some(newcomer) = newcomers[position].take() else { continue };
-            let name = newcomer.name.clone();
-            let result = match kept[position].take() {
-                Some(captured) => self.take_newcomer(newcomer, &captured, &mut lineage),
-                None => match self.capture(&name) {
-                    Ok(captured) => {
-                        // It may have changed since it was read first.
-                        let same = captured.stamps.main == stamps[position];
-                        let newcomer = if same { newcomer } else { Newcomer::of(&captured.files) };
-                        self.take_newcomer(newcomer, &captured, &mut lineage)
-                    }
-                    Err(error) => Err(error),
-                },
-            };
-            self.record(&name, result)?;
-            monitor.advance(1);
-        }
-        self.lineage = Some(lineage);
-        Ok(())
-    }
-
-    fn take_newcomer(
-        &mut self,
-        newcomer: Newcomer,
-        captured: &Captured,
-        lineage: &mut Lineage,
-    ) -> Result<Taken> {
-        if let Some(refused) = self.refused(captured) {
-            return Ok(refused);
-        }
-        let origin = lineage.origin(&newcomer)?;
-        match &origin {
-            Origin::None => drop(self.came.insert(newcomer.name.clone(), None)),
-            Origin::Fork { id, .. } => drop(self.came.insert(newcomer.name.clone(), Some(*id))),
-            Origin::Renamed { .. } => {}
-        }
-        let follows = Follows::origin(origin);
-        let taken = self.store_state(captured, &State::of(&captured.files), follows)?;
-        if let Taken::New(snapshot, _) = &taken {
-            lineage.add(newcomer, snapshot);
-        }
-        Ok(taken)
-    }
-
     /// Take the snapshot, say what is odd about what is new in it, and know the files next time.
     pub(super) fn store_state(
         &mut self,
@@ -404,18 +314,30 @@ impl<'a> Taking<'a> {
         follows: Follows,
     ) -> Result<Taken> {
         let (snapshot, new) = self.operation.take(state, self.how.kind.clone(), follows)?;
-        self.tell_state(state, &snapshot);
         let template = self.library.book_template();
-        self.findings.extend(rules::of_files(&captured.files, &state.chat, &new, template));
-        if let Some(cache) = &mut self.cache {
-            cache.remember(captured, snapshot.id, false);
-        }
+        let findings = rules::of_files(&captured.files, &state.chat, &new, template);
+        self.note(captured, state.manifest.checkpoint.as_ref(), findings, &snapshot);
         Ok(Taken::New(Box::new(snapshot), Vec::new()))
     }
 
+    /// Note what is known of a new snapshot.
+    pub(super) fn note(
+        &mut self,
+        captured: &Captured,
+        noted: Option<&CheckpointState>,
+        findings: Vec<Finding>,
+        snapshot: &Snapshot,
+    ) {
+        self.tell_state(noted, snapshot);
+        self.findings.extend(findings);
+        if let Some(cache) = &mut self.cache {
+            cache.remember(captured, snapshot.id, false);
+        }
+    }
+
     /// Note what a new snapshot says of the state of ST-Auto-Recap.
-    pub(crate) fn tell_state(&mut self, state: &State<'_>, snapshot: &Snapshot) {
-        if let Some(noted) = &state.manifest.checkpoint {
+    pub(crate) fn tell_state(&mut self, noted: Option<&CheckpointState>, snapshot: &Snapshot) {
+        if let Some(noted) = noted {
             self.states.insert(snapshot.id, noted.clone());
         }
     }
@@ -451,20 +373,6 @@ impl<'a> Taking<'a> {
         };
         self.outcomes.push(TakenTimeline { timeline: name.clone(), result });
         Ok(())
-    }
-
-    /// Who comes from whom does not depend on who was stored first. What got another id.
-    fn settle_families(&mut self) -> Result<Vec<(ObjectId, ObjectId)>> {
-        let Some(lineage) = self.lineage.as_mut().filter(|_| !self.came.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        let beginnings = lineage.late_parents(&self.came)?;
-        if beginnings.is_empty() {
-            return Ok(Vec::new());
-        }
-        let pack = &mut self.operation.pack;
-        let rewritten = begin_elsewhere(pack, self.store, lineage.history(), &beginnings)?;
-        self.operation.follow(&rewritten)
     }
 
     /// Make it durable, then tidy up.

@@ -62,6 +62,17 @@ pub fn timeline(
     Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
 }
 
+/// The timelines of which `text` is the whole name, the likelier first: there is no other that [`timeline`] could take it for, if there is one of these.
+pub fn in_full(text: &str) -> impl Iterator<Item = TimelineName> {
+    let bare = text.strip_suffix(".jsonl").unwrap_or(text);
+    let whole = TimelineName::parse(bare).ok();
+    let (folder, chat) = bare.split_once(" / ").or_else(|| bare.split_once('/')).unzip();
+    let is_word = folder.is_none_or(|folder| place_of(folder).is_some() || folder == "group");
+    let solo = folder.zip(chat).filter(|_| !is_word);
+    let solo = solo.and_then(|(folder, chat)| TimelineName::solo(folder, chat).ok());
+    whole.into_iter().chain(solo)
+}
+
 /// What the listings print for a timeline.
 enum Listed {
     Timeline(TimelineName),
@@ -72,18 +83,25 @@ enum Listed {
 /// As the listings print it: `Character / Chat`, `group / Chat`, `lorebook / Lore`. A character may be called `lorebook`, too.
 fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> Listed {
     let Some((folder, rest)) = text.split_once(" / ") else { return Listed::Text(text.to_owned()) };
-    let place = match folder {
-        "group" => return Listed::Text(format!("group chats/{rest}")),
+    if folder == "group" {
+        return Listed::Text(format!("group chats/{rest}"));
+    }
+    let named =
+        place_of(folder).and_then(|place| TimelineName::parse(&format!("{place}/{rest}")).ok());
+    match named.filter(|name| candidates.contains(name)) {
+        Some(name) => Listed::Timeline(name),
+        None => Listed::Text(format!("{folder}/{rest}")),
+    }
+}
+
+/// The folder of what the listings call so.
+fn place_of(word: &str) -> Option<&'static str> {
+    match word {
         "lorebook" => Some("worlds"),
         "character" => Some("characters"),
         "persona" => Some("User Avatars"),
         "members of group" => Some("groups"),
         _ => None,
-    };
-    let named = place.and_then(|place| TimelineName::parse(&format!("{place}/{rest}")).ok());
-    match named.filter(|name| candidates.contains(name)) {
-        Some(name) => Listed::Timeline(name),
-        None => Listed::Text(format!("{folder}/{rest}")),
     }
 }
 

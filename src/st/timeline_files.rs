@@ -58,6 +58,13 @@ impl TimelineFiles {
         Self { timeline: timeline.clone(), main, lorebook: None, group: None }
     }
 
+    /// Keep what they are called and free the rest.
+    pub fn let_go_of_bytes(&mut self) {
+        let files = [Some(&mut self.main), self.group.as_mut()].into_iter().flatten();
+        files.for_each(|file| file.bytes = Vec::new().into());
+        self.lorebook.iter_mut().for_each(|book| book.bytes = None);
+    }
+
     /// The chat; none of it if it is no chat's timeline.
     pub fn split(&self) -> Chat<'_> {
         match self.timeline.is_chat() {

@@ -5,19 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::ref_files::{Loose, loose_names};
-use super::refs::LockedFile;
+use super::refs::{LockedFile, MANY_REFS};
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
 use crate::durable;
-
-/// So many files are left as they are: what is written often is written quickest to a file of its own.
-const MANY: usize = 32;
 
 impl Store {
     /// Pack branches and tags if many have a file of their own.
     pub(super) fn pack_refs(&self, _lock: &Lock) -> Result<()> {
         let mut names = loose_names(&self.git_dir, "refs/heads")?;
         names.extend(loose_names(&self.git_dir, "refs/tags")?);
-        if names.len() <= MANY {
+        if names.len() <= MANY_REFS {
             return Ok(());
         }
         let reader = self.reader();
@@ -89,7 +86,7 @@ mod tests {
 
     #[test]
     fn many_refs_are_packed_and_few_are_not() {
-        for (branches, is_packed) in [(MANY, false), (MANY + 1, true)] {
+        for (branches, is_packed) in [(MANY_REFS, false), (MANY_REFS + 1, true)] {
             let folder = tempfile::tempdir().unwrap();
             let (store, id) = store(folder.path(), branches);
             store.pack_refs(&lock(&store)).unwrap();
@@ -103,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_no_commit_or_held_by_git_keeps_its_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (store, id) = store(folder.path(), MANY + 5);
+        let (store, id) = store(folder.path(), MANY_REFS + 5);
         let write = |number: usize, text: &str| {
             fs::write(store.git_dir.join(name(number).as_str()), text).unwrap();
         };

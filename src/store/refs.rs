@@ -15,6 +15,8 @@ use crate::durable;
 
 /// How long to wait for another program (`git gc`, say) to let go of a ref.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// More refs than this stand together in `packed-refs`: what is written often is written quickest to a file of its own.
+pub(super) const MANY_REFS: usize = 32;
 /// A ref's lock older than this was left behind by a power cut: nobody needs a minute to write 41 bytes.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
@@ -24,12 +26,15 @@ impl Store {
     ///
     /// All are locked first, then compared, then written and synced, and only then is the first one renamed: a git that moves one of them
     /// meanwhile is seen, and a full disk stops the whole set. Those that must not have a file of their own ([`ref_names`](super::ref_collisions)) go to
-    /// `packed-refs`; what git has put into a file for one of them goes afterwards, so a crash between leaves the old value.
+    /// `packed-refs`; what git has put into a file for one of them goes afterwards, so a crash between leaves the old value. There go also many new ones, all at once: to make
+    /// a lock and a file for each, only to pack them, would take longer than all else that a first snapshot does with them.
     pub(super) fn move_refs(&self, changes: &[RefChange]) -> Result<()> {
+        let (new, changes): (Vec<_>, Vec<_>) =
+            changes.iter().partition(|change| changes.len() > MANY_REFS && self.is_new(change));
         let packed = |change: &RefChange| self.must_be_packed(&change.name);
         let mut locks = Vec::with_capacity(changes.len());
         let mut locked = HashSet::new();
-        for change in changes {
+        for change in &changes {
             // Two names that are one to the file system have one lock.
             let is_first = !packed(change) || locked.insert(folded(change.name.as_str()));
             let target = self.git_dir.join(change.name.as_str());
@@ -39,24 +44,25 @@ impl Store {
             }
             locks.push(if is_first { Some(LockedFile::take(&target)?) } else { None });
         }
-        for change in changes {
+        for change in new.iter().chain(&changes) {
             if change.before != self.ref_target(&change.name)? {
                 return Err(Error::RefMoved { name: change.name.to_string() });
             }
         }
-        for (lock, change) in locks.iter_mut().zip(changes) {
+        for (lock, change) in locks.iter_mut().zip(&changes) {
             if let (Some(lock), Some(after), false) = (lock, change.after, packed(change)) {
                 lock.write(format!("{after}\n").as_bytes())?;
             }
         }
         let gone_or_packed =
             changes.iter().filter(|change| change.after.is_none() || packed(change));
+        let gone_or_packed = gone_or_packed.chain(&new);
         // Were the file removed first, a crash would bring an older value back.
         self.write_packed_refs(
             &gone_or_packed.map(|change| (change.name.as_str(), change.after)).collect(),
         )?;
         let mut folders = BTreeSet::new();
-        for (lock, change) in locks.into_iter().zip(changes) {
+        for (lock, change) in locks.into_iter().zip(&changes) {
             match (lock, change.after) {
                 (Some(lock), Some(_)) if !packed(change) => drop(folders.insert(lock.commit()?)),
                 (Some(lock), None) if !packed(change) => drop(folders.insert(lock.delete()?)),
@@ -75,6 +81,13 @@ impl Store {
             self.remove_empty_folders(&change.name);
         }
         Ok(())
+    }
+
+    /// Whether a change makes a ref, and nothing is in the way of a file of its name.
+    fn is_new(&self, change: &RefChange) -> bool {
+        let found = fs::symlink_metadata(self.git_dir.join(change.name.as_str()));
+        let is_free = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        is_free && change.before.is_none() && change.after.is_some()
     }
 
     /// Write `packed-refs` with some refs led elsewhere or gone, if that changes it.
@@ -132,8 +145,11 @@ impl Store {
 
     /// Remove the locks that a killed process left on these refs. The caller holds the store's lock, so they are nobody's.
     pub(super) fn clear_ref_locks(&self, changes: &[RefChange]) -> Result<()> {
-        // Where a ref goes, `packed-refs` may have been written anew, too.
-        let packed = changes.iter().any(|change| change.after.is_none()).then_some("packed-refs");
+        // Where a ref goes, or many come, `packed-refs` may have been written anew, too.
+        let is_packed =
+            |change: &RefChange| change.after.is_none() || self.must_be_packed(&change.name);
+        let packed = changes.len() > MANY_REFS || changes.iter().any(is_packed);
+        let packed = packed.then_some("packed-refs");
         let names = changes.iter().map(|change| change.name.as_str()).chain(packed);
         for name in names {
             let lock = lock_path(&self.git_dir.join(name));

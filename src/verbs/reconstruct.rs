@@ -236,10 +236,11 @@ fn insertions(
         let time = Time { seconds, offset };
         let new = NewSnapshot {
             source: Some(source),
-            ..NewSnapshot::of(&whole, written.tree, Kind::RECONSTRUCTED, time)
+            ..NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time)
         };
         let newcomer = Newcomer::of_state(&whole);
-        list.push((message, whole.manifest.content, Insertion { commit: new.commit(), newcomer }));
+        let commit = new.commit(written.tree);
+        list.push((message, whole.manifest.content, Insertion { commit, newcomer }));
     }
     list.reverse();
     Ok(list)

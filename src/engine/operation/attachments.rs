@@ -1,6 +1,6 @@
 //! The files that a chat names go into its snapshots: those that a snapshot before it has as they are there, others from the library, up to a limit.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +40,16 @@ impl Operation<'_> {
         reader: &Reader,
     ) -> Result<Vec<Attachment>> {
         let wanted = st::attachments(&state.chat, state.files.metadata(&state.chat));
+        self.attached(wanted, previous, reader)
+    }
+
+    /// The same, for a state that names these files.
+    pub(super) fn attached(
+        &mut self,
+        wanted: BTreeSet<LibraryPath>,
+        previous: Option<ObjectId>,
+        reader: &Reader,
+    ) -> Result<Vec<Attachment>> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }

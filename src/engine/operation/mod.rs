@@ -13,20 +13,21 @@ pub mod log;
 pub(crate) mod marks;
 mod recover;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Result, Workspace, cache};
+use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{
-    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Written, branch, former_branch,
+    self, CheckpointState, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Written,
+    WrittenFiles, branch, former_branch,
 };
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
 use crate::history::rewrite_history::Rewritten;
-use crate::st::{self, TimelineName};
+use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{
-    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store,
+    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store, Time,
     TreeEntry, commit,
 };
 pub(crate) use apply::bytes_of;
@@ -112,6 +113,33 @@ impl Follows {
     }
 }
 
+/// A state whose files are in the pack.
+pub(crate) struct StoredState {
+    files: WrittenFiles,
+    about: AboutState,
+}
+
+/// What its snapshot tells of a state, read from its files.
+pub(crate) struct AboutState {
+    new: NewSnapshot<'static>,
+    /// The files that its chat names.
+    attachments: BTreeSet<LibraryPath>,
+}
+
+impl AboutState {
+    pub(crate) fn read(state: &State<'_>, kind: Kind, time: Time) -> Self {
+        let attachments = st::attachments(&state.chat, state.files.metadata(&state.chat));
+        Self { new: NewSnapshot::of(state, kind, time), attachments }
+    }
+}
+
+impl StoredState {
+    /// What it says of the state of ST-Auto-Recap.
+    pub(crate) fn checkpoint(&self) -> Option<&CheckpointState> {
+        self.about.new.manifest.checkpoint.as_ref()
+    }
+}
+
 /// One command's effect, in the making.
 pub(crate) struct Operation<'a> {
     workspace: &'a Workspace,
@@ -163,6 +191,11 @@ impl<'a> Operation<'a> {
         self.message = Some(message.to_owned());
     }
 
+    /// When its snapshots are taken.
+    pub(crate) fn time(&self) -> Time {
+        self.workspace.time()
+    }
+
     /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
     pub(crate) fn take(
         &mut self,
@@ -170,12 +203,23 @@ impl<'a> Operation<'a> {
         kind: Kind,
         follows: Follows,
     ) -> Result<(Snapshot, Vec<Range<usize>>)> {
-        let timeline = state.timeline();
+        let stored = self.store_state(state, kind, &follows)?;
+        self.lead_to(stored, follows)
+    }
+
+    /// Let a timeline's branch lead to a state that is stored; otherwise like [`take`](Self::take).
+    pub(crate) fn lead_to(
+        &mut self,
+        stored: StoredState,
+        follows: Follows,
+    ) -> Result<(Snapshot, Vec<Range<usize>>)> {
         let old = follows.renamed_from.clone();
         let parents = [follows.parent, follows.joined];
-        let known = cache::load_folders(self.store, old.as_ref().unwrap_or(timeline));
-        let (snapshot, written, commit) = self.write(state, kind, follows, &known)?;
-        self.folders.push((timeline.clone(), written.folders));
+        let (snapshot, written, commit) = self.complete(stored, follows)?;
+        let timeline = &snapshot.timeline;
+        if !written.folders.is_empty() {
+            self.folders.push((timeline.clone(), written.folders));
+        }
         // A branch that is led elsewhere must not take its history with it.
         let former = match self.moves_to(&branch(timeline)) {
             Some(moved) => Some(moved),
@@ -219,23 +263,46 @@ impl<'a> Operation<'a> {
         state: &State<'_>,
         kind: Kind,
         follows: Follows,
-        known: &Folders,
-    ) -> Result<(Snapshot, Written)> {
-        let (snapshot, written, _) = self.write(state, kind, follows, known)?;
-        Ok((snapshot, written))
+    ) -> Result<Snapshot> {
+        let stored = self.store_state(state, kind, &follows)?;
+        let (snapshot, ..) = self.complete(stored, follows)?;
+        Ok(snapshot)
     }
 
-    fn write(
+    /// Store the files of a state that is like the one it follows.
+    fn store_state(
         &mut self,
         state: &State<'_>,
         kind: Kind,
-        follows: Follows,
-        known: &Folders,
-    ) -> Result<(Snapshot, Written, NewCommit)> {
+        follows: &Follows,
+    ) -> Result<StoredState> {
         let reader = self.store.reader();
-        let attached = self.attachments_of(state, follows.tree, &reader)?;
-        let written =
-            archive::write(state, &mut self.pack, &reader, follows.tree, known, &attached)?;
+        let known = follows.renamed_from.as_ref().unwrap_or(state.timeline());
+        let known = known_folders::load(self.store, known);
+        let files = archive::write_files(state, &mut self.pack, &reader, follows.tree, &known)?;
+        Ok(StoredState { files, about: AboutState::read(state, kind, self.time()) })
+    }
+
+    /// Store the files of many states, each of which is like nothing that is stored. What they follow can be found out afterwards.
+    pub(crate) fn store_states(
+        &mut self,
+        states: &[State<'_>],
+        about: Vec<AboutState>,
+    ) -> Result<Vec<StoredState>> {
+        let files = archive::write_many(states, &mut self.pack, &self.store.reader())?;
+        let stored = files.into_iter().zip(about);
+        Ok(stored.map(|(files, about)| StoredState { files, about }).collect())
+    }
+
+    /// Make a snapshot of a state that is stored.
+    fn complete(
+        &mut self,
+        stored: StoredState,
+        follows: Follows,
+    ) -> Result<(Snapshot, Written, NewCommit)> {
+        let StoredState { files, about: AboutState { new, attachments } } = stored;
+        let attached = self.attached(attachments, follows.tree, &self.store.reader())?;
+        let written = files.complete(&new.manifest, &attached, &mut self.pack)?;
         let new = NewSnapshot {
             parent: follows.parent,
             joined: follows.joined,
@@ -243,9 +310,9 @@ impl<'a> Operation<'a> {
             renamed_from: follows.renamed_from,
             message: self.message.as_deref(),
             source: follows.source,
-            ..NewSnapshot::of(state, written.tree, kind, self.workspace.time())
+            ..new
         };
-        let commit = new.commit();
+        let commit = new.commit(written.tree);
         let snapshot = self.add_commit(&commit)?;
         Ok((snapshot, written, commit))
     }
@@ -336,9 +403,7 @@ impl<'a> Operation<'a> {
             automatic: self.workspace.automatic,
         };
         let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
-        for (timeline, folders) in &self.folders {
-            cache::save_folders(store, timeline, folders);
-        }
+        known_folders::save(store, &self.folders);
         let (Some(operation), Some(root)) = (operation, self.root) else {
             return Ok((objects, bytes));
         };

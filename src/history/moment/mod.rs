@@ -5,9 +5,9 @@ mod words;
 use chrono::{DateTime, FixedOffset};
 
 use super::at_message::{Past, Then};
-use super::name_lookup::{find, is_like_id, is_named, read, stored, timeline};
+use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
 use super::{Error, History, Result};
-use crate::archive::{Snapshot, SnapshotId};
+use crate::archive::{Snapshot, SnapshotId, branch};
 use crate::st::Library;
 use crate::store::{Kind, ObjectId, RefName, Store};
 pub(crate) use words::Step;
@@ -142,6 +142,15 @@ impl Names<'_> {
             && let Some(found) = self.by_id(text)?
         {
             return Ok((found, false));
+        }
+        // Whoever gives the whole name need not wait until all are read.
+        for name in in_full(text) {
+            if let Some(id) = self.store.ref_target(&branch(&name))?
+                && let Some(head) = find(self.store, SnapshotId(id))?
+                && head.timeline == name
+            {
+                return Ok((head, true));
+            }
         }
         let heads = super::heads(self.store)?;
         let names = heads.iter().map(|head| head.timeline.clone()).collect();

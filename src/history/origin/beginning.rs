@@ -4,61 +4,88 @@ use super::Identities;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Snapshot, Tree};
 use crate::history::{Result, name_lookup};
-use crate::store::{Store, unless_lost};
+use crate::parallel::in_parts;
+use crate::store::{Kind, ObjectId, Store, hash, unless_lost};
 
-/// What a checkpoint follows that has these lines: of `head` and those before it the longest that is a beginning of it, else the newest that shares the most.
+/// What a checkpoint follows that has these lines: of `head` and those before it the newest that is a beginning of it, else the newest that shares the most.
 pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result<Option<Snapshot>> {
     let messages = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count() as u64;
-    let mut line = vec![head.clone()];
-    while let Some(parent) = line.last().and_then(|last| last.parents.first())
-        && let Some(parent) = name_lookup::find(store, *parent)?
-    {
-        line.push(parent);
-    }
-    // A commit tells how long its chat was. So the first that is a beginning is the longest, and most trees are never opened.
-    let (mut may_begin, mut longer): (Vec<_>, Vec<_>) =
-        line.into_iter().partition(|snapshot| snapshot.messages <= messages);
-    may_begin.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.messages));
-    let wanted: Vec<_> = lines.iter().map(|line| Identity::of(line)).collect();
-    let mut compare =
-        Comparison { store, wanted: &wanted, identities: Identities::new(store.reader()) };
-    let mut shared = Vec::new();
-    for snapshot in may_begin {
+    let mut compare = Comparison::new(store, lines)?;
+    let mut others = Vec::new();
+    let mut next = Some(head.clone());
+    while let Some(snapshot) = next {
+        next = match snapshot.parents.first() {
+            Some(parent) => name_lookup::find(store, *parent)?,
+            None => None,
+        };
+        // A commit tells how long its chat was, so most trees are never opened.
+        if snapshot.messages > messages {
+            others.push((None, snapshot));
+            continue;
+        }
         match compare.shared(&snapshot)? {
             Some((_, true)) => return Ok(Some(snapshot)),
-            Some((count, false)) => shared.push((count, snapshot)),
+            Some((count, false)) => others.push((Some(count), snapshot)),
             None => {}
         }
     }
-    for snapshot in longer.drain(..) {
-        if let Some((count, _)) = compare.shared(&snapshot)? {
-            shared.push((count, snapshot));
+    let mut best: Option<(usize, Snapshot)> = None;
+    for (count, snapshot) in others {
+        let count = match count {
+            Some(count) => count,
+            None => match compare.shared(&snapshot)? {
+                Some((count, _)) => count,
+                None => continue,
+            },
+        };
+        if best.as_ref().is_none_or(|(most, _)| count > *most) {
+            best = Some((count, snapshot));
+        }
+        // None shares more, and all others are older.
+        if count == lines.len() {
+            break;
         }
     }
-    let best =
-        shared.into_iter().rev().max_by_key(|(count, snapshot)| (*count, snapshot.time.seconds));
     Ok(best.map(|(_, snapshot)| snapshot))
 }
 
+/// Holds lines against what is stored. Most are there byte for byte; only of the others is it read what they say.
 struct Comparison<'a> {
     store: &'a Store,
-    wanted: &'a [Identity],
+    lines: &'a [&'a [u8]],
+    ids: Vec<ObjectId>,
+    said: Vec<Option<Identity>>,
     identities: Identities,
 }
 
-impl Comparison<'_> {
-    /// How many first messages a snapshot shares with what is wanted, and whether it has no others. `None` if it is lost.
+impl<'a> Comparison<'a> {
+    fn new(store: &'a Store, lines: &'a [&'a [u8]]) -> Result<Self> {
+        let ids = |part: &[&[u8]]| -> crate::store::Result<Vec<ObjectId>> {
+            part.iter().map(|line| hash(Kind::Blob, line)).collect()
+        };
+        let ids: crate::store::Result<Vec<_>> = in_parts(lines, 256, ids).into_iter().collect();
+        let (ids, said) = (ids?.concat(), vec![None; lines.len()]);
+        Ok(Self { store, lines, ids, said, identities: Identities::new(store.reader()) })
+    }
+
+    /// How many first messages a snapshot shares with the lines, and whether it has no others. `None` if it is lost.
     fn shared(&mut self, snapshot: &Snapshot) -> Result<Option<(usize, bool)>> {
         let Some(tree) = unless_lost(Tree::open(&self.store.reader(), snapshot.tree))? else {
             return Ok(None);
         };
         let mut shared = 0;
-        for (id, wanted) in tree.messages().iter().zip(self.wanted) {
-            if self.identities.find(*id)? != Some(*wanted) {
+        for (n, id) in tree.messages().iter().enumerate().take(self.lines.len()) {
+            if *id != self.ids[n] && !self.says_the_same(n, *id)? {
                 break;
             }
             shared += 1;
         }
         Ok(Some((shared, shared == tree.messages().len())))
+    }
+
+    fn says_the_same(&mut self, line: usize, stored: ObjectId) -> Result<bool> {
+        let Some(stored) = self.identities.find(stored)? else { return Ok(false) };
+        let said = self.said[line].get_or_insert_with(|| Identity::of(self.lines[line]));
+        Ok(stored == *said)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::archive::State;
 use crate::archive::message_identity::Chain;
-use crate::st::{self, Chat, TimelineFiles, TimelineName};
+use crate::st::{self, Chat, TimelineName};
 
 /// A chat that has no branch yet.
 pub(crate) struct Newcomer {
@@ -18,10 +18,6 @@ pub(crate) struct Newcomer {
 }
 
 impl Newcomer {
-    pub(crate) fn of(files: &TimelineFiles) -> Self {
-        Self::new(&files.timeline, &files.split(), files.group_bytes())
-    }
-
     pub(crate) fn of_state(state: &State<'_>) -> Self {
         Self::new(state.timeline(), &state.chat, state.files.group_bytes())
     }

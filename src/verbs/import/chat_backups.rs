@@ -247,10 +247,10 @@ impl<'a> Sorting<'a> {
         )?;
         let new = NewSnapshot {
             source: Some(format!("backups/{}", backup.file)),
-            ..NewSnapshot::of(&state, written.tree, Kind::IMPORT, entry.time)
+            ..NewSnapshot::of(&state, Kind::IMPORT, entry.time)
         };
         candidate.insertions.push(Insertion {
-            commit: new.commit(),
+            commit: new.commit(written.tree),
             newcomer: Newcomer::new(&name, &content.chat, None),
         });
         entry.outcome = ChatBackupOutcome::Imported(name);

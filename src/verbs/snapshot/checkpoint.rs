@@ -2,7 +2,7 @@
 
 use super::gate;
 use super::options::{Options, cut};
-use crate::archive::{Folders, Kind, Snapshot, SnapshotId, State};
+use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::engine::changed_timelines;
 use crate::engine::operation::Follows;
@@ -68,9 +68,8 @@ impl Checkpoints<'_> {
         if let Some(same) = self.same_checkpoint(&state, &follows)? {
             return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
         }
-        let (taken, _) =
-            self.taking.operation.commit(&state, Kind::CHECKPOINT, follows, &Folders::default())?;
-        self.taking.tell_state(&state, &taken);
+        let taken = self.taking.operation.commit(&state, Kind::CHECKPOINT, follows)?;
+        self.taking.tell_state(state.manifest.checkpoint.as_ref(), &taken);
         Ok(Taken::New(Box::new(taken), Vec::new()))
     }
 

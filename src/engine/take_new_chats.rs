@@ -1,0 +1,166 @@
+//! Chats that were never seen, all of a library at first: read, hashed and compressed on all cores. Any may come from any other, so all are stored before the first becomes a snapshot.
+
+use std::fs;
+
+use super::Result;
+use super::operation::{AboutState, Follows, StoredState};
+use super::take_snapshots::{Taken, Taking};
+use crate::archive::State;
+use crate::history::origin::{Lineage, Newcomer, Origin, order};
+use crate::history::rewrite_history::begin_elsewhere;
+use crate::parallel;
+use crate::progress::Monitor;
+use crate::rules::{self, ALL, Finding};
+use crate::st::{self, Captured, Disk, TimelineName};
+use crate::store::ObjectId;
+
+/// So much is read before it is stored; a longer chat alone.
+const AT_ONCE: u64 = 16 << 20;
+
+/// A chat that is stored, and no snapshot yet.
+struct NewChat {
+    stored: StoredState,
+    /// What was read, but for the bytes.
+    captured: Captured,
+    findings: Vec<Finding>,
+}
+
+impl Taking<'_> {
+    /// Take chats that have no branch.
+    pub(super) fn take_new(
+        &mut self,
+        names: &[&TimelineName],
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut lineage = Lineage::load(self.store, &self.scan.chats)?;
+        for (grown, snapshot) in self.grown.take().into_iter().flatten() {
+            lineage.add(grown, &snapshot);
+        }
+        // A branch under another name may be theirs: what its commit says counts.
+        let mut unknown = Vec::new();
+        for name in names {
+            match lineage.history().head(name).cloned() {
+                Some(head) => {
+                    let result = self.take_known(name, (Some(head), true));
+                    self.record(name, result)?;
+                    monitor.advance(1);
+                }
+                None => unknown.push(*name),
+            }
+        }
+        let (mut newcomers, mut chats) = (Vec::new(), Vec::new());
+        let mut waiting = unknown.as_slice();
+        while !waiting.is_empty() {
+            let read = self.read_some(waiting);
+            let (names, rest) = waiting.split_at(read.len());
+            waiting = rest;
+            for (newcomer, chat) in self.store_new(names, read)? {
+                newcomers.push(newcomer);
+                chats.push(Some(chat));
+            }
+            monitor.advance(names.len() as u64);
+        }
+        let order = order(&newcomers);
+        let mut newcomers: Vec<_> = newcomers.into_iter().map(Some).collect();
+        for position in order {
+            if let (Some(newcomer), Some(chat)) =
+                (newcomers[position].take(), chats[position].take())
+            {
+                let name = newcomer.name.clone();
+                let result = self.take_newcomer(newcomer, chat, &mut lineage);
+                self.record(&name, result)?;
+            }
+        }
+        self.lineage = Some(lineage);
+        Ok(())
+    }
+
+    /// Read as many of these as are not too much at once, but one at least.
+    fn read_some(&self, names: &[&TimelineName]) -> Vec<Result<Captured>> {
+        let (library, groups) = (self.library, &self.scan.groups);
+        let mut room = Some(AT_ONCE);
+        let fits = |name: &&TimelineName| {
+            let bytes =
+                fs::metadata(name.file().under(library.root())).map_or(0, |found| found.len());
+            let is_first = room == Some(AT_ONCE);
+            room = room.and_then(|room| room.checked_sub(bytes));
+            is_first || room.is_some()
+        };
+        parallel::as_many_as(names, fits, |name| Ok(st::capture(library, groups, name, &Disk)?))
+    }
+
+    /// Store what was read. What could not be read, or may not be taken, is noted.
+    fn store_new(
+        &mut self,
+        names: &[&TimelineName],
+        read: Vec<Result<Captured>>,
+    ) -> Result<Vec<(Newcomer, NewChat)>> {
+        let mut allowed = Vec::new();
+        for (name, captured) in names.iter().zip(read) {
+            let refused = match &captured {
+                Ok(captured) => self.refused(captured),
+                Err(_) => None,
+            };
+            match (captured, refused) {
+                (Ok(captured), None) => allowed.push(captured),
+                (Ok(_), Some(refused)) => self.record(name, Ok(refused))?,
+                (Err(error), _) => self.record(name, Err(error))?,
+            }
+        }
+        let (template, time, kind) =
+            (self.library.book_template(), self.operation.time(), &self.how.kind);
+        let read = parallel::map(&allowed, |captured| {
+            let state = State::of(&captured.files);
+            let findings = rules::of_files(&captured.files, &state.chat, ALL, template);
+            let about = AboutState::read(&state, kind.clone(), time);
+            ((Newcomer::of_state(&state), findings), (state, about))
+        });
+        let (newcomers, states): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+        let (states, about): (Vec<_>, Vec<_>) = states.into_iter().unzip();
+        let stored = self.operation.store_states(&states, about)?;
+        drop(states);
+        let chats = allowed.into_iter().zip(stored).zip(newcomers);
+        let chats = chats.map(|((mut captured, stored), (newcomer, findings))| {
+            captured.files.let_go_of_bytes();
+            (newcomer, NewChat { stored, captured, findings })
+        });
+        Ok(chats.collect())
+    }
+
+    fn take_newcomer(
+        &mut self,
+        newcomer: Newcomer,
+        chat: NewChat,
+        lineage: &mut Lineage,
+    ) -> Result<Taken> {
+        let NewChat { stored, captured, findings } = chat;
+        let origin = lineage.origin(&newcomer)?;
+        match &origin {
+            Origin::None => drop(self.came.insert(newcomer.name.clone(), None)),
+            Origin::Fork { id, .. } => drop(self.came.insert(newcomer.name.clone(), Some(*id))),
+            Origin::Renamed { .. } => {}
+        }
+        let noted = stored.checkpoint().cloned();
+        let (snapshot, _) = self.operation.lead_to(stored, Follows::origin(origin))?;
+        self.note(&captured, noted.as_ref(), findings, &snapshot);
+        lineage.add(newcomer, &snapshot);
+        Ok(Taken::New(Box::new(snapshot), Vec::new()))
+    }
+
+    /// Who comes from whom does not depend on who was stored first. What got another id.
+    pub(super) fn settle_families(&mut self) -> Result<Vec<(ObjectId, ObjectId)>> {
+        let Some(lineage) = self.lineage.as_mut().filter(|_| !self.came.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let beginnings = lineage.late_parents(&self.came)?;
+        if beginnings.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pack = &mut self.operation.pack;
+        let rewritten = begin_elsewhere(pack, self.store, lineage.history(), &beginnings)?;
+        self.operation.follow(&rewritten)
+    }
+}
