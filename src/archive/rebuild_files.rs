@@ -9,7 +9,7 @@ use super::manifest::{FileRecord, Manifest};
 use super::part_names::{entry_file, former_entry_file};
 use super::problem::Problem;
 use super::{Attachment, Error, Result, Role, attachments};
-use crate::parallel::in_parts;
+use crate::parallel::{cores, in_parts};
 use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Kind, Mode, ObjectId, Reader};
 
@@ -329,13 +329,11 @@ impl Tree {
                 Err(_) => Err(self.differs(record)),
             }
         };
-        let parts = read_lines(reader, &lines, trust, &take)?;
-        let mut chat = Vec::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
-        for (n, part) in parts.iter().enumerate() {
-            if n > 0 {
-                chat.push(b'\n');
-            }
-            chat.extend_from_slice(part);
+        let mut parts = read_lines(reader, &lines, promised, trust, &take)?.into_iter();
+        let mut chat = parts.next().unwrap_or_default();
+        for part in parts {
+            chat.push(b'\n');
+            chat.extend_from_slice(&part);
         }
         Ok(chat)
     }
@@ -402,19 +400,22 @@ pub fn first_message(reader: &Reader, tree: ObjectId) -> Result<Option<ObjectId>
     Ok(reader.tree(at)?.first().map(|entry| entry.id))
 }
 
-/// The parts of a chat, each core's stretch of lines joined. `take` is asked before a line is put to the others.
+/// The parts of a chat of so many bytes, each core's stretch of lines joined; the first has room for the others. `take` is asked before a line is put to the others.
 fn read_lines(
     reader: &Reader,
     ids: &[ObjectId],
+    bytes: usize,
     trust: Trust,
     take: &(dyn Fn(&[u8]) -> Result<()> + Sync),
 ) -> Result<Vec<Vec<u8>>> {
     let readers = reader.shared();
-    let read = |ids: &[ObjectId]| -> Result<Vec<u8>> {
+    let is_first = |part: &[ObjectId]| part.as_ptr() == ids.as_ptr();
+    let read = |part: &[ObjectId]| -> Result<Vec<u8>> {
         let reader = readers.reader();
-        let mut joined = Vec::new();
+        let room = if is_first(part) { bytes } else { bytes / cores() };
+        let mut joined = Vec::with_capacity(room);
         let mut buffer = Vec::new();
-        for (n, id) in ids.iter().enumerate() {
+        for (n, id) in part.iter().enumerate() {
             if n > 0 {
                 joined.push(b'\n');
             }
@@ -427,5 +428,10 @@ fn read_lines(
         }
         Ok(joined)
     };
-    in_parts(ids, 256, read).into_iter().collect()
+    // Few lines are worth a second thread if they are long.
+    let least = if bytes > LONG { 2 } else { 256 };
+    in_parts(ids, least, read).into_iter().collect()
 }
+
+/// A chat that is longer is read by all cores.
+const LONG: usize = 256 << 10;

@@ -39,10 +39,11 @@ pub fn is_attachment(path: &LibraryPath) -> bool {
 }
 
 fn names_one(text: &[u8]) -> bool {
+    const USER: &[u8] = b"user";
     // A slash may be escaped.
-    [&b"user/"[..], b"user\\/", b"user%2F"]
-        .iter()
-        .any(|part| memchr::memmem::find(text, part).is_some())
+    let slashes = [&b"/"[..], b"\\/", b"%2F"];
+    let ends = memchr::memmem::find_iter(text, USER).map(|at| &text[at + USER.len()..]);
+    ends.into_iter().any(|rest| slashes.iter().any(|slash| rest.starts_with(slash)))
 }
 
 fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {

@@ -21,6 +21,7 @@ use super::packed_mark::PackedMark;
 use super::packer::{Effort, Placed, Standing};
 use super::{Error, Kind, Lock, ObjectId, Result, Store, unless_lost};
 use crate::durable;
+use crate::parallel::in_parts;
 use crate::progress::Silent;
 
 /// Fold when there are more packs than this.
@@ -233,11 +234,14 @@ fn copy(
 /// Read these objects of a new pack, and hash each.
 fn can_be_read(index: &Path, ids: &[ObjectId]) -> Result<()> {
     let file = PackFile::new(index.to_owned());
-    let (mut kept, mut data) = (RecentObjects::default(), Vec::new());
-    for id in ids {
-        let offset = file.offset_of(*id)?.ok_or(Error::Missing { id: *id })?;
-        let kind = file.read(*id, offset, &mut kept, &mut data)?;
-        verify(*id, kind, &data)?;
-    }
-    Ok(())
+    let read = |ids: &[ObjectId]| -> Result<()> {
+        let (mut kept, mut data) = (RecentObjects::default(), Vec::new());
+        for id in ids {
+            let offset = file.offset_of(*id)?.ok_or(Error::Missing { id: *id })?;
+            let kind = file.read(*id, offset, &mut kept, &mut data)?;
+            verify(*id, kind, &data)?;
+        }
+        Ok(())
+    };
+    in_parts(ids, 64, read).into_iter().collect()
 }

@@ -6,15 +6,15 @@
 use std::io;
 use std::path::Path;
 
-use super::apply::FileStep;
+use super::apply::{FileStep, bytes_of};
 use super::files::holds;
 use super::{Follows, Operation};
-use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, branch};
+use crate::archive::{Kind, Manifest, Role, Snapshot, SnapshotId, State, branch, read_manifest};
 use crate::engine::other_timelines::copied_from;
 use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
-use crate::st::{self, FileBytes, Files, Groups, Library, Stamp, TimelineName};
-use crate::store::Kept;
+use crate::st::{self, Chat, FileBytes, Files, Fingerprint, Groups, Library, Stamp, TimelineName};
+use crate::store::{FileChange, Kept, Reader, unless_lost};
 
 /// How a timeline's state came to be, if it has to be taken.
 #[derive(Default)]
@@ -35,7 +35,8 @@ impl Operation<'_> {
         timeline: &TimelineName,
         ending: &Ending<'_>,
     ) -> Result<Option<(Snapshot, Manifest)>> {
-        let future = FutureFiles { root: library.root(), steps: &self.steps };
+        let reader = self.store.reader();
+        let future = FutureFiles { root: library.root(), reader, steps: &self.steps };
         if future.stamp(&timeline.file().under(library.root())).is_err() {
             return Ok(None);
         }
@@ -48,13 +49,18 @@ impl Operation<'_> {
                 }
             }
         }
+        let head = self.newest(timeline)?;
+        if let Some(head) = head.as_ref().filter(|head| head.kind != Kind::DELETED)
+            && self.will_be(timeline, head, library)?
+        {
+            return Ok(None);
+        }
         // A lorebook that cannot be read must not keep a chat from coming back; `status` tells of it.
         let captured = match st::capture(library, &groups, timeline, &future) {
             Ok(captured) => captured,
             Err(_) => return Ok(None),
         };
         let state = State::of(&captured.files);
-        let head = self.newest(timeline)?;
         if let Some(head) = &head
             && head.kind != Kind::DELETED
             && (head.content == state.manifest.content
@@ -84,6 +90,40 @@ impl Operation<'_> {
             }
         }
         Ok(Some((snapshot, state.manifest)))
+    }
+
+    /// Whether a chat's files will be just what a snapshot has, as far as that can be told by what is planned: it is so where the newest one comes back, and a long chat need not be taken apart for that.
+    fn will_be(
+        &self,
+        timeline: &TimelineName,
+        snapshot: &Snapshot,
+        library: &Library,
+    ) -> Result<bool> {
+        let root = library.root();
+        let planned = |path: &str| self.steps.iter().find(|step| step.path.as_str() == path);
+        let chat = planned(timeline.file().as_str()).and_then(|step| step.bytes.as_deref());
+        let (Some(chat), false) = (chat, timeline.is_group()) else { return Ok(false) };
+        let Some(manifest) = unless_lost(read_manifest(&self.store.reader(), snapshot.tree))?
+        else {
+            return Ok(false);
+        };
+        let bound = st::bound_lorebook(&Chat::header_of(chat, false), timeline, None);
+        let bound = bound.as_deref().and_then(st::lorebook_path);
+        let has = manifest.file(Role::Lorebook).map(|record| record.path.as_str());
+        if bound.as_ref().map(|path| path.as_str()) != has {
+            return Ok(false);
+        }
+        for record in &manifest.files {
+            let will_be = match planned(&record.path) {
+                Some(step) => step.after,
+                None => Fingerprint::of_file(&root.join(&record.path))?,
+            };
+            let has = Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() };
+            if will_be != Some(has) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The same for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first, if it is not yet.
@@ -119,6 +159,7 @@ impl Operation<'_> {
 /// The library's files as they will be.
 struct FutureFiles<'f> {
     root: &'f Path,
+    reader: Reader,
     steps: &'f [FileStep<'f>],
 }
 
@@ -134,7 +175,10 @@ impl Files for FutureFiles<'_> {
             None => st::Disk.read(path),
             Some(FileStep { bytes: Some(bytes), .. }) => Ok(bytes.to_vec().into()),
             Some(FileStep { after: None, .. }) => Err(io::ErrorKind::NotFound.into()),
-            // What is written from the store was put there by whoever planned it.
+            // It is as long in memory as somebody looks at it.
+            Some(FileStep { path, change: FileChange { after: Some(kept), .. }, .. }) => {
+                bytes_of(&self.reader, kept, path).map(FileBytes::from).map_err(io::Error::other)
+            }
             Some(_) => Err(io::Error::other("it is not in memory")),
         }
     }

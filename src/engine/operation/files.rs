@@ -65,6 +65,8 @@ pub struct FilePlan<'c> {
     pub(crate) known: Option<FileChange>,
     /// What shall be and is not in memory: its length and hash.
     pub(crate) described: Option<(u64, Blake3)>,
+    /// The hash of `new`, if it is known.
+    pub(crate) hash: Option<Blake3>,
     /// The mark that `new` got. Then it is in no snapshot yet, whatever `known` says.
     pub(crate) mark: Option<String>,
 }
@@ -72,17 +74,35 @@ pub struct FilePlan<'c> {
 impl<'c> FilePlan<'c> {
     /// What is there, and what shall be.
     pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
-        let (stored_in, known, described, mark) = (None, None, None, None);
-        Self { path, now, new, stored_in, harmless: false, in_memory: true, known, described, mark }
+        Self {
+            path,
+            now,
+            new,
+            stored_in: None,
+            harmless: false,
+            in_memory: true,
+            known: None,
+            described: None,
+            hash: None,
+            mark: None,
+        }
     }
 
     /// An attachment that is not there, from the store.
     pub(crate) fn attachment(attachment: &Attachment) -> Self {
-        let Attachment { path, bytes, blake3, blob } = attachment.clone();
-        let change =
-            FileChange { path: path.to_string(), before: None, after: Some(Kept::Blob(blob)) };
-        let (known, described) = (Some(change), Some((bytes, blake3)));
-        Self { known, described, ..Self::new(path, None, None) }
+        let Attachment { path, bytes, blake3, blob } = attachment;
+        Self::from_store(path, Kept::Blob(*blob), (*bytes, *blake3))
+    }
+
+    /// A file that is not there, as this snapshot has it.
+    pub(crate) fn stored(path: &LibraryPath, id: SnapshotId, bytes: u64, blake3: Blake3) -> Self {
+        Self::from_store(path, Kept::Commit(id.0), (bytes, blake3))
+    }
+
+    fn from_store(path: &LibraryPath, kept: Kept, described: (u64, Blake3)) -> Self {
+        let change = FileChange { path: path.to_string(), before: None, after: Some(kept) };
+        let (known, described) = (Some(change), Some(described));
+        Self { known, described, ..Self::new(path.clone(), None, None) }
     }
 
     /// Whether it is as it shall be.
@@ -118,7 +138,7 @@ impl<'c> FilePlan<'c> {
                 None => Action::Delete,
             },
             bytes: bytes.len() as u64,
-            blake3: Blake3::of(bytes),
+            blake3: self.hash.unwrap_or_else(|| Blake3::of(bytes)),
             replaces: self.replaces() && self.new.is_some(),
             there: self.now.as_deref().map(Blake3::of),
             mark: self.mark.clone(),
@@ -205,7 +225,9 @@ impl<'a> Operation<'a> {
         let mut planned = Planned::default();
         self.why = why.to_owned();
         for file in plan {
-            planned.actions.push(file.action());
+            let action = file.action();
+            let (there, blake3) = (action.there, action.blake3);
+            planned.actions.push(action);
             if let (Some(change), None) = (&file.known, &file.mark) {
                 // Also one that is there: the log says all that was taken back.
                 let bytes = file.new;
@@ -237,8 +259,8 @@ impl<'a> Operation<'a> {
                 (Some(new), None) => Some(self.keep(&format!("{path} after"), new)?),
             };
             self.steps.push(FileStep {
-                before: file.now.as_deref().map(Fingerprint::of),
-                after: file.new.as_deref().map(Fingerprint::of),
+                before: file.now.as_deref().zip(there).map(print),
+                after: file.new.as_deref().map(|new| print((new, blake3))),
                 bytes: file.new.filter(|_| file.in_memory),
                 change: FileChange { path, before, after },
                 path: file.path,
@@ -309,6 +331,11 @@ pub(crate) fn ask_queues(plan: &[FilePlan<'_>], leave: Leave) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The fingerprint of bytes whose hash is known.
+fn print((bytes, blake3): (&[u8], Blake3)) -> Fingerprint {
+    Fingerprint { bytes: bytes.len() as u64, blake3: *blake3.as_bytes() }
 }
 
 /// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)

@@ -66,13 +66,13 @@ impl FilePlan<'_> {
         let (Some(now), Some(new)) = (&self.now, &self.new) else { return };
         let as_now = st::mark(now).and_then(|mark| st::with_mark(new, mark));
         if as_now.as_ref() == Some(now) {
-            self.known = None;
+            (self.known, self.hash) = (None, None);
             self.new = as_now.map(Cow::Owned);
             return;
         }
         let quoted = serde_json::to_string(mark).unwrap_or_default();
         if let Some(marked) = st::with_mark(new, quoted.as_bytes()) {
-            (self.new, self.stored_in) = (Some(Cow::Owned(marked)), None);
+            (self.new, self.hash, self.stored_in) = (Some(Cow::Owned(marked)), None, None);
             self.mark = Some(mark.to_owned());
         }
     }

@@ -32,10 +32,14 @@ pub(super) fn restore(
         let now = files::read(&root, path)?;
         plan.push(match (role, now) {
             (Role::Group, Some(now)) => plan_group(material, path, now, &mut report.findings),
-            (_, now) => FilePlan {
-                stored_in: material.stored_in(role, path, Blake3::of(bytes)),
-                ..FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)))
-            },
+            (_, now) => {
+                let hash = Blake3::of(bytes);
+                FilePlan {
+                    stored_in: material.stored_in(role, path, hash),
+                    hash: Some(hash),
+                    ..FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)))
+                }
+            }
         });
     }
     if options.only != Some(Role::Lorebook) {

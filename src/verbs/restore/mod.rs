@@ -19,6 +19,7 @@ use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::History;
 use crate::history::moment::Moment;
 use crate::history::state_then::{Book, StateThen};
+use crate::parallel::both;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
 use crate::st::Library;
@@ -91,18 +92,6 @@ fn bring_back(
     let dropped_operations = material.change_queue(options.queue);
     let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
     findings.extend(rules::queue_active(snapshot.timeline.as_str(), queue, Wish::BringBack));
-    // A timeline of its own is looked at under its new name.
-    if options.name.is_none() || options.to.is_some() {
-        let chat = material.files().split();
-        let library = workspace.library().ok();
-        let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
-        let mut found = rules::of_files(material.files(), &chat, rules::ALL, &template);
-        // Without its lorebook the chat is not looked at as if it had none.
-        found.retain(|finding| {
-            options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing
-        });
-        findings.extend(found);
-    }
     let mut report = Report {
         tags: tags::tags_of(store, snapshot.id)?,
         state,
@@ -118,12 +107,32 @@ fn bring_back(
         dry_run: options.dry_run,
         snapshot,
     };
-    match (&options.to, &options.name) {
-        (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report)?,
-        (None, Some(name)) => {
-            fork::restore(workspace, store, held, history, &material, name, &mut report)?
+    let told = report.findings.len();
+    let library = workspace.library().ok();
+    let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
+    // A timeline of its own is looked at under its new name.
+    let is_looked_at = options.name.is_none() || options.to.is_some();
+    let look = || match is_looked_at {
+        true => {
+            let chat = material.files().split();
+            rules::of_files(material.files(), &chat, rules::ALL, &template)
         }
-        (None, None) => in_place::restore(workspace, store, held, &material, options, &mut report)?,
-    }
+        false => Vec::new(),
+    };
+    let write = || match (&options.to, &options.name) {
+        (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report),
+        (None, Some(name)) => {
+            fork::restore(workspace, store, held, history, &material, name, &mut report)
+        }
+        (None, None) => in_place::restore(workspace, store, held, &material, options, &mut report),
+    };
+    // What is said of the files changes nothing about them.
+    let (written, mut found) = both(write, look);
+    written?;
+    // Without its lorebook the chat is not looked at as if it had none.
+    found.retain(|finding| {
+        options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing
+    });
+    report.findings.splice(told..told, found);
     Ok(report)
 }

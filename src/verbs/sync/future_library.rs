@@ -4,62 +4,117 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::archive::{Manifest, SnapshotId};
+use crate::archive::{Blake3, Manifest, SnapshotId};
 use crate::engine::files::{self, FilePlan};
+use crate::engine::operation::bytes_of;
 use crate::st::LibraryPath;
+use crate::store::{Kept, Reader};
 use crate::verbs::Result;
 
 /// The library as it will be.
 pub(super) struct FutureLibrary {
     root: PathBuf,
+    /// Reads what comes.
+    reader: Reader,
     files: BTreeMap<LibraryPath, File>,
 }
 
 struct File {
     now: Option<Vec<u8>>,
-    new: Option<Vec<u8>>,
+    new: New,
+}
+
+/// What will be there.
+#[derive(PartialEq)]
+enum New {
+    Nothing,
+    Bytes(Vec<u8>),
+    Stored(StoredFile),
+}
+
+/// A file as a snapshot has it. A new device gets all of a library, which need not be in memory for that.
+#[derive(Clone, PartialEq)]
+pub(super) struct StoredFile {
+    pub snapshot: SnapshotId,
+    pub bytes: u64,
+    pub blake3: Blake3,
+}
+
+impl New {
+    fn of(bytes: Option<Vec<u8>>) -> Self {
+        bytes.map_or(New::Nothing, New::Bytes)
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            New::Bytes(bytes) => Some(bytes),
+            New::Nothing | New::Stored(_) => None,
+        }
+    }
 }
 
 impl FutureLibrary {
-    pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, files: BTreeMap::new() }
+    pub(super) fn new(root: PathBuf, reader: Reader) -> Self {
+        Self { root, reader, files: BTreeMap::new() }
     }
 
     /// What will be there.
     pub(super) fn get(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
-        Ok(self.file(path)?.new.as_deref())
+        if let New::Stored(stored) = &self.file(path)?.new {
+            let kept = Kept::Commit(stored.snapshot.0);
+            let bytes = bytes_of(&self.reader, &kept, path)?;
+            self.put(path, Some(bytes))?;
+        }
+        Ok(self.file(path)?.new.bytes())
     }
 
     /// Let this be there.
     pub(super) fn put(&mut self, path: &LibraryPath, bytes: Option<Vec<u8>>) -> Result<()> {
-        self.file(path)?.new = bytes;
+        self.file(path)?.new = New::of(bytes);
         Ok(())
+    }
+
+    /// Let be there what a snapshot has; whether that can be: where nothing is now.
+    pub(super) fn put_stored(&mut self, path: &LibraryPath, stored: &StoredFile) -> Result<bool> {
+        let file = self.file(path)?;
+        let is_free = file.now.is_none();
+        if is_free {
+            file.new = New::Stored(stored.clone());
+        }
+        Ok(is_free)
     }
 
     fn file(&mut self, path: &LibraryPath) -> Result<&mut File> {
         if !self.files.contains_key(path) {
             let now = files::read(&self.root, path)?;
-            self.files.insert(path.clone(), File { now: now.clone(), new: now });
+            self.files.insert(path.clone(), File { new: New::of(now.clone()), now });
         }
         // It was put there just now, if it was not before.
-        Ok(self.files.entry(path.clone()).or_insert(File { now: None, new: None }))
+        Ok(self.files.entry(path.clone()).or_insert(File { now: None, new: New::Nothing }))
     }
 
     /// What changes: chats last, because a chat that is there names a book that is there. `held` are snapshots that have what is written.
     pub(super) fn plan(&self, held: &[(SnapshotId, Manifest)]) -> Vec<FilePlan<'_>> {
-        let changed = self.files.iter().filter(|(_, file)| file.now != file.new);
+        let is_other = |file: &File| match &file.new {
+            New::Stored(_) => true,
+            new => file.now.as_deref() != new.bytes(),
+        };
+        let changed = self.files.iter().filter(|(_, file)| is_other(file));
         let mut plan: Vec<_> = changed
             .map(|(path, file)| {
-                let has = |new: &Vec<u8>| {
+                if let New::Stored(stored) = &file.new {
+                    return FilePlan::stored(path, stored.snapshot, stored.bytes, stored.blake3);
+                }
+                let has = |new: &[u8]| {
                     let found = held.iter().find(|(_, manifest)| files::holds(manifest, path, new));
                     found.map(|(id, _)| *id)
                 };
-                let new = file.new.as_deref().map(Cow::Borrowed);
+                let new = file.new.bytes();
                 FilePlan {
-                    stored_in: file.new.as_ref().and_then(has),
+                    stored_in: new.and_then(has),
                     // What a group lists takes nothing away.
                     harmless: path.as_str().starts_with("groups/"),
-                    ..FilePlan::new(path.clone(), file.now.clone(), new)
+                    ..FilePlan::new(path.clone(), file.now.clone(), new.map(Cow::Borrowed))
                 }
             })
             .collect();

@@ -237,6 +237,7 @@ fn take_in(
         },
         files: FutureLibrary::new(
             library.as_ref().map_or_else(Default::default, |found| found.root().to_owned()),
+            incoming.store.reader(),
         ),
         library: library.as_ref(),
         findings: Vec::new(),

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::future_library::FutureLibrary;
+use super::future_library::{FutureLibrary, StoredFile};
 use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
-use crate::archive::{Blake3, Snapshot, SnapshotId, Tree};
+use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
 use crate::engine::free_chat_name::free_name;
 use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
@@ -201,7 +201,14 @@ impl Planner<'_> {
                 }
             }
         }
-        self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
+        let stored = stored_file(&self.there, &step.entry.head, &theirs)?.filter(|_| !made);
+        let is_laid = match stored {
+            Some(stored) => self.files.put_stored(&theirs.main.path, &stored)?,
+            None => false,
+        };
+        if !is_laid {
+            self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
+        }
         self.list_in_group(&theirs)?;
         if made {
             step.branch = BranchMove::Made(Box::new(theirs), None);
@@ -371,6 +378,24 @@ impl Here {
 }
 
 /// The files of a snapshot.
+/// Where a timeline's own file is stored, if it is just what a snapshot has. Lorebooks are not asked for: others look at them.
+fn stored_file(
+    reader: &Reader,
+    snapshot: &Snapshot,
+    files: &TimelineFiles,
+) -> Result<Option<StoredFile>> {
+    let manifest = read_manifest(reader, snapshot.tree)?;
+    let path = &files.main.path;
+    let record = manifest.file(manifest.main_role()).filter(|record| {
+        record.path == path.as_str() && !path.is_lorebook() && record.is_of(&files.main.bytes)
+    });
+    Ok(record.map(|record| StoredFile {
+        snapshot: snapshot.id,
+        bytes: record.bytes,
+        blake3: record.blake3,
+    }))
+}
+
 pub(super) fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
     let contents = Tree::open(reader, snapshot.tree)?.materialise(reader)?;
     let mut files = contents.files;
