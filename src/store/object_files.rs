@@ -5,6 +5,7 @@
 //! is the answer.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 use std::{fs, io};
@@ -19,10 +20,15 @@ use super::{Error, Kind, Loss, ObjectId, Result};
 /// How often packs may come and go while one object is looked for.
 const ROUNDS: usize = 16;
 
+/// What was read of a pack stays mapped, and the system counts that as ours. So after this many bytes of objects all packs are opened anew.
+const MUCH: u64 = 64 << 20;
+
 /// The objects of a repository; shared by all readers.
 pub(super) struct ObjectFiles {
     objects: PathBuf,
     listed: Mutex<Option<Arc<Listing>>>,
+    /// How many bytes were read since packs were let go of.
+    read: AtomicU64,
 }
 
 /// What there was when the folders were listed last.
@@ -48,7 +54,7 @@ pub(super) enum ObjectPlace<'p> {
 impl ObjectFiles {
     /// The objects in the folder `objects`, which is looked at when something is asked for.
     pub(super) fn at(objects: PathBuf) -> Self {
-        Self { objects, listed: Mutex::new(None) }
+        Self { objects, listed: Mutex::new(None), read: AtomicU64::new(0) }
     }
 
     /// What there is, as far as it is known.
@@ -63,6 +69,15 @@ impl ObjectFiles {
     /// Close every pack, and with it what is mapped of it: Windows removes no file that somebody has mapped. Who reads on opens what is there then.
     pub(super) fn let_go(&self) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// So much was read.
+    pub(super) fn note_read(&self, bytes: usize) {
+        let before = self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before + bytes as u64 > MUCH {
+            self.read.store(0, Ordering::Relaxed);
+            self.let_go();
+        }
     }
 
     /// What there is now; `known` itself if nothing changed since. Packs that are open stay so.
@@ -351,5 +366,9 @@ mod tests {
         store.objects.let_go();
         assert!(!is_mapped(), "a reader keeps no pack open");
         assert_eq!(reader.blob(id).unwrap(), b"a text");
+        store.objects.note_read(super::MUCH as usize);
+        assert!(!is_mapped(), "what was read stays mapped");
+        assert_eq!(reader.blob(id).unwrap(), b"a text");
+        assert!(is_mapped());
     }
 }

@@ -73,12 +73,14 @@ impl Reader {
                 false => Err(Error::Damaged { id, why: format!("it is a {found}, not a {kind}") }),
             }
         })?;
+        self.files.note_read(buffer.len());
         Ok(buffer)
     }
 
     /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
     pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.find(id, |place, kept| read_at(id, place, kept, buffer))?;
+        self.files.note_read(buffer.len());
         Ok(buffer)
     }
 
