@@ -11,26 +11,36 @@ pub enum Aim {
     Better(f64),
     /// It is at most so many times the other's.
     AtMost(f64),
+    /// It is at least so many times the other's.
+    AtLeast(f64),
     /// Only to know.
     None,
 }
 
-use Aim::{AtMost, Better};
+use Aim::{AtLeast, AtMost, Better};
 
 /// For which workloads, what, against whom, how much.
 const AIMS: &[(&str, Measure, &str, Aim)] = &[
     ("c", Measure::First, "git", AtMost(1.0)),
+    ("c", Measure::First, "borg", AtMost(1.0)),
     ("abcde", Measure::Further, "git", Better(15.0)),
+    ("c", Measure::Further, "git", Better(4.0)),
+    ("a", Measure::Further, "cp", AtMost(1.5)),
+    ("e", Measure::Further, "cp", AtMost(1.2)),
     ("abcde", Measure::Further, "restic", Better(40.0)),
     ("abcde", Measure::Further, "borg", Better(40.0)),
-    ("abcde", Measure::Restore, "git", AtMost(2.0)),
+    ("ad", Measure::Restore, "git", AtMost(2.0)),
+    ("be", Measure::Restore, "git", AtMost(1.0)),
+    ("c", Measure::Restore, "git", AtMost(1.3)),
+    ("c", Measure::Log, "git", AtMost(1.3)),
     ("abcde", Measure::Restore, "restic", Better(4.0)),
     ("b", Measure::Gc, "git", Better(5.0)),
     ("a", Measure::Size, "restic", Better(20.0)),
     ("a", Measure::Size, "borg", Better(20.0)),
     ("b", Measure::Size, "restic", Better(1.5)),
     ("b", Measure::Size, "borg", Better(1.5)),
-    ("ab", Measure::SizePacked, "zstd", Aim::None),
+    ("a", Measure::SizePacked, "zstd", Aim::None),
+    ("b", Measure::SizePacked, "zstd", AtMost(1.6)),
     ("a", Measure::SizePacked, "git", AtMost(1.0)),
     ("b", Measure::SizePacked, "git", Better(3.0)),
     ("b", Measure::SizePacked, "restic", Better(20.0)),
@@ -57,9 +67,29 @@ pub fn rows(sheet: &Sheet) -> Vec<Row> {
             rows.push(Row { letter, what, stvc, peer: peer.into(), other, aim });
         }
     }
+    rows.extend(nothing_typed(sheet));
+    rows.extend(cores_used(sheet));
     rows.extend(backup(sheet));
     rows.extend(memory(sheet));
     rows
+}
+
+/// The store as it is when nobody has typed `gc`, against what `gc` makes of it.
+fn nothing_typed(sheet: &Sheet) -> Option<Row> {
+    let stvc = sheet.get(Measure::Size, "stvc")?;
+    let other = sheet.get(Measure::SizePacked, "stvc").filter(|_| sheet.letter == 'b')?;
+    let what = "size, nothing typed".to_owned();
+    let peer = "after gc".to_owned();
+    Some(Row { letter: sheet.letter, what, stvc, peer, other, aim: AtMost(1.3) })
+}
+
+/// How many cores a first snapshot of many chats keeps busy.
+fn cores_used(sheet: &Sheet) -> Option<Row> {
+    let stvc = sheet.get(Measure::FirstCpu, "stvc")?;
+    let other = sheet.get(Measure::First, "stvc").filter(|_| sheet.letter == 'c')?;
+    let what = "first snapshot, CPU".to_owned();
+    let peer = "by the clock".to_owned();
+    Some(Row { letter: sheet.letter, what, stvc, peer, other, aim: AtLeast(1.7) })
 }
 
 /// The backup file of an Auto-Recap chat against the store that it was made of, and against what others need for the same states.
@@ -100,7 +130,7 @@ impl Row {
         let (own, other) = (self.stvc.number(), self.other.number());
         match self.aim {
             Better(_) => other / own,
-            AtMost(_) | Aim::None => own / other,
+            AtMost(_) | AtLeast(_) | Aim::None => own / other,
         }
     }
 
@@ -109,6 +139,7 @@ impl Row {
         match self.aim {
             Better(aim) => Some(self.ratio() >= aim),
             AtMost(aim) => Some(self.ratio() <= aim),
+            AtLeast(aim) => Some(self.ratio() >= aim),
             Aim::None => None,
         }
     }
@@ -117,6 +148,7 @@ impl Row {
         let (direction, aim) = match self.aim {
             Better(aim) => ("1/", format!("<= 1/{aim}")),
             AtMost(aim) => ("", format!("<= {aim}")),
+            AtLeast(aim) => ("", format!(">= {aim}")),
             Aim::None => ("", String::new()),
         };
         let ratio = self.ratio();

@@ -1,7 +1,7 @@
 //! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
 //! cp and zstd as the floor.
 //!
-//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e|f|g] [--write]`
+//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e|f|g|h|i] [--write]`
 //!
 //! `--write` puts what came out into docs/performance.md and docs/performance.svg.
 
@@ -34,6 +34,7 @@ mod recap;
 mod report;
 mod run;
 mod sheet;
+mod timelines;
 mod tools;
 mod value;
 mod viewing;
@@ -47,6 +48,7 @@ use growth::Saves;
 use reading::Years;
 use report::Report;
 use sheet::Sheet;
+use timelines::Timelines;
 use viewing::Shelves;
 use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
@@ -70,6 +72,8 @@ struct Scale {
     years: Years,
     /// (h): what there is to look at.
     shelves: Shelves,
+    /// (i): how many there are.
+    timelines: Timelines,
     /// Saves of (c), (e) and, three times that, (f).
     some: usize,
     /// Rounds of what can be done again.
@@ -86,6 +90,12 @@ const FULL: Scale = Scale {
     whole: Whole { cards: 200, books: 300, chat: 3_000_000 },
     years: Years { snapshots: 10_000, entries: 300 },
     shelves: Shelves { characters: 10, stories: 5, forks: 19, snapshots: 10 },
+    timelines: Timelines {
+        counts: &[200, 10, 1000, 2000, 5000],
+        snapshots: [121, 1000],
+        tenths: 36,
+        rounds: 11,
+    },
     some: 10,
     rounds: 5,
 };
@@ -100,6 +110,7 @@ const QUICK: Scale = Scale {
     whole: Whole { cards: 20, books: 30, chat: 300_000 },
     years: Years { snapshots: 300, entries: 60 },
     shelves: Shelves { characters: 4, stories: 2, forks: 9, snapshots: 5 },
+    timelines: Timelines { counts: &[20, 10, 200], snapshots: [12, 100], tenths: 4, rounds: 5 },
     some: 6,
     rounds: 3,
 };
@@ -113,20 +124,21 @@ fn main() {
     }
     let only = arguments.iter().position(|argument| argument == "--only");
     let only = only.map(|at| match arguments.get(at + 1).map(String::as_str) {
-        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f" | "g" | "h")) => letter,
-        _ => panic!("--only takes one of a, b, c, d, e, f, g, h"),
+        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i")) => letter,
+        _ => panic!("--only takes one of a, b, c, d, e, f, g, h, i"),
     });
     let write = has("--write");
     let apart = only.filter(|only| report::APART.contains(only));
     assert!(
         !write || only.is_none() || apart.is_some(),
-        "--write takes all workloads, or one of f, g, h"
+        "--write takes all workloads, or one of f, g, h, i"
     );
     let scale = if has("--quick") { QUICK } else { FULL };
     let head = head(&scale);
     println!("{head}");
     let mut report = Report::default();
-    for letter in "abcdefgh".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter)))
+    for letter in
+        "abcdefghi".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter)))
     {
         let scratch = Scratch::new(letter);
         measure(letter, &scratch.0, &scale, &mut report);
@@ -191,6 +203,11 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         'h' => {
             eprintln!("(h) looking at a large library …");
             report.rows.extend(viewing::measure(dir, &scale.shelves));
+            return;
+        }
+        'i' => {
+            eprintln!("(i) many timelines …");
+            report.rows.extend(timelines::measure(dir, &scale.timelines));
             return;
         }
         _ => (

@@ -91,9 +91,12 @@ pub fn in_turn(round: usize, count: usize) -> impl Iterator<Item = usize> {
 
 /// The median of the times by the clock.
 pub fn wall(costs: &[Cost]) -> Option<Value> {
-    let mut times: Vec<_> = costs.iter().map(|cost| cost.wall).collect();
+    median(costs.iter().map(|cost| cost.wall).collect()).map(Value::Time)
+}
+
+pub fn median(mut times: Vec<Duration>) -> Option<Duration> {
     times.sort();
-    times.get(times.len() / 2).copied().map(Value::Time)
+    times.get(times.len() / 2).copied()
 }
 
 /// The mean of the times on the cores: the ticks are too coarse for a median.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Error, History, Result};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::st::{Library, TimelineName};
-use crate::store::{Store, unless_lost};
+use crate::store::{Reader, Store, unless_lost};
 
 /// The timeline that `text` names: its file, `Character/Chat name`, or any unique part of that.
 pub fn timeline(
@@ -182,7 +182,13 @@ pub fn is_named(timeline: &TimelineName, text: &str) -> bool {
 
 /// Read one snapshot; `None` if it is lost.
 pub fn find(store: &Store, id: SnapshotId) -> Result<Option<Snapshot>> {
-    unless_lost(read(store, id))
+    find_with(&store.reader(), id)
+}
+
+/// The same for who reads many: neighbours are told by each other, and the reader knows the last.
+pub fn find_with(reader: &Reader, id: SnapshotId) -> Result<Option<Snapshot>> {
+    let read = || -> Result<Snapshot> { Ok(Snapshot::read(&reader.commit(id.0)?)?) };
+    unless_lost(read())
 }
 
 /// Read one snapshot.

@@ -56,6 +56,14 @@ impl<'a> Chat<'a> {
         Chat { header: self.header, messages: self.messages[..end].to_vec() }
     }
 
+    /// How long the file is up to and with message `n`.
+    pub fn length_upto(&self, n: usize) -> usize {
+        let end = self.messages.len().min(n.saturating_add(1));
+        let lines = self.header.iter().chain(&self.messages[..end]);
+        // A line feed between each two.
+        lines.map(|line| line.len() + 1).sum::<usize>().saturating_sub(1)
+    }
+
     /// The number of messages: lines that are not blank.
     pub fn message_count(&self) -> usize {
         self.messages.iter().filter(|line| !is_blank(line)).count()

@@ -132,8 +132,13 @@ impl TimelineFiles {
     /// The same up to message `last`.
     #[must_use]
     pub fn cut_after(&self, last: usize) -> Self {
-        let bytes = self.split().upto(last).join().into();
-        Self { main: FileAt { path: self.main.path.clone(), bytes }, ..self.clone() }
+        let bytes = self.main.bytes[..self.split().length_upto(last)].to_vec().into();
+        Self {
+            timeline: self.timeline.clone(),
+            main: FileAt { path: self.main.path.clone(), bytes },
+            lorebook: self.lorebook.clone(),
+            group: self.group.clone(),
+        }
     }
 
     /// The same chat under another name. A running recap must say whose it is, or the extension wipes it.

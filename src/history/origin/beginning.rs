@@ -12,10 +12,11 @@ pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result
     let messages = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count() as u64;
     let mut compare = Comparison::new(store, lines)?;
     let mut others = Vec::new();
+    let reader = store.reader();
     let mut next = Some(head.clone());
     while let Some(snapshot) = next {
         next = match snapshot.parents.first() {
-            Some(parent) => name_lookup::find(store, *parent)?,
+            Some(parent) => name_lookup::find_with(&reader, *parent)?,
             None => None,
         };
         // A commit tells how long its chat was, so most trees are never opened.

@@ -32,6 +32,7 @@ proptest! {
         prop_assert!(chat.message_count() >= broken_lines(&chat, 0..usize::MAX).len());
         for n in 0..chat.messages.len() {
             let upto = chat.upto(n).join();
+            prop_assert_eq!(chat.length_upto(n), upto.len());
             prop_assert!(bytes.starts_with(&upto));
             prop_assert_eq!(Chat::split(&upto, is_group), chat.upto(n));
         }

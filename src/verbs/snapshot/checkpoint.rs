@@ -79,9 +79,9 @@ impl Checkpoints<'_> {
         let same = |known: &Snapshot| {
             known.timeline == *state.timeline() && known.content == state.manifest.content
         };
+        let reader = self.taking.store.reader();
         for (_, id) in tagged {
-            if let Some(known) = name_lookup::find(self.taking.store, SnapshotId(id))?.filter(same)
-            {
+            if let Some(known) = name_lookup::find_with(&reader, SnapshotId(id))?.filter(same) {
                 return Ok(Some(known));
             }
         }
