@@ -58,6 +58,7 @@ impl Store {
 mod tests {
     use std::fs;
 
+    use super::super::RefChange;
     use super::*;
 
     fn name(number: usize) -> RefName {
@@ -95,6 +96,29 @@ mod tests {
             assert_eq!(store.refs("refs/heads/").unwrap().refs.len(), branches);
             assert_eq!(store.ref_target(&name(7)).unwrap(), Some(id));
         }
+    }
+
+    #[test]
+    fn many_new_refs_are_packed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, id) = store(folder.path(), 2);
+        // One is there and moves, and one is damaged.
+        fs::write(store.git_dir.join(name(1).as_str()), "torn").unwrap();
+        let change = |n: usize| {
+            let before = (n == 0).then_some(id);
+            RefChange { name: name(n), before, after: Some(id) }
+        };
+        let _lock = lock(&store);
+        let changes: Vec<_> = (0..MANY_REFS + 1).map(change).collect();
+        store.move_refs(&changes).unwrap();
+        let has_file = |n: usize| store.git_dir.join(name(n).as_str()).exists();
+        assert_eq!([0, 1, 2, MANY_REFS].map(has_file), [true, true, false, false]);
+        assert!((0..=MANY_REFS).all(|n| store.ref_target(&name(n)).unwrap() == Some(id)));
+        assert!(store.refs("refs/heads/").unwrap().broken.is_empty());
+        // What came in between is seen, and then nothing moves.
+        let late: Vec<_> = (MANY_REFS..3 * MANY_REFS).map(change).collect();
+        assert!(matches!(store.move_refs(&late), Err(Error::RefMoved { .. })));
+        assert_eq!(store.refs("refs/heads/").unwrap().refs.len(), MANY_REFS + 1);
     }
 
     #[test]

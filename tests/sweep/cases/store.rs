@@ -34,6 +34,16 @@ pub const CASES: &[Listed] = &[
         stage.append("one", A, &message("last", 0));
         Scene::of(&["snapshot"])
     }),
+    // Onto what was joined before.
+    ("snapshot", "snapshot-fold-onto", |stage| {
+        begun(stage);
+        for turns in [1, 2] {
+            stage.write("one", A, long_chat(turns));
+            stage.snapshot("one");
+        }
+        stage.write("one", A, long_chat(3));
+        Scene::of(&["snapshot"])
+    }),
     // One ref more than are left in files of their own.
     ("snapshot", "snapshot-pack-refs", |stage| {
         let write = |stage: &Stage, n: u64| {
@@ -43,6 +53,14 @@ pub const CASES: &[Listed] = &[
         (0..26).for_each(|n| write(stage, n));
         stage.snapshot("one");
         write(stage, 26);
+        Scene::of(&["snapshot"])
+    }),
+    // So many at once that they go there at once.
+    ("snapshot", "snapshot-many-refs", |stage| {
+        begun(stage);
+        for n in 0..40 {
+            stage.write("one", &format!("worlds/Book {n}.json"), book(&[(n, "Pier", "Wet.")]));
+        }
         Scene::of(&["snapshot"])
     }),
     ("watch", "watch", |stage| {
@@ -130,6 +148,27 @@ pub const CASES: &[Listed] = &[
 pub fn begun(stage: &mut Stage) {
     small(stage, "one");
     stage.snapshot("one");
+}
+
+/// A chat that makes a pack of more than 64 kB in each turn: a long message that cannot be made smaller, and short ones.
+fn long_chat(turns: u64) -> String {
+    let noise = |seed: u64| {
+        let mut state = seed;
+        let letter = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'!' + ((state >> 40) % 90) as u8)
+        };
+        std::iter::repeat_with(letter)
+            .filter(|c| !"\"\\".contains(*c))
+            .take(90_000)
+            .collect::<String>()
+    };
+    let mut lines = vec![chat("a", 0, None)];
+    for turn in 1..=turns {
+        lines.push(format!(r#"{{"name":"Mira","mes":"{}"}}"#, noise(turn)));
+        lines.extend((0..4).map(|n| message(&format!("turn {turn}"), n)));
+    }
+    lines.join("\n")
 }
 
 /// One with a history.
