@@ -42,7 +42,7 @@ pub fn write(
     files.complete(&state.manifest, attached, pack)
 }
 
-/// Add the files of `state`, as [`write`] would.
+/// Add the files of `state`, as [`write()`] would.
 pub fn write_files(
     state: &State<'_>,
     pack: &mut PackWriter,
