@@ -1,7 +1,7 @@
 //! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
 //! cp and zstd as the floor.
 //!
-//! `cargo bench --bench compare -- [--quick] [--only a|b|c|d|e|f|g|h|i] [--write]`
+//! `cargo bench --bench compare -- [--quick] [--only LETTERS] [--write]`
 //!
 //! `--write` puts what came out into docs/performance.md and docs/performance.svg.
 
@@ -52,6 +52,9 @@ use timelines::Timelines;
 use viewing::Shelves;
 use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
+
+/// The workloads.
+const ALL: &str = "abcdefghi";
 
 /// How much is measured.
 struct Scale {
@@ -123,30 +126,26 @@ fn main() {
         return;
     }
     let only = arguments.iter().position(|argument| argument == "--only");
-    let only = only.map(|at| match arguments.get(at + 1).map(String::as_str) {
-        Some(letter @ ("a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i")) => letter,
-        _ => panic!("--only takes one of a, b, c, d, e, f, g, h, i"),
+    let letters = only.map_or(ALL, |at| match arguments.get(at + 1) {
+        Some(letters) if letters.chars().all(|letter| ALL.contains(letter)) => letters,
+        _ => panic!("--only takes some of {ALL}"),
     });
     let write = has("--write");
-    let apart = only.filter(|only| report::APART.contains(only));
-    assert!(
-        !write || only.is_none() || apart.is_some(),
-        "--write takes all workloads, or one of f, g, h, i"
-    );
+    let apart = letters.chars().all(|letter| report::APART.contains(letter));
+    let main = "abcde".chars().all(|letter| letters.contains(letter));
+    assert!(!write || apart || main, "--write takes all of abcde, or none of them");
     let scale = if has("--quick") { QUICK } else { FULL };
     let head = head(&scale);
     println!("{head}");
     let mut report = Report::default();
-    for letter in
-        "abcdefghi".chars().filter(|letter| only.is_none_or(|only| only.contains(*letter)))
-    {
+    for letter in letters.chars() {
         let scratch = Scratch::new(letter);
         measure(letter, &scratch.0, &scale, &mut report);
     }
     report.print();
     match (write, apart) {
-        (true, Some(letter)) => letter.chars().for_each(|letter| report.write_apart(letter)),
-        (true, None) => report.write(&head),
+        (true, true) => letters.chars().for_each(|letter| report.write_apart(letter)),
+        (true, false) => report.write(&head),
         (false, _) => {}
     }
 }

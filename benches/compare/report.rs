@@ -1,6 +1,7 @@
 //! docs/performance.md and the plot beside it.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::aims::{self, Row};
@@ -46,13 +47,16 @@ impl Report {
         grid
     }
 
+    /// The whole page. What stands apart and was not measured now stays as it was.
     pub fn write(&self, head: &str) {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-        fs::write(docs.join("performance.md"), self.markdown(head)).expect("write the report");
+        let before = fs::read_to_string(docs.join("performance.md")).unwrap_or_default();
+        fs::write(docs.join("performance.md"), self.markdown(head, &before))
+            .expect("write the report");
         fs::write(docs.join("performance.svg"), plot::svg(&self.points)).expect("write the plot");
     }
 
-    fn markdown(&self, head: &str) -> String {
+    fn markdown(&self, head: &str, before: &str) -> String {
         let mut text = format!("# Performance\n\n{INTRODUCTION}\n{head}\n## Aims\n\n{RATIO}\n");
         let (apart, main): (Vec<_>, Vec<_>) =
             self.rows.iter().partition(|row| APART.contains(row.letter));
@@ -64,7 +68,13 @@ impl Report {
         }
         for letter in APART.chars() {
             let rows: Vec<_> = apart.iter().copied().filter(|row| row.letter == letter).collect();
-            text += &format!("\n{}", section(letter, &rows));
+            let section = match rows.is_empty() {
+                true => {
+                    former(before, letter).map(|place| before[place].trim_end().to_owned() + "\n")
+                }
+                false => Some(section(letter, &rows)),
+            };
+            text.extend(section.map(|section| format!("\n{section}")));
         }
         text += "\n## Growth\n\n![Store size and time of a further snapshot against the number of snapshots](performance.svg)\n\n";
         text += &self.growth().markdown();
@@ -75,17 +85,22 @@ impl Report {
     pub fn write_apart(&self, letter: char) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
         let page = fs::read_to_string(&path).expect("read the report");
-        let rows: Vec<_> = self.rows.iter().collect();
-        let begin = page.find(&format!("## ({letter})"));
-        let begin = begin.or_else(|| page.find("## Growth")).expect("a place for it");
-        let heads = page[begin..].match_indices("\n## ").map(|(at, _)| begin + at + 1);
-        let end = match page[begin..].starts_with("## Growth") {
-            true => begin,
-            false => heads.min().unwrap_or(page.len()),
-        };
-        let text = format!("{}{}\n{}", &page[..begin], section(letter, &rows), &page[end..]);
+        let rows: Vec<_> = self.rows.iter().filter(|row| row.letter == letter).collect();
+        let place = former(&page, letter).unwrap_or_else(|| {
+            let growth = page.find("## Growth").expect("a place for it");
+            growth..growth
+        });
+        let section = section(letter, &rows);
+        let text = format!("{}{section}\n{}", &page[..place.start], &page[place.end..]);
         fs::write(path, text).expect("write the report");
     }
+}
+
+/// Where the section of a workload that stands apart is in the page.
+fn former(page: &str, letter: char) -> Option<Range<usize>> {
+    let begin = page.find(&format!("## ({letter})"))?;
+    let next = page[begin..].match_indices("\n## ").map(|(at, _)| begin + at + 1).next();
+    Some(begin..next.unwrap_or(page.len()))
 }
 
 /// The workloads that have rows alone, and a section each.

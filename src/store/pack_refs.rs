@@ -100,20 +100,28 @@ mod tests {
 
     #[test]
     fn many_new_refs_are_packed_at_once() {
+        // Such as have files of their own on every system.
+        let plain = |n: usize| RefName::try_from(format!("refs/heads/chats/mira/{n}")).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let (store, id) = store(folder.path(), 2);
+        let (store, id) = store(folder.path(), 0);
+        let write = |n: usize, text: &str| {
+            let path = store.git_dir.join(plain(n).as_str());
+            fs::create_dir_all(durable::parent(&path)).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(0, &format!("{id}\n"));
         // One is there and moves, and one is damaged.
-        fs::write(store.git_dir.join(name(1).as_str()), "torn").unwrap();
+        write(1, "torn");
         let change = |n: usize| {
             let before = (n == 0).then_some(id);
-            RefChange { name: name(n), before, after: Some(id) }
+            RefChange { name: plain(n), before, after: Some(id) }
         };
         let _lock = lock(&store);
         let changes: Vec<_> = (0..MANY_REFS + 1).map(change).collect();
         store.move_refs(&changes).unwrap();
-        let has_file = |n: usize| store.git_dir.join(name(n).as_str()).exists();
+        let has_file = |n: usize| store.git_dir.join(plain(n).as_str()).exists();
         assert_eq!([0, 1, 2, MANY_REFS].map(has_file), [true, true, false, false]);
-        assert!((0..=MANY_REFS).all(|n| store.ref_target(&name(n)).unwrap() == Some(id)));
+        assert!((0..=MANY_REFS).all(|n| store.ref_target(&plain(n)).unwrap() == Some(id)));
         assert!(store.refs("refs/heads/").unwrap().broken.is_empty());
         // What came in between is seen, and then nothing moves.
         let late: Vec<_> = (MANY_REFS..3 * MANY_REFS).map(change).collect();
