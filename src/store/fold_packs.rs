@@ -51,7 +51,8 @@ impl Store {
         let mut gone = Vec::new();
         let mut new = Vec::new();
         let mut ids = HashSet::new();
-        for pack in choose(small_packs(&dir)?, &mark) {
+        let (packs, largest) = small_packs(&dir)?;
+        for pack in choose(packs, largest, &mark) {
             let file = PackFile::new(pack.index.clone());
             let Some((data, entries)) = sound_entries(&file)? else { continue };
             let is_there = entries.iter().any(|(entry, _)| standing.contains_key(&entry.oid));
@@ -143,25 +144,29 @@ struct SmallPack {
     is_new: bool,
 }
 
-fn small_packs(dir: &Path) -> Result<Vec<SmallPack>> {
-    let mut packs = Vec::new();
+/// Those that may be folded, and the size of the largest of all.
+fn small_packs(dir: &Path) -> Result<(Vec<SmallPack>, u64)> {
+    let (mut packs, mut largest) = (Vec::new(), 0);
     for index in files_ending(dir, "idx")? {
-        let bytes =
-            fs::metadata(index.with_extension("pack")).map_or(u64::MAX, |found| found.len());
+        let pack = index.with_extension("pack");
+        let Some(found) = unless_absent(fs::metadata(&pack), &pack)? else { continue };
+        let bytes = found.len();
+        largest = largest.max(bytes);
         // Someone asked for a `.keep` pack to stay.
         if bytes < LARGE && !is_kept(&index)? {
             packs.push(SmallPack { index, bytes, is_new: false });
         }
     }
-    Ok(packs)
+    Ok((packs, largest))
 }
 
 /// Those that are folded, in the order in which they are: what is copied first, the largest before all.
-fn choose(mut packs: Vec<SmallPack>, mark: &PackedMark) -> Vec<SmallPack> {
+fn choose(mut packs: Vec<SmallPack>, largest: u64, mark: &PackedMark) -> Vec<SmallPack> {
     packs.sort_by(|a, b| (a.bytes, &a.index).cmp(&(b.bytes, &b.index)));
-    let all: u64 = packs.iter().map(|pack| pack.bytes).sum();
-    let largest = packs.last().map_or(0, |pack| pack.bytes);
-    if all - largest <= LITTLE.max(largest / PART) {
+    // The largest itself may be too large to be folded.
+    let is_beside = |pack: &&SmallPack| pack.bytes < largest;
+    let beside: u64 = packs.iter().filter(is_beside).map(|pack| pack.bytes).sum();
+    if beside <= LITTLE.max(largest / PART) {
         if packs.len() <= MANY {
             return Vec::new();
         }

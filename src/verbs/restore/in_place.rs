@@ -33,7 +33,7 @@ pub(super) fn restore(
         plan.push(match (role, now) {
             (Role::Group, Some(now)) => plan_group(material, path, now, &mut report.findings),
             (_, now) => {
-                let hash = Blake3::of(bytes);
+                let hash = material.hash(role, bytes);
                 FilePlan {
                     stored_in: material.stored_in(role, path, hash),
                     hash: Some(hash),

@@ -16,11 +16,26 @@ pub(super) struct Material {
     pub contents: Contents,
     /// The snapshot of the lorebook's own history that it was taken from instead.
     book_of: Option<SnapshotId>,
+    /// The timeline's own file is what the manifest says.
+    is_as_stored: bool,
 }
 
 impl Material {
-    pub(super) fn of(state: StateThen) -> Self {
-        Self { id: state.snapshot.id, contents: state.contents, book_of: state.book_of }
+    /// A state; `is_cut`: something of its own file was left out since it was rebuilt.
+    pub(super) fn of(state: StateThen, is_cut: bool) -> Self {
+        let is_as_stored = state.origin.is_none() && !is_cut;
+        let StateThen { snapshot, contents, book_of, .. } = state;
+        Self { id: snapshot.id, contents, book_of, is_as_stored }
+    }
+
+    /// The hash of one of the files. That of a long chat was compared when it was rebuilt.
+    pub(super) fn hash(&self, role: Role, bytes: &[u8]) -> Blake3 {
+        let manifest = &self.contents.manifest;
+        let record = manifest.file(role).filter(|_| role == manifest.main_role());
+        match record.filter(|_| self.is_as_stored) {
+            Some(record) => record.blake3,
+            None => Blake3::of(bytes),
+        }
     }
 
     pub(super) fn files(&self) -> &TimelineFiles {
@@ -37,6 +52,7 @@ impl Material {
             QueueChange::Trim => trim_queue(book, messages),
         };
         self.contents.files.set_book(book);
+        self.is_as_stored &= self.files().timeline.is_chat();
         self.book_of = None;
         dropped
     }

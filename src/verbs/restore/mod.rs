@@ -72,7 +72,7 @@ fn bring_back(
         verdict_findings::unsound(&then.snapshot, &then.problems).into_iter().collect();
     findings.append(&mut then.findings);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
-    let mut material = Material::of(then);
+    let mut material = Material::of(then, options.cut.is_some());
     let state = match &origin {
         Some(_) => State::made(material.files(), None).manifest.checkpoint,
         None => material.contents.manifest.checkpoint.clone(),
