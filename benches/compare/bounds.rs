@@ -34,7 +34,7 @@ const BOUNDS: &[(&str, &str, &str, &str)] = &[
         "c",
         "first snapshot",
         "",
-        "borg and git compress a file a chat, borg with lz4; stvc makes a zlib stream of each of some 42,000 messages, half of the CPU, of which a third goes into making libdeflate's tables anew \
+        "borg and git compress a file a chat, borg with lz4; stvc makes a zlib stream of each of some 42,000 messages, half of the CPU, of which a fifth goes into making libdeflate's tables anew \
          for each. All is read, hashed and compressed on both cores; the pack is then hashed once more and synced on one",
     ),
     (
