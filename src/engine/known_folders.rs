@@ -30,6 +30,9 @@ pub(crate) fn load(store: &Store, timeline: &TimelineName) -> Folders {
 
 /// Know them next time. That it fails matters to nobody.
 pub(crate) fn save(store: &Store, known: &[(TimelineName, Folders)]) {
+    if known.is_empty() {
+        return;
+    }
     let _ = fs::create_dir_all(folder(store));
     if known.len() <= MANY {
         for (timeline, folders) in known {

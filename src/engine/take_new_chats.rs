@@ -81,13 +81,13 @@ impl Taking<'_> {
     /// Read as many of these as are not too much at once, but one at least.
     fn read_some(&self, names: &[&TimelineName]) -> Vec<Result<Captured>> {
         let (library, groups) = (self.library, &self.scan.groups);
-        let mut room = Some(AT_ONCE);
+        let (mut room, mut is_first) = (AT_ONCE, true);
         let fits = |name: &&TimelineName| {
-            let bytes =
-                fs::metadata(name.file().under(library.root())).map_or(0, |found| found.len());
-            let is_first = room == Some(AT_ONCE);
-            room = room.and_then(|room| room.checked_sub(bytes));
-            is_first || room.is_some()
+            let file = name.file().under(library.root());
+            let bytes = fs::metadata(file).map_or(0, |found| found.len());
+            let fits = is_first || bytes <= room;
+            (room, is_first) = (room.saturating_sub(bytes), false);
+            fits
         };
         parallel::as_many_as(names, fits, |name| Ok(st::capture(library, groups, name, &Disk)?))
     }

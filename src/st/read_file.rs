@@ -101,7 +101,7 @@ pub(super) fn read_file(path: &Path) -> io::Result<FileBytes> {
     Ok(FileBytes(Memory::Pages(pages, range)))
 }
 
-/// NewText memory, in large pages if the system has them to spare, and where in it there is room for so many bytes.
+/// Fresh memory, in large pages if the system has them to spare, and where in it there is room for so many bytes.
 fn large_pages(length: usize) -> io::Result<(MmapMut, Range<usize>)> {
     // One more than needed: only what begins at a multiple of a large page's size can be one.
     let pages = MmapMut::map_anon(length.next_multiple_of(LARGE_PAGE) + LARGE_PAGE)?;

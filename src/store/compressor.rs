@@ -46,7 +46,7 @@ impl Compressor {
         let bound = deflate.zlib_compress_bound(data.len());
         let failed = Error::git("compressing an object");
         if data.len() > LONG {
-            // NewText from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
+            // Fresh from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
             let mut buffer = vec![0; bound];
             let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
             return Ok(buffer[..written].to_vec());
