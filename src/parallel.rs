@@ -1,5 +1,6 @@
 //! Work on many items with all cores, where it pays.
 
+use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{available_parallelism, scope};
 
@@ -55,6 +56,33 @@ pub fn map<'t, T: Sync, R: Send>(items: &'t [T], work: impl Fn(&'t T) -> R + Syn
     as_many_as(items, |_| true, work)
 }
 
+/// Apply `work` to each item, one after the other on each core, while `take` gets the results here, in order. Few of them wait at a time.
+pub fn in_turn<'t, T: Sync, R: Send, E>(
+    items: &'t [T],
+    work: impl Fn(&'t T) -> R + Sync,
+    mut take: impl FnMut(&'t T, R) -> Result<(), E>,
+) -> Result<(), E> {
+    let workers = cores().min(items.len());
+    if workers < 2 {
+        return items.iter().try_for_each(|item| take(item, work(item)));
+    }
+    let work = &work;
+    scope(|scope| {
+        let begin = |first| {
+            let (done, line) = sync_channel(1);
+            scope.spawn(move || {
+                let mut own = items.iter().skip(first).step_by(workers);
+                // Until nobody listens, since one could not be taken.
+                own.try_for_each(|item| done.send(work(item)))
+            });
+            line
+        };
+        let lines: Vec<_> = (0..workers).map(begin).collect();
+        let results = lines.iter().cycle().map_while(|line| line.recv().ok());
+        items.iter().zip(results).try_for_each(|(item, result)| take(item, result))
+    })
+}
+
 /// Do each of these jobs at the same time as the others, the first one here; results in order.
 pub fn each<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
     let work = &work;
@@ -83,4 +111,38 @@ pub fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Se
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_is_taken_in_turn_comes_in_order_and_ends_with_the_first_error() {
+        let items: Vec<usize> = (0..1000).collect();
+        let begun = AtomicUsize::new(0);
+        let work = |item: &usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            item * 2
+        };
+        for last in [1000, 30, 0] {
+            begun.store(0, Ordering::Relaxed);
+            let mut taken = Vec::new();
+            let result = in_turn(&items, work, |item, twice| {
+                if *item == last {
+                    return Err(twice);
+                }
+                taken.push(twice);
+                Ok(())
+            });
+            assert_eq!(result, if last < 1000 { Err(2 * last) } else { Ok(()) });
+            assert!(taken.into_iter().eq(items.iter().take(last).map(|item| item * 2)));
+            // One in hand and one that waits for each core.
+            assert!(begun.load(Ordering::Relaxed) <= (last + 1 + 3 * cores()).min(1000));
+        }
+        let nothing: Result<(), ()> = in_turn(&[], work, |_, _| Err(()));
+        assert_eq!(nothing, Ok(()));
+    }
 }

@@ -220,6 +220,19 @@ impl Tree {
         Ok(Self { id, manifest, noticed, header, messages, book, group, card, file, attachments })
     }
 
+    /// The attachments of a snapshot, and nothing else of it read.
+    pub fn attachments_of(reader: &Reader, id: ObjectId) -> Result<Vec<Attachment>> {
+        let mut noticed = Noticed::default();
+        let root = layout::root(reader, id, &mut noticed)?;
+        let (Some(folder), Some(manifest)) = (root.attachments, root.manifest) else {
+            return Ok(Vec::new());
+        };
+        match Manifest::decode(id, &reader.blob(manifest)?)?.attachments {
+            Some(record) => attachments::read(reader, folder, &record, &mut noticed),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// What is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
     pub(super) fn noticed(&self, reader: &Reader) -> Result<Noticed> {
         let mut noticed = self.noticed.clone();

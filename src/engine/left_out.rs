@@ -53,6 +53,7 @@ pub(crate) fn finding(
     }
     let attached =
         size(&root.join("user/images"), DEEPEST) + size(&root.join("user/files"), DEEPEST);
+    let store = store.filter(|_| attached >= LEAST);
     let stored = store.map(attachments::stored_bytes).transpose()?.unwrap_or(0);
     add("pictures and files that no stored chat names", attached.saturating_sub(stored));
     // Beside the cards lie folders of pictures for expressions.

@@ -7,6 +7,7 @@
 
 mod adopt_objects;
 mod borrow;
+mod checksum;
 pub mod commit;
 mod compressor;
 mod delta;

@@ -12,14 +12,15 @@ use std::path::PathBuf;
 use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::data::{Version, header};
 
+use super::checksum::Checksum;
 use super::compressor::Compressor;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
-use super::similar_blobs::{NewBlob, Ready, compress_together, is_long};
+use super::similar_blobs::{NewBlob, Ready, compress_together, parts};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Temp};
-use crate::parallel::in_parts;
+use crate::parallel::{both, in_parts, in_turn};
 use crate::regular::read_some;
 
 /// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves nothing behind.
@@ -88,16 +89,10 @@ impl PackWriter {
                 new.push((*id, *blob));
             }
         }
-        // In stretches, so that the compressed copies never add up to much.
-        for mut stretch in new.chunks(4096) {
-            let least = if is_long(stretch) { 2 } else { 256 };
-            for ready in in_parts(stretch, least, compress_together) {
-                let ready = ready?;
-                let (part, rest) = stretch.split_at(ready.len());
-                self.append_together(part, &ready)?;
-                stretch = rest;
-            }
-        }
+        let parts: Vec<_> = parts(&new).collect();
+        let compress = |part: &&[_]| compress_together(part);
+        // Each is written while others are compressed; so their compressed copies never add up to much.
+        in_turn(&parts, compress, |part, ready| self.append_together(part, &ready?))?;
         Ok(ids)
     }
 
@@ -144,15 +139,14 @@ impl PackWriter {
         let dir = self.dir.clone();
         let failed = |error| Error::Io { path: dir.clone(), source: error };
         let mut pack = out.into_inner().map_err(|error| failed(error.into_error()))?;
-        let checksum =
-            pack.seal(self.entries.len()).map_err(failed)?.map_err(Error::git("hashing a pack"))?;
+        let checksum = pack.seal(self.entries.len()).map_err(failed)?;
         let name = self.dir.join(format!("pack-{checksum}.pack"));
         // What it has open may be the file that has the name.
         drop(self.known);
         give_name(pack.temp, &name).map_err(Error::io(&name))?;
         durable::sync_dir(&self.dir).map_err(failed)?;
 
-        let index = pack_index::encode(&mut self.entries, checksum)?;
+        let index = pack_index::encode(&mut self.entries, checksum);
         let index_name = name.with_extension("idx");
         let write_index = || {
             let mut temp = Temp::within(&self.dir, TEMP_PREFIX)?;
@@ -244,6 +238,8 @@ pub(super) fn whole(kind: Kind) -> Header {
 }
 
 pub(super) const HEADER_LEN: u64 = 12;
+/// From this length on a pack is worth a second thread.
+const LONG: u64 = 4 << 20;
 
 /// The pack's file while it is being written.
 struct Pack {
@@ -259,27 +255,37 @@ impl Pack {
     }
 
     /// Fill in the header and append the checksum of everything before it.
-    fn seal(&mut self, objects: usize) -> io::Result<gix::Result<ObjectId>> {
+    fn seal(&mut self, objects: usize) -> io::Result<ObjectId> {
         let count = u32::try_from(objects)
             .map_err(|_| io::Error::other("more than 2^32 objects in one pack"))?;
         let file: &mut File = self.temp.file();
+        let length = file.stream_position()?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&header::encode(Version::V2, count))?;
         file.seek(SeekFrom::Start(0))?;
-        let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match read_some(file, &mut buffer)? {
-                0 => break,
-                read => hasher.update(&buffer[..read]),
-            }
-        }
-        let checksum = match hasher.try_finalize() {
-            Ok(checksum) => checksum,
-            Err(error) => return Ok(Err(error)),
+        let checksum = if length < LONG {
+            checksum(file)?
+        } else {
+            // The disk has much to do meanwhile.
+            let same = file.try_clone()?;
+            let (checksum, synced) = both(|| checksum(file), || same.sync_data());
+            synced?;
+            checksum?
         };
         file.write_all(checksum.as_slice())?;
-        Ok(Ok(checksum))
+        Ok(checksum)
+    }
+}
+
+/// The checksum of what there is to read.
+fn checksum(file: &mut File) -> io::Result<ObjectId> {
+    let mut checksum = Checksum::default();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match read_some(file, &mut buffer)? {
+            0 => return Ok(checksum.finish()),
+            read => checksum.update(&buffer[..read]),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The index of a pack, version 2: which object stands where. See git's `gitformat-pack`.
 
-use super::{Error, ObjectId, Result};
+use super::ObjectId;
+use super::checksum::Checksum;
 
 pub(super) struct IndexEntry {
     pub id: ObjectId,
@@ -12,7 +13,7 @@ pub(super) struct IndexEntry {
 const LARGE: u64 = 0x8000_0000;
 
 /// The bytes of the index. Sorts `entries`.
-pub(super) fn encode(entries: &mut [IndexEntry], pack_checksum: ObjectId) -> Result<Vec<u8>> {
+pub(super) fn encode(entries: &mut [IndexEntry], pack_checksum: ObjectId) -> Vec<u8> {
     entries.sort_by_key(|entry| entry.id);
     let mut out = Vec::with_capacity(8 + 256 * 4 + entries.len() * 28 + 40);
     out.extend_from_slice(b"\xfftOc\0\0\0\x02");
@@ -43,9 +44,7 @@ pub(super) fn encode(entries: &mut [IndexEntry], pack_checksum: ObjectId) -> Res
         out.extend_from_slice(&offset.to_be_bytes());
     }
     out.extend_from_slice(pack_checksum.as_slice());
-    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
-    hasher.update(&out);
-    let checksum = hasher.try_finalize().map_err(Error::git("hashing a pack's index"))?;
+    let checksum = Checksum::of(&out);
     out.extend_from_slice(checksum.as_slice());
-    Ok(out)
+    out
 }

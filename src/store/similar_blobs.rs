@@ -1,9 +1,12 @@
 //! Blobs that are saved together and say much the same: ST-Auto-Recap copies the whole lorebook into every other message. The first is compressed, and of the others what is new in
 //! them, which is both smaller and quicker.
 
+use std::slice::Chunks;
+
 use super::compressor::Compressor;
 use super::delta::{self, Index};
 use super::{ObjectId, Result};
+use crate::parallel::cores;
 
 /// A blob that the store does not have.
 pub(super) type NewBlob<'b> = (ObjectId, &'b [u8]);
@@ -23,9 +26,15 @@ const LARGE: usize = 4 << 20;
 /// So many bytes are worth a second thread, however few blobs they are.
 const LONG: usize = 1 << 20;
 
-/// Whether these are worth a second thread.
-pub(super) fn is_long(blobs: &[NewBlob<'_>]) -> bool {
-    blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>() >= LONG
+/// More are too much for one core while another has nothing to do.
+const MANY: usize = 512;
+
+/// Those that are compressed together, each part by one core.
+pub(super) fn parts<'p, 'b>(blobs: &'p [NewBlob<'b>]) -> Chunks<'p, NewBlob<'b>> {
+    let is_long = blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>() >= LONG;
+    let least = if is_long { 2 } else { 256 };
+    let of_one = blobs.len().div_ceil(cores()).min(MANY);
+    blobs.chunks(if blobs.len() < least { least } else { of_one })
 }
 
 /// Compress each, or what the last long one that is no delta has not.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data;
 
+use super::checksum::Checksum;
 use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
@@ -240,10 +241,7 @@ const STRETCH: usize = 1 << 14;
 /// Whether a pack ends with the hash of all that stands before.
 fn checksum_is_right(data: &data::File) -> bool {
     let end = data.pack_end() as u64;
-    let Some(bytes) = data.entry_slice(0..end) else { return false };
-    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
-    hasher.update(bytes);
-    hasher.try_finalize().is_ok_and(|found| found == data.checksum())
+    data.entry_slice(0..end).is_some_and(|bytes| Checksum::of(bytes) == data.checksum())
 }
 
 fn file_name(path: &Path) -> String {

@@ -53,13 +53,10 @@ impl Operation<'_> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let before = previous.map(|tree| unless_lost(Tree::open(reader, tree))).transpose()?;
-        let before: HashMap<_, _> = before
-            .flatten()
-            .iter()
-            .flat_map(|tree| tree.attachments())
-            .map(|attachment| (attachment.path.clone(), attachment.clone()))
-            .collect();
+        let before = previous.map(|tree| unless_lost(Tree::attachments_of(reader, tree)));
+        let before = before.transpose()?.flatten().unwrap_or_default();
+        let before: HashMap<_, _> =
+            before.into_iter().map(|attachment| (attachment.path.clone(), attachment)).collect();
         let mut attached = Vec::new();
         for path in wanted {
             match before.get(&path) {
@@ -165,8 +162,8 @@ pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
     let mut known = HashSet::new();
     let mut bytes = 0;
     for head in history::heads(store)?.iter().filter(|head| head.timeline.is_chat()) {
-        let Some(tree) = unless_lost(Tree::open(&reader, head.tree))? else { continue };
-        let new = tree.attachments().iter().filter(|attachment| known.insert(attachment.blob));
+        let attached = unless_lost(Tree::attachments_of(&reader, head.tree))?.unwrap_or_default();
+        let new = attached.iter().filter(|attachment| known.insert(attachment.blob));
         bytes += new.map(|attachment| attachment.bytes).sum::<u64>();
     }
     Ok(bytes)
