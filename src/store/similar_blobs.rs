@@ -37,28 +37,34 @@ pub(super) fn parts<'p, 'b>(blobs: &'p [NewBlob<'b>]) -> Chunks<'p, NewBlob<'b>>
     blobs.chunks(if blobs.len() < least { least } else { of_one })
 }
 
-/// Compress each, or what the last long one that is no delta has not.
+/// So many are remembered: between two that are alike stand others, which are like none or like one another.
+const BASES: usize = 4;
+
+/// Compress each, or what one of the last long ones that are no deltas has not.
 pub(super) fn compress_together(blobs: &[NewBlob<'_>]) -> Result<Vec<Ready>> {
     let mut compressor = Compressor::new();
-    let mut base: Option<(usize, Index)> = None;
+    // The last that was of use comes first.
+    let mut bases: Vec<(usize, Index)> = Vec::with_capacity(BASES + 1);
     let mut ready = Vec::with_capacity(blobs.len());
     for (n, (_, blob)) in blobs.iter().enumerate() {
         let is_long = (LEAST..=LARGE).contains(&blob.len());
-        let delta = base.as_ref().filter(|_| is_long).and_then(|(number, index)| {
+        let delta_of = |(number, index): &(usize, Index)| {
             let base = blobs[*number].1;
-            if !index.has_much_of(base, blob) {
-                return None;
-            }
-            delta::encode(base, index, blob, blob.len() / 4).map(|delta| (*number, delta))
-        });
+            let may_have = base.len() >= blob.len() / 2 && index.has_much_of(base, blob);
+            may_have.then(|| delta::encode(base, index, blob, blob.len() / 4)).flatten()
+        };
+        let mut tried = bases.iter().enumerate().filter(|_| is_long);
+        let delta = tried.find_map(|(at, base)| Some((at, delta_of(base)?)));
         ready.push(match delta {
-            Some((base, delta)) => {
-                let compressed = compressor.compress(&delta)?;
-                Ready { base: Some(base), size: delta.len(), compressed }
+            Some((at, delta)) => {
+                bases[..=at].rotate_right(1);
+                let (base, size) = (Some(bases[0].0), delta.len());
+                Ready { base, size, compressed: compressor.compress(&delta)? }
             }
             None => {
                 if is_long {
-                    base = Some((n, Index::new(blob)));
+                    bases.insert(0, (n, Index::new(blob)));
+                    bases.truncate(BASES);
                 }
                 Ready { base: None, size: blob.len(), compressed: compressor.compress(blob)? }
             }
@@ -90,7 +96,8 @@ mod tests {
         let common = noise(1, 100_000);
         let mut blobs: Vec<Vec<u8>> = Vec::new();
         for n in 0..30 {
-            blobs.push(noise(100 + n, 300));
+            // Some of these are long enough to be a base themselves.
+            blobs.push(noise(100 + n, 300 + 1000 * (n as usize % 6)));
             blobs.push([&noise(200 + n, 500), &common[..], &noise(300 + n, 10)].concat());
         }
         let list: Vec<&[u8]> = blobs.iter().map(Vec::as_slice).collect();
