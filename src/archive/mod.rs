@@ -46,4 +46,4 @@ pub use snapshot::{
 };
 pub use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
-pub use write::{Written, WrittenFiles, write, write_chat, write_files, write_many};
+pub use write::{Unwritten, Written, WrittenFiles, write, write_chat, write_many};

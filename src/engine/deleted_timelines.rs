@@ -59,7 +59,7 @@ impl Taking<'_> {
             let former = self.operation.message.take();
             let taken = self.operation.take(&state, Kind::DELETED, follows);
             self.operation.message = former;
-            self.deleted.push(taken?.0);
+            self.deleted.push(taken?);
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub(crate) fn take(
         (head, _) => {
             let state = State::of(&captured.files);
             let follows = head.map(Follows::previous).unwrap_or_default();
-            let (taken, _) = operation.take(&state, Kind::SAFETY, follows)?;
+            let taken = operation.take(&state, Kind::SAFETY, follows)?;
             Ok(Some((taken, state.manifest)))
         }
     }

@@ -144,7 +144,7 @@ impl Taking<'_> {
             Origin::Renamed { .. } => {}
         }
         let noted = stored.checkpoint().cloned();
-        let (snapshot, _) = self.operation.lead_to(stored, Follows::origin(origin))?;
+        let snapshot = self.operation.lead_to(stored, Follows::origin(origin))?;
         self.note(&captured, noted.as_ref(), findings, &snapshot);
         lineage.add(newcomer, &snapshot);
         Ok(Taken::New(Box::new(snapshot), Vec::new()))

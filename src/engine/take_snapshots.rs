@@ -313,9 +313,10 @@ impl<'a> Taking<'a> {
         state: &State<'_>,
         follows: Follows,
     ) -> Result<Taken> {
-        let (snapshot, new) = self.operation.take(state, self.how.kind.clone(), follows)?;
         let template = self.library.book_template();
-        let findings = rules::of_files(&captured.files, &state.chat, &new, template);
+        let look = |new: &[_]| rules::of_files(&captured.files, &state.chat, new, template);
+        let (snapshot, findings) =
+            self.operation.take_beside(state, self.how.kind.clone(), follows, look)?;
         self.note(captured, state.manifest.checkpoint.as_ref(), findings, &snapshot);
         Ok(Taken::New(Box::new(snapshot), Vec::new()))
     }

@@ -17,7 +17,7 @@ use super::compressor::Compressor;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
-use super::similar_blobs::{NewBlob, Ready, compress_together, parts};
+use super::similar_blobs::{NewBlob, Ready, compress_together, parts, worth_a_thread};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Temp};
 use crate::parallel::{both, in_parts, in_turn};
@@ -78,7 +78,8 @@ impl PackWriter {
         let hash_part = |part: &[&[u8]]| {
             part.iter().map(|blob| hash(Kind::Blob, blob)).collect::<Result<Vec<_>>>()
         };
-        let ids: Result<Vec<_>> = in_parts(blobs, 256, hash_part).into_iter().collect();
+        let least = worth_a_thread(blobs.iter().copied());
+        let ids: Result<Vec<_>> = in_parts(blobs, least, hash_part).into_iter().collect();
         let ids = ids?.concat();
         let mut new = Vec::new();
         for (id, blob) in ids.iter().zip(blobs) {

@@ -29,10 +29,15 @@ const LONG: usize = 1 << 20;
 /// More are too much for one core while another has nothing to do.
 const MANY: usize = 512;
 
+/// How many blobs are worth a second thread.
+pub(super) fn worth_a_thread<'b>(blobs: impl Iterator<Item = &'b [u8]>) -> usize {
+    let is_long = blobs.map(<[u8]>::len).sum::<usize>() >= LONG;
+    if is_long { 2 } else { 256 }
+}
+
 /// Those that are compressed together, each part by one core.
 pub(super) fn parts<'p, 'b>(blobs: &'p [NewBlob<'b>]) -> Chunks<'p, NewBlob<'b>> {
-    let is_long = blobs.iter().map(|(_, blob)| blob.len()).sum::<usize>() >= LONG;
-    let least = if is_long { 2 } else { 256 };
+    let least = worth_a_thread(blobs.iter().map(|(_, blob)| *blob));
     let of_one = blobs.len().div_ceil(cores()).min(MANY);
     blobs.chunks(if blobs.len() < least { least } else { of_one })
 }

@@ -205,7 +205,7 @@ fn leave_trace(
     }
     captured.files.set_book(merged.bytes.clone());
     let follows = Follows::joined(before.clone(), Some(joined));
-    let (taken, _) = operation.take(&State::of(&captured.files), Kind::SNAPSHOT, follows)?;
+    let taken = operation.take(&State::of(&captured.files), Kind::SNAPSHOT, follows)?;
     Ok(Some(taken.id))
 }
 

@@ -81,7 +81,7 @@ impl Operation<'_> {
         let former = self.message.replace(ending.message.to_owned());
         let taken = self.take(&state, kind, follows);
         self.message = former;
-        let (snapshot, _) = taken?;
+        let snapshot = taken?;
         // What no snapshot had is in this one.
         for step in self.steps.iter_mut().filter(|step| step.change.after.is_none()) {
             let bytes = step.bytes.as_deref().filter(|_| step.after.is_some());

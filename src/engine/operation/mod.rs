@@ -19,12 +19,13 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{
-    self, CheckpointState, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Written,
-    WrittenFiles, branch, former_branch,
+    self, CheckpointState, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten,
+    Written, WrittenFiles, branch, former_branch,
 };
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
 use crate::history::rewrite_history::Rewritten;
+use crate::parallel::both;
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{
     Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store, Time,
@@ -196,23 +197,30 @@ impl<'a> Operation<'a> {
         self.workspace.time()
     }
 
-    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch. Which messages can be new.
+    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch.
     pub(crate) fn take(
         &mut self,
         state: &State<'_>,
         kind: Kind,
         follows: Follows,
-    ) -> Result<(Snapshot, Vec<Range<usize>>)> {
-        let stored = self.store_state(state, kind, &follows)?;
-        self.lead_to(stored, follows)
+    ) -> Result<Snapshot> {
+        Ok(self.take_beside(state, kind, follows, |_| ())?.0)
+    }
+
+    /// The same, while somebody looks at the messages that can be new, at the same time; the snapshot and what was seen.
+    pub(crate) fn take_beside<R: Send>(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+        look: impl FnOnce(&[Range<usize>]) -> R + Send,
+    ) -> Result<(Snapshot, R)> {
+        let (stored, seen) = self.store_state(state, kind, &follows, look)?;
+        Ok((self.lead_to(stored, follows)?, seen))
     }
 
     /// Let a timeline's branch lead to a state that is stored; otherwise like [`take`](Self::take).
-    pub(crate) fn lead_to(
-        &mut self,
-        stored: StoredState,
-        follows: Follows,
-    ) -> Result<(Snapshot, Vec<Range<usize>>)> {
+    pub(crate) fn lead_to(&mut self, stored: StoredState, follows: Follows) -> Result<Snapshot> {
         let old = follows.renamed_from.clone();
         let parents = [follows.parent, follows.joined];
         let (snapshot, written, commit) = self.complete(stored, follows)?;
@@ -236,7 +244,7 @@ impl<'a> Operation<'a> {
             self.drop_ref(branch(&old))?;
         }
         self.made.push((snapshot.clone(), commit));
-        Ok((snapshot, written.new_messages))
+        Ok(snapshot)
     }
 
     /// Lead a timeline's branch to a snapshot that follows `parents`. A branch that an earlier version of this program called otherwise goes, if
@@ -264,23 +272,29 @@ impl<'a> Operation<'a> {
         kind: Kind,
         follows: Follows,
     ) -> Result<Snapshot> {
-        let stored = self.store_state(state, kind, &follows)?;
+        let (stored, ()) = self.store_state(state, kind, &follows, |_| ())?;
         let (snapshot, ..) = self.complete(stored, follows)?;
         Ok(snapshot)
     }
 
     /// Store the files of a state that is like the one it follows.
-    fn store_state(
+    fn store_state<R: Send>(
         &mut self,
         state: &State<'_>,
         kind: Kind,
         follows: &Follows,
-    ) -> Result<StoredState> {
-        let reader = self.store.reader();
+        look: impl FnOnce(&[Range<usize>]) -> R + Send,
+    ) -> Result<(StoredState, R)> {
+        let (reader, time) = (self.store.reader(), self.time());
         let known = follows.renamed_from.as_ref().unwrap_or(state.timeline());
         let known = known_folders::load(self.store, known);
-        let files = archive::write_files(state, &mut self.pack, &reader, follows.tree, &known)?;
-        Ok(StoredState { files, about: AboutState::read(state, kind, self.time()) })
+        let unwritten = Unwritten::of(state, &self.pack, &reader, follows.tree, &known);
+        let new = unwritten.new_messages();
+        let (files, (about, seen)) = both(
+            || unwritten.write(&mut self.pack, &reader),
+            || (AboutState::read(state, kind, time), look(&new)),
+        );
+        Ok((StoredState { files: files?, about }, seen))
     }
 
     /// Store the files of many states, each of which is like nothing that is stored. What they follow can be found out afterwards.

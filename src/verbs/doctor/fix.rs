@@ -300,7 +300,7 @@ impl Work<'_> {
         }
         let had = head.id;
         let state = State::of(&after);
-        let (taken, _) = self.operation.take(&state, Kind::SNAPSHOT, Follows::previous(head))?;
+        let taken = self.operation.take(&state, Kind::SNAPSHOT, Follows::previous(head))?;
         let stored_in = Some(taken.id);
         let former = files.main;
         self.turns.insert(former.path.clone(), Turn::Metadata);

@@ -152,7 +152,7 @@ pub(super) fn restore(
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
-        let (fork, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+        let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
         for file in &mut plan {
             file.stored_in = Some(fork.id);
         }
@@ -194,7 +194,7 @@ fn copy(
             let mut operation = Operation::new(workspace, store, None);
             let state = State::of(&files);
             let follows = Follows::copy(&report.snapshot, &state);
-            let (fork, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+            let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
             for file in &mut plan {
                 file.stored_in = Some(fork.id);
             }

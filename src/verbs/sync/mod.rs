@@ -397,14 +397,14 @@ fn apply(
             BranchMove::Made(whole, joined) => {
                 let state = State::made(whole, None);
                 let follows = Follows::joined(head.clone(), *joined);
-                let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+                let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
                 will_have.push((taken.id, state.manifest));
             }
         }
         if let Some((from, whole)) = &step.aside {
             let state = State::made(whole, None);
             let follows = Follows::copy(from, &state).taken_from(SET_ASIDE.into());
-            let (taken, _) = operation.take(&state, Kind::SNAPSHOT, follows)?;
+            let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
             will_have.push((taken.id, state.manifest));
         }
         if let Some(former) = &step.drops {
