@@ -29,7 +29,7 @@ const MANY: usize = 20;
 /// Fold all when the others together are more than this part of the largest.
 const PART: u64 = 5;
 /// Less than this together is left until there are many.
-const LITTLE: u64 = 64 << 10;
+const LITTLE: u64 = 256 << 10;
 /// So many loose objects are left as they are.
 const MANY_LOOSE: usize = 500;
 /// Packs this large are left alone, for `gc`.

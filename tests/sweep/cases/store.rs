@@ -150,7 +150,7 @@ pub fn begun(stage: &mut Stage) {
     stage.snapshot("one");
 }
 
-/// A chat that makes a pack of more than 64 kB in each turn: a long message that cannot be made smaller, and short ones.
+/// A chat that makes a pack of more than 256 kB in each turn: a long message that cannot be made smaller, and short ones.
 fn long_chat(turns: u64) -> String {
     let noise = |seed: u64| {
         let mut state = seed;
@@ -160,7 +160,7 @@ fn long_chat(turns: u64) -> String {
         };
         std::iter::repeat_with(letter)
             .filter(|c| !"\"\\".contains(*c))
-            .take(90_000)
+            .take(330_000)
             .collect::<String>()
     };
     let mut lines = vec![chat("a", 0, None)];
