@@ -126,6 +126,13 @@ const BOUNDS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "abcde",
+        "memory: gc",
+        "",
+        "the pages of packs that are being read, which the system lends and takes back when others need them, are more than half of it: the new pack is read back as a whole before the old ones go. \
+         What is left are lists of all objects",
+    ),
+    (
+        "abcde",
         "memory: backup",
         "",
         "18 MB for zstd on two cores, 16 MB for volumes of the pack, up to 64 MB of objects whose pack stays mapped, and lists of all snapshots and objects",

@@ -122,6 +122,7 @@ impl Store {
         let (spared, spared_objects) = self.write_spared(&packs, &spare, youngest, monitor)?;
         made.indices.extend(spared.clone());
         // What the old packs have is gone soon: every object is read back before the first of them goes.
+        self.objects.let_go();
         let wanted = objects.iter().chain(&spared_objects).map(|object| object.id);
         self.read_back(&made.indices, wanted, monitor)?;
         made.indices.clear();

@@ -21,7 +21,7 @@ use super::{Error, Kind, Loss, ObjectId, Result};
 const ROUNDS: usize = 16;
 
 /// What was read of a pack stays mapped, and the system counts that as ours. So after this many bytes of objects all packs are opened anew.
-const MUCH: u64 = 64 << 20;
+const MUCH: u64 = 16 << 20;
 
 /// The objects of a repository; shared by all readers.
 pub(super) struct ObjectFiles {

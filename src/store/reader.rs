@@ -32,6 +32,11 @@ impl Readers {
     pub fn reader(&self) -> Reader {
         Reader::over(Arc::clone(&self.files))
     }
+
+    /// Close every pack until something is read again.
+    pub(super) fn let_go(&self) {
+        self.files.let_go();
+    }
 }
 
 impl Reader {

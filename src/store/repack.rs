@@ -51,6 +51,8 @@ impl Store {
         let mut packed = Packed { objects: objects.len(), ..Packed::default() };
         let readers = self.reader().shared();
         let parts = parts(objects, &readers)?;
+        // A glance at every object has mapped all of every pack.
+        readers.let_go();
         // The channel holds few, so that a slow disk does not fill the memory.
         let (sender, receiver) = sync_channel::<Result<Ready>>(64);
         std::thread::scope(|scope| -> Result<()> {
