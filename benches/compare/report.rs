@@ -155,6 +155,7 @@ Every save is one snapshot, commit, backup or copy of the whole library. The tex
   says CPU, it is the mean of what was used on all cores: where others use the machine too, that says more than the clock.
   Before each, everything written earlier is synced. stvc syncs all it writes before it says that it is done; git does
   not sync loose objects nor the files it checks out, `cp` syncs nothing.
+- **before**: an earlier stvc, the program that `STVC_BEFORE` names.
 - **first snapshot**: into an empty store. **further snapshot**: after one save; `git add -A && git commit`,
   `restic backup`, `borg create`, `bup index && bup save`, `cp -a` of the library.
 - **restore of a chat**: the chat's newest state, whose file is gone; held against the original byte for byte.
