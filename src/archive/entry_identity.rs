@@ -3,7 +3,7 @@
 //! Where one book came out of the other, likeness is enough: [`pairs`]. Where neither is known to have come out of the other, something must agree
 //! word for word: [`Marks`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::diff::pairing::Bag;
 use super::diff::value::same;
@@ -15,43 +15,97 @@ const ALIKE: f32 = 0.3;
 /// A book's entries, each key once.
 pub(super) type Entries<'a> = [(Key, Raw<'a>)];
 
-/// Which entry of the old book became which of the new, by their places: what stands under the same key is the same entry if title or content are
-/// alike; and what is gone from one key and found under another has moved.
+/// Which entry of the old book became which of the new, by their places. What agrees word for word decides before what is only alike: first come those
+/// that kept their key and with it title or content; then those that stand with both under another key; then what is alike under its key; last what
+/// stands under another key and title.
 pub(super) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)> {
-    let by_key: HashMap<&Key, usize> =
-        new.iter().enumerate().map(|(n, (key, _))| (key, n)).collect();
+    let places: HashMap<&Key, usize> =
+        new.iter().enumerate().map(|(to, (key, _))| (key, to)).collect();
     let mut found = Vec::new();
-    // Those under whose key something else stands, or nothing.
-    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    let (mut gone, mut come) = (Open::new(), Open::new());
+    let mut under_one_key = Vec::new();
     for (from, (key, before)) in old.iter().enumerate() {
-        match by_key.get(key).map(|to| (*to, new[*to].1)) {
-            Some((to, after)) if before == &after => found.push((from, to)),
-            Some((to, after)) if Face::of(*before).is_like(&Face::of(after)) => {
-                found.push((from, to));
-            }
-            other => {
-                gone.push(from);
-                come.extend(other.map(|(to, _)| to));
-            }
+        let place = places.get(key).copied();
+        if let Some(to) = place.filter(|to| new[*to].1 == *before) {
+            found.push((from, to));
+            continue;
         }
+        let face = Face::of(*before);
+        if let Some(to) = place {
+            let after = Face::of(new[to].1);
+            if face.is_kept_in(&after) {
+                found.push((from, to));
+                continue;
+            }
+            come.insert(to, after);
+            under_one_key.push((from, to));
+        }
+        gone.insert(from, face);
     }
     let known: HashSet<&Key> = old.iter().map(|(key, _)| key).collect();
-    come.extend((0..new.len()).filter(|to| !known.contains(&new[*to].0)));
-    let faces = |book: &Entries<'_>, list: &[usize]| -> Vec<Face> {
-        list.iter().map(|n| Face::of(book[*n].1)).collect()
+    let unknown = (0..new.len()).filter(|to| !known.contains(&new[*to].0));
+    come.extend(unknown.map(|to| (to, Face::of(new[to].1))));
+    found.extend(moves(&mut gone, &mut come, true));
+    for (from, to) in under_one_key {
+        if let (Some(before), Some(after)) = (gone.get(&from), come.get(&to))
+            && before.is_like(after)
+        {
+            gone.remove(&from);
+            come.remove(&to);
+            found.push((from, to));
+        }
+    }
+    found.extend(moves(&mut gone, &mut come, false));
+    found
+}
+
+/// Entries without a partner, by their places.
+type Open = BTreeMap<usize, Face>;
+
+/// The same content under another key, with the same title or with any: they have found each other.
+fn moves(gone: &mut Open, come: &mut Open, has_same_title: bool) -> Vec<(usize, usize)> {
+    let name = |face: &Face| -> Option<(String, String)> {
+        let title = if has_same_title { face.title.clone() } else { String::new() };
+        (!face.content.trim().is_empty()).then(|| (title, face.content.clone()))
     };
-    if !gone.is_empty() && !come.is_empty() {
-        let moved = moves(&faces(old, &gone), &faces(new, &come));
-        found.extend(moved.into_iter().map(|(from, to)| (gone[from], come[to])));
+    let mut waiting: HashMap<_, Vec<usize>> = HashMap::new();
+    for (from, face) in gone.iter().rev() {
+        if let Some(name) = name(face) {
+            waiting.entry(name).or_default().push(*from);
+        }
+    }
+    let mut found = Vec::new();
+    for (to, face) in come.iter() {
+        if let Some(from) = name(face).and_then(|name| waiting.get_mut(&name)?.pop()) {
+            found.push((from, *to));
+        }
+    }
+    for (from, to) in &found {
+        gone.remove(from);
+        come.remove(to);
     }
     found
 }
 
-/// Whether an entry that went is there again: alike under its key, or the same in title and content under another.
-pub(super) fn is_same_again(then: (&Key, Raw<'_>), now: (&Key, Raw<'_>)) -> bool {
-    match then.0 == now.0 {
-        true => Face::of(then.1).is_like(&Face::of(now.1)),
-        false => Marks::of(then.1).agree_wholly(&Marks::of(now.1)),
+/// Whether an entry that went is there again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Again {
+    /// Under its key with its title, or with much of its content. Less is not enough: the key may have been given to another.
+    Alike,
+    /// With its title and its content, under whichever key.
+    Wholly,
+}
+
+impl Again {
+    pub fn of(then: (&Key, Raw<'_>), now: (&Key, Raw<'_>)) -> Option<Self> {
+        if Marks::of(then.1).agree_wholly(&Marks::of(now.1)) {
+            return Some(Self::Wholly);
+        }
+        let is_alike = || {
+            let (before, after) = (Face::of(then.1), Face::of(now.1));
+            before.is_kept_in(&after) || before.has_words_of(&after)
+        };
+        (then.0 == now.0 && is_alike()).then_some(Self::Alike)
     }
 }
 
@@ -72,50 +126,26 @@ impl Face {
         Self { title: text(title).trim().to_owned(), content: text(content), keys: keys.collect() }
     }
 
-    fn is_blank(&self) -> bool {
-        self.title.is_empty() && self.content.trim().is_empty()
+    /// Whether `other` has its title or its content.
+    fn is_kept_in(&self, other: &Self) -> bool {
+        !self.title.is_empty() && self.title == other.title
+            || !self.content.trim().is_empty() && self.content == other.content
     }
 
-    /// Whether this became `other` by editing.
-    fn is_like(&self, other: &Face) -> bool {
-        let alike = |a: &str, b: &str, least| Bag::of(a).likeness(&Bag::of(b)) >= least;
-        self.is_blank()
-            || (!self.title.is_empty() && self.title == other.title)
+    /// Whether the contents are one, edited.
+    fn has_words_of(&self, other: &Self) -> bool {
+        Bag::of(&self.content).likeness(&Bag::of(&other.content)) >= ALIKE
+    }
+
+    /// Whether this became `other` by editing, if it did not move away.
+    fn is_like(&self, other: &Self) -> bool {
+        let is_blank = self.title.is_empty() && self.content.trim().is_empty();
+        is_blank
             || self.content == other.content
-            || alike(&self.title, &other.title, 0.5)
-            || alike(&self.content, &other.content, ALIKE)
+            || Bag::of(&self.title).likeness(&Bag::of(&other.title)) >= 0.5
+            || self.has_words_of(other)
             || (self.title == other.title && !self.keys.is_disjoint(&other.keys))
     }
-}
-
-/// The same content under another key: first with the same title, then with any.
-fn moves(old: &[Face], new: &[Face]) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    let mut taken_old = HashSet::new();
-    let mut taken_new = HashSet::new();
-    for with_title in [true, false] {
-        let name = |face: &'_ Face| -> Option<(String, String)> {
-            let title = if with_title { face.title.clone() } else { String::new() };
-            (!face.content.trim().is_empty()).then(|| (title, face.content.clone()))
-        };
-        let mut waiting: HashMap<(String, String), Vec<usize>> = HashMap::new();
-        for (at, face) in old.iter().enumerate().rev().filter(|(at, _)| !taken_old.contains(at)) {
-            if let Some(name) = name(face) {
-                waiting.entry(name).or_default().push(at);
-            }
-        }
-        for (to, face) in new.iter().enumerate() {
-            if taken_new.contains(&to) {
-                continue;
-            }
-            if let Some(from) = name(face).and_then(|name| waiting.get_mut(&name)?.pop()) {
-                taken_old.insert(from);
-                taken_new.insert(to);
-                found.push((from, to));
-            }
-        }
-    }
-    found
 }
 
 /// What two states of one entry can have in common word for word. UIDs are given out again and titles change, so neither is enough: the UID and

@@ -3,15 +3,15 @@
 //! Of each state only the names and ids of its entries are read, and of the entries only those that differ from the state before: a history of ten
 //! thousand states costs what changed in them.
 //!
-//! Which entry of a state became which of the next, `entry_identity` says. One that went and came again is the same if it is alike under the same key, or if it says
-//! the same, title and all, under another.
+//! Which entry of a state became which of the next, `entry_identity` says. One that went and came again is the same if it says the same, title and all; or
+//! if it has its title or much of its content, under the same key.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::entry_identity::{is_same_again, pairs};
+use super::entry_identity::{Again, pairs};
 use crate::parallel::{cores, each};
 use crate::st::{self, Key, Raw};
 use crate::store::{
@@ -371,14 +371,13 @@ impl Lives {
         self.lives[life].changes.push(LifeChange { state, key, version });
     }
 
-    /// The life of an entry that went and is there again. The last one that went comes first.
+    /// The life of an entry that went and is there again: of those that are it as surely, the last one that went.
     fn come_again(&mut self, (key, _, text): &Changed<'_>) -> Option<usize> {
         let now = Raw::parse_str(text.as_ref()?)?;
-        let is_it = |gone: &Gone| {
-            let then = Raw::parse_str(&gone.text);
-            then.is_some_and(|then| is_same_again((&gone.key, then), (key, now)))
+        let again = |(at, gone): (usize, &Gone)| {
+            Some((Again::of((&gone.key, Raw::parse_str(&gone.text)?), (key, now))?, at))
         };
-        let at = self.gone.iter().rposition(is_it)?;
+        let (_, at) = self.gone.iter().enumerate().filter_map(again).max()?;
         Some(self.gone.remove(at).life)
     }
 

@@ -206,4 +206,19 @@ mod tests {
         let moved = format!(r#""3":{gull},"5":{}"#, TIDE.replace("\"uid\":3", "\"uid\":5"));
         assert_eq!(told(&format!(r#""3":{TIDE}"#), &moved), ["[Added] 3", "[Moved, Edited] 3 → 5"]);
     }
+
+    #[test]
+    fn what_is_found_word_for_word_elsewhere_is_not_what_is_alike_here() {
+        let sea = |uid: u8| TIDE.replace("Tide", "The sea").replace(":3,", &format!(":{uid},"));
+        let gulls = |uid: u8| {
+            format!(r#"{{"uid":{uid},"comment":"The gulls","content":"Grey birds scream"}}"#)
+        };
+        let book = |a: &str, b: &str| format!(r#""3":{a},"5":{b}"#);
+        let changed_places = told(&book(&sea(3), &gulls(5)), &book(&gulls(3), &sea(5)));
+        assert_eq!(changed_places, ["[Moved, Edited] 5 → 3", "[Moved, Edited] 3 → 5"]);
+        // A copy under another key is a copy, whatever became of the first.
+        let sound = sea(3).replace("nobody", "some");
+        let copied = told(&format!(r#""3":{}"#, sea(3)), &book(&sound, &sea(5)));
+        assert_eq!(copied, ["[Edited] 3", "[Added] 5"]);
+    }
 }

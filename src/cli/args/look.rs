@@ -289,7 +289,7 @@ pub struct Lore {
 
 const LORE_HELP: &str = "An entry is named by its title, one of its keywords, or any part of a title that no other has, also by a title it once had; with its lorebook also by its UID. \
                          Its history is told across renames and forks, newest first: the snapshot, the message that the story had come to, and what changed. \
-                         An entry that was deleted and made again is the same one if it is alike under the same UID, or says the same under another.";
+                         An entry that was deleted and made again is the same one if it says the same, or if under the same UID it has the same title or much of what it said.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = VIEW_HELP)]

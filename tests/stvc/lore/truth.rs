@@ -53,11 +53,16 @@ struct Soul {
 }
 
 impl Soul {
+    /// A key word that no other has, nor as a part.
+    fn word(&self) -> String {
+        format!("key{:03}", self.number)
+    }
+
     fn value(&self) -> Option<Value> {
         let own = (0..12).map(|n| format!("w{}x{n}", self.number)).collect::<Vec<_>>().join(" ");
         let content = format!("{own}. E{}n{}.", self.number, self.edits);
         self.is_there.then(|| {
-            json!({ "uid": self.uid, "key": [format!("key{}", self.number)], "comment": self.title, "content": content })
+            json!({ "uid": self.uid, "key": [self.word()], "comment": self.title, "content": content })
         })
     }
 }
@@ -91,7 +96,8 @@ impl Writer {
         match deed {
             Deed::Add => {
                 let (number, uid) = (self.souls.len(), self.free_uid());
-                let title = format!("Soul{number}");
+                // Half of it is what others have.
+                let title = format!("Soul {number}");
                 let soul = Soul { number, uid, is_there: true, title, edits: 0, told: Vec::new() };
                 self.souls.push(soul);
             }
@@ -167,7 +173,7 @@ proptest! {
         deeds.iter().for_each(|deed| writer.act(deed));
         for soul in &writer.souls {
             // By its key word, whether it is there or not.
-            let story = writer.story(&["Harbour", &format!("key{}", soul.number)]);
+            let story = writer.story(&["Harbour", &soul.word()]);
             prop_assert_eq!(story.is_there, soul.is_there);
             prop_assert!(story.broken.is_empty());
             let told: Vec<_> = story.changes.iter().rev().map(|change| {
