@@ -107,6 +107,15 @@ pub fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Se
     })
 }
 
+/// The same, one after the other where that is not worth a thread.
+pub fn both_if<A, B: Send>(
+    is_worth_it: bool,
+    here: impl FnOnce() -> A,
+    there: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if is_worth_it { both(here, there) } else { (here(), there()) }
+}
+
 /// How many cores there are for us. Asked once: on Linux the answer is read from several files.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();

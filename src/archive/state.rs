@@ -4,7 +4,7 @@ use super::checkpoint::{CheckpointState, uses_auto_recap};
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::PER_FOLDER;
 use super::{Blake3, Role};
-use crate::parallel::both;
+use crate::parallel::both_if;
 use crate::st::{Chat, FileAt, LibraryPath, TimelineFiles, TimelineName};
 
 pub struct State<'a> {
@@ -43,6 +43,11 @@ impl<'a> State<'a> {
         &self.files.timeline
     }
 
+    /// Whether it pays to look at it on two cores.
+    pub fn is_long(&self) -> bool {
+        self.files.main.bytes.len() >= LONG
+    }
+
     fn build(files: &'a TimelineFiles, cut_at: Option<u64>, notes: Notes) -> Self {
         let (timeline, bytes) = (&files.timeline, files.main.bytes.as_slice());
         if !timeline.is_chat() {
@@ -55,8 +60,7 @@ impl<'a> State<'a> {
             (chat, folders)
         };
         let whole = || Blake3::of(bytes);
-        let ((chat, folders), hash) =
-            if bytes.len() < LONG { (split(), whole()) } else { both(split, whole) };
+        let ((chat, folders), hash) = both_if(bytes.len() >= LONG, split, whole);
         let mut records = vec![record(Role::Chat, &files.main.path, bytes, hash)];
         records.extend(files.book().map(|book| FileRecord {
             name: Some(book.name.to_owned()),

@@ -65,7 +65,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local};
-use clap::FromArgMatches;
 use clap_complete::CompleteEnv;
 
 use args::{Args, Command};
@@ -91,10 +90,7 @@ pub fn main() -> ExitCode {
 
 /// Run one command line; its exit code.
 fn run(arguments: &[OsString]) -> u8 {
-    let parsed = args::command()
-        .try_get_matches_from(arguments)
-        .and_then(|found| Args::from_arg_matches(&found));
-    let args = match parsed {
+    let args = match Args::read(arguments) {
         Ok(args) => args,
         Err(problem) => {
             return report_error::usage(

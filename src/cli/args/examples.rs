@@ -251,15 +251,10 @@ const SHORT: &str = "`--help` tells more, and the options that all commands have
 
 /// The whole command line, with examples.
 pub fn command() -> clap::Command {
-    let mut command = Args::command();
-    let names: Vec<_> =
-        command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for name in names {
-        let examples =
-            EXAMPLES.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, list)| list);
-        command = command.mut_subcommand(&name, |command| with_examples(command, examples));
-    }
-    command
+    Args::command().mut_subcommands(|command| {
+        let of = EXAMPLES.iter().find(|(of, _)| *of == command.get_name());
+        with_examples(command, of.map_or(&[], |(_, list)| list))
+    })
 }
 
 fn with_examples(command: clap::Command, examples: &[Example]) -> clap::Command {

@@ -9,9 +9,10 @@ mod programs;
 mod take;
 mod values;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use bring_back::{Fork, Merge, Reconstruct, Restore, Undo};
 pub use copies::{Backup, Import, Sync};
@@ -75,6 +76,24 @@ pub struct Args {
 
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Args {
+    /// What was typed. To describe every command takes longer than to do most of them, so one that is typed as it should be is read with its own
+    /// description alone; all else is answered with all of them at hand.
+    pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        let all = Self::command();
+        let alone = arguments.iter().skip(1).find_map(|word| all.find_subcommand(word)).map(|it| {
+            clap::Command::new("stvc").args(all.get_arguments().cloned()).subcommand(it.clone())
+        });
+        let read = |command: clap::Command| {
+            Self::from_arg_matches(&command.try_get_matches_from(arguments)?)
+        };
+        match alone.map(read) {
+            Some(Ok(args)) => Ok(args),
+            _ => read(command()),
+        }
+    }
 }
 
 /// When to use colours.

@@ -25,7 +25,7 @@ use crate::archive::{
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
 use crate::history::rewrite_history::Rewritten;
-use crate::parallel::both;
+use crate::parallel::both_if;
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{
     Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store, Time,
@@ -290,7 +290,8 @@ impl<'a> Operation<'a> {
         let known = known_folders::load(self.store, known);
         let unwritten = Unwritten::of(state, &self.pack, &reader, follows.tree, &known);
         let new = unwritten.new_messages();
-        let (files, (about, seen)) = both(
+        let (files, (about, seen)) = both_if(
+            state.is_long(),
             || unwritten.write(&mut self.pack, &reader),
             || (AboutState::read(state, kind, time), look(&new)),
         );
