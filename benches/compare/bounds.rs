@@ -68,7 +68,7 @@ const BOUNDS: &[(&str, &str, &str, &str)] = &[
         "c",
         "further snapshot",
         "",
-        "13 ms of CPU: 3 ms to start a process (git: 1.8), of which 1.2 ms relocate it and 1.3 ms describe all commands to clap; 2 ms to look at 400 files; seven syncs; the rest is spread",
+        "10 ms of CPU: 2.3 ms to start a process (git: 1.5), of which 1 ms is its relocation and the pages that takes; 2 ms to look at 400 files; seven syncs; the rest is spread",
     ),
     (
         "f",
@@ -94,7 +94,7 @@ const BOUNDS: &[(&str, &str, &str, &str)] = &[
         "abcde",
         "restore",
         "git",
-        "3 ms to start a process (git: 1.8); the file, its folder and the log are synced and the file is read back, and it is looked for a SillyTavern that may have it open. git writes one file and \
+        "2.3 ms to start a process (git: 1.5); the file, its folder and the log are synced and the file is read back, and it is looked for a SillyTavern that may have it open. git writes one file and \
          syncs nothing",
     ),
     (

@@ -110,8 +110,7 @@ impl Store {
         let mut window = WINDOW;
         loop {
             let (tail, is_all) = tail(&mut file, window).map_err(Error::io(&path))?;
-            let lines: Vec<_> = tail.split(|byte| *byte == b'\n').collect();
-            if let Some(end) = end_of(&lines) {
+            if let Some(end) = end_of(tail.rsplit(|byte| *byte == b'\n')) {
                 return Ok(end);
             }
             if is_all {
@@ -155,10 +154,10 @@ fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
     Ok((tail, begin == 0))
 }
 
-/// What the last lines say; `None` if no operation is among them.
-fn end_of(lines: &[&[u8]]) -> Option<End> {
+/// What the last lines say, told from the last one on; `None` if no operation is among them.
+fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
     let mut finished = Vec::new();
-    for line in lines.iter().rev() {
+    for line in lines {
         match decode(line) {
             Some(Line::Finished(number)) => finished.push(number),
             Some(Line::Operation(last)) => {
@@ -267,7 +266,7 @@ mod tests {
     fn lines_of_the_first_version_are_read_and_are_finished() {
         let line = serde_json::to_vec(&operation()).unwrap();
         assert!(matches!(decode(&line), Some(Line::Operation(found)) if !found.is_checked));
-        assert!(end_of(&[&line]).unwrap().unfinished.is_empty());
+        assert!(end_of([line.as_slice()].into_iter()).unwrap().unfinished.is_empty());
     }
 
     #[test]
@@ -277,9 +276,8 @@ mod tests {
         let second = encode(&second).unwrap();
         let done = |number| encode(&Finished { finished: number }).unwrap();
         let end = |lines: &[&[u8]]| {
-            let lines: Vec<_> =
-                lines.iter().map(|line| line.strip_suffix(b"\n").unwrap()).collect();
-            end_of(&lines).unwrap().unfinished
+            let lines = lines.iter().map(|line| line.strip_suffix(b"\n").unwrap());
+            end_of(lines.rev()).unwrap().unfinished
         };
         assert_eq!(end(&[&first]), [7]);
         assert!(end(&[&first, &done(7)]).is_empty());
