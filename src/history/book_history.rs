@@ -66,7 +66,12 @@ fn snapshots_of<'h>(
     names.insert(book.clone());
     let has_it = |snapshot: &&Snapshot| book_of(snapshot).is_some_and(|name| names.contains(&name));
     let mut chats: Vec<_> = history.iter().filter(has_it).collect();
-    chats.sort_unstable_by_key(|snapshot| (snapshot.time.seconds, snapshot.id));
+    // In one second, what follows comes after what it follows.
+    let before_it = |snapshot: &Snapshot| {
+        let second = snapshot.time.seconds;
+        history.ancestry(snapshot).take_while(|it| it.time.seconds == second).count()
+    };
+    chats.sort_by_cached_key(|it| (it.time.seconds, before_it(it), it.id));
     let first = own.first().map_or(i64::MAX, |first| first.time.seconds);
     let name = own.first().map_or(book, |first| &first.timeline);
     let is_before = |snapshot: &&&Snapshot| {

@@ -382,6 +382,9 @@ fn of_store(error: &store::Error) -> Option<Hint> {
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                 "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`".into()
             }
+            std::io::ErrorKind::AlreadyExists => {
+                unchanged("what is there is not written over: choose another name, or move it away first")
+            }
             _ => return None,
         },
         _ => return None,

@@ -101,7 +101,10 @@ fn a_story_becomes_a_file_that_nothing_runs_in() {
     );
     // What is there is not overwritten.
     fs::write(&page, "mine").unwrap();
-    sandbox.stvc(&write).exits(1);
+    let kept = sandbox.stvc(&write).exits(1).stderr;
+    assert!(kept.contains("is not written over: choose another name"), "{kept}");
+    let kept = sandbox.stvc(&["view", "--out", page.to_str().unwrap()]).exits(1).stderr;
+    assert!(kept.contains("is not written over: choose another name"), "{kept}");
     assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
     let markdown = sandbox.stvc(&["show", "Mira/one", "--format", "markdown"]).exits(0).stdout;
     assert!(markdown.starts_with("# Mira / one\n\n**Mira**\n\nThe tide is low."), "{markdown}");

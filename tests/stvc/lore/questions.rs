@@ -57,6 +57,22 @@ fn what_is_there_and_since_when() {
 }
 
 #[test]
+fn what_was_saved_within_a_second_stays_in_its_order() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(CHAT, chat("one", 1, Some("Harbour")));
+    let says = |n: usize| format!("The Kestrel has sailed to {n} harbours.");
+    for n in 0..7 {
+        sandbox.write(BOOK, book(&[(0, "Kestrel", &says(n))]));
+        sandbox.append(CHAT, &message("one", n + 1));
+        // The chat alone: the lorebook has no history of its own.
+        sandbox.stvc(&["snapshot", "--only", "chats"]).exits(0);
+    }
+    let told = sandbox.json(&["lore", "Kestrel"]).exits(0).of_type("lore_change");
+    let last = |line: &Value| line["index"].as_u64().unwrap();
+    assert_eq!(told.iter().map(last).collect::<Vec<_>>(), [7, 6, 5, 4, 3, 2, 1]);
+}
+
+#[test]
 fn which_message_changed_it() {
     let sandbox = story();
     insta::assert_snapshot!(sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout, @"
