@@ -268,6 +268,8 @@ fn with_examples(command: clap::Command, examples: &[Example]) -> clap::Command 
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
 
     /// Words as a shell would split them.
@@ -280,6 +282,32 @@ mod tests {
                 _ => vec![piece.to_owned()],
             })
             .collect()
+    }
+
+    /// Its own description alone must not make anything else of a line than all of them do.
+    #[test]
+    fn a_line_is_read_as_with_all_commands_at_hand() {
+        let listed = EXAMPLES.iter().flat_map(|(_, list)| list.iter().map(|(line, _)| *line));
+        let odd = [
+            "stvc --user log snapshot",
+            "stvc snapshot --data log -- log",
+            "stvc --store=log log log --json",
+            "stvc log --version",
+            "stvc help log",
+            "stvc log snapshot tag",
+            "stvc snpashot log",
+            "stvc",
+        ];
+        for line in listed.chain(odd) {
+            let typed: Vec<_> = words(line).into_iter().map(Into::into).collect();
+            let with_all = command().try_get_matches_from(&typed);
+            let with_all = with_all.and_then(|found| Args::from_arg_matches(&found));
+            let told = |read: Result<Args, clap::Error>| match read {
+                Ok(args) => format!("{args:?}"),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(told(Args::read(&typed)), told(with_all), "{line}");
+        }
     }
 
     #[test]
