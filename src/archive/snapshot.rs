@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
-use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Time, name_encoding, trailer};
+use crate::store::{
+    self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, name_encoding, trailer,
+};
 
 /// Why a snapshot was taken. Later versions may know more kinds; they are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +75,8 @@ pub struct Snapshot {
     /// For the first of a fork: how many messages it shares with its parent.
     pub fork_at: Option<u64>,
     pub time: Time,
+    /// Its position in the order of creation, which the clock alone does not give.
+    pub sequence: Sequence,
     /// What it is called.
     pub subject: String,
     pub lorebook: Option<String>,
@@ -91,6 +95,7 @@ const KIND: &str = "Stvc-Kind";
 const MESSAGES: &str = "Stvc-Messages";
 const ENTRIES: &str = "Stvc-Entries";
 const FORK_AT: &str = "Stvc-Fork-At";
+const SEQUENCE: &str = "Stvc-Sequence";
 const LOREBOOK: &str = "Stvc-Lorebook";
 const LAST_WORDS: &str = "Stvc-Last-Words";
 const MAIN_CHAT: &str = "Stvc-Main-Chat";
@@ -118,6 +123,7 @@ impl Snapshot {
             entries: says.number(ENTRIES)?,
             fork_at: says.number(FORK_AT)?,
             time: commit.time,
+            sequence: says.sequence()?.unwrap_or(Sequence::at(commit.time.seconds)),
             subject: commit.subject.clone(),
             lorebook: text(LOREBOOK)?,
             last_words: says.once(LAST_WORDS)?.map(str::to_owned),
@@ -158,6 +164,12 @@ impl<'c> Says<'c> {
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| digits);
         number.map(Some).ok_or_else(|| self.wrong(format!("its trailer {key} is no number")))
+    }
+
+    fn sequence(&self) -> Result<Option<Sequence>> {
+        let Some(text) = self.once(SEQUENCE)? else { return Ok(None) };
+        let sequence = text.parse();
+        sequence.map(Some).map_err(|error| self.wrong(format!("its trailer {SEQUENCE}: {error}")))
     }
 
     fn timeline(&self, key: &str) -> Result<Option<TimelineName>> {
@@ -205,6 +217,8 @@ pub struct NewSnapshot<'a> {
     pub source: Option<String>,
     pub kind: Kind,
     pub time: Time,
+    /// See [`Snapshot::sequence`].
+    pub sequence: Sequence,
     /// The user's words for it.
     pub message: Option<&'a str>,
 }
@@ -227,6 +241,7 @@ impl<'a> NewSnapshot<'a> {
             source: None,
             kind,
             time,
+            sequence: Sequence::at(time.seconds),
             message: None,
         }
     }
@@ -248,6 +263,7 @@ impl<'a> NewSnapshot<'a> {
             (store::MARK_TRAILER, Some(manifest.content.to_string())),
             (ENTRIES, self.entries.map(|n| n.to_string())),
             (FORK_AT, self.fork_at.map(|n| n.to_string())),
+            (SEQUENCE, self.sequence.unless_at(self.time.seconds).map(|it| it.to_string())),
             (LOREBOOK, manifest.bound_book().map(trailer::encode)),
             (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
             (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),

@@ -74,12 +74,12 @@ fn origin_that_ends(
 }
 
 /// Every snapshot in a row of its own.
-pub fn unfolded(entries: &[LoggedSnapshot]) -> Vec<Row<'_>> {
-    entries.iter().map(|entry| vec![entry]).collect()
+pub fn unfolded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
+    entries.iter().map(|entry| vec![*entry]).collect()
 }
 
 /// Runs of snapshots with nothing to tell in one row each.
-pub fn folded(entries: &[LoggedSnapshot]) -> Vec<Row<'_>> {
+pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     let mut children: HashMap<SnapshotId, usize> = HashMap::new();
     for parent in entries.iter().flat_map(|entry| &entry.snapshot.parents) {
         *children.entry(*parent).or_default() += 1;

@@ -52,8 +52,10 @@ const FOLD_ABOVE: usize = 40;
 
 fn draw(args: &args::Log, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -> String {
     let everything = args.all || args.timeline.is_some() || args.limit.is_some();
+    // A change of the lorebook alone has no place among the chat's commits; the list has it.
+    let entries: Vec<_> = entries.iter().filter(|entry| entry.chat.is_none()).collect();
     let is_folded = !everything && entries.len() > FOLD_ABOVE;
-    let rows = if is_folded { graph::folded(entries) } else { graph::unfolded(entries) };
+    let rows = if is_folded { graph::folded(&entries) } else { graph::unfolded(&entries) };
     let room = |taken: usize| columns.saturating_sub(taken + 1).max(20);
     let words = |row: &[&LoggedSnapshot], taken: usize| match row {
         // In a long graph only the end of each timeline is quoted.

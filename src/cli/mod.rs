@@ -257,7 +257,7 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
         patience: PATIENCE,
         notices: Default::default(),
         finished: Default::default(),
-        remembered: Default::default(),
+        loaded: Default::default(),
     }
 }
 

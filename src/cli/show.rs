@@ -1,6 +1,6 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, cut, fork_point, name, recap, size};
+use super::wording::{clean, count, cut, fork_point, name, recap, short, size};
 use super::{args, restore};
 use stvc::engine::Workspace;
 use stvc::lines::answers::Answer;
@@ -61,6 +61,11 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
             file.role.as_str(),
             format!("{} ({})", clean(&file.path), size(file.bytes)),
         ));
+    }
+    if let Some(book) = &report.book {
+        let taken = out.clock(workspace).both(book.time);
+        let told = format!("changed after that: snapshot {}, taken {taken}", short(book.id));
+        out.line(field("", told));
     }
     if let Some(state) = &report.manifest.checkpoint {
         out.line(field("recap", recap(state)));

@@ -1,15 +1,16 @@
 //! Lorebooks, characters' cards and other files with a history of their own: which of them are kept, and where a new one comes from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::Result;
 use super::changed_timelines;
 use super::operation::Follows;
 use super::take_snapshots::{Taken, TakenTimeline, Taking};
+use crate::archive::entry_lives::{BookStates, Version};
 use crate::archive::{Snapshot, State};
 use crate::history;
-use crate::st::{self, Category, TimelineName};
-use crate::store::Store;
+use crate::st::{self, Category, Key, TimelineName};
+use crate::store::{self, Store, unless_lost};
 
 impl Taking<'_> {
     /// Something that is no chat and was never seen.
@@ -62,19 +63,27 @@ impl Taking<'_> {
         });
     }
 
-    /// What is byte for byte like another of its kind comes from that: it was renamed, if the other's file is gone, or copied.
+    /// Returns what a new file that is not a chat follows. One that is byte for byte like another of its kind was renamed, if the other's file is gone, or copied. A lorebook
+    /// can be renamed and edited in one save: most of its entries are then those of one whose file is gone.
     fn origin_of_other(&mut self, state: &State<'_>) -> Result<Follows> {
         if self.other_heads.is_none() {
             self.other_heads = Some(heads_of_others(self.store)?);
         }
-        let alike: Vec<_> = alike(state, self.other_heads.iter().flatten()).cloned().collect();
-        let is_here = |head: &&Snapshot| self.scan.others.contains(&head.timeline);
-        if let Some(gone) = alike.iter().find(|head| !is_here(head)) {
+        let heads = self.other_heads.iter().flatten();
+        let alike: Vec<_> = alike(state, heads.clone()).cloned().collect();
+        let is_here = |head: &Snapshot| self.scan.others.contains(&head.timeline);
+        let gone = match alike.iter().find(|head| !is_here(head)) {
+            None if alike.is_empty() => {
+                mostly_alike(self.store, state, heads.filter(|head| !is_here(head)))?
+            }
+            gone => gone.cloned(),
+        };
+        if let Some(gone) = gone {
             // Only one can have become it.
             if let Some(heads) = &mut self.other_heads {
                 heads.retain(|head| head.timeline != gone.timeline);
             }
-            return Ok(Follows::renamed(gone.clone()));
+            return Ok(Follows::renamed(gone));
         }
         Ok(alike.first().map(|head| Follows::copy(head, state)).unwrap_or_default())
     }
@@ -91,6 +100,34 @@ fn heads_of_others(store: &Store) -> Result<Vec<Snapshot>> {
     let mut heads = history::heads(store)?;
     heads.retain(|head| !head.timeline.is_chat());
     Ok(heads)
+}
+
+/// Returns the lorebook with which a new one shares the most entries, if these are at least half of either. Entries agree if UID and content do.
+fn mostly_alike<'h>(
+    store: &Store,
+    state: &State<'_>,
+    heads: impl Iterator<Item = &'h Snapshot>,
+) -> Result<Option<Snapshot>> {
+    if state.timeline().category() != Category::Lorebook {
+        return Ok(None);
+    }
+    let mut entries = HashMap::new();
+    for (key, entry) in st::entries(&state.files.main.bytes) {
+        entries.insert(key, store::hash(store::Kind::Blob, entry.as_bytes())?);
+    }
+    let mut states = BookStates::new(store.reader());
+    let mut best: Option<(usize, &Snapshot)> = None;
+    for head in heads.filter(|head| head.timeline.category() == Category::Lorebook) {
+        let Some(before) = unless_lost(states.of(head.tree))?.flatten() else { continue };
+        let before = before.entries();
+        let agrees = |(key, version): &&(Key, Version)| matches!(version, Version::Object(id) if entries.get(key) == Some(id));
+        let agreeing = before.iter().filter(agrees).count();
+        let is_most = agreeing > 0 && agreeing * 2 >= before.len().max(entries.len());
+        if is_most && best.is_none_or(|(most, _)| agreeing > most) {
+            best = Some((agreeing, head));
+        }
+    }
+    Ok(best.map(|(_, head)| head.clone()))
 }
 
 /// Those that hold the same and are of the same kind.

@@ -46,7 +46,9 @@ pub(crate) fn take_as_it_is(
     only: Option<&[TimelineName]>,
     monitor: &mut dyn Monitor,
 ) -> Result<TakenFirst> {
-    let outcomes = take(workspace, only, How::as_it_is(), monitor)?;
+    // Whoever names a chat means its lorebook, too.
+    let how = How { named: only.is_some(), ..How::as_it_is() };
+    let outcomes = take(workspace, only, how, monitor)?;
     Ok(TakenFirst::of(outcomes, "what changed in it is not stored; the rest was done"))
 }
 

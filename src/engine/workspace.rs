@@ -7,12 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 
 use super::{Error, Result};
-use crate::archive::Snapshot;
-use crate::history::History;
 use crate::history::moment::{Moment, Names};
+use crate::history::{History, LoadedHistory};
 use crate::rules::Finding;
 use crate::st::{self, Library};
-use crate::store::{self, LoggedOperation, ObjectId, RefName, Store, Time};
+use crate::store::{self, LoggedOperation, Store, Time};
 
 /// Where the library is.
 #[derive(Clone, Debug)]
@@ -45,23 +44,8 @@ pub struct Workspace {
     /// Operations that were found interrupted, and are finished by now.
     pub finished: Arc<Mutex<Vec<LoggedOperation>>>,
     /// What was read of the store, for those who ask again and again.
-    pub remembered: Remembered,
+    pub loaded: LoadedHistory,
 }
-
-/// The history as it was read last, and the refs that it was read from.
-#[derive(Clone, Default)]
-pub struct Remembered(Arc<Mutex<Option<KnownHistory>>>);
-
-type KnownHistory = (Tips, Arc<History>);
-
-impl std::fmt::Debug for Remembered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remembered").finish_non_exhaustive()
-    }
-}
-
-/// Where branches and tags were.
-type Tips = Vec<(RefName, ObjectId)>;
 
 impl Workspace {
     /// The library.
@@ -120,35 +104,20 @@ impl Workspace {
         Ok(Store::open(&self.store_path()?)?)
     }
 
-    /// The snapshot that somebody named.
-    pub fn snapshot(&self, name: &str, store: &Store) -> Result<Snapshot> {
-        let library = self.library().ok();
-        Ok(self.names(store, library.as_ref()).snapshot(name)?)
-    }
-
-    /// The state that somebody named.
+    /// Returns the moment that somebody named.
     pub(crate) fn moment(&self, name: &str, store: &Store) -> Result<Moment> {
         let library = self.library().ok();
         Ok(self.names(store, library.as_ref()).moment(name)?)
     }
 
     /// What names stand for in a store.
-    pub(crate) fn names<'a>(&self, store: &'a Store, library: Option<&'a Library>) -> Names<'a> {
-        Names { store, library, now: self.now }
+    pub(crate) fn names<'a>(&'a self, store: &'a Store, library: Option<&'a Library>) -> Names<'a> {
+        Names { store, library, now: self.now, loaded: &self.loaded }
     }
 
-    /// The history of a store. It is read anew only if a branch or a tag moved.
+    /// Returns the history of a store. Loads it again only if a branch or a tag moved.
     pub(crate) fn history(&self, store: &Store) -> Result<Arc<History>> {
-        let (heads, tags) = (store.refs("refs/heads/")?, store.refs("refs/tags/")?);
-        let is_whole = heads.broken.is_empty() && tags.broken.is_empty();
-        let tips: Tips = heads.refs.into_iter().chain(tags.refs).collect();
-        let mut known = self.remembered.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, history)) = known.as_ref().filter(|(then, _)| is_whole && *then == tips) {
-            return Ok(Arc::clone(history));
-        }
-        let history = Arc::new(History::load(store)?);
-        *known = Some((tips, Arc::clone(&history)));
-        Ok(history)
+        Ok(self.loaded.of(store)?)
     }
 
     /// The store, or `None` if there is none yet.

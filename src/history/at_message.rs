@@ -1,13 +1,13 @@
 //! A timeline as it was at an earlier message: its first messages, what the running recap knew then, and the lorebook of then.
 //!
-//! The lorebook comes from the best source there is: a snapshot that was taken at that point; else the entries that ST-Auto-Recap noted at the end of the newest scene up to
-//! it; else it is not known, and that is said. Today's book is never passed off as that of then.
+//! The lorebook is the latest before the chat went past that message, from the best source there is: the snapshots of that point; else the last snapshot before it or the
+//! entries that ST-Auto-Recap noted at the end of a scene, whichever is later; else it is not known, and that is reported. Today's book is never passed off as that of then.
 
 use std::collections::HashSet;
 
 use super::origin::{Identities, without_blank_end};
-use super::owner_of_snapshot::Owners;
-use super::{Error, History, Result};
+use super::pairs::Pair;
+use super::{Error, Result};
 use crate::archive::message_identity::Identity;
 use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, Tree};
@@ -16,14 +16,29 @@ use crate::st::auto_recap::{Scene, scene, scene_breaks};
 use crate::st::{
     self, BoundBook, Chat, FileAt, Raw, TimelineFiles, TimelineName, entries, entry_uid,
 };
-use crate::store::{ObjectId, Store, unless_lost};
+use crate::store::{ObjectId, Reader, Store, unless_lost};
 
-/// What a timeline was.
-pub(crate) enum Then {
-    /// Just what this snapshot holds; the lorebook as this one of its own history has it, if it changed before the chat went on.
-    Snapshot(Box<Snapshot>, Option<Box<Snapshot>>),
-    /// What was put together.
-    Made(Box<Made>),
+/// Where the lorebook of a moment comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Book {
+    /// The moment's own snapshot records it, or the chat has none.
+    Recorded,
+    /// This snapshot has it: one of the lorebook's own, or another of a chat.
+    Snapshot(Box<Snapshot>),
+    /// No snapshot tells what it was then; this one has the last state known before.
+    Earlier(Box<Snapshot>),
+    /// ST-Auto-Recap noted its entries in a message; what the note lacks is completed from the book of this snapshot.
+    Noted(Option<Box<Snapshot>>),
+    /// Nothing tells.
+    Unknown(Box<Finding>),
+}
+
+/// What is known of a timeline at a message.
+pub(crate) enum Found {
+    /// A snapshot was created then; the lorebook is in another one if it changed before the chat went on.
+    Taken { snapshot: Box<Snapshot>, book: Option<Box<Snapshot>> },
+    /// The messages are those up to this one; the lorebook comes from there.
+    Cut { book: Book },
 }
 
 /// A state that was put together.
@@ -63,37 +78,20 @@ pub enum BookSource {
     Here,
 }
 
-/// What can tell of a timeline's past.
+/// The moments of a timeline, asked for one at a message.
 pub(crate) struct Past<'a> {
     store: &'a Store,
-    history: &'a History,
-    /// Its snapshots and what it forked from, newest first.
-    line: Vec<Snapshot>,
+    /// Newest first, beyond the fork point too.
+    pairs: &'a [Pair<'a>],
 }
 
 impl<'a> Past<'a> {
-    /// The past of `timeline`, as its branch tells, and of `snapshot`, which may be on no branch.
-    pub(crate) fn of(
-        store: &'a Store,
-        history: &'a History,
-        timeline: &TimelineName,
-        snapshot: Option<&Snapshot>,
-    ) -> Self {
-        let owners = Owners::of(history);
-        let name = snapshot.map_or(timeline, |snapshot| owners.of_snapshot(snapshot));
-        let mut seen = HashSet::new();
-        let mut line = Vec::new();
-        let starts = history.head(name).into_iter().chain(snapshot);
-        for start in starts {
-            let ancestry = history.ancestry(start).filter(|found| seen.insert(found.id));
-            line.extend(ancestry.cloned());
-        }
-        line.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.time.seconds));
-        Self { store, history, line }
+    pub(crate) fn new(store: &'a Store, pairs: &'a [Pair<'a>]) -> Self {
+        Self { store, pairs }
     }
 
-    /// The state of `base` at message `at`. `with_book`: whether its lorebook is wanted.
-    pub(crate) fn at(&self, base: &TimelineFiles, at: usize, with_book: bool) -> Result<Then> {
+    /// Finds the state of `base` when message `at` was the last.
+    pub(crate) fn find(&self, base: &TimelineFiles, at: usize) -> Result<Found> {
         let chat = base.split();
         let messages = without_blank_end(&chat.messages);
         if at >= messages.len() {
@@ -102,59 +100,60 @@ impl<'a> Past<'a> {
         let cut = chat.upto(at);
         let bound = base.metadata(&cut).and_then(st::lorebook_name);
         // One that lacks the lorebook does not tell what it was.
-        let taken = |found: &Snapshot| {
+        let tells = |found: &Snapshot| {
             found.kind != Kind::IMPORT
                 && found.kind != Kind::RECONSTRUCTED
-                && (!with_book || bound.is_none() || found.lorebook.is_some())
+                && (bound.is_none() || found.lorebook.is_some())
         };
-        let exact = self.taken_at(&cut, taken)?;
-        // What was edited since does not change what the lorebook was when this message was said.
-        let alike = match exact {
-            None if with_book && bound.is_some() => self.said_at(&cut, taken)?,
-            _ => None,
-        };
-        let found = exact.as_ref().or(alike.as_ref());
-        let later = found.filter(|_| with_book).and_then(|found| self.later_book(found));
-        match exact {
-            Some(snapshot) if snapshot.timeline == base.timeline => {
-                Ok(Then::Snapshot(Box::new(snapshot), later.map(Box::new)))
-            }
-            // Another timeline's, or of before a rename or an edit: its lorebook is that of then, the rest is not this one's.
-            _ => {
-                let book_of = later.as_ref().or(exact.as_ref()).or(alike.as_ref());
-                let made = self.make(base, &cut, at, with_book, book_of)?;
-                Ok(Then::Made(Box::new(made)))
-            }
+        let exact = self.taken_at(&cut, tells)?;
+        if let Some(pair) = exact.filter(|pair| pair.own.timeline == base.timeline) {
+            let book = pair.book.map(|book| Box::new(book.clone()));
+            return Ok(Found::Taken { snapshot: Box::new(pair.own.clone()), book });
         }
+        let breaks = scene_breaks(&cut);
+        let has_book =
+            bound.is_some() || breaks.iter().any(|(_, scene)| scene.lorebook().is_some());
+        if !has_book {
+            return Ok(Found::Cut { book: Book::Recorded });
+        }
+        // An edit since then does not change what the lorebook was when this message was the last.
+        let known = match exact {
+            None if bound.is_some() => self.said_at(&cut, tells)?,
+            exact => exact,
+        };
+        if let Some(pair) = known {
+            return Ok(Found::Cut { book: Book::Snapshot(Box::new(pair.latest().clone())) });
+        }
+        let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
+        let before = match bound.is_some() {
+            true => self.last_before(&cut, tells)?,
+            false => None,
+        };
+        let book = match (noted, before) {
+            (Some((message, _)), Some(pair)) if (*message as u64) < pair.own.messages => {
+                Book::Earlier(Box::new(pair.latest().clone()))
+            }
+            (Some(_), _) => Book::Noted(self.nearest_book(cut.message_count() as u64)?),
+            (None, Some(pair)) => Book::Earlier(Box::new(pair.latest().clone())),
+            (None, None) => Book::Unknown(Box::new(not_known(&base.timeline, at, &breaks))),
+        };
+        Ok(Found::Cut { book })
     }
 
-    /// What became of a snapshot's lorebook before its chat went on, by the lorebook's own history.
-    fn later_book(&self, snapshot: &Snapshot) -> Option<Snapshot> {
-        let path = st::lorebook_path(snapshot.lorebook.as_deref()?)?;
-        let book = self.history.head(&TimelineName::of_file(&path)?)?;
-        let taken = snapshot.time.seconds;
-        let after = self.line.iter().filter(|other| other.timeline == snapshot.timeline);
-        let went_on =
-            after.map(|other| other.time.seconds).filter(|seconds| *seconds > taken).min();
-        let mut states = self.history.ancestry(book);
-        let then = states.find(|state| went_on.is_none_or(|moment| state.time.seconds < moment))?;
-        (then.time.seconds > taken).then(|| then.clone())
-    }
-
-    /// The newest snapshot that `is` likes and that was taken when the chat ended with just these messages.
+    /// Returns the newest moment that `is` accepts and in which the chat ended with just these messages.
     pub(crate) fn taken_at(
         &self,
         chat: &Chat<'_>,
         is: impl Fn(&Snapshot) -> bool,
-    ) -> Result<Option<Snapshot>> {
+    ) -> Result<Option<Pair<'a>>> {
         let messages = chat.message_count() as u64;
         // A scene is marked and noted after its last message was said: what was taken before that is not its end.
         let noted = chat.messages.last().is_some_and(|line| has_note(line));
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
-        let candidates = self.line.iter().filter(|found| found.messages == messages && is(found));
-        for found in candidates {
-            let Some(tree) = self.of_then(found)? else { continue };
+        let fits = |found: &Snapshot| found.messages == messages && is(found);
+        for pair in self.by_own_snapshot(fits) {
+            let Some(tree) = self.of_then(pair.own)? else { continue };
             let wanted = wanted.get_or_insert_with(|| {
                 without_blank_end(&chat.messages).iter().map(|line| Identity::of(line)).collect()
             });
@@ -162,30 +161,66 @@ impl<'a> Past<'a> {
                 continue;
             }
             if identities.begin_with(tree.messages(), wanted)? {
-                return Ok(Some(found.clone()));
+                return Ok(Some(*pair));
             }
         }
         Ok(None)
     }
 
-    /// The newest snapshot that was taken when the same message was the last, though others may have been edited since.
-    fn said_at(&self, chat: &Chat<'_>, is: impl Fn(&Snapshot) -> bool) -> Result<Option<Snapshot>> {
+    /// Returns the newest moment in which this message was the last, though others may have been edited since.
+    fn said_at(&self, chat: &Chat<'_>, is: impl Fn(&Snapshot) -> bool) -> Result<Option<Pair<'a>>> {
         let messages = without_blank_end(&chat.messages);
         let Some(last) = messages.last() else { return Ok(None) };
         let noted = has_note(last);
         let count = messages.len() as u64;
-        for found in self.line.iter().filter(|found| found.messages == count && is(found)) {
-            let Some(tree) = self.of_then(found)? else { continue };
-            let Some(id) = tree.messages().get(messages.len() - 1) else { continue };
-            let Some(line) = unless_lost(self.store.reader().blob(*id))? else { continue };
+        for pair in self.by_own_snapshot(|found| found.messages == count && is(found)) {
+            let Some(line) = self.message(pair.own, messages.len() - 1)? else { continue };
             if is_same_message(&line, last) && (!noted || has_note(&line)) {
-                return Ok(Some(found.clone()));
+                return Ok(Some(*pair));
             }
         }
         Ok(None)
     }
 
-    /// What a snapshot holds, if it is not lost and tells what was then: a checkpoint at an earlier message has the lorebook of when it was taken.
+    /// Returns the newest moment in which the chat was shorter: the last one known before it went past these messages.
+    fn last_before(
+        &self,
+        chat: &Chat<'_>,
+        is: impl Fn(&Snapshot) -> bool,
+    ) -> Result<Option<Pair<'a>>> {
+        let messages = without_blank_end(&chat.messages);
+        let count = messages.len() as u64;
+        let fits = |found: &Snapshot| (1..count).contains(&found.messages) && is(found);
+        for pair in self.by_own_snapshot(fits) {
+            let last = pair.own.messages as usize - 1;
+            let Some(line) = self.message(pair.own, last)? else { continue };
+            if is_same_message(&line, messages[last]) {
+                return Ok(Some(*pair));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the newest moment of every snapshot that `is` accepts: the one with the last lorebook before the chat went on.
+    fn by_own_snapshot(
+        &self,
+        is: impl Fn(&Snapshot) -> bool,
+    ) -> impl Iterator<Item = &'a Pair<'a>> {
+        let mut last = None;
+        self.pairs.iter().filter(move |pair| {
+            let is_newest = last.replace(pair.own.id) != Some(pair.own.id);
+            is_newest && is(pair.own)
+        })
+    }
+
+    /// Reads a message of a snapshot; `None` if that is lost, or does not tell what was then.
+    fn message(&self, found: &Snapshot, at: usize) -> Result<Option<Vec<u8>>> {
+        let Some(tree) = self.of_then(found)? else { return Ok(None) };
+        let Some(id) = tree.messages().get(at) else { return Ok(None) };
+        Ok(unless_lost(self.store.reader().blob(*id))?)
+    }
+
+    /// Opens a snapshot if it is not lost and tells what was then: a checkpoint at an earlier message has the lorebook of when it was taken.
     fn of_then(&self, found: &Snapshot) -> Result<Option<Tree>> {
         let tree = unless_lost(Tree::open(&self.store.reader(), found.tree))?;
         let is_cut = |tree: &Tree| tree.manifest.cut_at.is_some();
@@ -199,165 +234,169 @@ impl<'a> Past<'a> {
         Ok(line.is_some_and(|line| has_note(&line)))
     }
 
-    fn make(
-        &self,
-        base: &TimelineFiles,
-        cut: &Chat<'_>,
-        at: usize,
-        with_book: bool,
-        taken: Option<&Snapshot>,
-    ) -> Result<Made> {
-        let metadata = base.metadata(cut);
-        let bound = metadata.and_then(st::lorebook_name);
-        let breaks = scene_breaks(cut);
+    /// Returns the snapshot with a lorebook whose length is nearest.
+    fn nearest_book(&self, messages: u64) -> Result<Option<Box<Snapshot>>> {
         let has_book =
-            bound.is_some() || breaks.iter().any(|(_, scene)| scene.lorebook().is_some());
-        let mut findings = Vec::new();
-        let mut origin = Origin {
-            message: at,
-            scene: None,
-            book_of: None,
-            with_book,
-            books: Vec::new(),
-            entries: Vec::new(),
-            trimmed: Trimmed::default(),
-        };
-        let mut book = None;
-        let mut seconds = None;
-        let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
-        let stored = match taken.filter(|_| with_book) {
-            Some(taken) => self.book_of(taken)?,
-            None => None,
-        };
-        match noted {
-            _ if !with_book || !has_book => {}
-            _ if stored.is_some() => {
-                let name = bound.clone();
-                if let (Some((id, bytes)), Some(name)) = (stored, name)
-                    && let Some(path) = st::lorebook_path(&name)
-                {
-                    origin.book_of = Some(id);
-                    book = Some(BoundBook::new(name, path, bytes));
-                }
+            |found: &Snapshot| found.lorebook.is_some() && found.kind != Kind::RECONSTRUCTED;
+        let own = self.pairs.iter().filter(|pair| pair.book.is_none()).map(|pair| pair.own);
+        let mut candidates: Vec<_> = own.filter(|own| has_book(own)).collect();
+        candidates.sort_by_key(|found| found.messages.abs_diff(messages));
+        for found in candidates {
+            if book_of(&self.store.reader(), found)?.is_some() {
+                return Ok(Some(Box::new(found.clone())));
             }
-            None => return Err(Error::unknowable(not_known(&base.timeline, at, &breaks))),
-            Some((message, scene)) => {
+        }
+        Ok(None)
+    }
+}
+
+/// Reads the lorebook of a snapshot, a chat's or the book's own; `None` if it has none, or that is lost.
+pub(crate) fn book_of(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
+    let Some(tree) = unless_lost(Tree::open(reader, snapshot.tree))? else { return Ok(None) };
+    let role = match snapshot.timeline.is_chat() {
+        true => Role::Lorebook,
+        false => tree.manifest.main_role(),
+    };
+    let Some(record) = tree.manifest.file(role) else { return Ok(None) };
+    Ok(unless_lost(tree.rebuild(reader, record))?)
+}
+
+/// Puts together the state of `base` when message `at` was the last, with the lorebook from `source`; `None`: without one.
+pub(crate) fn make(
+    reader: &Reader,
+    base: &TimelineFiles,
+    at: usize,
+    source: Option<&Book>,
+) -> Result<Made> {
+    let cut = base.split().upto(at);
+    let metadata = base.metadata(&cut);
+    let bound = metadata.and_then(st::lorebook_name);
+    let mut findings = Vec::new();
+    let mut origin = Origin {
+        message: at,
+        scene: None,
+        book_of: None,
+        with_book: source.is_some(),
+        books: Vec::new(),
+        entries: Vec::new(),
+        trimmed: Trimmed::default(),
+    };
+    let mut book = None;
+    let mut seconds = None;
+    match source {
+        None | Some(Book::Recorded) => {}
+        Some(Book::Unknown(finding)) => return Err(Error::unknowable((**finding).clone())),
+        Some(Book::Snapshot(from) | Book::Earlier(from)) => {
+            let Some(bytes) = book_of(reader, from)? else {
+                return Err(Error::unknowable(lost_book(&base.timeline, at, from)));
+            };
+            if let Some(name) = bound.clone()
+                && let Some(path) = st::lorebook_path(&name)
+            {
+                origin.book_of = Some(from.id);
+                book = Some(BoundBook::new(name, path, bytes));
+            }
+            if let Some(Book::Earlier(_)) = source {
+                findings.push(earlier_book(&base.timeline, at, from));
+            }
+        }
+        Some(Book::Noted(nearest)) => {
+            let breaks = scene_breaks(&cut);
+            if let Some((message, scene)) =
+                breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty())
+            {
                 if let Some((later, _)) = breaks.last().filter(|(later, _)| later > message) {
                     findings.push(stale(&base.timeline, *later, *message));
                 }
                 seconds = scene.timestamp().map(|ms| ms.div_euclid(1000));
                 origin.scene = Some((*message, scene.name()));
+                let nearest = match nearest {
+                    Some(nearest) => book_of(reader, nearest)?.map(|book| (nearest.id, book)),
+                    None => None,
+                };
                 let bound = bound.as_deref();
-                book = self.book(base, cut, scene, bound, &mut origin, &mut findings)?;
+                book = noted_book(base, scene, bound, nearest, &mut origin, &mut findings);
             }
         }
-        let uids = book.as_ref().and_then(|book: &BoundBook| book.bytes.as_ref()).map(|bytes| {
-            let uids = entries(bytes).into_iter().filter_map(|(_, entry)| entry_uid(entry));
-            uids.map(|uid| uid.to_string()).collect::<HashSet<_>>()
-        });
-        let (header, group) = match (metadata, cut.header) {
-            (None, header) => (header.map(<[u8]>::to_vec), None),
-            (Some(metadata), Some(header)) => {
-                let (header, trimmed) = trim_metadata(header, metadata, at, uids.as_ref());
-                origin.trimmed = trimmed;
-                (Some(bind(header, bound.is_none(), book.as_ref())), None)
-            }
-            (Some(metadata), None) => {
-                let group = base.group_bytes().unwrap_or_default();
-                let (group, trimmed) = trim_metadata(group, metadata, at, uids.as_ref());
-                origin.trimmed = trimmed;
-                (None, Some(group))
-            }
-        };
-        let chat = Chat { header: header.as_deref(), messages: cut.messages.clone() }.join();
-        let sent = || {
-            let last = st::Message::read(cut.messages.last()?)?;
-            Some(st::send_millis(last.send_date()?)?.div_euclid(1000))
-        };
-        let group = match (group, &base.group) {
-            (Some(bytes), Some(group)) => {
-                Some(FileAt { path: group.path.clone(), bytes: bytes.into() })
-            }
-            (_, group) => group.clone(),
-        };
-        let files = TimelineFiles {
-            timeline: base.timeline.clone(),
-            main: FileAt { path: base.main.path.clone(), bytes: chat.into() },
-            lorebook: book,
-            group,
-        };
-        Ok(Made { files, origin, findings, seconds: seconds.or_else(sent) })
     }
+    let uids = book.as_ref().and_then(|book: &BoundBook| book.bytes.as_ref()).map(|bytes| {
+        let uids = entries(bytes).into_iter().filter_map(|(_, entry)| entry_uid(entry));
+        uids.map(|uid| uid.to_string()).collect::<HashSet<_>>()
+    });
+    let (header, group) = match (metadata, cut.header) {
+        (None, header) => (header.map(<[u8]>::to_vec), None),
+        (Some(metadata), Some(header)) => {
+            let (header, trimmed) = trim_metadata(header, metadata, at, uids.as_ref());
+            origin.trimmed = trimmed;
+            (Some(bind(header, bound.is_none(), book.as_ref())), None)
+        }
+        (Some(metadata), None) => {
+            let group = base.group_bytes().unwrap_or_default();
+            let (group, trimmed) = trim_metadata(group, metadata, at, uids.as_ref());
+            origin.trimmed = trimmed;
+            (None, Some(group))
+        }
+    };
+    let chat = Chat { header: header.as_deref(), messages: cut.messages.clone() }.join();
+    let sent = || {
+        let last = st::Message::read(cut.messages.last()?)?;
+        Some(st::send_millis(last.send_date()?)?.div_euclid(1000))
+    };
+    let group = match (group, &base.group) {
+        (Some(bytes), Some(group)) => {
+            Some(FileAt { path: group.path.clone(), bytes: bytes.into() })
+        }
+        (_, group) => group.clone(),
+    };
+    let files = TimelineFiles {
+        timeline: base.timeline.clone(),
+        main: FileAt { path: base.main.path.clone(), bytes: chat.into() },
+        lorebook: book,
+        group,
+    };
+    Ok(Made { files, origin, findings, seconds: seconds.or_else(sent) })
+}
 
-    /// The lorebook from a scene's notes, completed from the nearest snapshot's book and the one beside the chat.
-    fn book(
-        &self,
-        base: &TimelineFiles,
-        cut: &Chat<'_>,
-        scene: &Scene<'_>,
-        bound: Option<&str>,
-        origin: &mut Origin,
-        findings: &mut Vec<Finding>,
-    ) -> Result<Option<BoundBook>> {
-        let name = bound.map(str::to_owned).or_else(|| scene.lorebook());
-        let named = name.and_then(|name| st::lorebook_path(&name).map(|path| (name, path)));
-        let Some((name, path)) = named else { return Ok(None) };
-        let nearest = self.nearest_book(cut.message_count() as u64)?;
-        let mut books: Vec<&[u8]> = Vec::new();
-        if let Some((id, bytes)) = &nearest {
-            books.push(bytes);
-            origin.books.push(BookSource::Snapshot(*id));
-        }
-        if let Some(here) = base.book_bytes().filter(|here| !books.contains(here)) {
-            books.push(here);
-            origin.books.push(BookSource::Here);
-        }
-        // The queue's key is a moment in milliseconds; the scene's, so that the same state is made of the same notes.
-        let queue = scene.timestamp().filter(|ms| *ms > 0).unwrap_or(SOME_MOMENT);
-        let rebuilt = rebuild_book(&scene.all_entries(), &books, queue);
-        if rebuilt.left_out > 0 {
-            let message = format!(
-                "{} of the noted lorebook entries cannot be read as entries and were left out",
-                rebuilt.left_out
-            );
-            findings.push(Finding::new(
-                Code::NoteUnreadable,
-                Level::Warning,
-                base.timeline.as_str(),
-                message,
-            ));
-        }
-        if let Some(finding) = gaps(&base.timeline, &rebuilt.entries) {
-            findings.push(finding);
-        }
-        origin.entries = rebuilt.entries;
-        Ok(Some(BoundBook::new(name, path, rebuilt.bytes)))
+/// Rebuilds the lorebook from a scene's notes, completed from the nearest snapshot's book and the one beside the chat.
+fn noted_book(
+    base: &TimelineFiles,
+    scene: &Scene<'_>,
+    bound: Option<&str>,
+    nearest: Option<(SnapshotId, Vec<u8>)>,
+    origin: &mut Origin,
+    findings: &mut Vec<Finding>,
+) -> Option<BoundBook> {
+    let name = bound.map(str::to_owned).or_else(|| scene.lorebook())?;
+    let path = st::lorebook_path(&name)?;
+    let mut books: Vec<&[u8]> = Vec::new();
+    if let Some((id, bytes)) = &nearest {
+        books.push(bytes);
+        origin.books.push(BookSource::Snapshot(*id));
     }
-
-    /// The lorebook of the snapshot whose length is nearest.
-    fn nearest_book(&self, messages: u64) -> Result<Option<(SnapshotId, Vec<u8>)>> {
-        let mut candidates: Vec<_> = self
-            .line
-            .iter()
-            .filter(|found| found.lorebook.is_some() && found.kind != Kind::RECONSTRUCTED)
-            .collect();
-        candidates.sort_by_key(|found| found.messages.abs_diff(messages));
-        for found in candidates {
-            if let Some(book) = self.book_of(found)? {
-                return Ok(Some(book));
-            }
-        }
-        Ok(None)
+    if let Some(here) = base.book_bytes().filter(|here| !books.contains(here)) {
+        books.push(here);
+        origin.books.push(BookSource::Here);
     }
-
-    /// The lorebook of a snapshot; `None` if it has none, or that is lost.
-    fn book_of(&self, snapshot: &Snapshot) -> Result<Option<(SnapshotId, Vec<u8>)>> {
-        let reader = self.store.reader();
-        let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { return Ok(None) };
-        let Some(record) = tree.manifest.file(Role::Lorebook) else { return Ok(None) };
-        let book = unless_lost(tree.rebuild(&reader, record))?;
-        Ok(book.map(|book| (snapshot.id, book)))
+    // The queue's key is a moment in milliseconds; the scene's, so that the same state is made of the same notes.
+    let queue = scene.timestamp().filter(|ms| *ms > 0).unwrap_or(SOME_MOMENT);
+    let rebuilt = rebuild_book(&scene.all_entries(), &books, queue);
+    if rebuilt.left_out > 0 {
+        let message = format!(
+            "{} of the noted lorebook entries cannot be read as entries and were left out",
+            rebuilt.left_out
+        );
+        findings.push(Finding::new(
+            Code::NoteUnreadable,
+            Level::Warning,
+            base.timeline.as_str(),
+            message,
+        ));
     }
+    if let Some(finding) = gaps(&base.timeline, &rebuilt.entries) {
+        findings.push(finding);
+    }
+    origin.entries = rebuilt.entries;
+    Some(BoundBook::new(name, path, rebuilt.bytes))
 }
 
 /// Whether two lines are one message: it says the same, or it was said by the same one at the same moment, and edited.
@@ -416,6 +455,26 @@ fn not_known(timeline: &TimelineName, at: usize, breaks: &[(usize, Scene<'_>)]) 
     Finding::new(Code::LorebookThenUnknown, Level::Error, timeline.as_str(), message).remedy(
         "`stvc restore … --at N --only chat` with `--to` or `--overwrite` brings the messages back without a lorebook; `stvc snapshot … --at N` takes them with the lorebook of now, and that can be restored with `--as`",
     )
+}
+
+fn lost_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
+    let message = format!(
+        "the lorebook at message {at} cannot be read: snapshot {} that has it is damaged",
+        from.id
+    );
+    Finding::new(Code::LorebookThenUnknown, Level::Error, timeline.as_str(), message)
+        .remedy("`stvc check` lists what is damaged; `stvc restore … --only chat` restores the chat without a lorebook")
+}
+
+fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
+    let when = from.time.moment().map(|time| time.format(" of %Y-%m-%d %H:%M").to_string());
+    let message = format!(
+        "no snapshot was created when message {at} was the last; the lorebook is the last one known before that, from snapshot {}{}",
+        &from.id.to_string()[..10],
+        when.unwrap_or_default()
+    );
+    Finding::new(Code::LorebookFromElsewhere, Level::Warning, timeline.as_str(), message)
+        .remedy("check its entries: changes between that snapshot and this message are not in it")
 }
 
 fn stale(timeline: &TimelineName, later: usize, noted: usize) -> Finding {

@@ -42,7 +42,7 @@ fn head_of_each<'s>(
 ) -> BTreeMap<TimelineName, &'s Snapshot> {
     let mut heads: BTreeMap<TimelineName, (_, &Snapshot)> = BTreeMap::new();
     for (name, head) in branches {
-        let rank = (*name == branch(&head.timeline), head.time.seconds, head.id);
+        let rank = (*name == branch(&head.timeline), head.sequence, head.id);
         match heads.get(&head.timeline) {
             Some((other, _)) if *other >= rank => {}
             _ => drop(heads.insert(head.timeline.clone(), (rank, head))),
@@ -185,13 +185,13 @@ impl History {
         }
         // Newest first among those whose children are all out; names settle equal times the same way each time.
         let rank = |snapshot: &'_ Snapshot| {
-            (snapshot.time.seconds, Reverse(snapshot.timeline.clone()), snapshot.id)
+            (snapshot.sequence, Reverse(snapshot.timeline.clone()), snapshot.id)
         };
         let childless =
             self.snapshots.values().filter(|snapshot| !children.contains_key(&snapshot.id));
         let mut ready: std::collections::BinaryHeap<_> = childless.map(rank).collect();
         let mut order = Vec::with_capacity(self.snapshots.len());
-        // What was taken in the same second stays together by timeline.
+        // What was created in one operation stays together by timeline.
         let mut next = None;
         while let Some((.., id)) = next.take().or_else(|| ready.pop()) {
             let Some(snapshot) = self.snapshots.get(&id) else { continue };
@@ -200,8 +200,9 @@ impl History {
                 let Some(waiting) = children.get_mut(parent) else { continue };
                 *waiting -= 1;
                 if let (0, Some(parent)) = (*waiting, self.snapshots.get(parent)) {
-                    let newest = ready.peek().map_or(i64::MIN, |(seconds, ..)| *seconds);
-                    if next.is_none() && parent.time.seconds >= newest {
+                    let is_newest =
+                        ready.peek().is_none_or(|(sequence, ..)| parent.sequence >= *sequence);
+                    if next.is_none() && is_newest {
                         next = Some(rank(parent));
                     } else {
                         ready.push(rank(parent));
@@ -275,7 +276,7 @@ impl History {
         // One that another of them follows is not the last.
         let followed: HashSet<_> = snapshots().flat_map(|snapshot| &snapshot.parents).collect();
         let last = snapshots().filter(|snapshot| !followed.contains(&snapshot.id));
-        last.max_by_key(|snapshot| (snapshot.time.seconds, snapshot.id))
+        last.max_by_key(|snapshot| (snapshot.sequence, snapshot.id))
     }
 
     /// The snapshots of one timeline, newest first, and the one it forked from.

@@ -6,14 +6,17 @@ pub(crate) mod book_history;
 pub mod dates;
 mod error;
 mod graph;
+mod loaded;
 pub(crate) mod message_history;
 pub(crate) mod moment;
 pub(crate) mod name_lookup;
 pub(crate) mod origin;
 pub(crate) mod owner_of_snapshot;
+pub(crate) mod pairs;
 pub mod retention;
 pub(crate) mod rewrite_history;
 pub(crate) mod state_then;
 
 pub use error::{Error, Result};
 pub use graph::{Broken, History, heads};
+pub use loaded::LoadedHistory;

@@ -171,6 +171,7 @@ mod tests {
             messages: n as u64,
             fork_at: None,
             time: Time { seconds, offset: 0 },
+            sequence: crate::store::Sequence::at(seconds),
             subject: String::new(),
             lorebook: None,
             last_words: None,

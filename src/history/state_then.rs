@@ -1,32 +1,32 @@
-//! A state that was named, rebuilt: a snapshot's files, or what they were when an earlier message was the last.
+//! A moment, rebuilt: its files as they were.
 
-use super::at_message::{Origin, Past, Then};
-use super::moment::Moment;
-use super::{Error, History, Result};
-use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot, SnapshotId};
+use super::Result;
+use super::at_message::{Origin, book_of, make};
+use super::moment::{Book, Moment};
+use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::store::Store;
 
 /// Whether the lorebook is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Book {
+pub(crate) enum NeedBook {
     /// Without it the state is not what was asked for.
-    Needed,
-    /// Where it is not known, the rest is told, and that.
+    Yes,
+    /// Where it is not known, that is a finding.
     IfKnown,
-    Not,
+    No,
 }
 
-/// A state.
+/// The files of a moment.
 pub(crate) struct StateThen {
     /// The snapshot that has it, or that it was made of.
     pub snapshot: Snapshot,
-    /// Its files; the manifest is the snapshot's.
+    /// The manifest is the snapshot's.
     pub contents: Contents,
     /// What is wrong with what was rebuilt.
     pub problems: Problems,
-    /// The snapshot of the lorebook's own history that it was taken from instead.
-    pub book_of: Option<SnapshotId>,
+    /// The snapshot that has the lorebook, if it is not `snapshot`.
+    pub book_of: Option<Box<Snapshot>>,
     /// Where its parts come from, if it was put together.
     pub origin: Option<Origin>,
     /// What was noticed while it was put together.
@@ -34,40 +34,30 @@ pub(crate) struct StateThen {
 }
 
 impl StateThen {
-    /// Rebuild what was named. `history` is only asked for the state at a message.
-    pub(crate) fn rebuild(
-        store: &Store,
-        history: &History,
-        moment: &Moment,
-        book: Book,
-    ) -> Result<Self> {
-        let rebuilt = archive::rebuild(&store.reader(), &moment.snapshot)?;
+    pub(crate) fn rebuild(store: &Store, moment: &Moment, need: NeedBook) -> Result<Self> {
+        let reader = store.reader();
+        let rebuilt = archive::rebuild(&reader, &moment.snapshot)?;
         let mut state = Self::of(moment.snapshot.clone(), rebuilt);
-        let Some(at) = moment.message else { return Ok(state) };
-        let past = Past::of(store, history, &state.snapshot.timeline, Some(&state.snapshot));
-        let then = past.at(&state.contents.files, at, book != Book::Not);
-        let then = match then {
-            Err(Error::Unknowable { finding })
-                if book == Book::IfKnown && finding.code == Code::LorebookThenUnknown =>
-            {
-                state.findings.push(Finding { level: Level::Warning, ..*finding });
-                past.at(&state.contents.files, at, false)
-            }
-            then => then,
-        };
-        match then? {
-            Then::Snapshot(found, later_book) => {
-                let rebuilt = archive::rebuild(&store.reader(), &found)?;
-                state = Self { findings: state.findings, ..Self::of(*found, rebuilt) };
-                if let Some(later) = later_book {
-                    state.take_book(store, &later);
+        match (&moment.message, &moment.book) {
+            (Some(at), book) if moment.is_cut => {
+                let mut source = Some(book).filter(|_| need != NeedBook::No);
+                if let (Book::Unknown(finding), NeedBook::IfKnown) = (book, need) {
+                    state.findings.push(Finding { level: Level::Warning, ..(**finding).clone() });
+                    source = None;
                 }
-            }
-            Then::Made(made) => {
+                let made = make(&reader, &state.contents.files, *at, source)?;
                 state.contents.files = made.files;
                 state.origin = Some(made.origin);
                 state.findings.extend(made.findings);
             }
+            (_, Book::Snapshot(from)) if need != NeedBook::No => match book_of(&reader, from)? {
+                Some(bytes) => {
+                    state.contents.files.set_book(bytes);
+                    state.book_of = Some(from.clone());
+                }
+                None => state.findings.push(older_book(&state.snapshot, from)),
+            },
+            _ => {}
         }
         Ok(state)
     }
@@ -77,14 +67,16 @@ impl StateThen {
         contents.files.timeline = snapshot.timeline.clone();
         Self { snapshot, contents, problems, book_of: None, origin: None, findings: Vec::new() }
     }
+}
 
-    /// Take the lorebook from a snapshot of its own history. One that is damaged is no reason not to have the other.
-    pub(crate) fn take_book(&mut self, store: &Store, from: &Snapshot) {
-        let Ok(book) = archive::rebuild(&store.reader(), from) else { return };
-        let files = &mut self.contents.files;
-        if files.book_bytes() != Some(&book.contents.files.main.bytes) {
-            files.set_book(book.contents.files.main.bytes);
-            self.book_of = Some(from.id);
-        }
-    }
+/// One damaged snapshot does not prevent the rest, but another lorebook is not passed off as the one that was asked for.
+fn older_book(chat: &Snapshot, damaged: &Snapshot) -> Finding {
+    let short = |snapshot: &Snapshot| snapshot.id.to_string()[..10].to_owned();
+    let message = format!(
+        "the lorebook of that moment cannot be read: snapshot {} is damaged; the older one of snapshot {} is used",
+        short(damaged),
+        short(chat)
+    );
+    Finding::new(Code::LorebookFromElsewhere, Level::Error, chat.timeline.as_str(), message)
+        .remedy("`stvc check` lists what is damaged; import a backup that has the snapshot")
 }

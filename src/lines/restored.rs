@@ -47,6 +47,8 @@ impl<'a> From<&'a FileAction> for FileLine<'a> {
 #[derive(Serialize)]
 pub struct RestoredLine<'a> {
     snapshot: SnapshotId,
+    /// The name that always means the moment that was restored: a later request can send it back as it is.
+    moment: &'a str,
     timeline: &'a str,
     /// The new timeline of `--as`.
     fork: Option<SnapshotId>,
@@ -102,6 +104,7 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
         let name = report.tags.first().map(String::as_str).or(scene);
         Self {
             snapshot: snapshot.id,
+            moment: &report.moment,
             timeline: report.fork.as_ref().unwrap_or(snapshot).timeline.as_str(),
             fork: report.fork.as_ref().map(|fork| fork.id),
             restored_as: report.restored.as_ref().map(|restored| restored.id),

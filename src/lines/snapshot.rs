@@ -5,6 +5,8 @@ use serde::Serialize;
 use crate::archive::{CheckpointState, ContentId, FileRecord, Snapshot, SnapshotId};
 use crate::store::Time;
 use crate::verbs::erase::ErasedTimeline;
+use crate::verbs::log::LoggedSnapshot;
+use crate::verbs::show;
 use crate::verbs::timelines::Timeline;
 
 /// A snapshot.
@@ -39,6 +41,18 @@ pub struct SnapshotLine<'a> {
     lorebook_only: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<bool>,
+    /// The name that always means this moment, lorebook and all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moment: Option<String>,
+    /// The snapshot that has the lorebook of the moment, where that changed after this one was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lorebook_snapshot: Option<SnapshotId>,
+    /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat: Option<SnapshotId>,
+    /// How many moments it is back from the latest of the timeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<usize>,
 }
 
 impl<'a> SnapshotLine<'a> {
@@ -66,6 +80,10 @@ impl<'a> SnapshotLine<'a> {
             state: None,
             lorebook_only: None,
             damaged: None,
+            moment: None,
+            lorebook_snapshot: None,
+            chat: None,
+            step: None,
         }
     }
 
@@ -80,10 +98,30 @@ impl<'a> SnapshotLine<'a> {
         self
     }
 
-    /// As the log tells it.
-    pub fn logged(mut self, lorebook_only: bool, damaged: bool) -> Self {
-        (self.lorebook_only, self.damaged) = (Some(lorebook_only), Some(damaged));
-        self
+    /// As the log lists it. A change of the lorebook alone has as many messages as the chat that it stands beside.
+    pub fn logged(entry: &'a LoggedSnapshot) -> Self {
+        let chat = entry.chat.as_ref();
+        Self {
+            lorebook_only: Some(entry.lorebook_only),
+            damaged: Some(entry.is_damaged),
+            moment: Some(entry.moment()),
+            messages: chat.unwrap_or(&entry.snapshot).messages,
+            chat: chat.map(|chat| chat.id),
+            step: entry.step,
+            ..Self::new(&entry.snapshot, &entry.tags)
+        }
+    }
+
+    /// As `show` shows it.
+    pub fn shown(report: &'a show::Report) -> Self {
+        Self {
+            files: Some(&report.manifest.files),
+            state: report.manifest.checkpoint.as_ref(),
+            at: report.at,
+            moment: Some(report.moment.clone()),
+            lorebook_snapshot: report.book.as_ref().map(|book| book.id),
+            ..Self::new(&report.snapshot, &report.tags)
+        }
     }
 
     pub fn unchanged(mut self, unchanged: bool) -> Self {

@@ -1,8 +1,9 @@
 //! One command as the log has it.
 
+use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
-use super::{ObjectId, RefChange};
+use super::{ObjectId, RefChange, Sequence};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedOperation {
@@ -10,6 +11,9 @@ pub struct LoggedOperation {
     pub number: u64,
     /// When, as RFC 3339.
     pub time: String,
+    /// Its position in the order of operations, where `time` alone does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Sequence>,
     /// The command line, program first.
     pub command: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,6 +45,12 @@ pub struct LoggedOperation {
 }
 
 impl LoggedOperation {
+    /// Returns its position in the order of operations; `None` if its time cannot be read.
+    pub fn sequence(&self) -> Option<Sequence> {
+        let of_time = || DateTime::parse_from_rfc3339(&self.time).ok();
+        self.sequence.or_else(|| Some(Sequence::at(of_time()?.timestamp())))
+    }
+
     /// The commits that hold files it wrote or replaced.
     pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
         self.kept().filter_map(|kept| match kept {
@@ -75,6 +85,8 @@ pub struct Effect {
     pub finishes: Option<u64>,
     /// Nobody asked for it.
     pub automatic: bool,
+    /// The position of its last snapshot in the order of creation.
+    pub sequence: Option<Sequence>,
 }
 
 impl Effect {

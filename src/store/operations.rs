@@ -7,7 +7,8 @@ use chrono::{DateTime, FixedOffset};
 
 use super::operation_log::{End, Sync};
 use super::{
-    Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result, Store,
+    Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result,
+    Sequence, Store,
 };
 
 /// What is old.
@@ -53,10 +54,17 @@ impl Store {
             }
         }
         let end = self.end_of_log()?;
-        let Effect { refs, files, library, undoes, finishes, automatic } = effect;
+        let previous = end.last.as_ref().and_then(LoggedOperation::sequence);
+        let seconds = DateTime::parse_from_rfc3339(&time).ok().map(|time| time.timestamp());
+        let Effect { refs, files, library, undoes, finishes, automatic, sequence: made } = effect;
+        let sequence = seconds.and_then(|now| {
+            let next = Sequence::after(previous, now);
+            made.map_or(next, |made| made.max(next)).unless_at(now)
+        });
         let operation = LoggedOperation {
             number: end.last.map_or(1, |last| last.number + 1),
             time,
+            sequence,
             command: lock.command().to_owned(),
             refs,
             undoes,
@@ -81,6 +89,12 @@ impl Store {
             return Ok(None);
         }
         Ok(Some(operation))
+    }
+
+    /// Returns the position that an operation at `seconds` has in the order of operations. Only the holder of the lock can rely on it.
+    pub fn next_sequence(&self, seconds: i64) -> Result<Sequence> {
+        let previous = self.end_of_log()?.last.and_then(|last| last.sequence());
+        Ok(Sequence::after(previous, seconds))
     }
 
     /// Note that all files of an operation are in place.

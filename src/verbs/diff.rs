@@ -1,12 +1,12 @@
 //! What changed between two snapshots, between one and the files now, between two timelines since they parted, or from snapshot to
 //! snapshot of one timeline.
 
+use crate::archive::Snapshot;
 use crate::archive::diff::{Change, Part, Side, diff as compare};
-use crate::archive::{Snapshot, Tree};
 use crate::engine::Workspace;
+use crate::history::Error as NoSuch;
 use crate::history::moment::Moment;
-use crate::history::state_then::{Book, StateThen};
-use crate::history::{Error as NoSuch, History, name_lookup};
+use crate::history::state_then::{NeedBook, StateThen};
 use crate::rules::{Code, Finding};
 use crate::st::{self, Category, Disk, OpenCard, TimelineFiles};
 use crate::store::Store;
@@ -75,13 +75,9 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
     let (before, after, is_fork) = sides(workspace, options, &store)?;
     let messages = [before.message, after.as_ref().and_then(|after| after.message)];
-    let history = match messages.iter().any(Option::is_some) {
-        true => History::load(&store)?,
-        false => History::default(),
-    };
     let mut findings = Vec::new();
     let mut load = |moment: &Moment| -> Result<(Snapshot, Option<Loaded>)> {
-        let then = StateThen::rebuild(&store, &history, moment, Book::IfKnown)?;
+        let then = StateThen::rebuild(&store, moment, NeedBook::IfKnown)?;
         findings.extend(then.findings);
         Ok((then.snapshot, Some(then.contents.files.into())))
     };
@@ -134,53 +130,55 @@ fn sides(
 /// What to follow.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
-    /// The timeline, or any snapshot to begin with.
+    /// The timeline, or any moment to begin with.
     pub timeline: String,
-    /// At most this many snapshots.
+    /// At most this many moments.
     pub limit: Option<usize>,
 }
 
-/// Hand each snapshot of a timeline to `each`, compared with the one before it, newest first. The first snapshot of a fork is compared
-/// with the one that it forked from, and is the last. One pair at a time is in memory.
+/// Calls `each` with every moment of a timeline compared with the one before it, newest first. The first moment of a fork is compared with the one that it was forked
+/// from, and is the last. One pair at a time is in memory.
 pub fn history(
     workspace: &Workspace,
     options: &HistoryOptions,
     each: &mut dyn FnMut(&Comparison),
 ) -> Result<()> {
     let store = workspace.open_store()?;
-    let mut snapshot = workspace.snapshot(&options.timeline, &store)?;
+    let library = workspace.library().ok();
+    let names = workspace.names(&store, library.as_ref());
+    let moment = names.moment(&options.timeline)?;
+    moment.taken()?;
+    let (own, origin) = names.back_from(&moment)?;
+    let load = |moment: &Moment| -> Result<(Loaded, Vec<Finding>)> {
+        let then = StateThen::rebuild(&store, moment, NeedBook::Yes)?;
+        Ok((then.contents.files.into(), then.findings))
+    };
     let mut new = None;
-    for taken in 0..options.limit.unwrap_or(usize::MAX) {
-        if taken == 0 {
-            new = load(&store, &snapshot)?;
-        }
-        let parent = match snapshot.parents.first() {
-            Some(parent) => Some(name_lookup::read(&store, *parent)?),
+    for (n, after) in own.iter().enumerate().take(options.limit.unwrap_or(usize::MAX)) {
+        let before = own.get(n + 1).or(origin.as_ref());
+        let (loaded, mut findings) = match new {
+            Some(loaded) => (loaded, Vec::new()),
+            None => load(after)?,
+        };
+        let old = match before {
+            Some(before) => {
+                let (old, found) = load(before)?;
+                findings.extend(found);
+                Some(old)
+            }
             None => None,
         };
-        let old = match &parent {
-            Some(parent) => load(&store, parent)?,
-            None => None,
-        };
-        let ends = snapshot.fork_at.is_some();
         let comparison = Comparison {
-            before: parent.clone(),
-            after: Some(snapshot),
+            before: before.map(|before| before.snapshot.clone()),
+            after: Some(after.snapshot.clone()),
             at: [None, None],
             shared: None,
-            findings: Vec::new(),
+            findings,
             old,
-            new,
+            new: Some(loaded),
         };
         each(&comparison);
-        let Some(parent) = parent.filter(|_| !ends) else { break };
-        snapshot = parent;
         new = comparison.old;
     }
     Ok(())
-}
-
-fn load(store: &Store, snapshot: &Snapshot) -> Result<Option<Loaded>> {
-    let reader = store.reader();
-    Ok(Some(Tree::open(&reader, snapshot.tree)?.materialise(&reader)?.files.into()))
 }

@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
+use crate::history::pairs::{Begin, Pairs};
 use crate::history::{self, History, name_lookup};
-use crate::store::Reader;
+use crate::store::{Reader, Store};
 use crate::verbs::Result;
 
 /// What to list.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// One timeline only, with what it forked from.
+    /// One timeline only, with the one that it forked from; of a chat also the changes of its lorebook alone.
     pub timeline: Option<String>,
     /// Only those taken from then on, in seconds of the epoch.
     pub since: Option<i64>,
@@ -25,6 +26,10 @@ pub struct Options {
 pub struct LoggedSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
+    /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
+    pub chat: Option<Snapshot>,
+    /// How many moments it is back from the latest of the timeline that was asked for.
+    pub step: Option<usize>,
     /// Its tags.
     pub tags: Vec<String>,
     /// Whether it is the newest of its timeline.
@@ -47,56 +52,103 @@ pub struct Report {
     pub broken: Vec<String>,
 }
 
+impl LoggedSnapshot {
+    /// Returns the name that always means this moment.
+    pub fn moment(&self) -> String {
+        match &self.chat {
+            Some(chat) => format!("{}+{}", chat.id, self.snapshot.id),
+            None => self.snapshot.id.to_string(),
+        }
+    }
+}
+
+/// A snapshot to be listed.
+struct Listed<'h> {
+    snapshot: &'h Snapshot,
+    chat: Option<&'h Snapshot>,
+    step: Option<usize>,
+}
+
 /// Read the log.
 pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
-    let mut snapshots = history.newest_first();
-    if let Some(text) = &options.timeline {
-        let library = workspace.library().ok();
-        let (name, head) = match name_lookup::stored(text, &history, library.as_ref()) {
-            Ok(head) => (head.timeline.clone(), Some(head)),
-            // A checkpoint may be all there is of a timeline.
-            Err(history::Error::NoSuchTimeline { .. }) => {
-                let names = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-                (name_lookup::timeline(text, library.as_ref(), &names)?, None)
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let own = snapshots.iter().filter(|snapshot| snapshot.timeline == name);
-        let mut wanted: HashSet<_> = own.map(|snapshot| snapshot.id).collect();
-        if let Some(head) = head {
-            wanted.extend(history.ancestry(head).map(|snapshot| snapshot.id));
+    let mut listed = match &options.timeline {
+        Some(text) => of_timeline(workspace, &store, &history, text)?,
+        None => {
+            let all = history.newest_first().into_iter();
+            all.map(|snapshot| Listed { snapshot, chat: None, step: None }).collect()
         }
-        snapshots.retain(|snapshot| wanted.contains(&snapshot.id));
-        if snapshots.is_empty() {
-            return Err(history::Error::no_such_timeline(text.clone()).into());
-        }
-    }
-    snapshots.retain(|snapshot| {
-        let time = snapshot.time.seconds;
+    };
+    listed.retain(|listed| {
+        let time = listed.snapshot.time.seconds;
         options.since.is_none_or(|since| since <= time)
             && options.until.is_none_or(|until| time <= until)
     });
-    let total = snapshots.len();
-    snapshots.truncate(options.limit.unwrap_or(usize::MAX));
+    let total = listed.len();
+    listed.truncate(options.limit.unwrap_or(usize::MAX));
     let mut tags: HashMap<_, Vec<String>> = HashMap::new();
     for (name, id) in history.tags() {
         tags.entry(id).or_default().push(name.to_owned());
     }
     let deleted = changed_timelines::deleted(workspace.library().ok().as_ref(), &history);
     let (reader, damaged) = (store.reader(), store.known_damaged());
-    let entry = |snapshot: &Snapshot| LoggedSnapshot {
-        lorebook_only: is_lorebook_only(snapshot, &history, &reader),
+    let entry = |Listed { snapshot, chat, step }: Listed<'_>| LoggedSnapshot {
+        lorebook_only: chat.is_some() || is_lorebook_only(snapshot, &history, &reader),
         is_damaged: damaged.contains(&snapshot.id.0),
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
-        is_head: history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
-        is_deleted: deleted.contains(&snapshot.id),
+        is_head: chat.is_none()
+            && history.head(&snapshot.timeline).is_some_and(|head| head.id == snapshot.id),
+        is_deleted: chat.is_none() && deleted.contains(&snapshot.id),
         snapshot: snapshot.clone(),
+        chat: chat.cloned(),
+        step,
     };
     let broken =
         history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why)).collect();
-    Ok(Report { entries: snapshots.into_iter().map(entry).collect(), total, broken })
+    Ok(Report { entries: listed.into_iter().map(entry).collect(), total, broken })
+}
+
+/// Returns the moments of a timeline, as `~N` counts them, and the checkpoints of it that stand beside.
+fn of_timeline<'h>(
+    workspace: &Workspace,
+    store: &Store,
+    history: &'h History,
+    text: &str,
+) -> Result<Vec<Listed<'h>>> {
+    let library = workspace.library().ok();
+    let (name, head) = match name_lookup::stored(text, history, library.as_ref()) {
+        Ok(head) => (head.timeline.clone(), Some(head)),
+        // A checkpoint may be all there is of a timeline.
+        Err(history::Error::NoSuchTimeline { .. }) => {
+            let names = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+            (name_lookup::timeline(text, library.as_ref(), &names)?, None)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let pairs = match head {
+        Some(head) => Pairs::new(store, history).back_from(head, Begin::Latest)?,
+        None => Vec::new(),
+    };
+    let in_line: HashSet<_> = pairs.iter().map(|pair| pair.own.id).collect();
+    let mut beside = history.newest_first();
+    beside.retain(|snapshot| snapshot.timeline == name && !in_line.contains(&snapshot.id));
+    let mut beside = beside.into_iter().peekable();
+    let mut listed = Vec::new();
+    let alone = |snapshot| Listed { snapshot, chat: None, step: None };
+    for (step, pair) in pairs.iter().enumerate() {
+        let is_newer = |other: &&Snapshot| other.sequence > pair.latest().sequence;
+        while let Some(newer) = beside.next_if(is_newer) {
+            listed.push(alone(newer));
+        }
+        let chat = pair.book.map(|_| pair.own);
+        listed.push(Listed { snapshot: pair.latest(), chat, step: Some(step) });
+    }
+    listed.extend(beside.map(alone));
+    if listed.is_empty() {
+        return Err(history::Error::no_such_timeline(text).into());
+    }
+    Ok(listed)
 }
 
 /// Whether nothing but the lorebook changed. Only where the number of messages is the same can that be, and need the files be compared.

@@ -10,6 +10,8 @@ use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{Workspace, safety_snapshot};
 use crate::history::History;
+use crate::history::moment::Named;
+use crate::history::state_then::{NeedBook, StateThen};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
@@ -218,7 +220,7 @@ fn ours(
     history: &History,
 ) -> Result<(Snapshot, Book)> {
     let library = &workspace.library()?;
-    let head = workspace.snapshot(&options.into, store)?;
+    let head = workspace.moment(&options.into, store)?.taken()?.clone();
     if history.head(&head.timeline).is_none_or(|newest| newest.id != head.id) {
         return Err(MergeError::NotNewest {
             name: options.into.clone(),
@@ -240,19 +242,20 @@ fn theirs(
     groups: &Groups,
 ) -> Result<(Snapshot, Book)> {
     let library = &workspace.library()?;
-    let snapshot = workspace.snapshot(&options.from, store)?;
-    let is_newest = workspace.moment(&options.from, store)?.is_newest;
+    let moment = workspace.moment(&options.from, store)?;
+    let snapshot = moment.taken()?;
     let mut book = None;
-    if is_newest && snapshot.timeline.file().under(library.root()).exists() {
+    if moment.named == Named::Timeline && snapshot.timeline.file().under(library.root()).exists() {
         book = file_now(library, groups, &snapshot.timeline)?;
     }
-    let book = match book {
-        Some(book) => Some(book),
-        None => stored_book(store, &snapshot)?,
-    };
+    if book.is_none() {
+        let then = StateThen::rebuild(store, &moment, NeedBook::Yes)?;
+        let stored = then.contents.files.book();
+        book = stored.map(|book| Book::of(&snapshot.timeline, book, Some(snapshot.id)));
+    }
     let book =
         book.ok_or_else(|| MergeError::NoLorebook { timeline: snapshot.timeline.to_string() })?;
-    Ok((snapshot, book))
+    Ok((snapshot.clone(), book))
 }
 
 fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Result<Option<Book>> {

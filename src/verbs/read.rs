@@ -6,12 +6,10 @@ use std::path::Path;
 use crate::archive::{Snapshot, Tree};
 use crate::durable;
 use crate::engine::{self, Workspace};
-use crate::history::History;
 use crate::history::at_message::message_not_found;
 use crate::history::moment::Moment;
-use crate::history::state_then::{Book, StateThen};
 use crate::st::{self, Message};
-use crate::store::{self, Loss, ObjectId, Reader, Store};
+use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::Result;
 
 /// What to read.
@@ -59,7 +57,7 @@ pub struct Report {
 /// Read them. No other message is read than those that are asked for.
 pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
-    let (snapshot, last) = at(&store, workspace.moment(&options.snapshot, &store)?)?;
+    let Moment { snapshot, message: last, .. } = workspace.moment(&options.snapshot, &store)?;
     let reader = store.reader();
     let tree = Tree::open(&reader, snapshot.tree)?;
     let all = tree.messages();
@@ -85,16 +83,6 @@ pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
         }
     }
     Ok(report)
-}
-
-/// The snapshot that has what was named, and its last message if not all of it is meant.
-fn at(store: &Store, moment: Moment) -> Result<(Snapshot, Option<usize>)> {
-    let history = match moment.message {
-        Some(_) => History::load(store)?,
-        None => return Ok((moment.snapshot, None)),
-    };
-    let then = StateThen::rebuild(store, &history, &moment, Book::Not)?;
-    Ok((then.snapshot, moment.message))
 }
 
 /// Write a story into a file that is not there yet.

@@ -6,8 +6,9 @@ use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, Stat
 use crate::engine::operation::Operation;
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace};
-use crate::history::at_message::{Made, Origin, Past, Then, message_not_found};
+use crate::history::at_message::{Found as Then, Made, Origin, Past, make, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
+use crate::history::pairs::{Begin, Pairs};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
@@ -101,7 +102,12 @@ fn carry_out(
     let (store, held) = workspace.open(options.dry_run)?;
     let mut lineage = Lineage::load(&store, &scan.chats)?;
     let mut operation = Operation::new(workspace, &store, None);
-    let past = Past::of(&store, lineage.history(), &name, None);
+    let history = History::load(&store)?;
+    let pairs = match history.head(&name) {
+        Some(head) => Pairs::new(&store, &history).back_from(head, Begin::Latest)?,
+        None => Vec::new(),
+    };
+    let past = Past::new(&store, &pairs);
     let mut report = Report {
         timeline: name.clone(),
         outcomes: Vec::new(),
@@ -116,7 +122,7 @@ fn carry_out(
     for (message, scene) in wanted {
         let result = match &fork {
             Some((shared, parent)) if (message as u64) < *shared => Found::OfParent(parent.clone()),
-            _ => find(&past, &captured, message, &mut made, &mut report.findings)?,
+            _ => find(&store, &past, &captured, message, &mut made, &mut report.findings)?,
         };
         report.outcomes.push(Reconstruction { message, scene, result });
         monitor.advance(1);
@@ -168,6 +174,7 @@ fn fork_of(lineage: &Lineage, name: &TimelineName) -> Option<(u64, TimelineName)
 }
 
 fn find(
+    store: &Store,
     past: &Past<'_>,
     captured: &Captured,
     message: usize,
@@ -182,14 +189,19 @@ fn find(
             && (!bound || found.lorebook.is_some())
     };
     if let Some(known) = past.taken_at(&chat, tells)? {
-        return Ok(Found::Known(Box::new(known)));
+        return Ok(Found::Known(Box::new(known.own.clone())));
     }
-    match past.at(&captured.files, message, true) {
-        Ok(Then::Snapshot(known, _)) => Ok(Found::Known(known)),
-        Ok(Then::Made(state)) => {
+    let book = match past.find(&captured.files, message) {
+        Ok(Then::Taken { snapshot, .. }) => return Ok(Found::Known(snapshot)),
+        Ok(Then::Cut { book }) => book,
+        Err(history::Error::Unknowable { finding }) => return Ok(Found::Lost(vec![*finding])),
+        Err(error) => return Err(error.into()),
+    };
+    match make(&store.reader(), &captured.files, message, Some(&book)) {
+        Ok(state) => {
             findings.extend(state.findings.clone());
             let origin = Box::new(state.origin.clone());
-            made.push((message, *state));
+            made.push((message, state));
             Ok(Found::Made(None, origin))
         }
         Err(history::Error::Unknowable { finding }) => Ok(Found::Lost(vec![*finding])),

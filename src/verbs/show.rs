@@ -1,9 +1,9 @@
 //! One snapshot, with its files and its last messages.
 
-use crate::archive::{Manifest, Snapshot};
+use crate::archive::{Manifest, Snapshot, State};
 use crate::engine::{Workspace, verdict_findings};
 use crate::history::at_message::Origin;
-use crate::history::state_then::{Book, StateThen};
+use crate::history::state_then::{NeedBook, StateThen};
 use crate::rules::{self, Finding};
 use crate::st::{
     self, Category, Library, LibraryPath, MessageText, OpenCard, Raw, Reference, User,
@@ -14,13 +14,17 @@ use crate::verbs::Result;
 pub struct Report {
     /// The snapshot.
     pub snapshot: Snapshot,
+    /// The name that always means this moment; see docs/moments.md.
+    pub moment: String,
+    /// The snapshot that has the lorebook, if it changed after `snapshot` was created.
+    pub book: Option<Snapshot>,
     /// What it was when this message was its last.
     pub at: Option<usize>,
     /// Where that is known from, if no snapshot was taken then.
     pub origin: Option<Origin>,
     /// Its tags.
     pub tags: Vec<String>,
-    /// Its manifest.
+    /// The files of the moment.
     pub manifest: Manifest,
     /// Its last messages with their numbers, oldest first.
     pub last_messages: Vec<(usize, MessageText)>,
@@ -43,8 +47,8 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let moment = workspace.moment(name, &store)?;
     let library = workspace.library().ok();
     let history = workspace.history(&store)?;
-    let then = StateThen::rebuild(&store, &history, &moment, Book::IfKnown)?;
-    let StateThen { snapshot, contents, problems, origin, findings: noticed, .. } = then;
+    let then = StateThen::rebuild(&store, &moment, NeedBook::IfKnown)?;
+    let StateThen { snapshot, contents, problems, book_of, origin, findings: noticed } = then;
     let chat = contents.files.split();
     let texts = chat
         .messages
@@ -64,7 +68,11 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     }
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
     findings.extend(rules::of_files(&contents.files, &chat, rules::ALL, &template));
-    let manifest = contents.manifest.clone();
+    // A moment that no snapshot has by itself has other files than its snapshot.
+    let manifest = match origin.is_some() || book_of.is_some() {
+        true => State::of(&contents.files).manifest,
+        false => contents.manifest.clone(),
+    };
     let card = match snapshot.timeline.category() {
         Category::Card => fields(&contents.files.main.bytes),
         _ => Vec::new(),
@@ -76,6 +84,8 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let at = moment.message;
     Ok(Report {
         snapshot,
+        moment: moment.id(),
+        book: book_of.map(|book| *book),
         at,
         origin,
         tags,

@@ -1,8 +1,10 @@
 //! Names for snapshots.
 
-use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::TagError;
-use crate::engine::{Workspace, tags};
+use crate::archive::{Kind, Snapshot, SnapshotId, State};
+use crate::engine::operation::{Follows, Operation};
+use crate::engine::{self, TagError, Workspace, tags};
+use crate::history::moment::{Book, Moment, Named};
+use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{History, name_lookup};
 use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::Result;
@@ -59,18 +61,24 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
         }
         Options::Add { name, snapshot, lead } => {
             let (store, held) = workspace.hold(&store)?;
-            let snapshot = workspace.snapshot(snapshot, &store)?;
+            let moment = workspace.moment(snapshot, &store)?;
             let tag = tags::tag_ref(name)?;
             let before = store.ref_target(&tag)?;
-            if before != Some(snapshot.id.0) {
-                match lead {
-                    true => tags::wanted(&store, name)?,
-                    false => tags::free(&store, name)?,
-                };
-                let mut changes = vec![RefChange { name: tag, before, after: Some(snapshot.id.0) }];
-                changes.extend(before.map(|before| keeping(&store, before)).transpose()?);
-                store.transact(&held.lock, workspace.timestamp(), Effect::moves(changes))?;
+            let taken = moment.taken()?;
+            if before == Some(taken.id.0) && matches!(moment.book, Book::Recorded) {
+                return Ok(vec![Tag { name: name.clone(), snapshot: taken.clone() }]);
             }
+            match lead {
+                true => tags::wanted(&store, name)?,
+                false => tags::free(&store, name)?,
+            };
+            let mut operation = Operation::new(workspace, &store, None);
+            let snapshot = snapshot_of(&store, &moment, &mut operation)?;
+            operation.move_ref(tag, snapshot.id)?;
+            if let Some(before) = before {
+                operation.move_ref(RefName::kept(before), SnapshotId(before))?;
+            }
+            operation.finish(&held)?;
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
         Options::Delete { name } => {
@@ -91,6 +99,25 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
             Ok(vec![Tag { name: name.clone(), snapshot }])
         }
     }
+}
+
+/// Returns the snapshot that has both files of a moment. Where the lorebook changed after the chat's snapshot was created, that is a new one: at the end of the timeline if
+/// the moment is its latest, else beside it.
+fn snapshot_of(store: &Store, moment: &Moment, operation: &mut Operation<'_>) -> Result<Snapshot> {
+    let taken = moment.taken()?.clone();
+    if !matches!(moment.book, Book::Snapshot(_)) {
+        return Ok(taken);
+    }
+    let then = StateThen::rebuild(store, moment, NeedBook::Yes)?;
+    if then.book_of.is_none() {
+        return Err(engine::Error::Refused { findings: then.findings }.into());
+    }
+    let state = State::of(&then.contents.files);
+    let follows = Follows::previous(taken);
+    Ok(match moment.named {
+        Named::Timeline => operation.take(&state, Kind::SNAPSHOT, follows)?,
+        Named::State => operation.commit(&state, Kind::CHECKPOINT, follows)?,
+    })
 }
 
 /// A checkpoint may hang by its tag alone; the operation log must still find it.

@@ -78,7 +78,7 @@ impl Place {
             patience: Duration::from_secs(10),
             notices: Default::default(),
             finished: Default::default(),
-            remembered: Default::default(),
+            loaded: Default::default(),
         }
     }
 

@@ -28,8 +28,8 @@ use crate::history::rewrite_history::Rewritten;
 use crate::parallel::both_if;
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{
-    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Store, Time,
-    TreeEntry, commit,
+    Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence,
+    Store, Time, TreeEntry, commit,
 };
 pub(crate) use apply::bytes_of;
 pub(crate) use end_state::Ending;
@@ -48,12 +48,15 @@ pub(crate) struct Follows {
     renamed_from: Option<TimelineName>,
     /// Where its state comes from, if not from the timeline's own files.
     source: Option<String>,
+    /// The position of the snapshot it follows in the order of creation.
+    after: Option<Sequence>,
 }
 
 impl Follows {
     /// The snapshot before it in its own timeline.
     pub(crate) fn previous(head: Snapshot) -> Self {
-        Self { parent: Some(head.id), tree: Some(head.tree), ..Self::default() }
+        let (parent, tree) = (Some(head.id), Some(head.tree));
+        Self { parent, tree, after: Some(head.sequence), ..Self::default() }
     }
 
     /// The same with what another device made of it.
@@ -72,6 +75,7 @@ impl Follows {
             parent: Some(from.id),
             tree: Some(from.tree),
             fork_at: Some(shared),
+            after: Some(from.sequence),
             ..Self::default()
         }
     }
@@ -160,6 +164,8 @@ pub(crate) struct Operation<'a> {
     why: String,
     undoes: Option<u64>,
     attachments: attachments::Attaching,
+    /// The positions of its snapshots in the order of creation, first and last, once there is one.
+    sequence: Option<(Sequence, Sequence)>,
 }
 
 impl<'a> Operation<'a> {
@@ -179,6 +185,7 @@ impl<'a> Operation<'a> {
             why: String::new(),
             undoes: None,
             attachments: attachments::Attaching::default(),
+            sequence: None,
         }
     }
 
@@ -318,6 +325,7 @@ impl<'a> Operation<'a> {
         let StoredState { files, about: AboutState { new, attachments } } = stored;
         let attached = self.attached(attachments, follows.tree, &self.store.reader())?;
         let written = files.complete(&new.manifest, &attached, &mut self.pack)?;
+        let sequence = self.sequence_after(follows.after, new.time)?;
         let new = NewSnapshot {
             parent: follows.parent,
             joined: follows.joined,
@@ -325,11 +333,30 @@ impl<'a> Operation<'a> {
             renamed_from: follows.renamed_from,
             message: self.message.as_deref(),
             source: follows.source,
+            sequence,
             ..new
         };
         let commit = new.commit(written.tree);
         let snapshot = self.add_commit(&commit)?;
         Ok((snapshot, written, commit))
+    }
+
+    /// Returns the position in the order of creation of a snapshot that follows another. All of one operation have the same, unless one follows another of them or one
+    /// from a device whose clock is ahead.
+    fn sequence_after(&mut self, parent: Option<Sequence>, time: Time) -> Result<Sequence> {
+        let (first, last) = match self.sequence {
+            Some(known) => known,
+            None => {
+                let next = self.store.next_sequence(time.seconds)?;
+                (next, next)
+            }
+        };
+        let sequence = match parent {
+            Some(parent) if parent >= first => Sequence::after(Some(parent), time.seconds),
+            _ => first,
+        };
+        self.sequence = Some((first, last.max(sequence)));
+        Ok(sequence)
     }
 
     fn add_commit(&mut self, commit: &NewCommit) -> Result<Snapshot> {
@@ -416,6 +443,7 @@ impl<'a> Operation<'a> {
             undoes: self.undoes,
             finishes: None,
             automatic: self.workspace.automatic,
+            sequence: self.sequence.map(|(_, last)| last),
         };
         let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
         known_folders::save(store, &self.folders);

@@ -1,26 +1,100 @@
-//! From what a user types to the state of a timeline that is meant. All commands read it here.
+//! From what a user types, or a page sends back, to the moment that is meant. Every command and front end receives the [`Moment`] that is resolved here.
+//!
+//! A moment of a chat is one pair: the chat and its lorebook as they stood together.
+//!
+//! | named | chat | lorebook |
+//! |---|---|---|
+//! | an id, a content id, a tag | that snapshot | the one recorded in it |
+//! | `CHAT` | the latest | the latest |
+//! | `CHAT@DATE` | the latest not after DATE | the latest not after DATE |
+//! | `CHAT~N` | N moments back, counting changes of either | the one of that moment |
+//! | `CHAT:N` | messages 0 to N | the latest before the chat went past N |
 
 mod words;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, FixedOffset};
 
-use super::at_message::{Past, Then};
+pub(crate) use super::at_message::Book;
+use super::at_message::{Found, Past};
+use super::book_history::book_of;
 use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
-use super::{Error, History, Result};
-use crate::archive::{Snapshot, SnapshotId, branch};
+use super::pairs::{Begin, Pair, Pairs, book_hash};
+use super::{Error, History, LoadedHistory, Result};
+use crate::archive::{Snapshot, SnapshotId, Tree, branch};
 use crate::st::Library;
 use crate::store::{Kind, ObjectId, RefName, Store};
 pub(crate) use words::Step;
 
-/// A state that somebody named.
+/// A chat and its lorebook as they stood together; of anything else that has a timeline, one of its states.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    /// The snapshot.
+    /// The snapshot that has the timeline's own file.
     pub snapshot: Snapshot,
-    /// What it was when this message was its last.
+    pub book: Book,
+    /// The last message, if the moment was named by it.
     pub message: Option<usize>,
-    /// Whether a timeline was named, and this is what it is now.
-    pub is_newest: bool,
+    /// Whether `snapshot` goes past `message`: no snapshot was created when that was the last.
+    pub is_cut: bool,
+    pub named: Named,
+}
+
+/// What was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// A timeline by its name alone: its latest state.
+    Timeline,
+    /// One of its states.
+    State,
+}
+
+impl Moment {
+    /// Returns the moment of a snapshot with the lorebook that it records.
+    pub(crate) fn recorded(snapshot: Snapshot) -> Self {
+        Self { snapshot, book: Book::Recorded, message: None, is_cut: false, named: Named::State }
+    }
+
+    fn of(pair: &Pair<'_>) -> Self {
+        let book = match pair.book {
+            Some(book) => Book::Snapshot(Box::new(book.clone())),
+            None => Book::Recorded,
+        };
+        Self { book, ..Self::recorded(pair.own.clone()) }
+    }
+
+    /// Returns the name that always means this moment, whatever is stored later: `ID`, `ID+ID` with the snapshot that has the lorebook, and `:N` behind it if it is cut.
+    pub(crate) fn id(&self) -> String {
+        let mut id = self.snapshot.id.to_string();
+        if let Book::Snapshot(book) | Book::Earlier(book) = &self.book {
+            id.push('+');
+            id.push_str(&book.id.to_string());
+        }
+        if let (Some(message), true) = (self.message, self.is_cut) {
+            id.push_str(&format!(":{message}"));
+        }
+        id
+    }
+
+    /// Returns its snapshot, which must have been created at that moment.
+    pub(crate) fn taken(&self) -> Result<&Snapshot> {
+        match self.message.filter(|_| self.is_cut) {
+            None => Ok(&self.snapshot),
+            Some(message) => {
+                let timeline = self.snapshot.timeline.clone();
+                Err(Error::NotTakenThen { timeline, message })
+            }
+        }
+    }
+
+    /// Returns the snapshot that has the lorebook, if one has it as it was.
+    pub(crate) fn book_snapshot(&self) -> Option<&Snapshot> {
+        match &self.book {
+            Book::Recorded if !self.is_cut => Some(&self.snapshot),
+            Book::Snapshot(book) | Book::Earlier(book) => Some(book),
+            _ => None,
+        }
+    }
 }
 
 /// What names can stand for.
@@ -29,11 +103,20 @@ pub(crate) struct Names<'a> {
     pub store: &'a Store,
     pub library: Option<&'a Library>,
     pub now: DateTime<FixedOffset>,
+    pub loaded: &'a LoadedHistory,
 }
 
 impl Names<'_> {
-    /// The state that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its newest), with steps behind it.
+    /// Returns the moment that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its latest), with steps behind it.
     pub fn moment(&self, text: &str) -> Result<Moment> {
+        self.moment_at(text, None)
+    }
+
+    /// Returns the moment that `text` names, at another message if one is given.
+    pub fn moment_at(&self, text: &str, message: Option<usize>) -> Result<Moment> {
+        if let Some((snapshot, book, named)) = words::pinned(text) {
+            return self.pinned(snapshot, book, message.or(named));
+        }
         let mut unknown = None;
         for (name, rest) in words::splits(text) {
             // The sign of a content id is no step.
@@ -44,7 +127,13 @@ impl Names<'_> {
                 (Err(error @ Error::NoSuchSnapshot { .. }), _) => {
                     unknown.get_or_insert(error);
                 }
-                (found, Ok(steps)) => return self.walk(found?, name, &steps),
+                (found, Ok(mut steps)) => {
+                    if let Some(message) = message {
+                        steps.retain(|step| !matches!(step, Step::Message(_)));
+                        steps.push(Step::Message(message));
+                    }
+                    return self.walk(found?, name, &steps);
+                }
                 // A name with a slip in it is likelier than a slip behind half of it.
                 (Ok(_), Err(stop)) if !has_similar(&unknown) => {
                     let at = name.len() + stop.at;
@@ -61,20 +150,6 @@ impl Names<'_> {
         Err(unknown.unwrap_or_else(none))
     }
 
-    /// The snapshot that `text` names. A message's number stands for the snapshot that was taken then.
-    pub fn snapshot(&self, text: &str) -> Result<Snapshot> {
-        let moment = self.moment(text)?;
-        let Some(message) = moment.message else { return Ok(moment.snapshot) };
-        let history = History::load(self.store)?;
-        let (timeline, reader) = (moment.snapshot.timeline.clone(), self.store.reader());
-        let past = Past::of(self.store, &history, &timeline, Some(&moment.snapshot));
-        let tree = crate::archive::Tree::open(&reader, moment.snapshot.tree)?;
-        match past.at(&tree.materialise(&reader)?.files, message, false)? {
-            Then::Snapshot(taken, _) => Ok(*taken),
-            Then::Made(_) => Err(Error::NotTakenThen { timeline, message }),
-        }
-    }
-
     /// Steps without a name, as somebody writes them who has named the timeline before.
     pub fn steps(&self, text: &str) -> Result<Vec<Step>> {
         words::steps(text, self.now).map_err(|stop| Error::Unreadable {
@@ -84,64 +159,130 @@ impl Names<'_> {
         })
     }
 
-    fn walk(
+    /// Returns the moment whose id was given out before.
+    fn pinned(
         &self,
-        (from, is_timeline): (Snapshot, bool),
-        name: &str,
-        steps: &[Step],
+        snapshot: SnapshotId,
+        book: SnapshotId,
+        message: Option<usize>,
     ) -> Result<Moment> {
-        let newest = from.id;
-        let mut moment = Moment { snapshot: from, message: None, is_newest: false };
+        let (snapshot, book) = (read(self.store, snapshot)?, read(self.store, book)?);
+        let book = Book::Snapshot(Box::new(book));
+        Ok(Moment { book, message, is_cut: message.is_some(), ..Moment::recorded(snapshot) })
+    }
+
+    fn walk(&self, (from, named): (Snapshot, Named), name: &str, steps: &[Step]) -> Result<Moment> {
+        if steps.is_empty() {
+            return match named {
+                Named::Timeline => self.latest(from),
+                Named::State => Ok(Moment::recorded(from)),
+            };
+        }
+        let history = self.history_with(from.id)?;
+        let Some(from) = history.get(from.id) else { return Ok(Moment::recorded(from)) };
+        let begin = if named == Named::Timeline { Begin::Latest } else { Begin::Recorded };
+        let pairs = Pairs::new(self.store, &history).back_from(from, begin)?;
+        let mut at = 0;
         for step in steps {
             match step {
-                Step::Back(steps) => moment.snapshot = self.back(moment.snapshot, name, *steps)?,
-                Step::Then(then) => moment.snapshot = self.as_of(moment.snapshot, name, *then)?,
-                Step::Message(message) => moment.message = Some(*message),
+                Step::Back(steps) => at = back(&pairs, at, name, *steps)?,
+                Step::Then(then) => at = as_of(&pairs, at, name, *then)?,
+                Step::Message(number) => return self.at_message(&pairs[at..], *number),
             }
         }
-        let is_itself = moment.snapshot.id == newest && moment.message.is_none();
-        Ok(Moment { is_newest: is_timeline && is_itself, ..moment })
+        Ok(Moment::of(&pairs[at]))
     }
 
-    fn back(&self, from: Snapshot, name: &str, steps: usize) -> Result<Snapshot> {
-        let mut snapshot = from;
-        for taken in 0..steps {
-            let parent = snapshot.parents.first();
-            let parent = parent.ok_or(Error::NotSoFarBack { name: name.into(), steps: taken })?;
-            snapshot = read(self.store, *parent)?;
+    /// Returns a moment and those before it in its timeline, newest first, and the one that the timeline was forked from.
+    pub fn back_from(&self, moment: &Moment) -> Result<(Vec<Moment>, Option<Moment>)> {
+        let history = self.history_with(moment.snapshot.id)?;
+        let Some(own) = history.get(moment.snapshot.id) else {
+            return Ok((vec![moment.clone()], None));
+        };
+        let mut pairs = Pairs::new(self.store, &history).back_from(own, Begin::Latest)?;
+        let is_it = |pair: &Pair<'_>| match &moment.book {
+            Book::Snapshot(book) => pair.book.is_some_and(|other| other.id == book.id),
+            _ => pair.book.is_none(),
+        };
+        if let Some(at) = pairs.iter().position(is_it) {
+            pairs.drain(..at);
         }
-        Ok(snapshot)
+        let (own, others) = pairs.split_at(pairs.partition_point(|pair| pair.is_own));
+        Ok((own.iter().map(Moment::of).collect(), others.first().map(Moment::of)))
     }
 
-    /// What a timeline was at a moment: the last snapshot before it.
-    fn as_of(&self, from: Snapshot, name: &str, then: DateTime<FixedOffset>) -> Result<Snapshot> {
-        let mut snapshot = from;
-        while snapshot.time.seconds > then.timestamp() {
-            // What it was forked from is another chat.
-            let parent = snapshot.parents.first().filter(|_| snapshot.fork_at.is_none());
-            let Some(parent) = parent else {
-                let first = snapshot.time.moment().unwrap_or(then);
-                return Err(Error::NotThatOld { name: name.into(), first });
-            };
-            snapshot = read(self.store, *parent)?;
+    /// Returns the latest state of a timeline: of a chat with the latest of its lorebook.
+    fn latest(&self, head: Snapshot) -> Result<Moment> {
+        let moment = Moment { named: Named::Timeline, ..Moment::recorded(head) };
+        let head = &moment.snapshot;
+        let Some(name) = book_of(head) else { return Ok(moment) };
+        let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
+        let book = match id {
+            Some(id) => find(self.store, id)?.filter(|found| found.is_of(&name)),
+            None => None,
+        };
+        let book = match book {
+            Some(book) => {
+                let reader = self.store.reader();
+                let is_later = book.sequence > head.sequence;
+                let is_other =
+                    || Ok::<_, Error>(book_hash(&reader, &book)? != book_hash(&reader, head)?);
+                if is_later && is_other()? { Some(book) } else { None }
+            }
+            // It may have another name by now.
+            None => {
+                let history = self.history_with(head.id)?;
+                let Some(head) = history.get(head.id) else { return Ok(moment) };
+                let pairs = Pairs::new(self.store, &history).back_from(head, Begin::Latest)?;
+                pairs.first().and_then(|pair| pair.book).cloned()
+            }
+        };
+        let book = book.map_or(Book::Recorded, |book| Book::Snapshot(Box::new(book)));
+        Ok(Moment { book, ..moment })
+    }
+
+    /// Returns what a moment's chat was when an earlier message was the last, by the pairs that lead to it.
+    fn at_message(&self, pairs: &[Pair<'_>], message: usize) -> Result<Moment> {
+        let moment = Moment::of(&pairs[0]);
+        let reader = self.store.reader();
+        let mut files = Tree::open(&reader, moment.snapshot.tree)?.materialise(&reader)?.files;
+        files.timeline = moment.snapshot.timeline.clone();
+        let past = Past::new(self.store, pairs);
+        Ok(match past.find(&files, message)? {
+            Found::Taken { snapshot, book } => Moment {
+                book: book.map_or(Book::Recorded, Book::Snapshot),
+                message: Some(message),
+                ..Moment::recorded(*snapshot)
+            },
+            Found::Cut { book } => Moment { book, message: Some(message), is_cut: true, ..moment },
+        })
+    }
+
+    /// Returns the history of the store, with a snapshot that may be on no branch.
+    fn history_with(&self, id: SnapshotId) -> Result<Arc<History>> {
+        let history = self.loaded.of(self.store)?;
+        if history.get(id).is_some() {
+            return Ok(history);
         }
-        Ok(snapshot)
+        let mut history = History::load(self.store)?;
+        history.add(self.store, [id])?;
+        Ok(Arc::new(history))
     }
 
-    /// The snapshot that a name alone stands for, and whether it is the name of a timeline.
-    fn base(&self, text: &str) -> Result<(Snapshot, bool)> {
+    /// Returns the snapshot that a name alone stands for, and what kind of name it is.
+    fn base(&self, text: &str) -> Result<(Snapshot, Named)> {
         if let Some(prefix) = text.strip_prefix("b3:") {
-            return Ok((self.by_content(text, prefix)?, false));
+            return Ok((self.by_content(text, prefix)?, Named::State));
         }
         if let Some(tag) = RefName::tag(text)
             && let Some(id) = self.store.ref_target(&tag)?
         {
-            return Ok((self.tagged(text, id)?, false));
+            return Ok((self.tagged(text, id)?, Named::State));
         }
         if is_like_id(text)
             && let Some(found) = self.by_id(text)?
         {
-            return Ok((found, false));
+            return Ok((found, Named::State));
         }
         // Whoever gives the whole name need not wait until all are read.
         for name in in_full(text) {
@@ -149,7 +290,7 @@ impl Names<'_> {
                 && let Some(head) = find(self.store, SnapshotId(id))?
                 && head.timeline == name
             {
-                return Ok((head, true));
+                return Ok((head, Named::Timeline));
             }
         }
         let heads = super::heads(self.store)?;
@@ -158,15 +299,15 @@ impl Names<'_> {
             Ok(name) => {
                 let head = heads.into_iter().find(|head| head.timeline == name);
                 let none = || Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() };
-                Ok((head.ok_or_else(none)?, true))
+                Ok((head.ok_or_else(none)?, Named::Timeline))
             }
             // Perhaps it was called that once.
             Err(Error::NoSuchTimeline { .. }) => {
-                match stored(text, &History::load(self.store)?, self.library) {
+                match stored(text, &*self.loaded.of(self.store)?, self.library) {
                     Err(Error::NoSuchTimeline { name, similar }) => {
                         Err(Error::NoSuchSnapshot { name, similar })
                     }
-                    other => Ok((other?.clone(), true)),
+                    other => Ok((other?.clone(), Named::Timeline)),
                 }
             }
             Err(error) => Err(error),
@@ -238,6 +379,27 @@ impl Names<'_> {
         }
         Ok(found)
     }
+}
+
+/// Returns the position so many moments before `at`.
+fn back(pairs: &[Pair<'_>], at: usize, name: &str, steps: usize) -> Result<usize> {
+    let before = pairs.len() - 1 - at;
+    match steps <= before {
+        true => Ok(at + steps),
+        false => Err(Error::NotSoFarBack { name: name.into(), steps: before }),
+    }
+}
+
+/// Returns the position of the latest moment not after `then`, from `at` on.
+fn as_of(pairs: &[Pair<'_>], at: usize, name: &str, then: DateTime<FixedOffset>) -> Result<usize> {
+    // The timeline that it was forked from is another chat.
+    let own = || pairs[at..].iter().enumerate().take_while(|(n, pair)| *n == 0 || pair.is_own);
+    let is_not_after = |pair: &Pair<'_>| pair.latest().time.seconds <= then.timestamp();
+    let found = own().find(|(_, pair)| is_not_after(pair)).map(|(n, _)| at + n);
+    found.ok_or_else(|| {
+        let first = own().last().and_then(|(_, pair)| pair.latest().time.moment());
+        Error::NotThatOld { name: name.into(), first: first.unwrap_or(then) }
+    })
 }
 
 fn has_similar(unknown: &Option<Error>) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! moment  = name step* [ ":" N ]        the state at message N comes last
-//! step    = "~" [ N ]                   N snapshots back, one if nothing is said
+//!         | id "+" id [ ":" N ]         a snapshot, and the one that has the lorebook; both ids in full
+//! step    = "~" [ N ]                   N moments back, one if nothing is said
 //!         | "@" DATE | "@{" DATE "}"    as it was then
 //! ```
 //!
@@ -10,12 +11,14 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use crate::archive::SnapshotId;
 use crate::history::dates;
+use crate::store::ObjectId;
 
 /// A step from one state of a timeline to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// So many snapshots.
+    /// So many moments.
     Back(usize),
     /// To what it was then.
     Then(DateTime<FixedOffset>),
@@ -36,6 +39,17 @@ const DATE: &str = "a date such as 2026-11-01, {2026-11-01 18:30}, yesterday or 
 const BRACE: &str = "} behind the date";
 const SIGN: &str = "~N, @DATE or :N";
 const END: &str = "the end: nothing comes behind a message's number";
+
+/// Parses a pair of ids, as [`Moment::id`](super::Moment::id) writes it.
+pub(crate) fn pinned(text: &str) -> Option<(SnapshotId, SnapshotId, Option<usize>)> {
+    let (own, rest) = text.split_once('+')?;
+    let (book, message) = match rest.split_once(':') {
+        Some((book, message)) => (book, Some(message.parse().ok()?)),
+        None => (rest, None),
+    };
+    let id = |text: &str| ObjectId::from_hex(text.as_bytes()).ok().map(SnapshotId);
+    Some((id(own)?, id(book)?, message))
+}
 
 /// Every way to part a text into a name and what stands behind it, the longest name first.
 pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {

@@ -61,8 +61,7 @@ impl Answer for Timelines<'_> {
 impl Answer for log::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         for entry in &self.entries {
-            let line = SnapshotLine::new(&entry.snapshot, &entry.tags);
-            tell(line.logged(entry.lorebook_only, entry.is_damaged).into());
+            tell(SnapshotLine::logged(entry).into());
         }
     }
 
@@ -95,9 +94,7 @@ impl Answer for message_versions::Report {
 
 impl Answer for show::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        let line = SnapshotLine::new(&self.snapshot, &self.tags);
-        let line = line.files(&self.manifest.files).state(self.manifest.checkpoint.as_ref());
-        tell(line.at(self.at).into());
+        tell(SnapshotLine::shown(self).into());
         self.origin.iter().for_each(|origin| made_of(origin, tell));
         findings(&self.findings, tell);
     }

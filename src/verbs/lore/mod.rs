@@ -14,11 +14,14 @@ mod report;
 mod scenes;
 mod then;
 
-use crate::archive::Snapshot;
 use crate::engine::Workspace;
-use crate::history::book_history::book_of;
+use crate::history::History;
+use crate::history::moment::Moment;
+use crate::history::owner_of_snapshot::Owners;
+use crate::history::pairs::Pairs;
 use crate::progress::Monitor;
 use crate::st::Category;
+use crate::store::Store;
 use crate::verbs::{Error, Result};
 use asked::Asked;
 use book_list::book;
@@ -31,16 +34,25 @@ pub use report::{
 };
 pub use scenes::SceneName;
 
-/// The lorebook of a snapshot, as it has it.
-fn of_snapshot(options: &Options, snapshot: &Snapshot) -> Result<Options> {
+/// The lorebook of a moment, as it was.
+fn of_moment(
+    options: &Options,
+    moment: &Moment,
+    store: &Store,
+    history: &History,
+) -> Result<Options> {
+    let snapshot = &moment.snapshot;
     let is_book = snapshot.timeline.category() == Category::Lorebook;
-    let book = is_book.then(|| snapshot.timeline.clone()).or_else(|| book_of(snapshot));
+    let book = match is_book {
+        true => Some(Owners::of(history).of_snapshot(snapshot).clone()),
+        false => Pairs::new(store, history).book_today(snapshot),
+    };
     let Some(book) = book else {
         return Err(Error::NoLorebookThen { snapshot: snapshot.id });
     };
     let mut named = vec![book.to_string()];
     named.extend(options.named.first().cloned());
-    Ok(Options { named, at: Some(snapshot.id.to_string()), ..options.clone() })
+    Ok(Options { named, at: Some(moment.id()), ..options.clone() })
 }
 
 /// Tell.
@@ -52,7 +64,7 @@ pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         None => None,
     };
     let options = &match &in_snapshot {
-        Some(moment) => of_snapshot(options, &moment.snapshot)?,
+        Some(moment) => of_moment(options, moment, &store, &history)?,
         None => options.clone(),
     };
     let library = workspace.library().ok();

@@ -10,11 +10,11 @@ use super::faces::{in_order, text_of};
 use super::find_entry::Found;
 use super::report::{EntryThen, KnownFrom, Since, Then};
 use crate::archive::entry_lives::{BookState, BookStates, Version};
-use crate::archive::{Snapshot, Tree};
-use crate::history::at_message::{Past, Then as Earlier};
 use crate::history::book_history::{BookHistory, newest_chat};
 use crate::history::moment::{Moment, Names, Step};
-use crate::history::{self, dates, name_lookup};
+use crate::history::pairs::Pairs;
+use crate::history::state_then::{NeedBook, StateThen};
+use crate::history::{self, dates};
 use crate::st::{self, Key, Library, TimelineName};
 use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
@@ -33,16 +33,24 @@ pub(super) fn then(
         },
     };
     let names = asked.workspace.names(asked.store, library);
-    let when = when(asked, names, at)?;
+    let when = when(asked, names, &book, at)?;
     // Who names an entry has read the history of its book already; else it is read if it is asked of.
     let (life, told) = match entry {
         Some((life, told)) => (Some(life), Some(*told)),
-        None if when.is_of_the_book() => {
+        None if !matches!(when, When::Moment(_)) => {
             (None, Some(BookHistory::read(asked.store, asked.history, &book)?))
         }
         None => (None, None),
     };
-    let (state, known_from) = state(asked, names, &book, told.as_ref(), when)?;
+    let (state, known_from) = state(asked, &book, told.as_ref(), &when)?;
+    // The chat that was named may have another lorebook than the one whose history tells of the entry.
+    let book = match &when {
+        When::Moment(moment) => {
+            let pairs = Pairs::new(asked.store, asked.history);
+            pairs.book_today(&moment.snapshot).unwrap_or(book)
+        }
+        _ => book,
+    };
     let mut entries = in_order(&state);
     let mut title = None;
     if let (Some(life), Some(told)) = (life, &told) {
@@ -76,52 +84,63 @@ pub(super) fn then(
     Ok(Then { book, entry: title, entries: told, total, known_from })
 }
 
-/// What the lorebook of the snapshot that is asked of says in the newest snapshot of the same timeline.
+/// Returns what the lorebook of the moment that is asked of says in the latest moment of its timeline.
 fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
     let Some(moment) = &asked.in_snapshot else { return Ok(None) };
-    let Some(head) = asked.history.head(&moment.snapshot.timeline) else { return Ok(None) };
-    let state = unless_lost(BookStates::new(asked.store.reader()).of(head.tree))?;
+    if asked.history.head(&moment.snapshot.timeline).is_none() {
+        return Ok(None);
+    }
+    let latest = asked.workspace.moment(moment.snapshot.timeline.as_str(), asked.store)?;
+    let Some(latest) = latest.book_snapshot() else { return Ok(None) };
+    let state = unless_lost(BookStates::new(asked.store.reader()).of(latest.tree))?;
     let entries = state.flatten().map(|state| state.entries()).unwrap_or_default();
     Ok(Some(entries.into_iter().collect()))
 }
 
-/// When, as it was said.
+/// When, as it was asked.
 enum When {
-    /// At a message of the chat that is asked of.
-    Message(usize),
-    /// The last state until then.
+    /// The last state of the lorebook until then.
     Date(DateTime<FixedOffset>),
-    /// So many states ago.
+    /// So many states of the lorebook ago.
     Back(usize),
     Moment(Box<Moment>),
 }
 
-impl When {
-    /// Whether it is counted in states of the book.
-    fn is_of_the_book(&self) -> bool {
-        matches!(self, Self::Date(_) | Self::Back(_))
-    }
-}
-
-/// A number is a message's, and what can be a date is one; else it is a moment, or one without a name.
-fn when(asked: &Asked<'_>, names: Names<'_>, at: &str) -> Result<When> {
+/// A number is a message's, and what can be a date is one; else it is a moment, or one without a name. Without a name, messages are those of the chat that is asked of, or of
+/// the newest that has the lorebook; dates and steps are those of that chat, or of the lorebook itself.
+fn when(asked: &Asked<'_>, names: Names<'_>, book: &TimelineName, at: &str) -> Result<When> {
     if let Some(moment) = &asked.in_snapshot {
         return Ok(When::Moment(Box::new(moment.clone())));
     }
-    if let Ok(message) = at.trim_start_matches('#').parse() {
-        return Ok(When::Message(message));
+    let chat = asked.options.chat.as_deref();
+    let of_chat = |steps: &str| -> Result<When> {
+        let moment = match chat {
+            Some(chat) => names.moment(&format!("{chat}{steps}"))?,
+            None => {
+                let chat = newest_chat(asked.history, book)
+                    .ok_or_else(|| Error::NoChatWith { book: book.chat().to_owned() })?;
+                names.moment(&format!("{}{steps}", chat.timeline))?
+            }
+        };
+        Ok(When::Moment(Box::new(moment)))
+    };
+    if let Ok(message) = at.trim_start_matches('#').parse::<usize>() {
+        return of_chat(&format!(":{message}"));
     }
     if let Ok(date) = dates::parse_end(at, names.now) {
-        return Ok(When::Date(date));
+        return match chat {
+            Some(_) => of_chat(&format!("@{{{at}}}")),
+            None => Ok(When::Date(date)),
+        };
     }
     if !at.starts_with(['~', '@', ':']) {
         return Ok(When::Moment(Box::new(names.moment(at)?)));
     }
     let steps = names.steps(at)?;
     match steps.as_slice() {
-        [Step::Message(message)] => Ok(When::Message(*message)),
-        [Step::Then(date)] => Ok(When::Date(*date)),
-        [Step::Back(steps)] => Ok(When::Back(*steps)),
+        [Step::Then(date)] if chat.is_none() => Ok(When::Date(*date)),
+        [Step::Back(steps)] if chat.is_none() => Ok(When::Back(*steps)),
+        [_] => of_chat(at),
         _ => Err(Error::OneStep { at: at.to_owned() }),
     }
 }
@@ -129,67 +148,43 @@ fn when(asked: &Asked<'_>, names: Names<'_>, at: &str) -> Result<When> {
 /// The state that is meant.
 fn state(
     asked: &Asked<'_>,
-    names: Names<'_>,
     book: &TimelineName,
     told: Option<&BookHistory<'_>>,
-    when: When,
+    when: &When,
 ) -> Result<(Arc<BookState>, KnownFrom)> {
     let name = || book.chat().to_owned();
     let states = told.map_or(&[][..], |told| &told.states);
     let snapshot = match when {
-        When::Message(message) => {
-            let chat = match &asked.options.chat {
-                Some(chat) => name_lookup::stored(chat, asked.history, names.library)?,
-                None => newest_chat(asked.history, book)
-                    .ok_or_else(|| Error::NoChatWith { book: name() })?,
-            };
-            return at_message(asked, chat, message);
-        }
         When::Date(date) => {
             let first = || states.first().and_then(|first| first.time.moment());
             let too_old =
-                || history::Error::NotThatOld { name: name(), first: first().unwrap_or(date) };
+                || history::Error::NotThatOld { name: name(), first: first().unwrap_or(*date) };
             let state = told.and_then(|told| told.state_at(date.timestamp()));
-            states[state.ok_or_else(too_old)?].clone()
+            states[state.ok_or_else(too_old)?]
         }
         When::Back(steps) => {
             let last = states.len().saturating_sub(1);
             let too_old = || history::Error::NotSoFarBack { name: name(), steps: last };
-            let state = last.checked_sub(steps).and_then(|state| states.get(state));
-            (*state.ok_or_else(too_old)?).clone()
+            let state = last.checked_sub(*steps).and_then(|state| states.get(state));
+            state.ok_or_else(too_old)?
         }
-        When::Moment(moment) => match moment.message {
-            Some(message) => return at_message(asked, &moment.snapshot, message),
-            None => moment.snapshot,
+        When::Moment(moment) => match moment.book_snapshot() {
+            Some(snapshot) => snapshot,
+            None => return put_together(asked, moment),
         },
     };
     let state = BookStates::new(asked.store.reader()).of(snapshot.tree)?;
     let state = state.ok_or(Error::NoLorebookThen { snapshot: snapshot.id })?;
-    Ok((state, KnownFrom::Snapshot(Box::new(snapshot))))
+    Ok((state, KnownFrom::Snapshot(Box::new(snapshot.clone()))))
 }
 
-/// What a chat knew at a message.
-fn at_message(
-    asked: &Asked<'_>,
-    chat: &Snapshot,
-    message: usize,
-) -> Result<(Arc<BookState>, KnownFrom)> {
-    let reader = asked.store.reader();
-    let files = Tree::open(&reader, chat.tree)?.materialise(&reader)?.files;
-    let past = Past::of(asked.store, asked.history, &chat.timeline, Some(chat));
-    let mut states = BookStates::new(asked.store.reader());
-    let snapshot = match past.at(&files, message, true)? {
-        Earlier::Snapshot(taken, later) => *later.unwrap_or(taken),
-        Earlier::Made(made) => {
-            let bytes = made.files.book_bytes().unwrap_or_default();
-            let text =
-                |(key, entry): (Key, st::Raw<'_>)| (key, Version::Text(entry.as_str().into()));
-            let entries = st::entries(bytes).into_iter().map(text).collect();
-            let state = BookState::of_entries(entries);
-            return Ok((Arc::new(state), KnownFrom::Notes(Box::new(made.origin))));
-        }
-    };
-    let state = states.of(snapshot.tree)?;
-    let state = state.ok_or(Error::NoLorebookThen { snapshot: snapshot.id })?;
-    Ok((state, KnownFrom::Snapshot(Box::new(snapshot))))
+/// The lorebook of a moment that no snapshot has.
+fn put_together(asked: &Asked<'_>, moment: &Moment) -> Result<(Arc<BookState>, KnownFrom)> {
+    let then = StateThen::rebuild(asked.store, moment, NeedBook::Yes)?;
+    let none = || Error::NoLorebookThen { snapshot: moment.snapshot.id };
+    let (bytes, origin) = (then.contents.files.book_bytes(), then.origin);
+    let (bytes, origin) = bytes.zip(origin).ok_or_else(none)?;
+    let text = |(key, entry): (Key, st::Raw<'_>)| (key, Version::Text(entry.as_str().into()));
+    let state = BookState::of_entries(st::entries(bytes).into_iter().map(text).collect());
+    Ok((Arc::new(state), KnownFrom::Notes(Box::new(origin))))
 }

@@ -102,7 +102,7 @@ fn restore_one(
     options: &Options,
 ) -> Result<Report> {
     // Its lorebook comes with its own history, or as the newest of those that have it.
-    let moment = &Moment { snapshot: head, message: None, is_newest: false };
+    let moment = &Moment::recorded(head);
     if options.dry_run {
         return bring_back(workspace, store, None, history, moment, options);
     }

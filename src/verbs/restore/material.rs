@@ -1,21 +1,18 @@
 //! What a restore writes: a snapshot's files, or what was made of them.
 
 use super::options::QueueChange;
-use crate::archive::{Blake3, Contents, Role, SnapshotId, branch};
-use crate::history::name_lookup;
+use crate::archive::{Blake3, Contents, Role, Snapshot, SnapshotId};
 use crate::history::state_then::StateThen;
 use crate::st::auto_recap::{clear_queue, trim_queue};
-use crate::st::{LibraryPath, TimelineFiles, TimelineName};
-use crate::store::Store;
-use crate::verbs::Result;
+use crate::st::{LibraryPath, TimelineFiles};
 
 /// The files to write.
 pub(super) struct Material {
     pub id: SnapshotId,
     /// The files; the manifest stays the snapshot's.
     pub contents: Contents,
-    /// The snapshot of the lorebook's own history that it was taken from instead.
-    book_of: Option<SnapshotId>,
+    /// The snapshot that has the lorebook, if it is another.
+    book_of: Option<Box<Snapshot>>,
     /// The timeline's own file is what the manifest says.
     is_as_stored: bool,
 }
@@ -64,24 +61,12 @@ impl Material {
         path: &LibraryPath,
         blake3: Blake3,
     ) -> Option<SnapshotId> {
-        if role == Role::Lorebook && self.book_of.is_some() {
-            return self.book_of;
+        if let (Role::Lorebook, Some(book)) = (role, &self.book_of) {
+            // A book that was renamed since has another path there.
+            return (book.timeline.file() == *path).then_some(book.id);
         }
         let record = self.contents.manifest.file(role)?;
         let same = record.path == path.as_str() && record.blake3 == blake3;
         same.then_some(self.id)
     }
-}
-
-/// Take the lorebook as its own history ends. What a chat has now is its own newest state and that of its lorebook, which goes on without it.
-pub(super) fn take_newest_book(state: &mut StateThen, store: &Store) -> Result<()> {
-    let files = &state.contents.files;
-    let path = files.book().map(|book| book.path).filter(|path| **path != files.main.path);
-    let Some(name) = path.and_then(TimelineName::of_file) else { return Ok(()) };
-    let Some(id) = store.ref_target(&branch(&name))?.map(SnapshotId) else { return Ok(()) };
-    let newest = name_lookup::find(store, id)?.filter(|found| found.is_of(&name));
-    if let Some(newest) = newest {
-        state.take_book(store, &newest);
-    }
-    Ok(())
 }

@@ -18,7 +18,7 @@ use crate::engine::operation::Held;
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::History;
 use crate::history::moment::Moment;
-use crate::history::state_then::{Book, StateThen};
+use crate::history::state_then::{NeedBook, StateThen};
 use crate::parallel::both;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
@@ -36,14 +36,13 @@ pub fn restore(
 ) -> Result<Report> {
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
     let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
-    let mut moment = workspace.moment(&options.snapshot, &store)?;
-    // `Chat:12 --at 30` is message 30 of the same past.
-    moment.message = options.at.or(moment.message);
-    moment.is_newest &= moment.message.is_none();
+    let library = workspace.library().ok();
+    let names = workspace.names(&store, library.as_ref());
+    let moment = names.moment_at(&options.snapshot, options.at)?;
     let options = &Options { at: moment.message, ..options.clone() };
     monitor.begin("rebuilding files", None);
-    // Only who asks for another time or another name needs to know of other snapshots.
-    let history = match options.at.is_some() || options.name.is_some() {
+    // Only a timeline of its own needs to know of other snapshots.
+    let history = match options.name.is_some() {
         true => History::load(&store)?,
         false => History::default(),
     };
@@ -59,14 +58,11 @@ fn bring_back(
     moment: &Moment,
     options: &Options,
 ) -> Result<Report> {
-    let book = if options.only == Some(Role::Chat) { Book::Not } else { Book::Needed };
-    let mut then = StateThen::rebuild(store, history, moment, book)?;
+    let need = if options.only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
+    let mut then = StateThen::rebuild(store, moment, need)?;
     if let Some(at) = options.cut {
         from_message::within(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);
-    }
-    if moment.is_newest {
-        material::take_newest_book(&mut then, store)?;
     }
     let mut findings: Vec<_> =
         verdict_findings::unsound(&then.snapshot, &then.problems).into_iter().collect();
@@ -93,6 +89,7 @@ fn bring_back(
     let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
     findings.extend(rules::queue_active(snapshot.timeline.as_str(), queue, Wish::BringBack));
     let mut report = Report {
+        moment: moment.id(),
         tags: tags::tags_of(store, snapshot.id)?,
         state,
         root: PathBuf::new(),

@@ -54,6 +54,8 @@ pub enum QueueChange {
 pub struct Report {
     /// The snapshot.
     pub snapshot: Snapshot,
+    /// The name that always means the moment that was restored.
+    pub moment: String,
     /// Its tags.
     pub tags: Vec<String>,
     /// What it says of the state of ST-Auto-Recap.

@@ -147,7 +147,7 @@ impl Sandbox {
             patience: Duration::from_secs(10),
             notices: Default::default(),
             finished: Default::default(),
-            remembered: Default::default(),
+            loaded: Default::default(),
         }
     }
 

@@ -1,0 +1,38 @@
+//! The history of a store as it was loaded last, for programs that ask again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{History, Result};
+use crate::store::{ObjectId, RefName, Store};
+
+/// A history, and the refs that it was loaded from. Copies share it.
+#[derive(Clone, Default)]
+pub struct LoadedHistory(Arc<Mutex<Option<Known>>>);
+
+type Known = (Tips, Arc<History>);
+
+/// Where branches and tags were.
+type Tips = Vec<(RefName, ObjectId)>;
+
+impl std::fmt::Debug for LoadedHistory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadedHistory").finish_non_exhaustive()
+    }
+}
+
+impl LoadedHistory {
+    /// Returns the history of a store. Loads it again only if a branch or a tag moved.
+    pub fn of(&self, store: &Store) -> Result<Arc<History>> {
+        let (heads, tags) = (store.refs("refs/heads/")?, store.refs("refs/tags/")?);
+        let is_readable = heads.broken.is_empty() && tags.broken.is_empty();
+        let tips: Tips = heads.refs.into_iter().chain(tags.refs).collect();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, history)) = known.as_ref().filter(|(then, _)| is_readable && *then == tips)
+        {
+            return Ok(Arc::clone(history));
+        }
+        let history = Arc::new(History::load(store)?);
+        *known = Some((tips, Arc::clone(&history)));
+        Ok(history)
+    }
+}

@@ -1,0 +1,153 @@
+//! The moments of a timeline: every change of a chat or of the lorebook that it was bound to, as pairs of their snapshots.
+//!
+//! A lorebook has a timeline of its own, so a change of the book alone creates no snapshot of the chats that use it. A chat's history is therefore the union of its own
+//! snapshots and those of its book. Both are ordered by [`Sequence`]; times do not decide, since two operations can fall into one second and clocks are set back.
+
+use super::book_history::book_of;
+use super::{History, Result};
+use crate::archive::{Blake3, Manifest, Role, Snapshot, read_manifest};
+use crate::st::{Category, TimelineName};
+use crate::store::{Reader, Sequence, Store, unless_lost};
+
+/// A chat and its lorebook as they stood together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair<'h> {
+    pub own: &'h Snapshot,
+    /// The snapshot of the lorebook, where that changed after `own` was created; `None`: the one that `own` records.
+    pub book: Option<&'h Snapshot>,
+    /// Whether `own` belongs to the timeline itself and not to the one it was forked from.
+    pub is_own: bool,
+}
+
+impl<'h> Pair<'h> {
+    /// Returns the snapshot that made this pair another than the one before.
+    pub(crate) fn latest(&self) -> &'h Snapshot {
+        self.book.unwrap_or(self.own)
+    }
+}
+
+/// Which pairs end a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// With the snapshot and the lorebook it records.
+    Recorded,
+    /// With the snapshot and the latest state of its lorebook.
+    Latest,
+}
+
+/// The snapshots of all lorebooks of a store in the order of creation.
+pub(crate) struct Pairs<'h> {
+    history: &'h History,
+    reader: Reader,
+    /// Position in `chains`, and the snapshot, oldest first.
+    events: Vec<(usize, &'h Snapshot)>,
+    /// The snapshots of each lorebook, oldest first, under all names that it had.
+    chains: Vec<Vec<&'h Snapshot>>,
+}
+
+impl<'h> Pairs<'h> {
+    pub(crate) fn new(store: &Store, history: &'h History) -> Self {
+        let heads = history.heads().filter(|(name, _)| name.category() == Category::Lorebook);
+        let chains: Vec<Vec<_>> =
+            heads.map(|(_, head)| history.own(head).0.into_iter().rev().collect()).collect();
+        let all = chains.iter().enumerate();
+        let all = all.flat_map(|(chain, own)| own.iter().map(move |snapshot| (chain, *snapshot)));
+        let mut events: Vec<_> = all.collect();
+        // Stable: of one chain the order is that of its commits.
+        events.sort_by_key(|(_, snapshot)| snapshot.sequence);
+        Self { history, reader: store.reader(), events, chains }
+    }
+
+    /// Returns the moments that end with `from`, newest first, beyond the fork point too.
+    pub(crate) fn back_from(&self, from: &'h Snapshot, begin: Begin) -> Result<Vec<Pair<'h>>> {
+        let mut pairs = Vec::new();
+        let mut is_own = true;
+        // What comes after `own` in its timeline; `None`: its book is followed no further than `own` records it.
+        let mut until = (begin == Begin::Latest).then_some(None);
+        for own in self.history.ancestry(from) {
+            if let Some(until) = until {
+                let books = self.books_after(own, until)?;
+                pairs.extend(books.into_iter().rev().map(|book| Pair {
+                    own,
+                    book: Some(book),
+                    is_own,
+                }));
+            }
+            pairs.push(Pair { own, book: None, is_own });
+            until = match own.fork_at {
+                None => Some(Some(own.sequence)),
+                Some(_) => None,
+            };
+            is_own &= own.fork_at.is_none();
+        }
+        Ok(pairs)
+    }
+
+    /// Returns the changes of a chat's lorebook after `own` and before `until`, oldest first.
+    fn books_after(&self, own: &Snapshot, until: Option<Sequence>) -> Result<Vec<&'h Snapshot>> {
+        let Some(name) = book_of(own) else { return Ok(Vec::new()) };
+        let from = own.sequence;
+        let mut chain = self.chain_called(&name, from);
+        let mut changes = Vec::new();
+        let mut before = None;
+        let start = self.events.partition_point(|(_, event)| event.sequence <= from);
+        let later = self.events[start..].iter();
+        let later = later.take_while(|(_, event)| until.is_none_or(|until| event.sequence < until));
+        for (of, event) in later {
+            if chain != Some(*of) {
+                // A book that takes the name over is the one that the chat means from then on.
+                if event.timeline != name {
+                    continue;
+                }
+                chain = Some(*of);
+            }
+            let before_it = match before {
+                Some(known) => known,
+                None => self.book_hash(own)?,
+            };
+            let hash = self.book_hash(event)?;
+            if hash.is_none() || hash != before_it {
+                changes.push(*event);
+            }
+            before = Some(hash);
+        }
+        Ok(changes)
+    }
+
+    /// Returns the name that the lorebook of a chat's snapshot has today.
+    pub(crate) fn book_today(&self, own: &Snapshot) -> Option<TimelineName> {
+        let name = book_of(own)?;
+        let chain = self.chain_called(&name, own.sequence).map(|chain| &self.chains[chain]);
+        let last = chain.and_then(|chain| chain.last()).map(|last| last.timeline.clone());
+        Some(last.unwrap_or(name))
+    }
+
+    /// Returns the lorebook that had this name at `then`, or had it last before.
+    fn chain_called(&self, name: &TimelineName, then: Sequence) -> Option<usize> {
+        let rank = |chain: &Vec<&Snapshot>| {
+            let until = chain.partition_point(|event| event.sequence <= then);
+            let called = chain[..until].iter().rposition(|event| event.timeline == *name)?;
+            Some((called + 1 == until, chain[called].sequence))
+        };
+        let ranked = self.chains.iter().enumerate();
+        let ranked = ranked.filter_map(|(n, chain)| Some((rank(chain)?, n)));
+        ranked.max().map(|(_, n)| n)
+    }
+
+    fn book_hash(&self, snapshot: &Snapshot) -> Result<Option<Blake3>> {
+        book_hash(&self.reader, snapshot)
+    }
+}
+
+/// Returns the hash of the lorebook in a snapshot of a chat or of the book itself; `None` if it has none, or its manifest is lost.
+pub(crate) fn book_hash(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Blake3>> {
+    let manifest = unless_lost(read_manifest(reader, snapshot.tree))?;
+    let record = |manifest: Manifest| {
+        let role = match snapshot.timeline.is_chat() {
+            true => Role::Lorebook,
+            false => manifest.main_role(),
+        };
+        manifest.file(role).map(|record| record.blake3)
+    };
+    Ok(manifest.and_then(record))
+}
