@@ -1,0 +1,561 @@
+//! A moment is one pair of chat and lorebook, whoever asks: random edits, renames, forks, tags, undos and clock steps over chats that share lorebooks, held against a
+//! model that only remembers what was on disk at each snapshot. Requirements row 89.
+//!
+//! `STVC_MODEL_CASES` sets the number of sequences; the nightly tier runs 500.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Value, json};
+use stvc::api::{self, Request, Rights};
+use stvc::archive::diff::Part;
+use stvc::archive::{Blake3, Role};
+use stvc::engine::files::Closed;
+use stvc::progress::Silent;
+use stvc::verbs::lore::{self, Report as Lore};
+use stvc::verbs::restore::from_message;
+use stvc::verbs::snapshot::{self, Taken};
+use stvc::verbs::{diff, log, restore, show, tag, undo};
+
+use crate::common::{Sandbox, files};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Say(Index, u8),
+    EditLast(Index),
+    EditEntry(Index, u8),
+    /// Whether an entry is edited in the same save, and whether the chats follow.
+    RenameBook(Index, bool, bool),
+    RenameChat(Index),
+    Fork(Index, Index),
+    Tag(Index),
+    /// All, or one chat by its name.
+    Snapshot(Option<Index>),
+    UndoSnapshot,
+    Clock(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = any::<Index>;
+    prop_oneof![
+        4 => (index(), 1..4_u8).prop_map(|(chat, count)| Step::Say(chat, count)),
+        1 => index().prop_map(Step::EditLast),
+        6 => (index(), 0..4_u8).prop_map(|(book, entry)| Step::EditEntry(book, entry)),
+        2 => (index(), any::<bool>(), any::<bool>())
+            .prop_map(|(book, edited, follow)| Step::RenameBook(book, edited, follow)),
+        1 => index().prop_map(Step::RenameChat),
+        1 => (index(), index()).prop_map(|(chat, at)| Step::Fork(chat, at)),
+        2 => index().prop_map(Step::Tag),
+        10 => prop_oneof![3 => Just(None), 1 => index().prop_map(Some)].prop_map(Step::Snapshot),
+        1 => Just(Step::UndoSnapshot),
+        3 => prop_oneof![Just(0), Just(1), Just(60), Just(86_400), Just(-120)].prop_map(Step::Clock),
+    ]
+}
+
+/// A chat and its lorebook as they stood together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pair {
+    messages: Vec<String>,
+    book: Option<Vec<u8>>,
+}
+
+/// A moment as the model remembers it.
+#[derive(Clone, Debug)]
+struct Moment {
+    pair: Pair,
+    seconds: i64,
+    /// The id, if a snapshot of the chat was created then.
+    id: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Chat {
+    name: String,
+    messages: Vec<String>,
+    /// The name of the lorebook that the header binds.
+    bound: String,
+}
+
+#[derive(Clone, Debug)]
+struct Book {
+    name: String,
+    entries: Vec<String>,
+}
+
+impl Book {
+    fn bytes(&self) -> Vec<u8> {
+        let entry = |(uid, text): (usize, &String)| {
+            let entry = json!({ "uid": uid, "comment": format!("Entry {uid}"), "content": text });
+            (uid.to_string(), entry)
+        };
+        let entries: serde_json::Map<_, _> = self.entries.iter().enumerate().map(entry).collect();
+        serde_json::to_vec_pretty(&json!({ "entries": entries })).unwrap()
+    }
+
+    fn path(&self) -> String {
+        format!("worlds/{}.json", self.name)
+    }
+}
+
+/// What the model knows of the store; an undo brings an earlier one back.
+#[derive(Clone, Debug, Default)]
+struct Stored {
+    /// By the position of the chat.
+    chats: Vec<Option<Known>>,
+    /// The bytes of each lorebook.
+    books: Vec<Option<Vec<u8>>>,
+    tags: BTreeMap<String, Pair>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    /// The chat's name in its newest snapshot.
+    name: String,
+    /// Oldest first.
+    moments: Vec<Moment>,
+    /// How many of them belong to the chat that it was forked from.
+    inherited: usize,
+    /// The lorebook that its newest snapshot recorded.
+    follows: Option<usize>,
+}
+
+struct World {
+    sandbox: Sandbox,
+    chats: Vec<Chat>,
+    books: Vec<Book>,
+    stored: Stored,
+    /// The state before the last operation, if that was a plain snapshot.
+    before: Option<Stored>,
+    count: usize,
+}
+
+fn message(text: &str) -> String {
+    json!({ "name": "Mira", "is_user": false, "mes": text }).to_string()
+}
+
+impl World {
+    fn new() -> Self {
+        let sandbox = Sandbox::empty();
+        let book = |n: usize| Book {
+            name: format!("Book {n}"),
+            entries: (0..4).map(|uid| format!("book {n} entry {uid}")).collect(),
+        };
+        // The first two share a lorebook.
+        let chat = |(n, bound): (usize, usize)| Chat {
+            name: format!("chat {n}"),
+            messages: (0..2).map(|m| message(&format!("chat {n} message {m}"))).collect(),
+            bound: format!("Book {bound}"),
+        };
+        let chats: Vec<_> = [(0, 0), (1, 0), (2, 1)].into_iter().map(chat).collect();
+        let mut world = Self {
+            sandbox,
+            chats,
+            books: vec![book(0), book(1)],
+            stored: Stored::default(),
+            before: None,
+            count: 0,
+        };
+        (0..world.books.len()).for_each(|book| world.save_book(book));
+        (0..world.chats.len()).for_each(|chat| world.save_chat(chat));
+        world.snapshot(None);
+        world
+    }
+
+    fn unique(&mut self, what: &str) -> String {
+        self.count += 1;
+        format!("{what} {}", self.count)
+    }
+
+    fn save_book(&self, book: usize) {
+        self.sandbox.write(&self.books[book].path(), self.books[book].bytes());
+    }
+
+    fn path(chat: &str) -> String {
+        format!("chats/Mira/{chat}.jsonl")
+    }
+
+    /// Writes a chat. The header of one that is there keeps what stvc wrote into it.
+    fn save_chat(&self, chat: usize) {
+        let Chat { name, messages, bound, .. } = &self.chats[chat];
+        let path = Self::path(name);
+        let header = fs::read_to_string(self.sandbox.path(&path)).ok();
+        let header = header.as_deref().and_then(|text| text.lines().next());
+        let mut header: Value = header.map_or_else(
+            || json!({ "user_name": "You", "character_name": "Mira", "chat_metadata": {} }),
+            |header| serde_json::from_str(header).unwrap(),
+        );
+        header["chat_metadata"]["world_info"] = json!(bound);
+        let lines: Vec<_> = std::iter::once(header.to_string()).chain(messages.clone()).collect();
+        self.sandbox.write(&path, lines.join("\n"));
+    }
+
+    fn now(&self) -> i64 {
+        self.sandbox.workspace().now.timestamp()
+    }
+
+    /// The lorebook on disk that has this name.
+    fn called(&self, name: &str) -> Option<usize> {
+        self.books.iter().position(|book| book.name == name)
+    }
+
+    /// Takes a snapshot and lets the model note what is on disk.
+    fn snapshot(&mut self, only: Option<usize>) {
+        let timelines = only.map(|chat| format!("chats/Mira/{}", self.chats[chat].name));
+        let options =
+            snapshot::Options { timelines: timelines.into_iter().collect(), ..Default::default() };
+        let before = self.stored.clone();
+        let taken = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let mut new = BTreeMap::new();
+        for outcome in &taken.timelines {
+            match &outcome.result {
+                Taken::New(snapshot, _) => {
+                    new.insert(outcome.timeline.to_string(), snapshot.id.to_string());
+                }
+                Taken::Unchanged(..) => {}
+                _ => panic!("{} was not taken", outcome.timeline),
+            }
+        }
+        self.note(only, &new);
+        self.before = (!new.is_empty()).then_some(before);
+    }
+
+    /// Notes a state that was stored: of all, or of one chat and its lorebook.
+    fn note(&mut self, only: Option<usize>, new: &BTreeMap<String, String>) {
+        let seconds = self.now();
+        self.stored.books.resize(self.books.len(), None);
+        self.stored.chats.resize(self.chats.len(), None);
+        let of_chat = only.map(|chat| self.called(&self.chats[chat].bound));
+        for book in 0..self.books.len() {
+            let is_stored = of_chat.is_none_or(|of_chat| of_chat == Some(book));
+            if is_stored {
+                self.stored.books[book] = Some(self.books[book].bytes());
+            }
+        }
+        for chat in 0..self.chats.len() {
+            let Chat { name, messages, bound, .. } = &self.chats[chat];
+            let id = new.get(&format!("chats/Mira/{name}"));
+            let mut known = self.stored.chats[chat].clone().unwrap_or(Known {
+                name: name.clone(),
+                moments: Vec::new(),
+                inherited: 0,
+                follows: None,
+            });
+            if let Some(id) = id {
+                known.follows = self.called(bound);
+                let book = known.follows.and_then(|book| self.stored.books[book].clone());
+                let pair = Pair { messages: messages.clone(), book };
+                known.moments.push(Moment { pair, seconds, id: Some(id.clone()) });
+                known.name = name.clone();
+            } else if let (Some(book), Some(last)) = (known.follows, known.moments.last()) {
+                let book = self.stored.books[book].clone();
+                if last.pair.book != book {
+                    let pair = Pair { messages: last.pair.messages.clone(), book };
+                    known.moments.push(Moment { pair, seconds, id: None });
+                }
+            }
+            if !known.moments.is_empty() {
+                self.stored.chats[chat] = Some(known);
+            }
+        }
+    }
+
+    fn go(&mut self, step: Step) {
+        match step {
+            Step::Say(chat, count) => {
+                let chat = chat.index(self.chats.len());
+                for _ in 0..count {
+                    let text = self.unique("said");
+                    self.chats[chat].messages.push(message(&text));
+                }
+                self.save_chat(chat);
+            }
+            Step::EditLast(chat) => {
+                let chat = chat.index(self.chats.len());
+                let text = self.unique("edited");
+                *self.chats[chat].messages.last_mut().unwrap() = message(&text);
+                self.save_chat(chat);
+            }
+            Step::EditEntry(book, entry) => {
+                let book = book.index(self.books.len());
+                self.books[book].entries[usize::from(entry)] = self.unique("fact");
+                self.save_book(book);
+            }
+            Step::RenameBook(book, edited, follow) => {
+                // A rename is known by what was stored before it: what is not stored yet is stored first.
+                self.snapshot(None);
+                let book = book.index(self.books.len());
+                let (old, new) = (self.books[book].name.clone(), self.unique("Renamed"));
+                fs::remove_file(self.sandbox.path(&self.books[book].path())).unwrap();
+                self.books[book].name = new.clone();
+                if edited {
+                    self.books[book].entries[0] = self.unique("fact");
+                }
+                self.save_book(book);
+                for chat in 0..self.chats.len() {
+                    if follow && self.chats[chat].bound == old {
+                        self.chats[chat].bound = new.clone();
+                        self.save_chat(chat);
+                    }
+                }
+                self.snapshot(None);
+            }
+            Step::RenameChat(chat) => {
+                self.snapshot(None);
+                let chat = chat.index(self.chats.len());
+                let new = self.unique("chat renamed");
+                let old = std::mem::replace(&mut self.chats[chat].name, new);
+                let new = self.sandbox.path(&Self::path(&self.chats[chat].name));
+                fs::rename(self.sandbox.path(&Self::path(&old)), new).unwrap();
+                self.snapshot(None);
+            }
+            Step::Fork(chat, at) => self.fork(chat, at),
+            Step::Tag(chat) => {
+                self.snapshot(None);
+                let chat = chat.index(self.chats.len());
+                let name = self.unique("mark");
+                let options = tag::Options::Add {
+                    name: name.clone(),
+                    snapshot: format!("chats/Mira/{}", self.chats[chat].name),
+                    lead: false,
+                };
+                let tagged = tag::tag(&self.sandbox.workspace(), &options).unwrap();
+                let seconds = self.now();
+                let known = self.stored.chats[chat].as_mut().unwrap();
+                let last = known.moments.last().unwrap().clone();
+                if last.id.is_none() {
+                    // A snapshot of the pair was created.
+                    let id = Some(tagged[0].snapshot.id.to_string());
+                    known.moments.push(Moment { id, seconds, ..last.clone() });
+                }
+                self.stored.tags.insert(name, last.pair);
+                self.before = None;
+            }
+            Step::Snapshot(chat) => {
+                let chat = chat.map(|chat| chat.index(self.chats.len()));
+                self.snapshot(chat);
+            }
+            Step::UndoSnapshot => {
+                let Some(before) = self.before.take() else { return };
+                let options =
+                    undo::Options { operation: None, closed: Closed::Said, dry_run: false };
+                undo::undo(&self.sandbox.workspace(), &options).unwrap();
+                self.stored = before;
+            }
+            Step::Clock(seconds) => self.sandbox.wait(seconds),
+        }
+    }
+
+    fn fork(&mut self, chat: Index, at: Index) {
+        if self.chats.len() > 5 {
+            return;
+        }
+        self.snapshot(None);
+        let chat = chat.index(self.chats.len());
+        let known = self.stored.chats[chat].clone().unwrap();
+        if self.called(&self.chats[chat].bound).is_none() {
+            return;
+        }
+        let from = self.chats[chat].clone();
+        let at = at.index(from.messages.len());
+        let name = self.unique("fork");
+        let options = from_message::Options {
+            timeline: format!("chats/Mira/{}", from.name),
+            at: Some(at),
+            name: Some(name.clone()),
+            dry_run: false,
+        };
+        let made = from_message::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        // Only where the lorebook changed alone is a snapshot of the pair created first.
+        let mut origin = known.moments;
+        let last = origin.last().unwrap().clone();
+        if last.id.is_none() {
+            let moment = Moment { id: Some(String::new()), seconds: self.now(), ..last };
+            origin.push(moment.clone());
+            self.stored.chats[chat].as_mut().unwrap().moments.push(moment);
+        }
+        let lorebook = made.lorebook.unwrap();
+        let book = self.called(&from.bound).unwrap();
+        self.books.push(Book { name: lorebook.clone(), entries: self.books[book].entries.clone() });
+        let messages = from.messages[..=at].to_vec();
+        let bytes = self.sandbox.read(&self.books.last().unwrap().path());
+        assert_eq!(bytes, self.books.last().unwrap().bytes());
+        let pair = Pair { messages: messages.clone(), book: Some(bytes.clone()) };
+        let id = made.made.fork.unwrap().id.to_string();
+        let inherited = origin.len();
+        origin.push(Moment { pair, seconds: self.now(), id: Some(id) });
+        self.stored.books.push(Some(bytes));
+        let follows = Some(self.books.len() - 1);
+        let known = Known { name: name.clone(), moments: origin, inherited, follows };
+        self.stored.chats.push(Some(known));
+        self.chats.push(Chat { name, messages, bound: lorebook });
+        self.before = None;
+    }
+
+    /// Holds everything that can be named against the model.
+    fn check(&self) {
+        for known in self.stored.chats.iter().flatten() {
+            self.check_chat(&format!("chats/Mira/{}", known.name), known);
+        }
+        for (tag, pair) in &self.stored.tags {
+            self.expect(tag, pair);
+        }
+    }
+
+    fn check_chat(&self, name: &str, known: &Known) {
+        let moments = &known.moments;
+        let last = moments.len() - 1;
+        self.expect(name, &moments[last].pair);
+        for (back, moment) in moments.iter().rev().enumerate() {
+            if last - back >= known.inherited {
+                self.expect(&format!("{name}~{back}"), &moment.pair);
+            }
+            if let Some(id) = moment.id.as_ref().filter(|id| !id.is_empty()) {
+                self.expect(id, &moment.pair);
+            }
+        }
+        let own = &moments[known.inherited..];
+        for moment in own {
+            for seconds in [moment.seconds, moment.seconds + 1] {
+                let date = chrono::DateTime::from_timestamp(seconds, 0).unwrap();
+                let text = format!("{name}@{{{}}}", date.format("%Y-%m-%dT%H:%M:%SZ"));
+                let then = own.iter().rev().find(|moment| moment.seconds <= seconds).unwrap();
+                self.expect(&text, &then.pair);
+            }
+        }
+        let now = &moments[last].pair.messages;
+        for at in 0..now.len() {
+            let cut = &now[..=at];
+            let exact = moments.iter().rev().find(|moment| moment.pair.messages == cut);
+            // The last state known before the chat went past the message.
+            let before = || {
+                moments.iter().rev().find(|moment| {
+                    let said = &moment.pair.messages;
+                    said.len() <= at && now[said.len() - 1] == said[said.len() - 1]
+                })
+            };
+            let has_book = |moment: &&Moment| moment.pair.book.is_some();
+            let then = exact.filter(has_book).or_else(before);
+            if let Some(then) = then.filter(has_book) {
+                let pair = Pair { messages: cut.to_vec(), book: then.pair.book.clone() };
+                self.expect(&format!("{name}:{at}"), &pair);
+            }
+        }
+        let workspace = self.sandbox.workspace();
+        let options = log::Options { timeline: Some(name.to_owned()), ..Default::default() };
+        let log = log::log(&workspace, &options).unwrap();
+        for entry in log.entries.iter().filter(|entry| entry.step.is_some()) {
+            let step = entry.step.unwrap();
+            if last - step >= known.inherited {
+                self.expect(&entry.moment(), &moments[last - step].pair);
+            }
+        }
+    }
+
+    /// Every command and the API must mean this pair by the text.
+    #[track_caller]
+    fn expect(&self, text: &str, pair: &Pair) {
+        let workspace = &self.sandbox.workspace();
+        let hash = pair.book.as_deref().map(Blake3::of);
+        // restore --to
+        let folder = tempfile::tempdir_in(self.sandbox.folder()).unwrap();
+        let to = folder.path().join("to");
+        let options = restore::Options {
+            snapshot: text.to_owned(),
+            to: Some(to.clone()),
+            ..Default::default()
+        };
+        let report = restore::restore(workspace, &options, &mut Silent);
+        let report = report.unwrap_or_else(|error| panic!("{text}: {error}"));
+        let restored = files(&to);
+        let is = |folder: &str| {
+            let mut found = restored.iter().filter(|(path, _)| path.starts_with(folder));
+            let one = found.next().map(|(_, bytes)| bytes.clone());
+            assert!(found.next().is_none());
+            one
+        };
+        let chat = String::from_utf8(is("chats/").unwrap()).unwrap();
+        let messages: Vec<_> = chat.lines().skip(1).map(str::to_owned).collect();
+        assert_eq!(messages, pair.messages, "restore --to {text}");
+        assert_eq!(
+            is("worlds/").map(text_of),
+            pair.book.clone().map(text_of),
+            "restore --to {text}"
+        );
+        // What the answer names is the same moment, whatever else it was called.
+        let pinned = show::show(workspace, &report.moment).unwrap();
+        assert_eq!(book_hash(&pinned), hash, "show {}", report.moment);
+        // show
+        let shown = show::show(workspace, text).unwrap();
+        assert_eq!(book_hash(&shown), hash, "show {text}");
+        assert_eq!(shown.moment, report.moment, "{text}");
+        // The API's show
+        let request = Request::of("show", Some(json!({ "snapshot": text }))).unwrap();
+        let answer = api::serve(workspace, &request, Rights::Read);
+        let line: Value = serde_json::from_str(answer.lines[0].get()).unwrap();
+        let files = line["files"].as_array().unwrap();
+        let book = files.iter().find(|file| file["role"] == "lorebook");
+        let book = book.map(|book| book["blake3"].as_str().unwrap().to_owned());
+        assert_eq!(book, hash.map(|hash| hash.to_string()), "API show {text}");
+        // diff: nothing between a moment and itself by its own name.
+        let options = diff::Options { before: text.to_owned(), after: Some(report.moment.clone()) };
+        let same = diff::diff(workspace, &options).unwrap();
+        let changed: Vec<_> = same.changes(Some(Part::Lorebook));
+        assert!(changed.is_empty(), "diff {text} {}", report.moment);
+        // lore --at
+        if let Some(book) = &pair.book {
+            let options =
+                lore::Options { in_snapshot: Some(text.to_owned()), ..Default::default() };
+            let told = lore::lore(workspace, &options, &mut Silent).unwrap();
+            let Lore::Then(then) = told else { panic!("{text}") };
+            let book: Value = serde_json::from_slice(book).unwrap();
+            let told: BTreeMap<_, Value> = then
+                .entries
+                .iter()
+                .map(|entry| {
+                    (entry.key.to_string_lossy(), serde_json::from_str(&entry.text).unwrap())
+                })
+                .collect();
+            assert_eq!(json!(told), book["entries"], "lore --at {text}");
+        }
+        // A fork from there
+        let options = restore::Options {
+            snapshot: text.to_owned(),
+            name: Some("another ending".into()),
+            dry_run: true,
+            ..Default::default()
+        };
+        let plan = restore::restore(workspace, &options, &mut Silent).unwrap();
+        let book = plan.files.iter().find(|file| file.path.as_str().starts_with("worlds/"));
+        if pair.book.is_some() {
+            assert_eq!(book.map(|book| book.blake3), hash, "restore --as from {text}");
+        }
+    }
+}
+
+fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+fn book_hash(shown: &show::Report) -> Option<Blake3> {
+    shown.manifest.file(Role::Lorebook).map(|file| file.blake3)
+}
+
+fn cases() -> u32 {
+    std::env::var("STVC_MODEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn req_89_every_command_means_the_same_pair_by_a_name(steps in vec(step(), 1..24)) {
+        let mut world = World::new();
+        for step in steps {
+            world.go(step);
+        }
+        world.check();
+    }
+}
