@@ -1,6 +1,6 @@
 //! What the story knew: lorebooks and their entries over time.
 //!
-//! An entry is named by its title, a key word, its UID, or any part of a title that no other has. Its history is told across renames of entry and book, and across
+//! An entry is named by its title, a key word, its UID (`5~1` for the one that had it before), or any part of a title that no other has. Its history is told across renames of entry and book, and across
 //! forks; what other books that come from the same one say of it now stands beside it.
 
 mod active;
@@ -13,6 +13,7 @@ mod find_entry;
 mod report;
 mod scenes;
 mod then;
+mod uid_holders;
 
 use crate::archive::Snapshot;
 use crate::engine::Workspace;
@@ -27,7 +28,7 @@ use find_entry::{Found, find};
 
 pub use report::{
     Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
-    Options, Report, Sentence, Since, Then,
+    Options, Previous, Report, Sentence, Since, Then, UidHolder,
 };
 pub use scenes::SceneName;
 

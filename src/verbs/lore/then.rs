@@ -12,10 +12,10 @@ use super::report::{EntryThen, KnownFrom, Since, Then};
 use crate::archive::entry_lives::{BookState, BookStates, Version};
 use crate::archive::{Snapshot, Tree};
 use crate::history::at_message::{Past, Then as Earlier};
-use crate::history::book_history::{BookHistory, newest_chat};
+use crate::history::book_history::{BookHistory, book_of, names_of, newest_chat};
 use crate::history::moment::{Moment, Names, Step};
 use crate::history::{self, dates, name_lookup};
-use crate::st::{self, Key, Library, TimelineName};
+use crate::st::{self, Category, Key, Library, TimelineName};
 use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
 
@@ -42,7 +42,10 @@ pub(super) fn then(
         }
         None => (None, None),
     };
-    let (state, known_from) = state(asked, names, &book, told.as_ref(), when)?;
+    let (state, known_from, bound) = state(asked, names, &book, told.as_ref(), when)?;
+    // The chat that was asked of may have another book than the one in which the entry was found.
+    let shown = bound.filter(|bound| !names_of(asked.history, &book).contains(bound));
+    let book = shown.unwrap_or(book);
     let mut entries = in_order(&state);
     let mut title = None;
     if let (Some(life), Some(told)) = (life, &told) {
@@ -126,6 +129,9 @@ fn when(asked: &Asked<'_>, names: Names<'_>, at: &str) -> Result<When> {
     }
 }
 
+/// A state, where it is known from, and the name that its lorebook had then.
+type Known = (Arc<BookState>, KnownFrom, Option<TimelineName>);
+
 /// The state that is meant.
 fn state(
     asked: &Asked<'_>,
@@ -133,7 +139,7 @@ fn state(
     book: &TimelineName,
     told: Option<&BookHistory<'_>>,
     when: When,
-) -> Result<(Arc<BookState>, KnownFrom)> {
+) -> Result<Known> {
     let name = || book.chat().to_owned();
     let states = told.map_or(&[][..], |told| &told.states);
     let snapshot = match when {
@@ -163,17 +169,20 @@ fn state(
             None => moment.snapshot,
         },
     };
-    let state = BookStates::new(asked.store.reader()).of(snapshot.tree)?;
+    known(&mut BookStates::new(asked.store.reader()), snapshot)
+}
+
+/// The lorebook of a snapshot.
+fn known(states: &mut BookStates, snapshot: Snapshot) -> Result<Known> {
+    let state = states.of(snapshot.tree)?;
     let state = state.ok_or(Error::NoLorebookThen { snapshot: snapshot.id })?;
-    Ok((state, KnownFrom::Snapshot(Box::new(snapshot))))
+    let is_book = snapshot.timeline.category() == Category::Lorebook;
+    let book = is_book.then(|| snapshot.timeline.clone()).or_else(|| book_of(&snapshot));
+    Ok((state, KnownFrom::Snapshot(Box::new(snapshot)), book))
 }
 
 /// What a chat knew at a message.
-fn at_message(
-    asked: &Asked<'_>,
-    chat: &Snapshot,
-    message: usize,
-) -> Result<(Arc<BookState>, KnownFrom)> {
+fn at_message(asked: &Asked<'_>, chat: &Snapshot, message: usize) -> Result<Known> {
     let reader = asked.store.reader();
     let files = Tree::open(&reader, chat.tree)?.materialise(&reader)?.files;
     let past = Past::of(asked.store, asked.history, &chat.timeline, Some(chat));
@@ -186,10 +195,10 @@ fn at_message(
                 |(key, entry): (Key, st::Raw<'_>)| (key, Version::Text(entry.as_str().into()));
             let entries = st::entries(bytes).into_iter().map(text).collect();
             let state = BookState::of_entries(entries);
-            return Ok((Arc::new(state), KnownFrom::Notes(Box::new(made.origin))));
+            let book = made.files.bound_name();
+            let book = book.and_then(|name| TimelineName::of_file(&st::lorebook_path(&name)?));
+            return Ok((Arc::new(state), KnownFrom::Notes(Box::new(made.origin)), book));
         }
     };
-    let state = states.of(snapshot.tree)?;
-    let state = state.ok_or(Error::NoLorebookThen { snapshot: snapshot.id })?;
-    Ok((state, KnownFrom::Snapshot(Box::new(snapshot))))
+    known(&mut states, snapshot)
 }
