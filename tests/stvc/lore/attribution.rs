@@ -77,9 +77,9 @@ fn scene_that_moved_with_its_message_has_not_ended_again() {
         &RecapLibrary { entries: first_scene(8, "Dry stones.").entries, ..library.clone() },
     );
     // A message before it is deleted while somebody brings the former text back.
-    let without = library.chat_bytes().lines().enumerate();
-    let without: Vec<_> =
-        without.filter(|(n, _)| *n != 3).map(|(_, line)| line.to_owned()).collect();
+    let text = library.chat_bytes();
+    let without = text.lines().enumerate().filter(|(n, _)| *n != 3).map(|(_, line)| line);
+    let without: Vec<_> = without.collect();
     sandbox.write(&library.chat_path(), without.join("\n"));
     sandbox.write(&library.book_path(), library.book_bytes());
     sandbox.take(&[]);

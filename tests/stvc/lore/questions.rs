@@ -80,12 +80,14 @@ fn which_message_changed_it() {
 
     a95c061d71 2026-11-16 23:46  Mira / one #3
         Mira: one 3: e4c4fd91926ea729 f1696e97eafb5c9b
+      changed between 2026-11-15 23:46 and 2026-11-16 23:46, during messages 2 to 3
       title: {+The +}Kestrel
       content: The Kestrel is a ship with one mast. She is old.{+ Her hull is green.+}
       keys: [-kestrel-] {+the kestrel+}
 
     3f61340aae 2026-11-15 23:46  Mira / one #2
         Mira: one 2: e4c4fc91926ea576 eb696e97e0c95c9b
+      changed between 2026-11-14 23:46 and 2026-11-15 23:46, during messages 1 to 2
       content: The Kestrel is a ship with [-two masts-]{+one mast+}. She is old.
 
     c4aa191e5d 2026-11-14 23:46  Mira / one #1
