@@ -440,6 +440,14 @@ impl Lives {
     }
 }
 
+/// Returns whether an entry that was not followed from one state to the other is one: each under its key, as JSON.
+pub fn is_one_entry(then: (&Key, &str), now: (&Key, &str)) -> bool {
+    let (Some(old), Some(new)) = (Raw::parse_str(then.1), Raw::parse_str(now.1)) else {
+        return false;
+    };
+    Again::of((then.0, old), (now.0, new)).is_some()
+}
+
 /// Returns whether an entry stayed where it was and says the same in another formatting.
 fn is_rewritten(before: &Changed<'_>, after: &Changed<'_>) -> bool {
     let text = |side: &Changed<'_>| side.2.clone();

@@ -9,7 +9,7 @@ use super::asked::Asked;
 use super::faces::{in_order, text_of};
 use super::find_entry::Found;
 use super::report::{EntryThen, KnownFrom, Since, Then};
-use crate::archive::entry_lives::{BookState, BookStates, Version};
+use crate::archive::entry_lives::{BookState, BookStates, Life, Version, is_one_entry};
 use crate::archive::{Snapshot, Tree};
 use crate::history::at_message::{Past, Then as Earlier};
 use crate::history::book_history::{BookHistory, book_of, names_of, newest_chat};
@@ -55,7 +55,10 @@ pub(super) fn then(
             life.changes.iter().filter_map(|change| change.version.as_ref()).collect();
         let is_it = |(_, version): &&(Key, Version)| ever.contains(&version);
         let key = entries.iter().find(is_it).map(|(key, _)| key.clone());
-        let key = key.or_else(|| life.changes.last().map(|change| change.key.clone()));
+        let key = match key {
+            Some(key) => Some(key),
+            None => like(asked, life, &entries)?,
+        };
         entries.retain(|(other, _)| Some(other) == key.as_ref());
         title = Some(key.map(|key| key.to_string_lossy()).unwrap_or_default());
     }
@@ -77,6 +80,23 @@ pub(super) fn then(
         told.push(EntryThen { key, text, since });
     }
     Ok(Then { book, entry: title, entries: told, total, known_from })
+}
+
+/// Returns the key of the entry that is this one in a state that its history does not have. One that has its UID and nothing else of it is another.
+fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Option<Key>> {
+    let reader = asked.store.reader();
+    let mut ever = Vec::new();
+    for change in &life.changes {
+        let text = change.version.as_ref().map(|version| text_of(&reader, version)).transpose()?;
+        ever.extend(text.flatten().map(|text| (&change.key, text)));
+    }
+    for (key, version) in entries {
+        let Some(text) = text_of(&reader, version)? else { continue };
+        if ever.iter().any(|(then, known)| is_one_entry((then, known), (key, &text))) {
+            return Ok(Some(key.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// What the lorebook of the snapshot that is asked of says in the newest snapshot of the same timeline.
@@ -196,7 +216,7 @@ fn at_message(asked: &Asked<'_>, chat: &Snapshot, message: usize) -> Result<Know
             let entries = st::entries(bytes).into_iter().map(text).collect();
             let state = BookState::of_entries(entries);
             let book = made.files.bound_name();
-            let book = book.and_then(|name| TimelineName::of_file(&st::lorebook_path(&name)?));
+            let book = book.and_then(|name| TimelineName::of_file(&st::lorebook_path(name)?));
             return Ok((Arc::new(state), KnownFrom::Notes(Box::new(made.origin)), book));
         }
     };

@@ -33,6 +33,11 @@ fn uid_given_to_another_entry_of_the_kind_in_one_save_is_not_one_entry() {
     let sandbox = states(&[&[(0, "character-Kestrel", SHIP)], &[(0, "character-Tomas", MAN)]]);
     assert_eq!(found(&sandbox, &["character-Tomas"]), ("character-Tomas".into(), true, 1));
     assert_eq!(found(&sandbox, &["character-Kestrel"]), ("character-Kestrel".into(), false, 2));
+    // Nor was it in the book when another had its UID.
+    let then = |named: &str| {
+        sandbox.json(&["lore", named, "--at", "~1"]).exits(0).of_type("lore_entry").len()
+    };
+    assert_eq!((then("character-Tomas"), then("character-Kestrel")), (0, 1));
     let changes = sandbox.json(&["diff", "worlds/Harbour~1", "worlds/Harbour"]).exits(0);
     assert_eq!(changes.of_type("change")[0]["kind"], "reused");
 }
