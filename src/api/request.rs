@@ -146,6 +146,8 @@ requests! {
         active: Option<usize>,
         /// Where each sentence comes from.
         blame: Option<bool>,
+        /// Also changes of formatting alone.
+        all: Option<bool>,
         /// Which entries of a whole lorebook.
         first: Option<usize>,
         count: Option<usize>,

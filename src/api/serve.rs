@@ -258,6 +258,7 @@ impl Answer {
             chat: asked.chat.clone(),
             active: asked.active,
             limit: Some(LONGEST_PAGE),
+            with_formatting: asked.all == Some(true),
             entries: Some(page.first..page.end()),
         };
         let report = verbs::lore::lore(workspace, &options, &mut Silent)?;

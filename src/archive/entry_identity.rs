@@ -11,6 +11,8 @@ use crate::st::{Key, Raw};
 
 /// Contents that have at least this share of their words in common are one content, edited.
 const ALIKE: f32 = 0.3;
+/// Titles that have more than this share of their words in common are one title, edited.
+const MOST: f32 = 0.5;
 
 /// A book's entries, each key once.
 pub(super) type Entries<'a> = [(Key, Raw<'a>)];
@@ -142,10 +144,28 @@ impl Face {
         let is_blank = self.title.is_empty() && self.content.trim().is_empty();
         is_blank
             || self.content == other.content
-            || Bag::of(&self.title).likeness(&Bag::of(&other.title)) >= 0.5
             || self.has_words_of(other)
-            || (self.title == other.title && !self.keys.is_disjoint(&other.keys))
+            || self.has_title_like(other)
     }
+
+    /// Returns whether the titles have most of their words in common, and the keywords do not tell the entries apart. Half of the words is not enough:
+    /// `Captain Tomas` is not `Captain Wren`. ST-Auto-Recap puts the kind before the name, as in `character-Tomas`; the kind is not a part of the name.
+    fn has_title_like(&self, other: &Self) -> bool {
+        let (name, other_name) = match (after_kind(&self.title), after_kind(&other.title)) {
+            (Some(name), Some(other_name)) => (name, other_name),
+            _ => (self.title.as_str(), other.title.as_str()),
+        };
+        let has_other_keys =
+            !self.keys.is_empty() && !other.keys.is_empty() && self.keys.is_disjoint(&other.keys);
+        !has_other_keys && Bag::of(name).likeness(&Bag::of(other_name)) > MOST
+    }
+}
+
+/// Returns the part of a title after the kind that ST-Auto-Recap puts before it: one word and a hyphen.
+fn after_kind(title: &str) -> Option<&str> {
+    let (kind, name) = title.split_once('-')?;
+    let is_word = !kind.is_empty() && !kind.contains(char::is_whitespace);
+    (is_word && !name.trim().is_empty()).then_some(name)
 }
 
 /// What two states of one entry can have in common word for word. UIDs are given out again and titles change, so neither is enough: the UID and
@@ -185,4 +205,53 @@ fn agree(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
 /// Whether a value says nothing.
 pub(super) fn is_blank(value: Raw<'_>) -> bool {
     matches!(value.as_str(), "\"\"" | "[]" | "null")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns whether one entry under one key is taken to have become the other in one save.
+    fn is_one(before: [&str; 3], after: [&str; 3]) -> bool {
+        let entry = |[title, content, keys]: [&str; 3]| {
+            let keys: Vec<_> = keys.split_whitespace().collect();
+            serde_json::json!({ "uid": 7, "comment": title, "content": content, "key": keys })
+                .to_string()
+        };
+        let (before, after) = (entry(before), entry(after));
+        let book = |text| vec![(Key::of_bytes(b"7".to_vec()), Raw::parse_str(text).unwrap())];
+        !pairs(&book(&before), &book(&after)).is_empty()
+    }
+
+    const SHIP: &str = "A ship with two masts that sails at night";
+    const MAN: &str = "He mends nets by the quay and drinks";
+
+    #[test]
+    fn entries_of_one_kind_under_one_uid_are_different() {
+        for (before, after) in [
+            ("character-Kestrel", "character-Tomas"),
+            ("character-Old Kestrel", "character-Old Tomas"),
+            ("_registry_character", "_registry_location"),
+            ("Captain Tomas", "Captain Wren"),
+            ("Half-elf", "Half-orc"),
+        ] {
+            assert!(!is_one([before, SHIP, ""], [after, MAN, ""]), "{before} → {after}");
+        }
+        // Their keywords tell them apart, however much of the titles agrees.
+        let (before, after) = ("The Captain of the guard", "The Captain of the watch");
+        assert!(!is_one([before, SHIP, "kestrel"], [after, MAN, "tomas"]));
+    }
+
+    #[test]
+    fn entry_renamed_and_rewritten_under_its_uid_is_one() {
+        for (before, after) in [
+            ("character-Tomas", "character-Tomas Vane"),
+            ("character-Tomas", "creature-Tomas"),
+            ("Kestrel", "The Kestrel"),
+        ] {
+            assert!(is_one([before, SHIP, ""], [after, MAN, ""]), "{before} → {after}");
+            assert!(is_one([before, SHIP, "a b"], [after, MAN, "b c"]), "{before} → {after}");
+        }
+        assert!(is_one(["Kestrel", SHIP, "kestrel"], ["Tomas", SHIP, "tomas"]));
+    }
 }

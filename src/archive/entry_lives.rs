@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::diff::value::same;
 use super::entry_identity::{Again, pairs};
 use crate::parallel::{cores, each};
 use crate::st::{self, Key, Raw};
@@ -283,6 +284,8 @@ pub struct LifeChange {
     pub key: Key,
     /// What it says from then on; `None`: it went.
     pub version: Option<Version>,
+    /// Only its formatting changed.
+    pub is_rewritten: bool,
 }
 
 impl Life {
@@ -290,6 +293,20 @@ impl Life {
     pub fn at(&self, state: usize) -> Option<(&Key, &Version)> {
         let last = self.changes.iter().rfind(|change| change.state <= state)?;
         Some((&last.key, last.version.as_ref()?))
+    }
+
+    /// Returns the last change of more than its formatting.
+    pub fn last_change(&self) -> Option<&LifeChange> {
+        self.changes.iter().rfind(|change| !change.is_rewritten)
+    }
+
+    /// Returns the last state in which it had this key; `None` if it never had.
+    pub fn last_state_under(&self, key: &Key) -> Option<usize> {
+        let place = self
+            .changes
+            .iter()
+            .rposition(|change| change.key == *key && change.version.is_some())?;
+        Some(self.changes.get(place + 1).map_or(usize::MAX, |next| next.state.saturating_sub(1)))
     }
 
     /// Its key and what it says now; `None` if it is gone.
@@ -343,32 +360,40 @@ impl Lives {
         for (from, to) in became {
             arrived[to] = true;
             if let Some(life) = lives[from].take() {
-                self.arrive(life, state, &after[to]);
+                let is_rewritten = is_rewritten(&before[from], &after[to]);
+                self.arrive(life, state, &after[to], is_rewritten);
             }
         }
         for ((key, _, text), life) in before.iter().zip(lives) {
             let Some(life) = life else { continue };
-            let change = LifeChange { state, key: (*key).clone(), version: None };
-            self.lives[life].changes.push(change);
-            let gone = |text: &Arc<str>| Gone { life, key: (*key).clone(), text: text.clone() };
+            let (key, version) = ((*key).clone(), None);
+            let gone = |text: &Arc<str>| Gone { life, key: key.clone(), text: text.clone() };
             self.gone.extend(text.as_ref().map(gone));
+            let change = LifeChange { state, key, version, is_rewritten: false };
+            self.lives[life].changes.push(change);
         }
         for come in after.iter().zip(arrived).filter(|(_, arrived)| !arrived).map(|(it, _)| it) {
             let life = self.come_again(come).unwrap_or_else(|| {
                 self.lives.push(Life::default());
                 self.lives.len() - 1
             });
-            self.arrive(life, state, come);
+            self.arrive(life, state, come, false);
         }
         Ok(())
     }
 
-    fn arrive(&mut self, life: usize, state: usize, (key, version, text): &Changed<'_>) {
+    fn arrive(
+        &mut self,
+        life: usize,
+        state: usize,
+        (key, version, text): &Changed<'_>,
+        is_rewritten: bool,
+    ) {
         let key = (*key).clone();
         let text = text.clone().filter(|text| text.len() <= REMEMBERED);
         self.alive.insert(key.clone(), (life, text));
         let version = Some((*version).clone());
-        self.lives[life].changes.push(LifeChange { state, key, version });
+        self.lives[life].changes.push(LifeChange { state, key, version, is_rewritten });
     }
 
     /// The life of an entry that went and is there again: of those that are it as surely, the last one that went.
@@ -413,6 +438,22 @@ impl Lives {
         }
         Ok(read)
     }
+}
+
+/// Returns whether an entry that was not followed from one state to the other is one: each under its key, as JSON.
+pub fn is_one_entry(then: (&Key, &str), now: (&Key, &str)) -> bool {
+    let (Some(old), Some(new)) = (Raw::parse_str(then.1), Raw::parse_str(now.1)) else {
+        return false;
+    };
+    Again::of((then.0, old), (now.0, new)).is_some()
+}
+
+/// Returns whether an entry stayed where it was and says the same in another formatting.
+fn is_rewritten(before: &Changed<'_>, after: &Changed<'_>) -> bool {
+    let text = |side: &Changed<'_>| side.2.clone();
+    let (Some(old), Some(new)) = (text(before), text(after)) else { return false };
+    let values = Raw::parse_str(&old).zip(Raw::parse_str(&new));
+    before.0 == after.0 && values.is_some_and(|(old, new)| same(old, new))
 }
 
 /// The entries of `this` that `other` does not have just so. Both are sorted.

@@ -13,7 +13,7 @@ use stvc::lines::lore_change;
 use stvc::st::{self, Raw};
 use stvc::verbs;
 use stvc::verbs::lore::{
-    Active, Book, EntryStory, EntryThen, KnownFrom, Options, Report, SceneName, Then,
+    Active, Book, EntryChange, EntryStory, EntryThen, KnownFrom, Options, Report, SceneName, Then,
 };
 
 pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
@@ -26,6 +26,7 @@ pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8
         active: args.active,
         entries: None,
         limit: args.limit,
+        with_formatting: args.all,
     };
     run_with(&options, workspace, out)
 }
@@ -143,11 +144,11 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         out.line("");
         let told = moment(&change.snapshot, change.story.as_ref(), clock, columns);
         told.iter().filter(|line| !line.is_empty()).for_each(|line| out.line(line));
+        if let Some(made) = attribution(change, clock) {
+            out.line(paint(LOOK.dim, format!("  {made}")));
+        }
         match lore_change(change) {
             Some(told) => {
-                if let Some(scene) = &change.scene {
-                    out.line(paint(LOOK.dim, format!("  {}", recap_of(scene))));
-                }
                 if change.is_again {
                     out.line("  it is there again");
                 }
@@ -168,6 +169,19 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         let more = story.total - story.changes.len();
         out.say(paint(LOOK.dim, format!("… and {more} more; -n N shows more of them")));
     }
+    if story.formatting > 0 {
+        let hidden = count(story.formatting as u64, "change");
+        out.say(paint(LOOK.dim, format!("{hidden} of formatting alone; --all shows them too")));
+    }
+    if !story.same_uid.is_empty() {
+        out.line("");
+        out.line(format!("Other entries that had UID {}:", clean(&story.uid)));
+    }
+    for other in &story.same_uid {
+        let title = if other.title.is_empty() { "(no title)".into() } else { clean(&other.title) };
+        let label = paint(LOOK.dim, format!("  UID {}", clean(&other.name)));
+        out.line(format!("{label}  {}", paint(LOOK.name, title)));
+    }
     if !story.elsewhere.is_empty() {
         out.line("");
         out.line("In other lorebooks that come from the same one:");
@@ -180,6 +194,22 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         };
         out.record(&[format!("  {label}"), format!("      {says}")]);
     }
+}
+
+/// Returns who made a change, or else when: nothing but what is certain.
+fn attribution(change: &EntryChange, clock: Clock) -> Option<String> {
+    if let Some(scene) = &change.scene {
+        return Some(recap_of(scene));
+    }
+    let previous = change.previous.as_ref()?;
+    let (from, to) = (clock.date(previous.snapshot.time), clock.date(change.snapshot.time));
+    let last = |story: &Option<Snapshot>| story.as_ref()?.messages.checked_sub(1);
+    let during = match (last(&previous.story), last(&change.story)) {
+        (Some(first), Some(last)) if first < last => format!(", during messages {first} to {last}"),
+        (_, Some(last)) => format!(", during message {last}"),
+        (_, None) => String::new(),
+    };
+    Some(format!("changed between {from} and {to}{during}"))
 }
 
 /// `brought by the recap of the scene that ends with #14 (The bell)`.

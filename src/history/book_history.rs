@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{History, Result};
 use crate::archive::Snapshot;
 use crate::archive::entry_lives::{BookState, Life, Lives, Steps};
-use crate::st::{self, Category, TimelineName};
-use crate::store::{Loss, Store};
+use crate::st::{self, TimelineName};
+use crate::store::{Loss, Sequence, Store};
 
 /// So many states are in memory at a time.
 const AT_ONCE: usize = 1024;
@@ -20,19 +20,29 @@ pub struct BookHistory<'h> {
     pub lives: Vec<Life>,
     /// What could not be read, in words; the rest is told.
     pub broken: Vec<String>,
-    /// The snapshots of chats that had it, oldest first.
+    /// The snapshots of chats bound to one of its names, or to one of the book that it is a copy of, oldest first.
     chats: Vec<&'h Snapshot>,
+    /// Its names, oldest first.
+    eras: Vec<Era>,
+    /// The place of each state's name among them.
+    era_of_state: Vec<usize>,
 }
 
-/// The lorebooks that have snapshots, by name: those with a history of their own, and those that only chats have.
-pub fn books(history: &History) -> Vec<TimelineName> {
-    let own = history.heads().map(|(name, _)| name.clone());
-    let own = own.filter(|name| name.category() == Category::Lorebook);
-    let of_chats = history.heads().filter_map(|(_, head)| book_of(head));
-    let mut names: Vec<_> = own.chain(of_chats).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+/// A name of a lorebook, and the time during which a chat bound to that name was bound to this book.
+struct Era {
+    name: TimelineName,
+    /// Both included.
+    from: Sequence,
+    until: Sequence,
+    /// It began as a copy of the book before it, which goes on by itself.
+    is_copy: bool,
+}
+
+impl Era {
+    fn has(&self, chat: &Snapshot) -> bool {
+        (self.from..=self.until).contains(&chat.sequence)
+            && book_of(chat).as_ref() == Some(&self.name)
+    }
 }
 
 /// The lorebook that a chat's snapshot has.
@@ -50,50 +60,87 @@ pub fn newest<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snaps
 pub fn newest_chat<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
     let has_it = |head: &&Snapshot| book_of(head).as_ref() == Some(book);
     let heads = history.heads().map(|(_, head)| head).filter(has_it);
-    heads.max_by_key(|head| (head.time.seconds, head.id))
+    heads.max_by_key(|head| (head.sequence, head.id))
 }
 
-/// The snapshots that hold states of a book, oldest first: its own, and from before it had any those of the chats that were bound to it.
-fn snapshots_of<'h>(
-    history: &'h History,
-    book: &TimelineName,
-) -> (Vec<&'h Snapshot>, Vec<&'h Snapshot>) {
+/// Returns the names that a book has had, its present one first: what it was called before it was renamed, not what it is a copy of.
+pub fn names_of(history: &History, book: &TimelineName) -> Vec<TimelineName> {
+    let own = history.head(book).map(|head| history.own(head).0).unwrap_or_default();
+    let mut names = vec![book.clone()];
+    for name in own.iter().map(|snapshot| &snapshot.timeline) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// Returns the names of a book along its own snapshots, oldest first, and for each of these the place of its name.
+fn eras_of(book: &TimelineName, own: &[&Snapshot]) -> (Vec<Era>, Vec<usize>) {
+    let mut eras: Vec<Era> = Vec::new();
+    let mut places = Vec::with_capacity(own.len());
+    let mut before: Option<&Snapshot> = None;
+    for snapshot in own {
+        let (is_copy, sequence) = (snapshot.fork_at.is_some(), snapshot.sequence);
+        let name = &snapshot.timeline;
+        if is_copy || eras.last().is_none_or(|last| last.name != *name) {
+            if let Some(last) = eras.last_mut() {
+                last.until = sequence;
+            }
+            // A chat may have been stored under the new name before the book was.
+            let from = before.map_or(Sequence::FIRST, |before| before.sequence);
+            eras.push(Era { name: name.clone(), from, until: Sequence::LAST, is_copy });
+        }
+        places.push(eras.len() - 1);
+        before = Some(snapshot);
+    }
+    if eras.is_empty() {
+        let (name, from, until) = (book.clone(), Sequence::FIRST, Sequence::LAST);
+        eras.push(Era { name, from, until, is_copy: false });
+    }
+    (eras, places)
+}
+
+/// The snapshots that concern a book.
+struct Sources<'h> {
+    /// Those that hold its states, oldest first, each with the place of the book's name then: its own, and from before it had any those of the chats that
+    /// were bound to it.
+    states: Vec<(&'h Snapshot, usize)>,
+    /// See [`BookHistory::chats`].
+    chats: Vec<&'h Snapshot>,
+    eras: Vec<Era>,
+}
+
+fn sources_of<'h>(history: &'h History, book: &TimelineName) -> Sources<'h> {
     let mut own: Vec<_> =
         history.head(book).map(|head| history.ancestry(head).collect()).unwrap_or_default();
     own.reverse();
-    // What it was called, and what it is a copy of.
-    let mut names: HashSet<_> = own.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-    names.insert(book.clone());
+    let (eras, places) = eras_of(book, &own);
+    let names: HashSet<_> = eras.iter().map(|era| &era.name).collect();
     let has_it = |snapshot: &&Snapshot| book_of(snapshot).is_some_and(|name| names.contains(&name));
     let mut chats: Vec<_> = history.iter().filter(has_it).collect();
-    // In one second, what follows comes after what it follows.
-    let before_it = |snapshot: &Snapshot| {
-        let second = snapshot.time.seconds;
-        history.ancestry(snapshot).take_while(|it| it.time.seconds == second).count()
-    };
-    chats.sort_by_cached_key(|it| (it.time.seconds, before_it(it), it.id));
-    let first = own.first().map_or(i64::MAX, |first| first.time.seconds);
-    let name = own.first().map_or(book, |first| &first.timeline);
+    chats.sort_by_key(|it| (it.sequence, it.id));
+    let first = own.first().map_or(Sequence::LAST, |first| first.sequence);
     let is_before = |snapshot: &&&Snapshot| {
-        snapshot.time.seconds < first && book_of(snapshot).as_ref() == Some(name)
+        snapshot.sequence < first && book_of(snapshot).as_ref() == Some(&eras[0].name)
     };
-    let mut all: Vec<_> = chats.iter().filter(is_before).copied().collect();
-    all.extend(own);
-    (all, chats)
+    let mut states: Vec<_> = chats.iter().filter(is_before).map(|chat| (*chat, 0)).collect();
+    states.extend(own.into_iter().zip(places));
+    Sources { states, chats, eras }
 }
 
 impl<'h> BookHistory<'h> {
     /// Read it.
     pub fn read(store: &Store, history: &'h History, book: &TimelineName) -> Result<Self> {
-        let (snapshots, chats) = snapshots_of(history, book);
+        let sources = sources_of(history, book);
         let mut steps = Steps::new(store);
         let mut lives = Lives::new(store.reader());
-        let mut states = Vec::new();
+        let (mut states, mut era_of_state) = (Vec::new(), Vec::new());
         let mut broken = Vec::new();
         let mut now = Arc::new(BookState::default());
-        for some in snapshots.chunks(AT_ONCE) {
-            let trees: Vec<_> = some.iter().map(|snapshot| snapshot.tree).collect();
-            for (snapshot, step) in some.iter().zip(steps.read(&trees)) {
+        for some in sources.states.chunks(AT_ONCE) {
+            let trees: Vec<_> = some.iter().map(|(snapshot, _)| snapshot.tree).collect();
+            for ((snapshot, era), step) in some.iter().zip(steps.read(&trees)) {
                 let step = match step {
                     Ok(Some(step)) => step,
                     Ok(None) => continue,
@@ -111,26 +158,43 @@ impl<'h> BookHistory<'h> {
                 if states.is_empty() || (!Arc::ptr_eq(&now, &step.state) && *now != *step.state) {
                     lives.next(states.len(), &now, &step)?;
                     states.push(*snapshot);
+                    era_of_state.push(*era);
                     now = step.state;
                 }
             }
         }
         broken.extend(lives.broken.iter().map(ToString::to_string));
-        Ok(Self { states, lives: lives.lives, broken, chats })
+        let Sources { chats, eras, .. } = sources;
+        Ok(Self { states, lives: lives.lives, broken, chats, eras, era_of_state })
     }
 
-    /// Where the story was in a state: the chat's own snapshot, or the last that a chat with this lorebook had until then.
+    /// Where the story was in a state: the chat's own snapshot, or the last one until then of a chat that was bound to this very book.
     pub fn story_at(&self, state: usize) -> Option<&'h Snapshot> {
         let snapshot = *self.states.get(state)?;
         if snapshot.timeline.is_chat() {
             return Some(snapshot);
         }
-        let until = |chat: &&Snapshot| chat.time.seconds <= snapshot.time.seconds;
-        self.chats[..self.chats.partition_point(until)].last().copied()
+        // A rename is the same book. Before a copy was one, it was not a book at all.
+        let eras = &self.eras[..=*self.era_of_state.get(state)?];
+        let first = eras.iter().rposition(|era| era.is_copy).unwrap_or(0);
+        let until = |chat: &&Snapshot| chat.sequence <= snapshot.sequence;
+        let chats = &self.chats[..self.chats.partition_point(until)];
+        let has_it = |chat: &&&Snapshot| eras[first..].iter().any(|era| era.has(chat));
+        chats.iter().rev().find(has_it).copied()
+    }
+
+    /// Returns the snapshot of the chat of [`Self::story_at`] at the state before: the last one not after it. `None` if there is no state before, or the chat
+    /// was not stored yet then.
+    pub fn story_before(&self, history: &'h History, state: usize) -> Option<&'h Snapshot> {
+        let before = *self.states.get(state.checked_sub(1)?)?;
+        let story = self.story_at(state)?;
+        let itself = history.ancestry(story).find(|snapshot| snapshot.id == before.id);
+        let is_not_after = |snapshot: &&Snapshot| snapshot.sequence <= before.sequence;
+        itself.or_else(|| history.ancestry(story).find(is_not_after))
     }
 
     /// The last state until a moment, in seconds since 1970.
     pub fn state_at(&self, moment: i64) -> Option<usize> {
-        self.states.partition_point(|snapshot| snapshot.time.seconds <= moment).checked_sub(1)
+        self.states.iter().rposition(|snapshot| snapshot.time.seconds <= moment)
     }
 }

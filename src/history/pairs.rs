@@ -3,6 +3,8 @@
 //! A lorebook has a timeline of its own, so a change of the book alone creates no snapshot of the chats that use it. A chat's history is therefore the union of its own
 //! snapshots and those of its book. Both are ordered by [`Sequence`]; times do not decide, since two operations can fall into one second and clocks are set back.
 
+use std::collections::BTreeSet;
+
 use super::book_history::book_of;
 use super::{History, Result};
 use crate::archive::{Blake3, Manifest, Role, Snapshot, read_manifest};
@@ -35,27 +37,66 @@ pub(crate) enum Begin {
     Latest,
 }
 
-/// The snapshots of all lorebooks of a store in the order of creation.
-pub(crate) struct Pairs<'h> {
+/// The timelines of all lorebooks, for looking up which one a name meant.
+pub(crate) struct Books<'h> {
     history: &'h History,
-    reader: Reader,
-    /// Position in `chains`, and the snapshot, oldest first.
-    events: Vec<(usize, &'h Snapshot)>,
     /// The snapshots of each lorebook, oldest first, under all names that it had.
     chains: Vec<Vec<&'h Snapshot>>,
 }
 
+impl<'h> Books<'h> {
+    pub(crate) fn of(history: &'h History) -> Self {
+        let heads = history.heads().filter(|(name, _)| name.category() == Category::Lorebook);
+        let chains =
+            heads.map(|(_, head)| history.own(head).0.into_iter().rev().collect()).collect();
+        Self { history, chains }
+    }
+
+    /// Returns the names of all lorebooks: those that have timelines, and those that only chats have.
+    pub(crate) fn names(&self) -> BTreeSet<TimelineName> {
+        let own = self.chains.iter().filter_map(|chain| Some(chain.last()?.timeline.clone()));
+        let of_chats = self.history.heads().filter_map(|(_, head)| self.of_chat_today(head));
+        own.chain(of_chats).collect()
+    }
+
+    /// Returns the name that the lorebook of a chat's snapshot has today.
+    pub(crate) fn of_chat_today(&self, own: &Snapshot) -> Option<TimelineName> {
+        let name = book_of(own)?;
+        let chain = self.called(&name, own.sequence).map(|chain| &self.chains[chain]);
+        let last = chain.and_then(|chain| chain.last()).map(|last| last.timeline.clone());
+        Some(last.unwrap_or(name))
+    }
+
+    /// Returns the lorebook that had this name at `then`, or had it last before.
+    fn called(&self, name: &TimelineName, then: Sequence) -> Option<usize> {
+        let rank = |chain: &Vec<&Snapshot>| {
+            let until = chain.partition_point(|event| event.sequence <= then);
+            let called = chain[..until].iter().rposition(|event| event.timeline == *name)?;
+            Some((called + 1 == until, chain[called].sequence))
+        };
+        let ranked = self.chains.iter().enumerate();
+        let ranked = ranked.filter_map(|(n, chain)| Some((rank(chain)?, n)));
+        ranked.max().map(|(_, n)| n)
+    }
+}
+
+/// The moments of chats.
+pub(crate) struct Pairs<'h> {
+    books: Books<'h>,
+    reader: Reader,
+    /// The snapshots of all lorebooks, oldest first, each with the position of its lorebook.
+    events: Vec<(usize, &'h Snapshot)>,
+}
+
 impl<'h> Pairs<'h> {
     pub(crate) fn new(store: &Store, history: &'h History) -> Self {
-        let heads = history.heads().filter(|(name, _)| name.category() == Category::Lorebook);
-        let chains: Vec<Vec<_>> =
-            heads.map(|(_, head)| history.own(head).0.into_iter().rev().collect()).collect();
-        let all = chains.iter().enumerate();
+        let books = Books::of(history);
+        let all = books.chains.iter().enumerate();
         let all = all.flat_map(|(chain, own)| own.iter().map(move |snapshot| (chain, *snapshot)));
         let mut events: Vec<_> = all.collect();
-        // Stable: of one chain the order is that of its commits.
+        // Stable: of one lorebook the order is that of its commits.
         events.sort_by_key(|(_, snapshot)| snapshot.sequence);
-        Self { history, reader: store.reader(), events, chains }
+        Self { books, reader: store.reader(), events }
     }
 
     /// Returns the moments that end with `from`, newest first, beyond the fork point too.
@@ -64,7 +105,7 @@ impl<'h> Pairs<'h> {
         let mut is_own = true;
         // What comes after `own` in its timeline; `None`: its book is followed no further than `own` records it.
         let mut until = (begin == Begin::Latest).then_some(None);
-        for own in self.history.ancestry(from) {
+        for own in self.books.history.ancestry(from) {
             if let Some(until) = until {
                 let books = self.books_after(own, until)?;
                 pairs.extend(books.into_iter().rev().map(|book| Pair {
@@ -87,7 +128,7 @@ impl<'h> Pairs<'h> {
     fn books_after(&self, own: &Snapshot, until: Option<Sequence>) -> Result<Vec<&'h Snapshot>> {
         let Some(name) = book_of(own) else { return Ok(Vec::new()) };
         let from = own.sequence;
-        let mut chain = self.chain_called(&name, from);
+        let mut chain = self.books.called(&name, from);
         let mut changes = Vec::new();
         let mut before = None;
         let start = self.events.partition_point(|(_, event)| event.sequence <= from);
@@ -112,26 +153,6 @@ impl<'h> Pairs<'h> {
             before = Some(hash);
         }
         Ok(changes)
-    }
-
-    /// Returns the name that the lorebook of a chat's snapshot has today.
-    pub(crate) fn book_today(&self, own: &Snapshot) -> Option<TimelineName> {
-        let name = book_of(own)?;
-        let chain = self.chain_called(&name, own.sequence).map(|chain| &self.chains[chain]);
-        let last = chain.and_then(|chain| chain.last()).map(|last| last.timeline.clone());
-        Some(last.unwrap_or(name))
-    }
-
-    /// Returns the lorebook that had this name at `then`, or had it last before.
-    fn chain_called(&self, name: &TimelineName, then: Sequence) -> Option<usize> {
-        let rank = |chain: &Vec<&Snapshot>| {
-            let until = chain.partition_point(|event| event.sequence <= then);
-            let called = chain[..until].iter().rposition(|event| event.timeline == *name)?;
-            Some((called + 1 == until, chain[called].sequence))
-        };
-        let ranked = self.chains.iter().enumerate();
-        let ranked = ranked.filter_map(|(n, chain)| Some((rank(chain)?, n)));
-        ranked.max().map(|(_, n)| n)
     }
 
     fn book_hash(&self, snapshot: &Snapshot) -> Result<Option<Blake3>> {

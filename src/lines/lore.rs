@@ -10,7 +10,7 @@ use crate::st::{Key, Raw};
 use crate::store::Time;
 use crate::verbs::lore::{
     Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
-    Sentence, Since, Then,
+    Previous, Sentence, Since, Then, UidHolder,
 };
 
 /// A lorebook; its entries follow.
@@ -49,6 +49,10 @@ pub struct LoreEntryLine<'a> {
     snapshot: Option<SnapshotId>,
     time: Option<Time>,
     changes: Option<usize>,
+    /// How many changes of formatting alone were left out.
+    formatting: Option<usize>,
+    /// The other entries that had its UID at some time.
+    same_uid: Option<Vec<UidHolderFields<'a>>>,
     /// Whether it is in the lorebook now.
     live: Option<bool>,
     /// Whether it says something else now.
@@ -56,6 +60,19 @@ pub struct LoreEntryLine<'a> {
     /// The message whose notes it is told from, where no snapshot has it.
     noted_at: Option<usize>,
     value: Option<Box<RawValue>>,
+}
+
+/// An entry that had a UID before or after another, by the name with which it can be asked for.
+#[derive(Serialize)]
+struct UidHolderFields<'a> {
+    name: &'a str,
+    title: &'a str,
+}
+
+impl<'a> From<&'a UidHolder> for UidHolderFields<'a> {
+    fn from(holder: &'a UidHolder) -> Self {
+        Self { name: &holder.name, title: &holder.title }
+    }
 }
 
 impl<'a> LoreEntryLine<'a> {
@@ -69,6 +86,8 @@ impl<'a> LoreEntryLine<'a> {
             snapshot: None,
             time: None,
             changes: None,
+            formatting: None,
+            same_uid: None,
             live: None,
             newer: None,
             noted_at: None,
@@ -95,6 +114,8 @@ impl<'a> LoreEntryLine<'a> {
         Self {
             title: Some(&story.title),
             changes: Some(story.total),
+            formatting: Some(story.formatting),
+            same_uid: Some(story.same_uid.iter().map(UidHolderFields::from).collect()),
             live: Some(story.is_there),
             ..Self::new(story.book.chat(), story.uid.clone())
         }
@@ -170,10 +191,30 @@ pub struct LoreChangeLine<'a> {
     story: StoryFields<'a>,
     /// It had gone before, and is there again.
     again: bool,
-    /// The scene whose recap brought it, by the message that ends it.
+    /// The state of the lorebook before: the change was made between the two.
+    previous: Option<PreviousFields>,
+    /// The scene whose recap brought it, by the message that ends it, if that is certain.
     scene: Option<SceneFields<'a>>,
     /// As in the lines of `diff`; null if what it said cannot be read.
     change: Option<ChangeLine>,
+}
+
+#[derive(Serialize)]
+struct PreviousFields {
+    snapshot: SnapshotId,
+    time: Time,
+    /// The last message of the chat then.
+    index: Option<u64>,
+}
+
+impl From<&Previous> for PreviousFields {
+    fn from(previous: &Previous) -> Self {
+        Self {
+            snapshot: previous.snapshot.id,
+            time: previous.snapshot.time,
+            index: previous.story.as_ref().and_then(|story| story.messages.checked_sub(1)),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -208,6 +249,7 @@ impl<'a> From<&'a EntryChange> for LoreChangeLine<'a> {
             time: change.snapshot.time,
             story: change.story.as_ref().into(),
             again: change.is_again,
+            previous: change.previous.as_ref().map(PreviousFields::from),
             scene: change
                 .scene
                 .as_ref()

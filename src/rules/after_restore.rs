@@ -1,11 +1,14 @@
 //! Is what was rebuilt the state that was recorded? Held against the snapshot's own record, and against what the extension noted in the chat, where it did.
+//!
+//! The record in the chat describes the moment at which the checkpoint or fork was created, and stays in the header while the story goes on. Its recaps are
+//! compared only while the chat is still at that moment; the snapshot's own record always describes the very bytes.
 
 use super::{Code, Finding, Level};
 use crate::archive::Contents;
 use crate::st::auto_recap::{
     CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
 };
-use crate::st::{self, Raw, TimelineName};
+use crate::st::{self, Chat, Raw, TimelineName};
 
 /// What somebody wrote down of the state.
 struct Record {
@@ -31,13 +34,17 @@ pub fn restored(contents: &Contents) -> Vec<Finding> {
         combined: state.combined_recap_message_count,
         lorebook: Some(state.bound_lorebook_name().cloned()),
     });
-    let noted = checkpoint_state(metadata).map(|state| Record {
-        by: "the extension",
-        version: integer(state, "running_recap_version"),
-        combined: integer(state, "combined_recap_message_count").filter(|count| *count > 0),
-        lorebook: state
-            .get("cloned_lorebook_name")
-            .map(|name| name.string().filter(|name| !name.is_empty())),
+    let noted = checkpoint_state(metadata).map(|state| {
+        let is_compared = !went_on(state, &chat, recap.as_ref());
+        let recorded = |key| integer(state, key).filter(|_| is_compared);
+        Record {
+            by: "the extension",
+            version: recorded("running_recap_version"),
+            combined: recorded("combined_recap_message_count").filter(|count| *count > 0),
+            lorebook: state
+                .get("cloned_lorebook_name")
+                .map(|name| name.string().filter(|name| !name.is_empty())),
+        }
     });
     if own.is_none() && noted.is_none() {
         let in_use = recap.as_ref().is_some_and(|recap| recap.exists());
@@ -50,6 +57,19 @@ pub fn restored(contents: &Contents) -> Vec<Finding> {
         findings.extend(book(&timeline, record, lorebook.as_deref()));
     }
     findings
+}
+
+/// Returns whether the chat has left the moment that the record in its header describes: its last message is another one, or its running recap got a version
+/// afterwards. A record that says neither is taken to describe the chat as it is.
+fn went_on(state: Raw<'_>, chat: &Chat<'_>, recap: Option<&RunningRecap<'_>>) -> bool {
+    let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
+    let last = last.and_then(|last| i64::try_from(last).ok());
+    let is_at_another_message =
+        integer(state, "message_id").is_some_and(|recorded| last != Some(recorded));
+    let created = integer(state, "timestamp");
+    let current = recap.and_then(|recap| recap.current()?.timestamp);
+    let is_newer = created.zip(current).is_some_and(|(created, current)| current > created);
+    is_at_another_message || is_newer
 }
 
 fn integer(state: Raw<'_>, key: &str) -> Option<i64> {

@@ -292,7 +292,7 @@ catalogue! {
     "Restored states" => {
         RecapVersionMismatch = "recap-version-mismatch" [Error] {
             from: "`restore`, `show`",
-            meaning: "the running recap's version in use is not the one that was recorded",
+            meaning: "the running recap's version in use is not the one that was recorded of this very state; the record in the header of a fork counts until the story goes on",
             remedy: "choose the right version in the extension, or restore another snapshot",
         }
         CombinedRecapMismatch = "combined-recap-mismatch" [Warning] {

@@ -19,6 +19,9 @@ pub struct Sequence {
 }
 
 impl Sequence {
+    pub const FIRST: Self = Self { seconds: i64::MIN, nth: 0 };
+    pub const LAST: Self = Self { seconds: i64::MAX, nth: u32::MAX };
+
     /// Returns the sequence that a time alone gives.
     pub fn at(seconds: i64) -> Self {
         Self { seconds, nth: 0 }

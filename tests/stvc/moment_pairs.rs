@@ -265,7 +265,7 @@ fn a_chat_that_did_not_follow_a_rename_still_has_its_lorebook() {
 fn a_fork_gets_the_lorebook_that_is_on_disk() {
     let sandbox = story();
     sandbox.write(BOOK, book("Not stored yet."));
-    let fork = sandbox.json(&["fork", NAME, "1", "--as", "Fork"]).exits(0);
+    let fork = sandbox.json(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0);
     assert!(!fork.stdout.is_empty());
     assert_eq!(kestrel(&sandbox, "Mira/Fork"), "Not stored yet.");
     let book =

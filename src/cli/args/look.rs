@@ -285,10 +285,16 @@ pub struct Lore {
     /// At most this many changes
     #[arg(short = 'n', long = "limit", value_name = "N")]
     pub limit: Option<usize>,
+
+    /// Also changes of formatting alone
+    #[arg(long, conflicts_with = "when")]
+    pub all: bool,
 }
 
 const LORE_HELP: &str = "An entry is named by its title, one of its keywords, or any part of a title that no other has, also by a title it once had; with its lorebook also by its UID. \
+                         SillyTavern gives the UID of a deleted entry to the next one: 5 is the entry that has UID 5 or had it last, 5~1 the one that had it before. An exact title comes before a part of one, also if that entry was deleted. \
                          Its history is told across renames and forks, newest first: the snapshot, the message that the story had come to, and what changed. \
+                         A scene is named if it ended after the state before and ST-Auto-Recap recorded the new text at its end; otherwise only the time between the two states is certain. \
                          An entry that was deleted and made again is the same one if it says the same, or if under the same UID it has the same title or much of what it said.";
 
 #[derive(Debug, clap::Args)]

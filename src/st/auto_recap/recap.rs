@@ -21,6 +21,8 @@ pub struct RecapVersion {
     pub scene_count: Option<i64>,
     /// The message that ends the last scene in it.
     pub new_scene_index: Option<i64>,
+    /// When it was written, in milliseconds since 1970.
+    pub timestamp: Option<i64>,
 }
 
 impl<'a> RunningRecap<'a> {
@@ -49,12 +51,14 @@ pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
         raw.pick(["chat_id", "current_version", "versions"])?;
     let integer = |value: Option<Raw<'_>>| value.and_then(|value| value.integer());
     let version = |raw: Raw<'a>| {
-        let [version, scene_count, new_scene_index] =
-            raw.pick(["version", "scene_count", "new_scene_index"]).unwrap_or_default();
+        let [version, scene_count, new_scene_index, timestamp] = raw
+            .pick(["version", "scene_count", "new_scene_index", "timestamp"])
+            .unwrap_or_default();
         RecapVersion {
             version: integer(version),
             scene_count: integer(scene_count),
             new_scene_index: integer(new_scene_index),
+            timestamp: integer(timestamp),
         }
     };
     let versions = versions.and_then(|list| list.items());

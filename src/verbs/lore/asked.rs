@@ -4,6 +4,9 @@ use super::report::Options;
 use crate::engine::Workspace;
 use crate::history::History;
 use crate::history::moment::Moment;
+use crate::history::owner_of_snapshot::Owners;
+use crate::history::pairs::Books;
+use crate::st::{Category, TimelineName};
 use crate::store::Store;
 
 pub(super) struct Asked<'a> {
@@ -11,6 +14,17 @@ pub(super) struct Asked<'a> {
     pub store: &'a Store,
     pub history: &'a History,
     pub options: &'a Options,
-    /// The state whose lorebook is asked for.
-    pub in_snapshot: Option<Moment>,
+    /// The moment that was named, of a chat or of a lorebook.
+    pub moment: Option<Moment>,
+}
+
+impl Asked<'_> {
+    /// Returns the name that the lorebook of a moment has today.
+    pub fn book_today(&self, moment: &Moment) -> Option<TimelineName> {
+        let snapshot = &moment.snapshot;
+        match snapshot.timeline.category() {
+            Category::Lorebook => Some(Owners::of(self.history).of_snapshot(snapshot).clone()),
+            _ => Books::of(self.history).of_chat_today(snapshot),
+        }
+    }
 }

@@ -13,7 +13,7 @@ pub(super) fn book(store: &Store, history: &History, name: TimelineName) -> Resu
     let reader = store.reader();
     let mut entries = Vec::new();
     for life in &told.lives {
-        let (Some((key, version)), Some(last)) = (life.now(), life.changes.last()) else {
+        let (Some((key, version)), Some(last)) = (life.now(), life.last_change()) else {
             continue;
         };
         let face = Face::of(&text_of(&reader, version)?.unwrap_or_default());
@@ -24,7 +24,7 @@ pub(super) fn book(store: &Store, history: &History, name: TimelineName) -> Resu
             keys: face.keys,
             is_off: face.is_off,
             changed: (*changed).clone(),
-            changes: life.changes.len(),
+            changes: life.changes.iter().filter(|change| !change.is_rewritten).count(),
         });
     }
     entries.sort_by_cached_key(|entry| by_number(&entry.uid));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::asked::Asked;
 use super::blame;
-use super::faces::{Face, text_of};
-use super::report::{Elsewhere, EntryChange, EntryStory};
-use super::scenes::Scenes;
+use super::faces::{Face, last_face, text_of};
+use super::report::{Elsewhere, EntryChange, EntryStory, Previous, UidHolder};
+use super::scenes::{Interval, Scenes};
+use super::uid_holders::{holders_of, uid_name};
 use crate::archive::entry_lives::{Life, LifeChange};
-use crate::history::book_history::BookHistory;
+use crate::history::book_history::{BookHistory, names_of};
 use crate::st::{Category, Key, TimelineName};
 use crate::verbs::Result;
 
@@ -20,27 +21,46 @@ pub(super) fn entry(
     told: &BookHistory<'_>,
 ) -> Result<EntryStory> {
     let reader = asked.store.reader();
-    let life = &told.lives[life];
+    let place = life;
+    let life = &told.lives[place];
     let mut changes = Vec::new();
     let mut before: Option<(Key, Arc<str>)> = None;
-    let mut scenes = Scenes::new(asked.store, asked.history);
-    let (mut was_gone, mut was_lost) = (false, false);
+    let mut scenes = Scenes::new(asked.store);
+    let names = names_of(asked.history, &book);
+    let (mut was_gone, mut was_lost, mut formatting) = (false, false, 0);
     for change in &life.changes {
         let after = match &change.version {
             Some(version) => text_of(&reader, version)?.map(|text| (change.key.clone(), text)),
             None => None,
         };
+        if change.is_rewritten && !asked.options.with_formatting {
+            formatting += 1;
+            before = after;
+            continue;
+        }
         let Some(snapshot) = told.states.get(change.state) else { continue };
         let story = told.story_at(change.state);
-        let scene = match (story, &after) {
-            (Some(story), Some((key, text))) => {
-                scenes.of_change(story, (key, text), before.is_none())?
+        let story_before = told.story_before(asked.history, change.state);
+        let scene = match (story_before, story, &after) {
+            (Some(story_before), Some(story), Some((key, text))) => {
+                let old = before.as_ref().map(|(_, text)| text.as_ref());
+                let interval =
+                    Interval { before: story_before, after: story, old, new: (key, text) };
+                let bound =
+                    [story_before, story].into_iter().filter_map(|it| it.lorebook.as_deref());
+                let books: Vec<_> = names.iter().map(TimelineName::chat).chain(bound).collect();
+                scenes.of_change(&interval, &books)?
             }
             _ => None,
         };
+        let previous = change.state.checked_sub(1).and_then(|state| told.states.get(state));
         changes.push(EntryChange {
             snapshot: (*snapshot).clone(),
             story: story.cloned(),
+            previous: previous.map(|previous| Previous {
+                snapshot: (*previous).clone(),
+                story: story_before.cloned(),
+            }),
             scene,
             is_again: was_gone,
             is_lost: was_lost || change.version.is_some() && after.is_none(),
@@ -62,10 +82,37 @@ pub(super) fn entry(
         None => Default::default(),
     };
     let elsewhere = elsewhere(asked, &book, life, told)?;
+    let same_uid = same_uid(asked, told, place)?;
     let total = changes.len();
     changes.truncate(asked.options.limit.unwrap_or(usize::MAX));
     let (is_there, broken) = (life.now().is_some(), told.broken.clone());
-    Ok(EntryStory { book, uid, title, is_there, changes, total, sentences, elsewhere, broken })
+    Ok(EntryStory {
+        book,
+        uid,
+        title,
+        is_there,
+        changes,
+        total,
+        formatting,
+        same_uid,
+        sentences,
+        elsewhere,
+        broken,
+    })
+}
+
+/// Returns the other entries that had the last UID of an entry.
+fn same_uid(asked: &Asked<'_>, told: &BookHistory<'_>, life: usize) -> Result<Vec<UidHolder>> {
+    let Some(last) = told.lives[life].changes.last() else { return Ok(Vec::new()) };
+    let reader = asked.store.reader();
+    let mut list = Vec::new();
+    for (steps, holder) in holders_of(&told.lives, &last.key).into_iter().enumerate() {
+        if holder != life {
+            let title = last_face(&reader, &told.lives[holder])?.title;
+            list.push(UidHolder { name: uid_name(&last.key, steps), title });
+        }
+    }
+    Ok(list)
 }
 
 /// The same entry in other lorebooks that come from the same one: by its key where it is alike, else by title and content as they ever were.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::entry_lives::{BookState, Version};
+use crate::archive::entry_lives::{BookState, Life, Version};
 use crate::st::{self, Key, Raw};
 use crate::store::{Loss, Reader};
 use crate::verbs::Result;
@@ -33,6 +33,13 @@ pub(super) fn text_of(reader: &Reader, version: &Version) -> Result<Option<Arc<s
         Err(error) if error.is_loss() => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns what people know an entry by, or knew it by before it was deleted.
+pub(super) fn last_face(reader: &Reader, life: &Life) -> Result<Face> {
+    let last = life.changes.iter().rev().find_map(|change| change.version.as_ref());
+    let text = last.map(|version| text_of(reader, version)).transpose()?.flatten();
+    Ok(Face::of(&text.unwrap_or_default()))
 }
 
 /// Keys in the order in which people count.

@@ -1,6 +1,6 @@
 //! What the story knew: lorebooks and their entries over time.
 //!
-//! An entry is named by its title, a key word, its UID, or any part of a title that no other has. Its history is told across renames of entry and book, and across
+//! An entry is named by its title, a key word, its UID (`5~1` for the one that had it before), or any part of a title that no other has. Its history is told across renames of entry and book, and across
 //! forks; what other books that come from the same one say of it now stands beside it.
 
 mod active;
@@ -13,16 +13,11 @@ mod find_entry;
 mod report;
 mod scenes;
 mod then;
+mod uid_holders;
 
 use crate::engine::Workspace;
-use crate::history::History;
-use crate::history::moment::Moment;
-use crate::history::owner_of_snapshot::Owners;
-use crate::history::pairs::Pairs;
 use crate::progress::Monitor;
-use crate::st::Category;
-use crate::store::Store;
-use crate::verbs::{Error, Result};
+use crate::verbs::Result;
 use asked::Asked;
 use book_list::book;
 use entry_story::entry;
@@ -30,52 +25,27 @@ use find_entry::{Found, find};
 
 pub use report::{
     Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
-    Options, Report, Sentence, Since, Then,
+    Options, Previous, Report, Sentence, Since, Then, UidHolder,
 };
 pub use scenes::SceneName;
-
-/// The lorebook of a moment, as it was.
-fn of_moment(
-    options: &Options,
-    moment: &Moment,
-    store: &Store,
-    history: &History,
-) -> Result<Options> {
-    let snapshot = &moment.snapshot;
-    let is_book = snapshot.timeline.category() == Category::Lorebook;
-    let book = match is_book {
-        true => Some(Owners::of(history).of_snapshot(snapshot).clone()),
-        false => Pairs::new(store, history).book_today(snapshot),
-    };
-    let Some(book) = book else {
-        return Err(Error::NoLorebookThen { snapshot: snapshot.id });
-    };
-    let mut named = vec![book.to_string()];
-    named.extend(options.named.first().cloned());
-    Ok(Options { named, at: Some(moment.id()), ..options.clone() })
-}
 
 /// Tell.
 pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
-    let in_snapshot = match &options.in_snapshot {
-        Some(name) => Some(workspace.moment(name, &store)?),
-        None => None,
-    };
-    let options = &match &in_snapshot {
-        Some(moment) => of_moment(options, moment, &store, &history)?,
-        None => options.clone(),
-    };
     let library = workspace.library().ok();
-    let asked = Asked { workspace, store: &store, history: &history, options, in_snapshot };
+    let moment = match options.active {
+        Some(_) => None,
+        None => then::named(workspace.names(&store, library.as_ref()), options)?,
+    };
+    let asked = Asked { workspace, store: &store, history: &history, options, moment };
     let found = find(&asked, library.as_ref(), monitor)?;
     if let Some(message) = options.active {
         let found = Some(found).filter(|_| !options.named.is_empty());
         let active = active::active(&asked, library.as_ref(), found, message)?;
         return Ok(Report::Active(Box::new(active)));
     }
-    if let Some(at) = &options.at {
+    if let Some(at) = options.at.as_ref().or(options.in_snapshot.as_ref()) {
         return Ok(Report::Then(Box::new(then::then(&asked, library.as_ref(), found, at)?)));
     }
     match found {

@@ -25,6 +25,8 @@ pub struct Options {
     pub active: Option<usize>,
     /// At most this many changes.
     pub limit: Option<usize>,
+    /// Also changes of formatting alone.
+    pub with_formatting: bool,
     /// Only these entries of a whole lorebook, as people count them.
     pub entries: Option<Range<usize>>,
 }
@@ -62,9 +64,9 @@ pub struct EntryNow {
     pub keys: Vec<String>,
     /// Switched off.
     pub is_off: bool,
-    /// The snapshot since which it is so.
+    /// The snapshot since which it is so, but for its formatting.
     pub changed: Snapshot,
-    /// How often it changed.
+    /// How often it changed, without changes of formatting alone.
     pub changes: usize,
 }
 
@@ -79,11 +81,29 @@ pub struct EntryStory {
     pub changes: Vec<EntryChange>,
     /// How many there are without the limit.
     pub total: usize,
+    /// How many changes of formatting alone were left out.
+    pub formatting: usize,
+    /// The other entries that had its UID at some time, the last one first.
+    pub same_uid: Vec<UidHolder>,
     /// The text of now, or the last, by sentences, if that was asked for.
     pub sentences: Vec<Sentence>,
     /// What other lorebooks that come from the same one say of it now.
     pub elsewhere: Vec<Elsewhere>,
     pub broken: Vec<String>,
+}
+
+/// An entry that had a UID at some time.
+pub struct UidHolder {
+    /// The UID and how many entries had it after this one, as it is named: `5~1`. The last one is just `5`.
+    pub name: String,
+    pub title: String,
+}
+
+/// The state of a book before a change.
+pub struct Previous {
+    pub snapshot: Snapshot,
+    /// The chat then; none if it was not stored yet.
+    pub story: Option<Snapshot>,
 }
 
 /// What became of an entry in one state of its book.
@@ -97,7 +117,9 @@ pub struct EntryChange {
     pub after: Option<(Key, Arc<str>)>,
     /// It had gone before, and is there again.
     pub is_again: bool,
-    /// The scene whose recap brought it, where ST-Auto-Recap noted that.
+    /// The state of the book before it; none for the first one.
+    pub previous: Option<Previous>,
+    /// The scene whose recap brought it, if that is certain: it ended after the state before, and ST-Auto-Recap recorded the new text at its end.
     pub scene: Option<SceneName>,
     /// What it said before or from then on cannot be read.
     pub is_lost: bool,

@@ -1,13 +1,16 @@
-//! Which scene's recap brought a change, where ST-Auto-Recap left its marks: on the message that ends a scene it notes the entries that it made and what the lorebook said then.
+//! Which scene's recap brought a change, where ST-Auto-Recap left its marks: on the message that ends a scene it records the whole lorebook as it is then.
+//!
+//! Since the whole lorebook is recorded, a scene's record alone says nothing about what its recap wrote: it also has what was written long before, and what
+//! somebody edited by hand. A scene is credited only if it ended after the state before the change, and it recorded the text that became new.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::rc::Rc;
 
-use crate::archive::message_lives::MessageLists;
+use crate::archive::message_lives::{MessageLists, counterpart};
 use crate::archive::{Blake3, Snapshot, read_manifest};
-use crate::history::History;
 use crate::st::auto_recap::{self, Scene};
-use crate::st::{self, Key, Raw, TimelineName};
-use crate::store::{Store, unless_lost};
+use crate::st::{self, Key, Raw};
+use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
 
 /// A scene, by the message that ends it.
@@ -17,83 +20,130 @@ pub struct SceneName {
     pub name: Option<String>,
 }
 
-/// What the scenes of chats noted. A chat is read once, and only if the extension is in use there.
-pub(super) struct Scenes<'a> {
-    store: &'a Store,
-    history: &'a History,
-    chats: HashMap<TimelineName, Vec<Noted>>,
+/// A change of an entry between two states of its lorebook.
+pub(super) struct Interval<'a> {
+    /// The chat at the state before.
+    pub before: &'a Snapshot,
+    /// The chat at the state with the change.
+    pub after: &'a Snapshot,
+    /// The entry's JSON at the state before, if it was there.
+    pub old: Option<&'a str>,
+    /// The key and JSON that it has from then on.
+    pub new: (&'a Key, &'a str),
 }
 
-/// What one scene noted.
-struct Noted {
-    scene: SceneName,
-    made: HashSet<String>,
-    /// By its UID, what an entry said at the end of the scene.
-    said: HashMap<String, Blake3>,
+/// Reads the records of scenes. A message is read once, and only if the extension is in use in its chat.
+pub(super) struct Scenes {
+    reader: Reader,
+    lists: MessageLists,
+    read: HashMap<ObjectId, Option<Rc<Record>>>,
 }
 
-impl<'a> Scenes<'a> {
-    pub fn new(store: &'a Store, history: &'a History) -> Self {
-        Self { store, history, chats: HashMap::new() }
+/// The record on the message that ends a scene.
+struct Record {
+    name: Option<String>,
+    /// The name of the lorebook, if it was recorded.
+    lorebook: Option<String>,
+    /// By its UID, the hash of an entry's content.
+    contents: HashMap<String, Blake3>,
+}
+
+impl Scenes {
+    pub fn new(store: &Store) -> Self {
+        let lists = MessageLists::new(store.reader());
+        Self { reader: store.reader(), lists, read: HashMap::new() }
     }
 
-    /// The scene that brought what an entry says from then on, as the chat had come to `story`: the first that noted it so, or the one that made it.
+    /// Returns the first scene that ended in the interval and recorded the new text of the entry. `books` are the names of the lorebook.
     pub fn of_change(
         &mut self,
-        story: &Snapshot,
-        (key, entry): (&Key, &str),
-        is_new: bool,
+        change: &Interval<'_>,
+        books: &[&str],
     ) -> Result<Option<SceneName>> {
+        let (key, entry) = change.new;
+        let Some(content) = content(entry) else { return Ok(None) };
+        if change.before.id == change.after.id
+            || change.old.and_then(self::content) == Some(content)
+        {
+            return Ok(None);
+        }
         let uid = key.to_string_lossy();
-        let said = Raw::parse_str(entry).and_then(st::entry_content).map(|text| of(&text));
-        let noted = self.noted(&story.timeline)?;
-        let until_then =
-            || noted.iter().filter(|noted| (noted.scene.message as u64) < story.messages);
-        let made = until_then().find(|noted| is_new && noted.made.contains(&uid));
-        let first =
-            || until_then().find(|noted| said.is_some() && noted.said.get(&uid) == said.as_ref());
-        Ok(made.or_else(first).map(|noted| noted.scene.clone()))
+        let list = self.messages(change.after)?.unwrap_or_default();
+        let mut list_before = None;
+        for (message, id) in list.iter().enumerate() {
+            let Some(record) = self.record(*id)? else { continue };
+            let is_of_book = record.lorebook.as_deref().is_none_or(|name| books.contains(&name));
+            if !is_of_book || record.contents.get(&uid) != Some(&content) {
+                continue;
+            }
+            if list_before.is_none() {
+                list_before = self.messages(change.before)?;
+            }
+            // Where the state before cannot be read, nothing is certain.
+            let Some(before) = &list_before else { return Ok(None) };
+            let place = unless_lost(counterpart(&self.reader, &list, before, message))?;
+            let Some(place) = place else { return Ok(None) };
+            let has_ended = match place.and_then(|place| before.get(place)) {
+                Some(id) => self.may_end_scene(*id)?,
+                None => false,
+            };
+            if !has_ended {
+                return Ok(Some(SceneName { message, name: record.name.clone() }));
+            }
+        }
+        Ok(None)
     }
 
-    fn noted(&mut self, chat: &TimelineName) -> Result<&[Noted]> {
-        if !self.chats.contains_key(chat) {
-            let noted = self.read(chat)?;
-            self.chats.insert(chat.clone(), noted);
+    /// Returns the ids of a chat's messages, none of them if the extension is not in use in it; `None` if they cannot be read.
+    fn messages(&mut self, chat: &Snapshot) -> Result<Option<Vec<ObjectId>>> {
+        let Some(manifest) = unless_lost(read_manifest(&self.reader, chat.tree))? else {
+            return Ok(None);
+        };
+        match manifest.checkpoint {
+            Some(_) => Ok(unless_lost(self.lists.of(chat.tree))?),
+            None => Ok(Some(Vec::new())),
         }
-        Ok(&self.chats[chat])
     }
 
-    fn read(&self, chat: &TimelineName) -> Result<Vec<Noted>> {
-        let Some(head) = self.history.head(chat) else { return Ok(Vec::new()) };
-        let reader = self.store.reader();
-        let manifest = unless_lost(read_manifest(&reader, head.tree))?;
-        if manifest.is_none_or(|manifest| manifest.checkpoint.is_none()) {
-            return Ok(Vec::new());
+    /// Returns whether a message ends a scene, or cannot be read.
+    fn may_end_scene(&mut self, message: ObjectId) -> Result<bool> {
+        if self.record(message)?.is_some() {
+            return Ok(true);
         }
-        let list = unless_lost(MessageLists::new(self.store.reader()).of(head.tree))?;
-        let mut noted = Vec::new();
-        for (message, id) in list.unwrap_or_default().into_iter().enumerate() {
-            let Some(line) = unless_lost(reader.blob(id))? else { continue };
-            let scene = auto_recap::scene(&line).filter(Scene::is_break);
-            noted.extend(scene.map(|scene| Noted::of(message, &scene)));
+        Ok(unless_lost(self.reader.blob(message))?.is_none())
+    }
+
+    /// Returns the record on a message; none if it ends no scene.
+    fn record(&mut self, message: ObjectId) -> Result<Option<Rc<Record>>> {
+        if let Some(record) = self.read.get(&message) {
+            return Ok(record.clone());
         }
-        Ok(noted)
+        let line = unless_lost(self.reader.blob(message))?;
+        let scene = line.as_deref().and_then(auto_recap::scene).filter(Scene::is_break);
+        let record = scene.map(|scene| Rc::new(Record::of(&scene)));
+        self.read.insert(message, record.clone());
+        Ok(record)
     }
 }
 
-impl Noted {
-    fn of(message: usize, scene: &Scene<'_>) -> Self {
-        let said = |entry: Raw<'_>| {
-            Some((st::entry_uid(entry)?.to_string(), of(&st::entry_content(entry)?)))
+impl Record {
+    fn of(scene: &Scene<'_>) -> Self {
+        let content = |entry: Raw<'_>| {
+            Some((st::entry_uid(entry)?.to_string(), hash(&st::entry_content(entry)?)))
         };
         Self {
-            scene: SceneName { message, name: scene.name() },
-            made: scene.created_entries().into_iter().collect(),
-            said: scene.all_entries().into_iter().filter_map(said).collect(),
+            name: scene.name(),
+            lorebook: scene.lorebook(),
+            contents: scene.all_entries().into_iter().filter_map(content).collect(),
         }
     }
 }
 
-fn of(text: &str) -> Blake3 {
+/// Returns the hash of the content of an entry.
+fn content(entry: &str) -> Option<Blake3> {
+    Raw::parse_str(entry).and_then(st::entry_content).map(|text| hash(&text))
+}
+
+fn hash(text: &str) -> Blake3 {
     Blake3::of(text.as_bytes())
 }

@@ -8,11 +8,10 @@ use chrono::{DateTime, FixedOffset};
 use super::asked::Asked;
 use super::faces::{in_order, text_of};
 use super::find_entry::Found;
-use super::report::{EntryThen, KnownFrom, Since, Then};
-use crate::archive::entry_lives::{BookState, BookStates, Version};
+use super::report::{EntryThen, KnownFrom, Options, Since, Then};
+use crate::archive::entry_lives::{BookState, BookStates, Life, Version, is_one_entry};
 use crate::history::book_history::{BookHistory, newest_chat};
 use crate::history::moment::{Moment, Names, Step};
-use crate::history::pairs::Pairs;
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{self, dates};
 use crate::st::{self, Key, Library, TimelineName};
@@ -45,10 +44,7 @@ pub(super) fn then(
     let (state, known_from) = state(asked, &book, told.as_ref(), &when)?;
     // The chat that was named may have another lorebook than the one whose history tells of the entry.
     let book = match &when {
-        When::Moment(moment) => {
-            let pairs = Pairs::new(asked.store, asked.history);
-            pairs.book_today(&moment.snapshot).unwrap_or(book)
-        }
+        When::Moment(moment) => asked.book_today(moment).unwrap_or(book),
         _ => book,
     };
     let mut entries = in_order(&state);
@@ -60,7 +56,10 @@ pub(super) fn then(
             life.changes.iter().filter_map(|change| change.version.as_ref()).collect();
         let is_it = |(_, version): &&(Key, Version)| ever.contains(&version);
         let key = entries.iter().find(is_it).map(|(key, _)| key.clone());
-        let key = key.or_else(|| life.changes.last().map(|change| change.key.clone()));
+        let key = match key {
+            Some(key) => Some(key),
+            None => like(asked, life, &entries)?,
+        };
         entries.retain(|(other, _)| Some(other) == key.as_ref());
         title = Some(key.map(|key| key.to_string_lossy()).unwrap_or_default());
     }
@@ -84,9 +83,28 @@ pub(super) fn then(
     Ok(Then { book, entry: title, entries: told, total, known_from })
 }
 
+/// Returns the key of the entry that is this one in a state that its history does not have. One that has its UID and nothing else of it is another.
+fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Option<Key>> {
+    let reader = asked.store.reader();
+    let mut ever = Vec::new();
+    for change in &life.changes {
+        let text = change.version.as_ref().map(|version| text_of(&reader, version)).transpose()?;
+        ever.extend(text.flatten().map(|text| (&change.key, text)));
+    }
+    for (key, version) in entries {
+        let Some(text) = text_of(&reader, version)? else { continue };
+        if ever.iter().any(|(then, known)| is_one_entry((then, known), (key, &text))) {
+            return Ok(Some(key.clone()));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns what the lorebook of the moment that is asked of says in the latest moment of its timeline.
 fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
-    let Some(moment) = &asked.in_snapshot else { return Ok(None) };
+    let Some(moment) = asked.moment.as_ref().filter(|_| asked.options.in_snapshot.is_some()) else {
+        return Ok(None);
+    };
     if asked.history.head(&moment.snapshot.timeline).is_none() {
         return Ok(None);
     }
@@ -106,43 +124,52 @@ enum When {
     Moment(Box<Moment>),
 }
 
-/// A number is a message's, and what can be a date is one; else it is a moment, or one without a name. Without a name, messages are those of the chat that is asked of, or of
-/// the newest that has the lorebook; dates and steps are those of that chat, or of the lorebook itself.
+/// Returns the moment that `--at` names by itself, or together with the chat that `--in` names. A number is a message's, and what can be a date is one.
+pub(super) fn named(names: Names<'_>, options: &Options) -> Result<Option<Moment>> {
+    let (chat, at) = match (&options.in_snapshot, &options.chat, &options.at) {
+        (Some(moment), ..) => return Ok(Some(names.moment(moment)?)),
+        (None, chat, Some(at)) => (chat.as_deref(), at.as_str()),
+        (None, _, None) => return Ok(None),
+    };
+    let steps = match () {
+        () if at.starts_with(['~', '@', ':']) => {
+            if names.steps(at)?.len() != 1 {
+                return Err(Error::OneStep { at: at.to_owned() });
+            }
+            at.to_owned()
+        }
+        () if is_number(at).is_some() => format!(":{at}"),
+        () if dates::parse_end(at, names.now).is_ok() => format!("@{{{at}}}"),
+        () => return Ok(Some(names.moment(at)?)),
+    };
+    Ok(match chat {
+        Some(chat) => Some(names.moment(&format!("{chat}{steps}"))?),
+        None => None,
+    })
+}
+
+fn is_number(at: &str) -> Option<usize> {
+    at.trim_start_matches('#').parse().ok()
+}
+
+/// Returns when, where no chat and no moment was named: messages are those of the newest chat that has the lorebook, dates and steps are the lorebook's own.
 fn when(asked: &Asked<'_>, names: Names<'_>, book: &TimelineName, at: &str) -> Result<When> {
-    if let Some(moment) = &asked.in_snapshot {
+    if let Some(moment) = &asked.moment {
         return Ok(When::Moment(Box::new(moment.clone())));
     }
-    let chat = asked.options.chat.as_deref();
-    let of_chat = |steps: &str| -> Result<When> {
-        let moment = match chat {
-            Some(chat) => names.moment(&format!("{chat}{steps}"))?,
-            None => {
-                let chat = newest_chat(asked.history, book)
-                    .ok_or_else(|| Error::NoChatWith { book: book.chat().to_owned() })?;
-                names.moment(&format!("{}{steps}", chat.timeline))?
-            }
-        };
-        Ok(When::Moment(Box::new(moment)))
+    let message = match (is_number(at), dates::parse_end(at, names.now)) {
+        (Some(message), _) => message,
+        (None, Ok(date)) => return Ok(When::Date(date)),
+        (None, Err(_)) => match names.steps(at)?.as_slice() {
+            [Step::Then(date)] => return Ok(When::Date(*date)),
+            [Step::Back(steps)] => return Ok(When::Back(*steps)),
+            [Step::Message(message)] => *message,
+            _ => return Err(Error::OneStep { at: at.to_owned() }),
+        },
     };
-    if let Ok(message) = at.trim_start_matches('#').parse::<usize>() {
-        return of_chat(&format!(":{message}"));
-    }
-    if let Ok(date) = dates::parse_end(at, names.now) {
-        return match chat {
-            Some(_) => of_chat(&format!("@{{{at}}}")),
-            None => Ok(When::Date(date)),
-        };
-    }
-    if !at.starts_with(['~', '@', ':']) {
-        return Ok(When::Moment(Box::new(names.moment(at)?)));
-    }
-    let steps = names.steps(at)?;
-    match steps.as_slice() {
-        [Step::Then(date)] if chat.is_none() => Ok(When::Date(*date)),
-        [Step::Back(steps)] if chat.is_none() => Ok(When::Back(*steps)),
-        [_] => of_chat(at),
-        _ => Err(Error::OneStep { at: at.to_owned() }),
-    }
+    let chat = newest_chat(asked.history, book)
+        .ok_or_else(|| Error::NoChatWith { book: book.chat().to_owned() })?;
+    Ok(When::Moment(Box::new(names.moment_at(chat.timeline.as_str(), Some(message))?)))
 }
 
 /// The state that is meant.

@@ -2,6 +2,7 @@
 //! every case is in `src/rules/tests`; here is that the program says it.
 
 mod every_finding;
+mod forks;
 mod lorebooks;
 
 use serde_json::Value;

@@ -24,6 +24,8 @@ enum Deed {
     AddAgain(Index),
     /// The same entry under another UID.
     Move(Index),
+    /// Deletes one and adds another, which gets its UID, in one save.
+    Replace(Index),
     Say,
 }
 
@@ -35,6 +37,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => any::<Index>().prop_map(Deed::Delete),
         1 => any::<Index>().prop_map(Deed::AddAgain),
         1 => any::<Index>().prop_map(Deed::Move),
+        1 => any::<Index>().prop_map(Deed::Replace),
         3 => Just(Deed::Say),
     ]
 }
@@ -94,12 +97,12 @@ impl Writer {
 
     fn act(&mut self, deed: &Deed) {
         match deed {
-            Deed::Add => {
-                let (number, uid) = (self.souls.len(), self.free_uid());
-                // Half of it is what others have.
-                let title = format!("Soul {number}");
-                let soul = Soul { number, uid, is_there: true, title, edits: 0, told: Vec::new() };
-                self.souls.push(soul);
+            Deed::Add => self.add(self.free_uid()),
+            Deed::Replace(index) => {
+                if let Some(n) = self.some(index, true) {
+                    self.souls[n].is_there = false;
+                    self.add(self.souls[n].uid);
+                }
             }
             Deed::Edit(index) => self.change(index, |soul, _| soul.edits += 1),
             Deed::Rename(index) => self.change(index, |soul, _| soul.title += " renamed"),
@@ -120,6 +123,13 @@ impl Writer {
             }
         }
         self.snapshot();
+    }
+
+    fn add(&mut self, uid: u64) {
+        let number = self.souls.len();
+        // Half of it is what others have.
+        let title = format!("Soul {number}");
+        self.souls.push(Soul { number, uid, is_there: true, title, edits: 0, told: Vec::new() });
     }
 
     fn change(&mut self, index: &Index, act: impl FnOnce(&mut Soul, u64)) {
@@ -175,6 +185,13 @@ proptest! {
             // By its key word, whether it is there or not.
             let story = writer.story(&["Harbour", &soul.word()]);
             prop_assert_eq!(story.is_there, soul.is_there);
+            // By its UID, too, though others had it before or after.
+            let names = (0..).map(|n| if n == 0 { story.uid.clone() } else { format!("{}~{n}", story.uid) });
+            let mut names = names.take(story.same_uid.len() + 1);
+            let own = names.find(|name| story.same_uid.iter().all(|other| other.name != *name));
+            for (name, title) in story.same_uid.iter().map(|it| (it.name.clone(), &it.title)).chain(own.map(|own| (own, &story.title))) {
+                prop_assert_eq!(&writer.story(&["Harbour", &name]).title, title, "{}", name);
+            }
             prop_assert!(story.broken.is_empty());
             let told: Vec<_> = story.changes.iter().rev().map(|change| {
                 let value = |side: &Option<(_, std::sync::Arc<str>)>| {

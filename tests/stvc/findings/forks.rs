@@ -1,0 +1,77 @@
+//! Findings about forks, whose header keeps a record of the moment at which they were created.
+
+use super::of_answer;
+use crate::common::Sandbox;
+use crate::common::recap_library::RecapLibrary;
+
+const FORK: &str = "chats/Mira/What if.jsonl";
+
+/// A fork of the library at its last message, with version 1 of the running recap.
+fn fork() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.stvc(&["fork", "Mira/Harbour nights", "--as", "What if"]).exits(0);
+    sandbox.wait(60);
+    sandbox
+}
+
+/// Makes a version of the fork's running recap the one in use. A new one is written at that time, in milliseconds since 1970.
+fn use_version(sandbox: &Sandbox, number: i64, written: Option<i64>) {
+    let text = String::from_utf8(sandbox.read(FORK)).unwrap();
+    let (header, messages) = text.split_once('\n').unwrap();
+    let mut header: serde_json::Value = serde_json::from_str(header).unwrap();
+    let recap = &mut header["chat_metadata"]["auto_recap_running_scene_recaps"];
+    recap["current_version"] = number.into();
+    if let Some(timestamp) = written {
+        let mut version = recap["versions"][1].clone();
+        version["version"] = number.into();
+        version["timestamp"] = timestamp.into();
+        recap["versions"].as_array_mut().unwrap().push(version);
+    }
+    sandbox.write(FORK, format!("{header}\n{messages}"));
+}
+
+/// The codes of the findings about recaps that `show` and `restore` tell of the fork.
+fn told(sandbox: &Sandbox) -> [Vec<String>; 2] {
+    sandbox.take(&[]);
+    let answers = [
+        sandbox.json(&["show", "What if"]).exits(0),
+        sandbox.json(&["restore", "What if", "--overwrite"]).exits(0),
+    ];
+    answers.map(|answer| {
+        let codes = of_answer(&answer).into_iter().map(|(code, ..)| code);
+        codes.filter(|code| code.contains("recap")).collect()
+    })
+}
+
+const NONE: [Vec<String>; 2] = [Vec::new(), Vec::new()];
+
+#[test]
+fn fork_that_went_on_may_have_a_later_recap() {
+    let sandbox = fork();
+    assert_eq!(told(&sandbox), NONE);
+    sandbox.append(FORK, r#"{"name":"Mira","mes":"Then the story went on."}"#);
+    use_version(&sandbox, 2, Some(1_763_632_702_000));
+    assert_eq!(told(&sandbox), NONE);
+}
+
+#[test]
+fn fork_may_get_a_recap_before_its_next_message() {
+    let sandbox = fork();
+    use_version(&sandbox, 2, Some(4_000_000_000_000));
+    assert_eq!(told(&sandbox), NONE);
+}
+
+#[test]
+fn fork_at_its_recorded_moment_with_another_recap_is_an_error() {
+    let expected = || vec!["recap-version-mismatch".to_owned()];
+    let sandbox = fork();
+    use_version(&sandbox, 0, None);
+    assert_eq!(told(&sandbox), [expected(), expected()]);
+    // A version that was there before the fork was created is not a sequel.
+    let sandbox = fork();
+    use_version(&sandbox, 2, Some(1_763_632_702_000));
+    assert_eq!(told(&sandbox), [expected(), expected()]);
+}
