@@ -44,6 +44,7 @@ mod ref_name;
 pub mod refs;
 mod remote;
 mod repack;
+mod set_aside;
 mod similar_blobs;
 mod sizes;
 mod symlinks;
@@ -80,6 +81,7 @@ pub use ref_files::RefList;
 pub use ref_name::{RefChange, RefName};
 pub use remote::{RemoteError, Transit, folder_for_now};
 pub use repack::Packed;
+pub use set_aside::{Judge, SET_ASIDE, SetAside};
 pub use tree::{
     EntryBytes, EntryKind, Mode, RawEntry, RawTree, TreeEntry, entries as tree_entries, no_tree,
 };
