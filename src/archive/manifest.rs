@@ -315,9 +315,8 @@ mod tests {
     #[test]
     fn hex_digits_are_read_in_upper_case_and_written_in_lower_case() {
         let mut manifest = least();
-        for digits in [&mut manifest["content"], &mut manifest["files"][0]["blake3"]] {
-            *digits = "aB".repeat(32).into();
-        }
+        manifest["content"] = "aB".repeat(32).into();
+        manifest["files"][0]["blake3"] = "aB".repeat(32).into();
         let read = read(&manifest).unwrap();
         assert_eq!(read.content.to_string(), "ab".repeat(32));
         let text = String::from_utf8(read.encode()).unwrap();

@@ -130,10 +130,9 @@ impl Store {
                 return Ok(Some(format!("it leads {name} to an object that is not a commit")));
             }
             let is_own = ["refs/heads/", "refs/tags/"].iter().any(|root| name.starts_with(root));
-            let keeps_itself = |id: &str| after.is_some_and(|after| after.to_string() == id);
-            let kept = name.strip_prefix(RefName::KEPT);
+            let is_kept = after.is_some_and(|after| RefName::kept(after).as_str() == name);
             // `erase` removes whatever refs lead to what goes.
-            if after.is_some() && !is_own && !kept.is_some_and(keeps_itself) {
+            if after.is_some() && !is_own && !is_kept {
                 return Ok(Some(format!("stvc has no ref {name}")));
             }
         }

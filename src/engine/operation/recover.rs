@@ -106,7 +106,11 @@ fn why_impossible(
         if TimelineName::of_file(&path).is_some_and(|name| !has_timeline(store, &name)) {
             return Some(format!("{path} is not among the files that this store has"));
         }
-        if let Some(why) = root.as_ref().and_then(|root| st::why_not_writable(root, &path)) {
+        let Some(root) = &root else { continue };
+        if let Err(error) = st::must_be_a_name_here(&path) {
+            return Some(error.to_string());
+        }
+        if let Some(why) = st::why_not_writable(root, &path) {
             return Some(why);
         }
     }
