@@ -427,7 +427,7 @@ catalogue! {
         OperationSetAside = "operation-set-aside" [Warning] {
             from: "every command that writes",
             meaning: "the operation log ends with an operation that cannot be carried out: it names a file that stvc never writes, or a branch that cannot be; nothing of it is done, and its line is moved to `stvc/operations-set-aside.jsonl` in the store",
-            remedy: "if you did not edit the log, `stvc check` finds other damage",
+            remedy: "run `stvc check` to look for other damage",
         }
         SavedMeanwhile = "saved-meanwhile" [Warning] {
             from: "every command that writes",

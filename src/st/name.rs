@@ -3,7 +3,6 @@
 //! Names come from folders, from stored snapshots and from command lines. Once one of these types holds a
 //! name, joining it to a folder cannot leave that folder on any system.
 
-use super::attachments::is_attachment;
 use super::sanitize::sanitize;
 use super::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -201,14 +200,6 @@ impl LibraryPath {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
-    /// SillyTavern's are never stvc's to write.
-    pub fn is_place(&self) -> bool {
-        // SillyTavern cuts the ending off a very long name of a lorebook.
-        let is_book = self.0.strip_prefix("worlds/").is_some_and(|name| !name.contains('/'));
-        is_book || TimelineName::of_file(self).is_some() || is_attachment(self)
     }
 
     /// Whether it is a lorebook.

@@ -3,7 +3,7 @@
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
 use super::sanitize::is_name_on_windows;
-use super::{Error, LibraryPath, Result};
+use super::{Error, LibraryPath, Result, TimelineName, is_attachment};
 use crate::durable::{self, Existing, Temp};
 use crate::{real_path, regular};
 use std::fs;
@@ -172,9 +172,18 @@ fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
+/// SillyTavern's are never stvc's to write.
+fn is_place(path: &LibraryPath) -> bool {
+    // SillyTavern cuts the ending off a very long name of a lorebook.
+    let book = path.as_str().strip_prefix("worlds/");
+    let is_book = book.is_some_and(|name| !name.contains('/'));
+    is_book || TimelineName::of_file(path).is_some() || is_attachment(path)
+}
+
 /// Refuses a path that no file of a timeline has.
 pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
-    match path.is_place() {
+    match is_place(path) {
         true => Ok(()),
         false => Err(Error::BadName {
             name: path.to_string(),

@@ -73,6 +73,7 @@ pub use logged_operation::{Effect, FileChange, Kept, LoggedOperation};
 pub use mirror::Copied;
 pub use object::hash;
 pub use open::{Format, MARK_TRAILER, is_repository};
+pub use operation_log::SET_ASIDE;
 pub use operations::{Before, Expiry};
 pub use pack::PackWriter;
 pub use packer::Placed;
@@ -81,7 +82,7 @@ pub use ref_files::RefList;
 pub use ref_name::{RefChange, RefName};
 pub use remote::{RemoteError, Transit, folder_for_now};
 pub use repack::Packed;
-pub use set_aside::{Judge, SET_ASIDE, SetAside};
+pub use set_aside::{Judge, SetAside};
 pub use tree::{
     EntryBytes, EntryKind, Mode, RawEntry, RawTree, TreeEntry, entries as tree_entries, no_tree,
 };

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::set_aside::LAST_NUMBER;
 use super::{Error, LoggedOperation, Result, Store};
 use crate::durable;
 use crate::regular;
@@ -19,6 +18,10 @@ use crate::regular;
 const CHECK: &str = ",\"check\":\"";
 /// So many hex digits of the BLAKE3 of everything before.
 const DIGITS: usize = 16;
+/// The greatest number of an operation: more than this is not exact in every JSON reader.
+pub(super) const LAST_NUMBER: u64 = (1 << 53) - 1;
+/// The file beside the log with lines that could not be carried out, inside the store's own folder.
+pub const SET_ASIDE: &str = "operations-set-aside.jsonl";
 /// So much of the end of the file is looked at first.
 const WINDOW: u64 = 1 << 16;
 
@@ -51,6 +54,10 @@ pub(super) enum Sync {
 impl Store {
     pub(super) fn operations_path(&self) -> PathBuf {
         self.private_dir().join("operations.jsonl")
+    }
+
+    pub(super) fn set_aside_path(&self) -> PathBuf {
+        self.private_dir().join(SET_ASIDE)
     }
 
     /// Every operation that can be read, oldest first, and how many lines cannot.

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, FixedOffset};
 
+use super::find_files::unless_absent;
 use super::operation_log::{End, Sync};
 use super::{
     Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result, Store,
 };
+use crate::durable;
 
 /// What is old.
 #[derive(Clone, Copy, Debug)]
@@ -286,6 +288,12 @@ impl Store {
         };
         let operations = [summary].into_iter().chain(kept).collect();
         Ok(Expiry { dropped, refs, operations })
+    }
+
+    /// Removes the lines that were set aside: they name snapshots and files.
+    pub fn remove_set_aside(&self, _lock: &Lock) -> Result<()> {
+        let path = self.set_aside_path();
+        unless_absent(durable::remove(&path), &path).map(drop)
     }
 
     /// Drop what was planned. One line of the log stays for all that go.

@@ -6,16 +6,10 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::find_files::unless_absent;
-use super::operation_log::{Line, Sync, append, decode};
-use super::{Error, Kind, Lock, LoggedOperation, RefChange, RefName, Result, Store};
+use super::operation_log::{LAST_NUMBER, Line, Sync, append, decode};
+use super::{Error, Kind, LoggedOperation, RefChange, RefName, Result, Store};
 use crate::{durable, regular};
 
-/// The file beside the log, inside the store's own folder.
-pub const SET_ASIDE: &str = "operations-set-aside.jsonl";
-
-/// The greatest number of an operation: more than this is not exact in every JSON reader.
-pub(super) const LAST_NUMBER: u64 = (1 << 53) - 1;
 /// Numbers go up by one. Lines that cannot be read leave gaps, but not one like this.
 const WIDEST_GAP: u64 = 1_000_000;
 
@@ -74,7 +68,7 @@ impl Store {
         let is_it = |line: &&[u8]| matches!(decode(line), Some(Line::Operation(found)) if found == *operation);
         let gone = || Error::Io { path: path.clone(), source: io::ErrorKind::NotFound.into() };
         let at = lines.iter().rposition(is_it).ok_or_else(gone)?;
-        let aside = self.private_dir().join(SET_ASIDE);
+        let aside = self.set_aside_path();
         append(&aside, &[lines[at], b"\n"].concat(), Sync::Now).map_err(Error::io(&aside))?;
         let rest = [&lines[..at], &lines[at + 1..]].concat().join(&b'\n');
         durable::write(&path, &rest, durable::Existing::Replace).map_err(Error::io(&path))?;
@@ -85,12 +79,6 @@ impl Store {
             self.log_finished(operation.number, Sync::Now)?;
         }
         Ok(())
-    }
-
-    /// Removes the lines that were set aside: they name snapshots and files.
-    pub fn remove_set_aside(&self, _lock: &Lock) -> Result<()> {
-        let path = self.private_dir().join(SET_ASIDE);
-        unless_absent(durable::remove(&path), &path).map(drop)
     }
 
     /// Returns why an operation cannot be one of this log, or why its refs cannot move.

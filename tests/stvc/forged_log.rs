@@ -529,6 +529,7 @@ fn erase_removes_lines_that_were_set_aside() {
     calm(sandbox.stvc(&["snapshot"])).exits(0);
     let aside = sandbox.store().join("stvc/operations-set-aside.jsonl");
     assert!(aside.exists());
+    fs::remove_file(sandbox.path(A)).unwrap();
     calm(sandbox.stvc(&["erase", "Mira/a", "--yes"])).exits(0);
     assert!(!aside.exists());
 }

@@ -212,7 +212,7 @@ fn was_set_aside(SetAside { operation, why }: &SetAside) -> Finding {
     );
     let finding = Finding::new(Code::OperationSetAside, Level::Warning, subject(operation), what);
     finding.remedy(format!(
-        "if you did not edit the log, `stvc check` finds other damage; the line is in stvc/{SET_ASIDE} of the store"
+        "run `stvc check` to look for other damage; the line is in stvc/{SET_ASIDE} inside the store"
     ))
 }
 
