@@ -6,7 +6,7 @@ use super::Result;
 use super::layout::{self, Noticed};
 use super::part_names::{card_text_folder, string_file};
 use super::problem::Problem;
-use crate::st::{CutCard, cut_card, cut_text, fill_card, fill_text};
+use crate::st::{CutCard, card_keywords, cut_card, cut_text, fill_card, fill_text};
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
 /// Add the objects of a card; its folder.
@@ -129,7 +129,15 @@ impl StoredCard {
         if long > longest {
             return Ok(Filled::TooLong);
         }
-        Ok(match fill_card(&reader.blob(self.picture)?, &texts) {
+        let picture = reader.blob(self.picture)?;
+        for (n, (stored, keyword)) in self.texts.iter().zip(card_keywords(&picture)).enumerate() {
+            let belongs = card_text_folder(n, keyword);
+            if stored.folder != belongs {
+                let [path, belongs] = [&stored.folder, &belongs].map(|name| format!("card/{name}"));
+                noticed.problems.push(Problem::Misplaced { path, belongs });
+            }
+        }
+        Ok(match fill_card(&picture, &texts) {
             Ok(bytes) if bytes.len() as u64 > longest => Filled::TooLong,
             Ok(bytes) => Filled::Bytes(bytes),
             Err(error) => Filled::Bad(Problem::BadCard { why: error.to_string() }),

@@ -111,13 +111,9 @@ impl Manifest {
         cut_at: Option<u64>,
     ) -> Self {
         let content = content_id(&files);
-        let main = Role::of_main(timeline.category());
-        let needs = match main {
-            Role::Chat | Role::Group => Vec::new(),
-            Role::Lorebook | Role::Card | Role::File => vec![main.as_str().to_owned()],
-        };
+        let (format, needs) = needed_for(Role::of_main(timeline.category()), None);
         Self {
-            format: if needs.is_empty() { FIRST } else { FORMAT },
+            format,
             needs,
             timeline: timeline.as_str().into(),
             files,
@@ -134,8 +130,9 @@ impl Manifest {
         if attachments.is_empty() {
             return self.clone();
         }
-        let (needs, record) = (vec![ATTACHMENTS.to_owned()], record(attachments));
-        Self { format: FORMAT, needs, attachments: Some(record), ..self.clone() }
+        let record = Some(record(attachments));
+        let (format, needs) = needed_for(self.main_role(), record.as_ref());
+        Self { format, needs, attachments: record, ..self.clone() }
     }
 
     /// The content id of the same in another place, for what is one file.
@@ -173,6 +170,7 @@ impl Manifest {
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         let main = self.main_role();
+        let expected = needed_for(main, self.attachments.as_ref());
         for role in [Role::Chat, Role::Lorebook, Role::Group, Role::Card, Role::File] {
             let files = self.files.iter().filter(|file| file.role == role).count();
             if files > 1 || (files == 0 && role == main) {
@@ -189,12 +187,26 @@ impl Manifest {
             if file.role == Role::Lorebook && file.name.is_none() {
                 problems.push(Problem::NamelessBook);
             }
+            let own = self.timeline.strip_prefix("worlds/").filter(|_| main == Role::Lorebook);
+            let is_wrong = match file.role {
+                Role::Lorebook => own.is_some() && file.name.as_deref() != own,
+                _ => file.name.is_some(),
+            };
+            if is_wrong {
+                problems.push(Problem::WrongName { path: file.path.clone() });
+            }
         }
         if !self.files.is_sorted_by_key(|file| file.role as u8) {
             problems.push(Problem::FileOrder);
         }
         if content_id(&self.files) != self.content {
             problems.push(Problem::WrongContent);
+        }
+        if (self.format, &self.needs) != (expected.0, &expected.1) {
+            problems.push(Problem::WrongNeeds { format: expected.0, needs: expected.1 });
+        }
+        if main != Role::Chat && self.messages != 0 {
+            problems.push(Problem::Count { by: "manifest", says: self.messages, is: 0 });
         }
         problems
     }
@@ -234,6 +246,17 @@ impl Manifest {
         }
         serde_json::from_slice(text).map_err(unreadable)
     }
+}
+
+/// Returns the format of a manifest and what a reader of it must know.
+fn needed_for(main: Role, attachments: Option<&AttachmentsRecord>) -> (u64, Vec<String>) {
+    let main = match main {
+        Role::Chat | Role::Group => None,
+        Role::Lorebook | Role::Card | Role::File => Some(main.as_str().to_owned()),
+    };
+    let attachments = attachments.map(|_| ATTACHMENTS.to_owned());
+    let needs: Vec<_> = main.into_iter().chain(attachments).collect();
+    (if needs.is_empty() { FIRST } else { FORMAT }, needs)
 }
 
 /// `path NUL length NUL hash LF` for each file, hashed.
@@ -290,6 +313,17 @@ mod tests {
     }
 
     #[test]
+    fn hex_digits_are_read_in_upper_case_and_written_in_lower_case() {
+        let mut manifest = least();
+        manifest["content"] = "aB".repeat(32).into();
+        manifest["files"][0]["blake3"] = "aB".repeat(32).into();
+        let read = read(&manifest).unwrap();
+        assert_eq!(read.content.to_string(), "ab".repeat(32));
+        let text = String::from_utf8(read.encode()).unwrap();
+        assert!(text.contains(&"ab".repeat(32)) && !text.contains("aB"), "{text}");
+    }
+
+    #[test]
     fn later_programs_may_add_fields_and_no_other_format_is_read() {
         let mut manifest = least();
         manifest["mood"] = json!(["sunny"]);
@@ -320,6 +354,29 @@ mod tests {
         assert!(with(state.clone()).unwrap().is_some());
         assert!(with(Value::Null).unwrap().is_none());
         assert!(with(json!({ "version": 3, "anything": {} })).unwrap().is_none());
+        for (field, wrong) in [
+            ("version", json!("2")),
+            ("version", json!(-1)),
+            ("message_id", json!(-1)),
+            ("message_id", json!("1")),
+            ("chat_id", Value::Null),
+            ("queue_was_empty", json!(1)),
+            ("active_operations", Value::Null),
+            ("original_lorebook_name", json!(1)),
+            ("running_recap_version", json!(1.5)),
+            ("running_recap_versions", Value::Null),
+            ("combined_recap_content", json!("no hash")),
+            ("warnings", json!("one")),
+        ] {
+            let mut other = state.clone();
+            other[field] = wrong;
+            assert!(with(other).is_err(), "{field}");
+        }
+        for field in ["message_id", "original_lorebook_name", "running_recap_version"] {
+            let mut other = state.clone();
+            other[field] = Value::Null;
+            assert!(with(other).is_ok(), "{field}");
+        }
         for field in state.as_object().unwrap().keys().filter(|field| *field != "new") {
             let mut less = state.clone();
             less.as_object_mut().unwrap().remove(field);

@@ -50,6 +50,8 @@ pub enum Problem {
     WrongContent,
     /// The commit names another content id than the manifest.
     OtherContent,
+    /// The manifest has another format, or names other things that a reader must know, than its files need.
+    WrongNeeds { format: u64, needs: Vec<String> },
     /// A name that is not safe on every system.
     UnsafeName { path: String },
     /// A link, or an entry that is neither a file nor a folder.
@@ -74,6 +76,8 @@ pub enum Problem {
     BookFolder { path: String },
     /// The manifest does not say what the lorebook is called.
     NamelessBook,
+    /// The manifest names a file that is not a lorebook, or calls a lorebook by another name than its timeline.
+    WrongName { path: String },
     /// The manifest lists its files in another order.
     FileOrder,
     /// The chat is not split into its lines, or the wrong line is its header.
@@ -114,6 +118,7 @@ impl Problem {
             BadAttachments { .. }
             | WrongContent
             | OtherContent
+            | WrongNeeds { .. }
             | UnsafeName { .. }
             | Link { .. }
             | NotGits { .. }
@@ -126,6 +131,7 @@ impl Problem {
             | Misplaced { .. }
             | BookFolder { .. }
             | NamelessBook
+            | WrongName { .. }
             | FileOrder
             | NotSplit
             | Count { .. }
@@ -162,6 +168,12 @@ impl fmt::Display for Problem {
             }
             WrongContent => f.write_str("its content id is not that of its files"),
             OtherContent => f.write_str("its commit has another content id than its manifest"),
+            WrongNeeds { format, needs } if needs.is_empty() => {
+                write!(f, "its manifest must have format {format} and no \"needs\"")
+            }
+            WrongNeeds { format, needs } => {
+                write!(f, "its manifest must have format {format} and \"needs\": {needs:?}")
+            }
             UnsafeName { path } => write!(f, "{path:?} is a name that is not safe everywhere"),
             Link { path } => write!(f, "{path} is neither a file nor a folder"),
             NotGits { path } => {
@@ -176,6 +188,7 @@ impl fmt::Display for Problem {
             Misplaced { path, belongs } => write!(f, "{path} should be {belongs}"),
             BookFolder { path } => write!(f, "{path} is not called after the lorebook"),
             NamelessBook => f.write_str("its manifest does not name the lorebook"),
+            WrongName { path } => write!(f, "its manifest has a wrong name for {path}"),
             FileOrder => f.write_str("its manifest lists the files in another order"),
             NotSplit => f.write_str("its chat is not split as it should be"),
             Count { by, says, is } => write!(f, "its {by} says {says} messages, it has {is}"),

@@ -424,6 +424,11 @@ catalogue! {
             meaning: "a command was interrupted and cannot be finished, so its branches and files are as they were before it",
             remedy: "mend the cause that the finding names, then give the command again",
         }
+        OperationSetAside = "operation-set-aside" [Warning] {
+            from: "every command that writes",
+            meaning: "the operation log ends with an operation that cannot be carried out: it names a file that stvc never writes, or a branch that cannot be; nothing of it is done, and its line is moved to `stvc/operations-set-aside.jsonl` in the store",
+            remedy: "run `stvc check` to look for other damage",
+        }
         SavedMeanwhile = "saved-meanwhile" [Warning] {
             from: "every command that writes",
             meaning: "a file that an interrupted command had to write was saved by another program since; it is left as it is, and its timeline goes on from the snapshot that it comes from",
@@ -495,8 +500,8 @@ catalogue! {
             remedy: "update stvc",
         }
         KeptDamaged = "kept-damaged" [Error] {
-            from: "`check`",
-            meaning: "something is damaged or missing that only `undo` needs, such as the former bytes of a file that was replaced",
+            from: "`check`, every command that writes",
+            meaning: "something is damaged or missing that only `undo` or an interrupted command needs, such as the former bytes of a file that was replaced",
             remedy: "if it is needed, copy the object from a backup of the store; `stvc gc --keep-undo 0s` lets go of all that could be undone",
         }
         BranchSetBack = "branch-set-back" [Warning] {

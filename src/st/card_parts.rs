@@ -114,6 +114,13 @@ fn keyword_of<'c>(chunk: &Chunk<'c>) -> Option<(&'static str, &'c [u8])> {
     (chunk.kind == *b"tEXt").then_some((keyword, &chunk.data[end + 1..]))
 }
 
+/// Returns the keywords of the chunks of a picture that [`fill_card`] gives a text, in order.
+pub fn card_keywords(picture: &[u8]) -> Vec<&'static str> {
+    let (chunks, _) = png::chunks(picture).unwrap_or_default();
+    let keywords = chunks.iter().filter_map(keyword_of);
+    keywords.filter(|(_, text)| text.is_empty()).map(|(keyword, _)| keyword).collect()
+}
+
 /// Put a card together again: each chunk with nothing in it gets the next text.
 pub fn fill_card(picture: &[u8], texts: &[&[u8]]) -> Result<Vec<u8>, CardError> {
     if texts.is_empty() {

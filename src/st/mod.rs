@@ -40,8 +40,8 @@ pub use attachments::{attachments, is_attachment};
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use card_parts::{
-    CardError, CardText, CutCard, CutText, OpenCard, cut_card, cut_text, each_string, fill_card,
-    fill_text,
+    CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,
+    each_string, fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
 pub use discover::STORE;
@@ -68,4 +68,6 @@ pub use thumbnails::forget_thumbnail;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
 pub use timeline_files::{Book, BoundBook, FileAt, TimelineFiles};
 pub use users::{lorebook_of, users_of_lorebook};
-pub use write::{Fingerprint, must_be_a_name_here, remove, write};
+pub use write::{
+    Fingerprint, must_be_a_name_here, must_be_a_place, remove, why_not_writable, write,
+};

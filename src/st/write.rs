@@ -3,7 +3,7 @@
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
 use super::sanitize::is_name_on_windows;
-use super::{Error, LibraryPath, Result};
+use super::{Error, LibraryPath, Result, TimelineName, is_attachment};
 use crate::durable::{self, Existing, Temp};
 use crate::{real_path, regular};
 use std::fs;
@@ -48,6 +48,7 @@ pub fn write(
     former: Option<Fingerprint>,
 ) -> Result<()> {
     must_be_a_name_here(path)?;
+    must_be_a_place(path)?;
     let full = path.under(root);
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
@@ -107,6 +108,7 @@ fn unchanged(full: &Path, former: Fingerprint) -> Result<()> {
 
 /// Remove a file of the library that holds `former`, durably. The caller has made sure that these bytes are in the store.
 pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()> {
+    must_be_a_place(path)?;
     let full = path.under(root);
     let dir = durable::parent(&full);
     stay_inside(root, dir, &full)?;
@@ -169,6 +171,61 @@ fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
+/// SillyTavern's are never stvc's to write.
+fn is_place(path: &LibraryPath) -> bool {
+    // SillyTavern cuts the ending off a very long name of a lorebook.
+    let book = path.as_str().strip_prefix("worlds/");
+    let is_book = book.is_some_and(|name| !name.contains('/'));
+    is_book || TimelineName::of_file(path).is_some() || is_attachment(path)
+}
+
+/// Refuses a path that no file of a timeline has.
+pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
+    match is_place(path) {
+        true => Ok(()),
+        false => Err(Error::BadName {
+            name: path.to_string(),
+            why: "no chat, lorebook, card, group, picture or attachment is stored there",
+        }),
+    }
+}
+
+/// Returns why a file cannot be written or removed at a path without following a link, if it cannot. What cannot be looked at just now is left to the attempt.
+pub fn why_not_writable(root: &Path, path: &LibraryPath) -> Option<String> {
+    let mut at = root.to_path_buf();
+    let mut parts = path.as_str().split('/').peekable();
+    while let Some(part) = parts.next() {
+        at.push(part);
+        let is_last = parts.peek().is_none();
+        match fs::symlink_metadata(&at) {
+            Ok(found) if found.is_symlink() => {
+                return Some(format!("{path} leads through a link"));
+            }
+            Ok(found) if is_last && !found.is_file() => {
+                return Some(format!("{path} is not a file"));
+            }
+            Ok(found) if !is_last && !found.is_dir() => {
+                return Some(format!("{path} is inside a file"));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                return Some(format!("{path} is too long"));
+            }
+            // Further names may be too long, too.
+            Err(_) => {
+                if part.len() > LONGEST_NAME {
+                    return Some(format!("{path} is too long"));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// File systems stop here, in bytes or in other units that are no shorter.
+const LONGEST_NAME: usize = 255;
 
 /// Refuse a path that this system has no file names for. Windows would quietly write elsewhere: a colon opens a second stream of a file, dots and spaces at the end of
 /// a name fall off, `NUL` is a device.

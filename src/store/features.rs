@@ -65,7 +65,8 @@ mod tests {
             let text = format!("{lines}check {check}\n");
             std::fs::write(store.private_dir().join("features"), text).unwrap();
         };
-        let lock = || Store::open(&path)?.lock(&[], "now", std::time::Duration::ZERO).map(drop);
+        let lock =
+            || Store::open(&path)?.lock(&[], "now", std::time::Duration::ZERO, &|_| None).map(drop);
         write("", "");
         lock().unwrap();
         write("write moods\n", "");

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::features::Use;
 use super::pack_folder::TEMP_PREFIX;
+use super::set_aside::{Judge, SetAside};
 use super::{Error, LoggedOperation, Result, Store};
 use crate::{durable, file_lock};
 
@@ -18,6 +19,7 @@ pub struct Lock {
     holder: PathBuf,
     command: Vec<String>,
     finished: Vec<LoggedOperation>,
+    set_aside: Vec<SetAside>,
     file: File,
 }
 
@@ -30,8 +32,14 @@ struct Holder {
 
 impl Store {
     /// Take the lock for `command`, waiting up to `patience` for another process. The refs of operations that were interrupted are
-    /// finished then; their files are the caller's business, see [`Store::unfinished`].
-    pub fn lock(&self, command: &[String], now: &str, patience: Duration) -> Result<Lock> {
+    /// finished then; their files are the caller's business, see [`Store::unfinished`]. What cannot be carried out, also by what `judge` says, is set aside before.
+    pub fn lock(
+        &self,
+        command: &[String],
+        now: &str,
+        patience: Duration,
+        judge: &Judge<'_>,
+    ) -> Result<Lock> {
         self.refuse_links()?;
         self.must_be_known(Use::Write)?;
         let dir = self.private_dir();
@@ -62,6 +70,7 @@ impl Store {
             // It may have been its own.
             self.clear_locks_of_packing()?;
         }
+        let set_aside = self.set_aside_impossible(judge)?;
         let finished = self.finish_refs(was_killed, command, now)?;
         self.write_format()?;
         let holder =
@@ -69,7 +78,8 @@ impl Store {
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
         // Not synced: what was interrupted is known by the log.
         fs::write(&holder_path, words).map_err(Error::io(&holder_path))?;
-        Ok(Lock { holder: holder_path, command: command.to_owned(), finished, file })
+        let command = command.to_owned();
+        Ok(Lock { holder: holder_path, command, finished, set_aside, file })
     }
 
     fn holder_path(&self) -> PathBuf {
@@ -121,6 +131,11 @@ impl Lock {
     /// Operations without files that were interrupted, and were finished when the lock was taken.
     pub fn finished(&self) -> &[LoggedOperation] {
         &self.finished
+    }
+
+    /// Operations that could not be carried out, and were taken out of the log when the lock was taken.
+    pub fn set_aside(&self) -> &[SetAside] {
+        &self.set_aside
     }
 
     /// The command line of the holder.

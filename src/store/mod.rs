@@ -45,6 +45,7 @@ pub mod refs;
 mod remote;
 mod repack;
 mod sequence;
+mod set_aside;
 mod similar_blobs;
 mod sizes;
 mod symlinks;
@@ -73,6 +74,7 @@ pub use logged_operation::{Effect, FileChange, Kept, LoggedOperation};
 pub use mirror::Copied;
 pub use object::hash;
 pub use open::{Format, MARK_TRAILER, is_repository};
+pub use operation_log::SET_ASIDE;
 pub use operations::{Before, Expiry};
 pub use pack::PackWriter;
 pub use packer::Placed;
@@ -82,6 +84,7 @@ pub use ref_name::{RefChange, RefName};
 pub use remote::{RemoteError, Transit, folder_for_now};
 pub use repack::Packed;
 pub use sequence::Sequence;
+pub use set_aside::{Judge, SetAside};
 pub use tree::{
     EntryBytes, EntryKind, Mode, RawEntry, RawTree, TreeEntry, entries as tree_entries, no_tree,
 };

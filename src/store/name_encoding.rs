@@ -171,24 +171,35 @@ fn shorten(encoded: String, name: &[u8]) -> String {
 
 /// What is kept of an encoded name that is too long.
 fn beginning(encoded: &str) -> &str {
-    let mut cut = KEPT_OF_LONG;
-    while !encoded.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    // Never through the middle of an escape.
-    if let Some(percent) = encoded[..cut].rfind('%')
-        && cut - percent < 3
-    {
-        cut = percent;
+    let mut cut = 0;
+    while let Some(next) = encoded[cut..].chars().next() {
+        let long = if next == '%' { escaped_char(&encoded[cut..]) } else { next.len_utf8() };
+        if cut + long > KEPT_OF_LONG {
+            break;
+        }
+        cut += long;
     }
     &encoded[..cut]
+}
+
+/// The length of the escapes of one character at the beginning of an encoded name, or of one byte that is no part of a character.
+fn escaped_char(encoded: &str) -> usize {
+    const ESCAPE: usize = 3;
+    let is_char = |bytes: usize| {
+        let escapes = encoded.get(..bytes * ESCAPE)?;
+        let decoded = percent_encoding::undo(escapes);
+        let is_one = decoded.len() == bytes && str::from_utf8(&decoded).ok()?.chars().count() == 1;
+        is_one.then_some(bytes * ESCAPE)
+    };
+    (1..=4).find_map(is_char).unwrap_or(ESCAPE)
 }
 
 /// Whether there is a long name of which just this is kept. Where it was cut depends on what came next, so one of each kind is tried: a
 /// character of each length, an escape, and white space that leaves the beginning a device's name.
 fn is_beginning(kept: &str, rules: Rules) -> bool {
-    const NEXT: [&str; 9] = ["x", "\u{1}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
-    if !(KEPT_OF_LONG - 3..=KEPT_OF_LONG).contains(&kept.len()) {
+    const NEXT: [&str; 10] =
+        ["x", "\u{1}", "\u{85}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
+    if !(KEPT_OF_LONG - 5..=KEPT_OF_LONG).contains(&kept.len()) {
         return false;
     }
     let name = decode_bytes(kept);
@@ -354,6 +365,30 @@ mod tests {
         ] {
             assert!(!is_tree_segment(segment), "{segment}");
         }
+    }
+
+    #[test]
+    fn a_cut_leaves_no_part_of_a_character_or_escape() {
+        let hash = |name: &str| blake3::hash(name.as_bytes()).to_hex()[..HASH_DIGITS].to_owned();
+        for (last, kept) in
+            [("x", 150), ("\u{85}", 145), ("\u{7f}", 148), ("é", 149), ("雪", 148), ("🦊", 147)]
+        {
+            // So many bytes before it that one of its own would not fit.
+            let name = format!("{}{last}{}", "a".repeat(kept), "b".repeat(99));
+            let segment = tree_segment(name.as_bytes());
+            let expected = match last {
+                "x" => "a".repeat(150),
+                _ => "a".repeat(kept),
+            };
+            assert_eq!(segment, format!("{expected}{CUT}{}", hash(&name)));
+            assert!(is_tree_segment(&segment));
+            let fits = format!("{}{last}{}", "a".repeat(kept - 1), "b".repeat(99));
+            assert!(tree_segment(fits.as_bytes()).len() > 150, "{fits}");
+            assert!(is_tree_segment(&tree_segment(fits.as_bytes())));
+        }
+        // A lone byte of a character can be kept only where it is one in the name, too.
+        let name = [&[b'a'; 147][..], b"\xc2", &[b'b'; 99]].concat();
+        assert!(tree_segment(&name).starts_with(&format!("{}%C2{CUT}", "a".repeat(147))));
     }
 
     #[test]

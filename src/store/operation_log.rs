@@ -18,6 +18,10 @@ use crate::regular;
 const CHECK: &str = ",\"check\":\"";
 /// So many hex digits of the BLAKE3 of everything before.
 const DIGITS: usize = 16;
+/// The greatest number of an operation: more than this is not exact in every JSON reader.
+pub(super) const LAST_NUMBER: u64 = (1 << 53) - 1;
+/// The file beside the log with lines that could not be carried out, inside the store's own folder.
+pub const SET_ASIDE: &str = "operations-set-aside.jsonl";
 /// So much of the end of the file is looked at first.
 const WINDOW: u64 = 1 << 16;
 
@@ -52,24 +56,40 @@ impl Store {
         self.private_dir().join("operations.jsonl")
     }
 
+    pub(super) fn set_aside_path(&self) -> PathBuf {
+        self.private_dir().join(SET_ASIDE)
+    }
+
     /// Every operation that can be read, oldest first, and how many lines cannot.
     pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
+        let (lines, unreadable) = self.log_lines()?;
+        let operations = lines.into_iter().filter_map(|line| match line {
+            Line::Operation(operation) => Some(operation),
+            Line::Finished(_) => None,
+        });
+        Ok((operations.collect(), unreadable))
+    }
+
+    /// Every line that can be read, oldest first, and how many cannot.
+    fn log_lines(&self) -> Result<(Vec<Line>, usize)> {
         let path = self.operations_path();
         let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
             Err(error) => return Err(Error::Io { path, source: error }),
         };
-        let mut unreadable = 0;
-        let mut operations = Vec::new();
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match decode(line) {
-                Some(Line::Operation(operation)) => operations.push(operation),
-                Some(Line::Finished(_)) => {}
-                None => unreadable += 1,
-            }
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let found: Vec<_> = lines.map(decode).collect();
+        let unreadable = found.iter().filter(|line| line.is_none()).count();
+        Ok((found.into_iter().flatten().collect(), unreadable))
+    }
+
+    /// The operations that were interrupted, oldest first.
+    pub fn unfinished(&self) -> Result<Vec<LoggedOperation>> {
+        if self.end_of_log()?.unfinished.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok((operations, unreadable))
+        Ok(unfinished(self.log_lines()?.0))
     }
 
     /// Append an operation, durably. If that fails, the log is as it was, as far as that is possible.
@@ -154,6 +174,23 @@ fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
     Ok((tail, begin == 0))
 }
 
+/// The operations of a log that are not finished, oldest first. A line cannot make one unfinished that was finished before it.
+fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
+    let mut open: Vec<LoggedOperation> = Vec::new();
+    for line in lines {
+        match line {
+            Line::Finished(number) => open.retain(|operation| operation.number != number),
+            Line::Operation(operation) => {
+                open.retain(|former| operation.unfinished.contains(&former.number));
+                if operation.is_checked && !operation.summary {
+                    open.push(operation);
+                }
+            }
+        }
+    }
+    open
+}
+
 /// What the last lines say, told from the last one on; `None` if no operation is among them.
 fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
     let mut finished = Vec::new();
@@ -201,7 +238,9 @@ pub(super) fn decode(line: &[u8]) -> Option<Line> {
         }
     };
     match serde_json::from_slice::<LoggedOperation>(&text) {
-        Ok(operation) => Some(Line::Operation(LoggedOperation { is_checked, ..operation })),
+        Ok(operation) => (1..=LAST_NUMBER)
+            .contains(&operation.number)
+            .then_some(Line::Operation(LoggedOperation { is_checked, ..operation })),
         Err(_) => {
             let Finished { finished } = serde_json::from_slice(&text).ok()?;
             Some(Line::Finished(finished))
@@ -209,7 +248,7 @@ pub(super) fn decode(line: &[u8]) -> Option<Line> {
     }
 }
 
-fn append(path: &Path, line: &[u8], sync: Sync) -> io::Result<()> {
+pub(super) fn append(path: &Path, line: &[u8], sync: Sync) -> io::Result<()> {
     let new = !path.exists();
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let former = file.seek(SeekFrom::End(0))?;
@@ -263,6 +302,14 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_read_in_upper_case() {
+        let text = serde_json::to_string(&operation()).unwrap();
+        let upper = text.replace("0123456789012345678901234567890123456789", &"aB".repeat(20));
+        let read: LoggedOperation = serde_json::from_str(&upper).unwrap();
+        assert_eq!(read.refs[0].after.unwrap().to_string(), "ab".repeat(20));
+    }
+
+    #[test]
     fn lines_of_the_first_version_are_read_and_are_finished() {
         let line = serde_json::to_vec(&operation()).unwrap();
         assert!(matches!(decode(&line), Some(Line::Operation(found)) if !found.is_checked));
@@ -279,10 +326,22 @@ mod tests {
             let lines = lines.iter().map(|line| line.strip_suffix(b"\n").unwrap());
             end_of(lines.rev()).unwrap().unfinished
         };
-        assert_eq!(end(&[&first]), [7]);
-        assert!(end(&[&first, &done(7)]).is_empty());
-        assert_eq!(end(&[&first, &second]), [7, 8]);
-        assert_eq!(end(&[&first, &second, &done(8)]), [7]);
-        assert!(end(&[&first, &second, &done(8), &done(7)]).is_empty());
+        let whole = |lines: &[&[u8]]| {
+            let lines = lines.iter().map(|line| decode(line.strip_suffix(b"\n").unwrap()).unwrap());
+            let open = unfinished(lines.collect());
+            open.into_iter().map(|operation| operation.number).collect::<Vec<_>>()
+        };
+        for (lines, expected) in [
+            (&[&first[..]][..], &[7][..]),
+            (&[&first, &done(7)], &[]),
+            (&[&first, &second], &[7, 8]),
+            (&[&first, &second, &done(8)], &[7]),
+            (&[&first, &second, &done(8), &done(7)], &[]),
+        ] {
+            assert_eq!(end(lines), expected);
+            assert_eq!(whole(lines), expected);
+        }
+        // The whole log knows that operation 7 was finished before.
+        assert_eq!(whole(&[&first, &done(7), &second]), [8]);
     }
 }

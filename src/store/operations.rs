@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, FixedOffset};
 
+use super::find_files::unless_absent;
 use super::operation_log::{End, Sync};
 use super::{
     Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result,
     Sequence, Store,
 };
+use crate::durable;
 
 /// What is old.
 #[derive(Clone, Copy, Debug)]
@@ -183,17 +185,6 @@ impl Store {
         Ok(missing)
     }
 
-    /// The operations that were interrupted, oldest first.
-    pub fn unfinished(&self) -> Result<Vec<LoggedOperation>> {
-        let numbers = self.end_of_log()?.unfinished;
-        if numbers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut operations = self.operations()?.0;
-        operations.retain(|operation| numbers.contains(&operation.number));
-        Ok(operations)
-    }
-
     /// Finish the refs of what was interrupted: it is logged, its objects are synced, its refs are perhaps not moved. Those without files
     /// are finished then. A ref that is neither where it was nor where it goes was moved by somebody else, and stays.
     ///
@@ -208,7 +199,11 @@ impl Store {
         let mut operations = self.unfinished()?;
         if was_killed {
             let last = self.end_of_log()?.last.filter(|last| !last.is_checked && !last.summary);
-            operations.extend(last.map(|last| LoggedOperation { files: Vec::new(), ..last }));
+            if let Some(last) = last
+                && self.why_impossible(&last)?.is_none()
+            {
+                operations.push(LoggedOperation { files: Vec::new(), ..last });
+            }
         }
         for operation in operations {
             self.clear_ref_locks(&operation.refs)?;
@@ -218,7 +213,8 @@ impl Store {
                     Some(id) => self.reader().has(id)?,
                     None => true,
                 };
-                if stored && self.ref_target(&change.name)? == change.before {
+                let moves = change.before != change.after;
+                if moves && stored && self.ref_target(&change.name)? == change.before {
                     open.push(change.clone());
                 }
             }
@@ -306,6 +302,12 @@ impl Store {
         };
         let operations = [summary].into_iter().chain(kept).collect();
         Ok(Expiry { dropped, refs, operations })
+    }
+
+    /// Removes the lines that were set aside: they name snapshots and files.
+    pub fn remove_set_aside(&self, _lock: &Lock) -> Result<()> {
+        let path = self.set_aside_path();
+        unless_absent(durable::remove(&path), &path).map(drop)
     }
 
     /// Drop what was planned. One line of the log stays for all that go.

@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn lock(store: &Store) -> Lock {
-        store.lock(&[], "2026-01-01T00:00:00Z", Duration::ZERO).unwrap()
+        store.lock(&[], "2026-01-01T00:00:00Z", Duration::ZERO, &|_| None).unwrap()
     }
 
     #[test]

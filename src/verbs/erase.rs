@@ -133,6 +133,7 @@ pub fn erase(
     forget_names(&store);
     last_backups::forget(&store, &lost)?;
     store.mend_head(&held.lock)?;
+    store.remove_set_aside(&held.lock)?;
     // Everything: any operation may lead to it.
     let all = (Before::Everything, Duration::ZERO);
     let (collected, _) = collect::collect(workspace, &store, &held, all, false, monitor)?;

@@ -29,6 +29,7 @@ mod extension;
 mod findings;
 mod folders;
 mod foreign;
+mod forged_log;
 mod forget;
 mod forks;
 mod format;

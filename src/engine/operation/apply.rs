@@ -13,7 +13,7 @@ use crate::engine::{Error, Result, Workspace};
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::{
     Effect, FileChange, Kept, Lock, LoggedOperation, Loss, ObjectId, Reader, RefChange, RefName,
-    Store,
+    Store, unless_lost,
 };
 
 /// One file on its way.
@@ -31,6 +31,7 @@ impl FileStep<'_> {
     /// As the log has it. Nothing is in memory.
     pub(crate) fn of(store: &Store, change: &FileChange) -> Result<FileStep<'static>> {
         let path = LibraryPath::parse(&change.path)?;
+        st::must_be_a_place(&path)?;
         let reader = store.reader();
         let print = |kept: &Option<Kept>| match kept {
             None => Ok(None),
@@ -150,8 +151,8 @@ fn led_back(
             continue;
         }
         let Some(id) = change.after.or(change.before) else { continue };
-        let snapshot = Snapshot::read(&reader.commit(id)?)?;
-        let tree = Tree::open(&reader, snapshot.tree)?;
+        // The next snapshot of a timeline whose newest one cannot be read goes on from the one before.
+        let Some(tree) = unless_lost(tree_of(&reader, id))? else { continue };
         let mut depends = false;
         for path in left {
             let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
@@ -163,10 +164,13 @@ fn led_back(
                 (Some(_), Some(_)) if record.role == Role::Group && tree.header().is_some() => {
                     false
                 }
-                (Some(kept), Some(_)) => {
-                    let print = fingerprint_of(&reader, kept, path)?;
-                    (print.bytes, &print.blake3) == (record.bytes, record.blake3.as_bytes())
-                }
+                (Some(kept), Some(_)) => match fingerprint_of(&reader, kept, path) {
+                    Ok(print) => {
+                        (print.bytes, &print.blake3) == (record.bytes, record.blake3.as_bytes())
+                    }
+                    Err(error) if is_lost(&error) => true,
+                    Err(error) => return Err(error),
+                },
                 _ => false,
             };
         }
@@ -180,6 +184,11 @@ fn led_back(
         }
     }
     Ok(refs)
+}
+
+fn tree_of(reader: &Reader, commit: ObjectId) -> Result<Tree> {
+    let snapshot = Snapshot::read(&reader.commit(commit)?)?;
+    Ok(Tree::open(reader, snapshot.tree)?)
 }
 
 /// What a file held, or will hold.

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use super::apply::{self, FileStep};
-use crate::engine::{Error, Result, Workspace};
+use crate::archive::{Snapshot, branch};
+use crate::engine::{Error, Include, Result, Workspace};
 use crate::rules::{Code, Finding, Level};
-use crate::st::{self, LibraryPath};
-use crate::store::{Effect, Lock, LoggedOperation, Store};
+use crate::st::{self, Category, LibraryPath, TimelineName};
+use crate::store::{Effect, Lock, LoggedOperation, SET_ASIDE, SetAside, Store};
 use crate::{durable, real_path};
 
 /// The store's lock, with all finished that was found interrupted.
@@ -20,8 +21,10 @@ pub(crate) struct Held {
 impl Workspace {
     /// Take the lock of a store. What was remembered of it before is forgotten: it may have changed while this waited.
     pub(crate) fn hold(&self, store: &Store) -> Result<(Store, Held)> {
-        let lock = store.lock(&self.command, &self.timestamp(), self.patience)?;
+        let judge = |operation: &LoggedOperation| why_impossible(self, store, operation);
+        let lock = store.lock(&self.command, &self.timestamp(), self.patience, &judge)?;
         let store = store.refreshed();
+        self.notice(lock.set_aside().iter().map(was_set_aside).collect());
         let mut finished = finish_files(self, &store, &lock)?;
         finished.extend_from_slice(lock.finished());
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).append(&mut finished);
@@ -84,6 +87,51 @@ pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     }
 }
 
+/// Returns why the files and branches of an operation cannot be what it says, if they cannot. An error in finding out is no such reason: it will be met again.
+fn why_impossible(
+    workspace: &Workspace,
+    store: &Store,
+    operation: &LoggedOperation,
+) -> Option<String> {
+    let root = workspace.library().ok().map(|library| library.root().to_owned());
+    let root = root.filter(|root| is_of(operation, store, root));
+    for change in &operation.files {
+        let path = match LibraryPath::parse(&change.path) {
+            Ok(path) => path,
+            Err(error) => return Some(error.to_string()),
+        };
+        if let Err(error) = st::must_be_a_place(&path) {
+            return Some(error.to_string());
+        }
+        if TimelineName::of_file(&path).is_some_and(|name| !has_timeline(store, &name)) {
+            return Some(format!("{path} is not among the files that this store has"));
+        }
+        let Some(root) = &root else { continue };
+        if let Err(error) = st::must_be_a_name_here(&path) {
+            return Some(error.to_string());
+        }
+        if let Some(why) = st::why_not_writable(root, &path) {
+            return Some(why);
+        }
+    }
+    let reader = store.reader();
+    let branches = operation.refs.iter().filter(|change| change.name.is_branch());
+    for change in branches {
+        let commit = change.after.and_then(|id| reader.commit(id).ok());
+        if let Some(Err(error)) = commit.map(|commit| Snapshot::read(&commit)) {
+            return Some(error.to_string());
+        }
+    }
+    None
+}
+
+/// Whether a store may have such a timeline. Settings are stored only where the user wants that.
+fn has_timeline(store: &Store, name: &TimelineName) -> bool {
+    name.category() != Category::Settings
+        || Include::of(Some(store)).is_ok_and(|include| include.has(Category::Settings))
+        || store.ref_target(&branch(name)).is_ok_and(|target| target.is_some())
+}
+
 fn finish_files(workspace: &Workspace, store: &Store, lock: &Lock) -> Result<Vec<LoggedOperation>> {
     let mut finished = Vec::new();
     for operation in store.unfinished()? {
@@ -131,10 +179,11 @@ fn finish(
     }
     match apply::apply(store, root, &steps) {
         Ok(mut left) => {
-            left.append(&mut lost);
-            apply::settle(workspace, store, lock, operation, &left, true)?;
             let mut findings = vec![was_finished(operation)];
             findings.extend(left.iter().map(|path| was_left(operation, path)));
+            findings.extend(lost.iter().map(|path| was_lost(operation, path)));
+            left.append(&mut lost);
+            apply::settle(workspace, store, lock, operation, &left, true)?;
             Ok(findings)
         }
         Err(error) => {
@@ -156,6 +205,17 @@ pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
     (real_path::of(durable::parent(store.path())) != real).then(|| real.display().to_string())
 }
 
+fn was_set_aside(SetAside { operation, why }: &SetAside) -> Finding {
+    let what = format!(
+        "operation {} of the log cannot be carried out ({why}), so it was removed from the log",
+        operation.number
+    );
+    let finding = Finding::new(Code::OperationSetAside, Level::Warning, subject(operation), what);
+    finding.remedy(format!(
+        "run `stvc check` to look for other damage; the line is in stvc/{SET_ASIDE} inside the store"
+    ))
+}
+
 fn was_finished(operation: &LoggedOperation) -> Finding {
     let what = format!("operation {} was interrupted, and is finished now", operation.number);
     let finding = Finding::new(Code::OperationFinished, Level::Warning, subject(operation), what);
@@ -170,6 +230,17 @@ pub(crate) fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Findi
     let finding = Finding::new(Code::SavedMeanwhile, Level::Warning, path.as_str(), what);
     finding
         .remedy(format!("what was to be written: `stvc operations`, number {}", operation.number))
+}
+
+fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
+    let what = format!(
+        "operation {} was interrupted, and the store has lost the bytes of this file; it is left as it is",
+        operation.number
+    );
+    let finding = Finding::new(Code::KeptDamaged, Level::Error, path.as_str(), what);
+    finding.remedy(
+        "`stvc check` finds what else is lost; `stvc import` may bring it back from a backup",
+    )
 }
 
 fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {

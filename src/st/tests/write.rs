@@ -1,5 +1,5 @@
 use super::put;
-use crate::st::{Error, Fingerprint, LibraryPath, write};
+use crate::st::{Error, Fingerprint, LibraryPath, remove, write};
 use std::fs;
 
 fn path(text: &str) -> LibraryPath {
@@ -34,6 +34,44 @@ fn a_file_where_a_folder_must_be_is_an_error() {
     assert!(write(&dir.path().join("none"), &path("x"), b"", None).is_err());
 }
 
+#[test]
+fn only_files_that_timelines_can_have_are_written_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    for place in [
+        "chats/A/c.jsonl",
+        "group chats/c.jsonl",
+        "groups/g.json",
+        "worlds/w.json",
+        "worlds/without ending",
+        "characters/c.png",
+        "User Avatars/any file",
+        "settings.json",
+        "user/images/A/b/1.png",
+        "user/files/1.txt",
+    ] {
+        write(dir.path(), &path(place), b"", None).unwrap();
+        remove(dir.path(), &path(place), Fingerprint::of(b"")).unwrap();
+    }
+    for other in [
+        "secrets.json",
+        "config.yaml",
+        "chats/c.jsonl",
+        "chats/A/c.json",
+        "chats/A/b/c.jsonl",
+        "worlds/a/w.json",
+        "characters/c.webp",
+        "user/workflows/w.json",
+        "extensions/e/index.js",
+        ".stvc/HEAD",
+    ] {
+        let written = write(dir.path(), &path(other), b"", None);
+        assert!(matches!(written, Err(Error::BadName { .. })), "{other}: {written:?}");
+        put(dir.path(), other, b"");
+        let removed = remove(dir.path(), &path(other), Fingerprint::of(b""));
+        assert!(matches!(removed, Err(Error::BadName { .. })), "{other}: {removed:?}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn links_do_not_lead_out() {
@@ -42,10 +80,8 @@ fn links_do_not_lead_out() {
     let outside = tempfile::tempdir().unwrap();
     symlink(outside.path(), dir.path().join("chats")).unwrap();
     symlink(outside.path().join("none"), dir.path().join("worlds")).unwrap();
-    for out in ["chats/c.jsonl", "chats/A/c.jsonl"] {
-        let written = write(dir.path(), &path(out), b"", Some(Fingerprint::of(b"")));
-        assert!(matches!(written, Err(Error::LeadsOutside { .. })), "{written:?}");
-    }
+    let written = write(dir.path(), &path("chats/A/c.jsonl"), b"", Some(Fingerprint::of(b"")));
+    assert!(matches!(written, Err(Error::LeadsOutside { .. })), "{written:?}");
     assert!(write(dir.path(), &path("worlds/w.json"), b"", Some(Fingerprint::of(b""))).is_err());
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 

@@ -69,8 +69,9 @@ fn a_writer_that_waited_for_gc_does_not_believe_what_it_saw_before() {
     let store = Store::open(&sandbox.store()).unwrap();
     assert!(store.reader().has(id).unwrap());
     assert!(gc(&sandbox, &["--grace", "0s"])["dropped"].as_u64().unwrap() > 0);
-    let lock =
-        store.lock(&["test".into()], "2026-11-15T00:00:00Z", Duration::from_secs(10)).unwrap();
+    let lock = store
+        .lock(&["test".into()], "2026-11-15T00:00:00Z", Duration::from_secs(10), &|_| None)
+        .unwrap();
     let mut pack = store.pack_writer();
     pack.add(Kind::Blob, b"what nothing refers to yet").unwrap();
     pack.finish().unwrap();

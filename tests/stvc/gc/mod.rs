@@ -182,8 +182,9 @@ impl Random {
 /// Blobs straight into a store: each commit of one branch has a tree with one version of every thing.
 fn put(sandbox: &Sandbox, versions: &[Vec<&[u8]>], strays: &[&[u8]]) -> Vec<ObjectId> {
     let store = Store::create(&sandbox.store()).unwrap();
-    let lock =
-        store.lock(&["test".into()], "2026-11-15T00:00:00Z", Duration::from_secs(10)).unwrap();
+    let lock = store
+        .lock(&["test".into()], "2026-11-15T00:00:00Z", Duration::from_secs(10), &|_| None)
+        .unwrap();
     let mut pack = store.pack_writer();
     let name = RefName::branch(["chats", "Mira", "fuzz"]);
     let before = store.ref_target(&name).unwrap();

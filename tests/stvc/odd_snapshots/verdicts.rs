@@ -2,13 +2,14 @@
 
 use std::fs;
 
-use serde_json::json;
-use stvc::archive::{Snapshot, Validator, Verdict, Weight};
-use stvc::store::ObjectId;
+use serde_json::{Value, json};
+use stvc::archive::{Snapshot, Validator, Verdict, Weight, rebuild};
+use stvc::store::{ObjectId, Store};
 
 use super::{Case, exits};
+use crate::common::card::card;
 use crate::common::forged_snapshot::{Forge, Library, Node, comes_in, entry, file, lost};
-use crate::common::{Answer, B, assert_same, calm, text};
+use crate::common::{Answer, B, Sandbox, assert_same, calm, chat, text};
 
 /// What everybody must say of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +227,9 @@ fn what_would_mislead_a_store_or_git_comes_back_and_stays_where_it_is() {
                 let header = it.of("chat/header.json").clone();
                 it.at("chat").push(header);
             }),
-            ("a mode with a zero", &|it| it.of("chat").mode = "040000"),
+            ("a folder's mode with a zero", &|it| it.of("chat").mode = "040000"),
+            ("format 2 without needs", &|it| it.manifest(|manifest| manifest["format"] = 2.into())),
+            ("needs of nothing", &|it| it.manifest(|manifest| manifest["needs"] = json!(["card"]))),
             ("a lost object that no file needs", &|it| {
                 it.root.push(entry("100644", "extra", lost()));
             }),
@@ -262,6 +265,7 @@ fn what_does_not_come_back_is_called_damaged_by_all() {
             ("another length", &|it| {
                 it.files(|manifest| manifest["files"][0]["bytes"] = 7.into());
             }),
+            ("a file's mode with a zero", &|it| it.of("chat/header.json").mode = "0100644"),
             ("an enormous length", &|it| {
                 it.files(|manifest| manifest["files"][0]["bytes"] = (1_u64 << 30).into());
             }),
@@ -337,4 +341,119 @@ fn what_is_newer_is_not_damaged_and_travels_as_it_is() {
             it.root.push(entry("40000", "unknown", below));
         })],
     );
+}
+
+/// What is said of the newest snapshot of a timeline once it is edited.
+fn judged(sandbox: &Sandbox, branch: &str, edit: impl FnOnce(&mut Forge)) -> Verdict {
+    let store = Store::open(&sandbox.store()).unwrap();
+    let head = sandbox.git(&["rev-parse", &format!("refs/heads/{branch}")]);
+    let mut forged = Forge::read(&store, head.trim());
+    edit(&mut forged);
+    let id = ObjectId::from_hex(forged.write(&store, None).as_bytes()).unwrap();
+    let store = Store::open(&sandbox.store()).unwrap();
+    let snapshot = Snapshot::read(&store.reader().commit(id).unwrap()).unwrap();
+    let verdict = Validator::new(store.reader()).judge(&snapshot).unwrap();
+    if verdict.can_be_restored() {
+        rebuild(&store.reader(), &snapshot).unwrap();
+    }
+    verdict
+}
+
+fn worst(verdict: &Verdict) -> Option<Weight> {
+    match verdict {
+        Verdict::Unsound(problems) => problems.worst(),
+        _ => None,
+    }
+}
+
+/// A card, a lorebook, a group chat and a group.
+fn library_of_all_kinds() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    let data = json!({ "name": "Mira", "description": "x".repeat(200) });
+    sandbox.write("characters/Mira.png", card(&json!({ "data": data }), 100));
+    sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
+    sandbox.write("group chats/g.jsonl", chat("g", 3, None));
+    sandbox.write("groups/1.json", r#"{"id":"1","chats":["g"]}"#);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox
+}
+
+#[test]
+fn texts_of_a_card_must_be_called_after_their_chunks() {
+    let sandbox = library_of_all_kinds();
+    let called = |name: &str| {
+        judged(&sandbox, "characters/Mira", |it| it.of("card/0-chara").name = name.into())
+    };
+    assert_eq!(called("0-chara"), Verdict::Sound);
+    for name in ["0-charax", "0-CHARA", "0-ccv3", "00-chara", "0-", "0-chara.x"] {
+        assert_eq!(worst(&called(name)), Some(Weight::Flaw), "{name}");
+    }
+    for name in ["2-chara", "chara", "9-ccv3"] {
+        let verdict = called(name);
+        assert!(worst(&verdict) >= Some(Weight::Flaw), "{name}: {verdict:?}");
+    }
+    let more = judged(&sandbox, "characters/Mira", |it| {
+        let text = it.of("card/0-chara").node.clone();
+        it.at("card").push(entry("40000", "2-chara", text));
+    });
+    assert_eq!(worst(&more), Some(Weight::Fatal));
+}
+
+#[test]
+fn format_and_needs_must_be_those_of_the_files() {
+    let sandbox = library_of_all_kinds();
+    for (branch, needs) in [
+        ("characters/Mira", Some("card")),
+        ("worlds/Harbour", Some("lorebook")),
+        ("groups/1", Some("file")),
+        ("group%20chats/g", None),
+    ] {
+        assert_eq!(judged(&sandbox, branch, |_| {}), Verdict::Sound, "{branch}");
+        let with = |format: u64, needs: Value| {
+            judged(&sandbox, branch, |it| {
+                it.manifest(|manifest| {
+                    manifest["format"] = format.into();
+                    match needs {
+                        Value::Null => drop(manifest.as_object_mut().unwrap().remove("needs")),
+                        needs => manifest["needs"] = needs,
+                    }
+                })
+            })
+        };
+        let right = needs.map_or(json!([]), |needs| json!([needs]));
+        let right_format = if needs.is_some() { 2 } else { 1 };
+        for format in [1, 2] {
+            for found in [
+                Value::Null,
+                json!([]),
+                json!(["lorebook"]),
+                json!(["card"]),
+                json!(["file"]),
+                json!(["attachments"]),
+                json!(["card", "card"]),
+                json!(["lorebook", "lorebook"]),
+                json!(["file", "card"]),
+            ] {
+                let is_right = format == right_format
+                    && (found == right || (found.is_null() && needs.is_none()));
+                let expected = (!is_right).then_some(Weight::Unsafe);
+                let verdict = with(format, found.clone());
+                assert_eq!(worst(&verdict), expected, "{branch}: {format} {found}: {verdict:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_manifest_of_another_kind_than_a_chat_has_no_messages_and_names_only_lorebooks() {
+    let sandbox = library_of_all_kinds();
+    for (branch, edit) in [
+        ("worlds/Harbour", (|manifest| manifest["messages"] = 7.into()) as fn(&mut Value)),
+        ("worlds/Harbour", |manifest| manifest["files"][0]["name"] = "Other".into()),
+        ("characters/Mira", |manifest| manifest["files"][0]["name"] = "Mira".into()),
+        ("group%20chats/g", |manifest| manifest["files"][0]["name"] = "g".into()),
+    ] {
+        let verdict = judged(&sandbox, branch, |it| it.manifest(edit));
+        assert_eq!(worst(&verdict), Some(Weight::Flaw), "{branch}: {verdict:?}");
+    }
 }
