@@ -42,7 +42,7 @@ pub(super) fn entry(
         let story = told.story_at(change.state);
         let story_before = told.story_before(asked.history, change.state);
         let scene = match (story_before, story, &after) {
-            (Some(story_before), Some(story), Some((key, text))) => {
+            (Some(story_before), Some(story), Some((key, text))) if !was_lost => {
                 let old = before.as_ref().map(|(_, text)| text.as_ref());
                 let interval =
                     Interval { before: story_before, after: story, old, new: (key, text) };
