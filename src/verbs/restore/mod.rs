@@ -68,8 +68,12 @@ fn bring_back(
     if moment.is_newest {
         material::take_newest_book(&mut then, store)?;
     }
-    let mut findings: Vec<_> =
-        verdict_findings::unsound(&then.snapshot, &then.problems).into_iter().collect();
+    let mut findings = match options.only {
+        Some(Role::Lorebook) => {
+            Vec::from_iter(verdict_findings::unsound(&then.snapshot, &then.problems))
+        }
+        _ => verdict_findings::all(&then.snapshot, &then.problems),
+    };
     findings.append(&mut then.findings);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
     let mut material = Material::of(then, options.cut.is_some());
@@ -115,7 +119,8 @@ fn bring_back(
     let look = || match is_looked_at {
         true => {
             let chat = material.files().split();
-            rules::of_files(material.files(), &chat, rules::ALL, &template)
+            let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
+            rules::of_stored(material.files(), &chat, &template, has)
         }
         false => Vec::new(),
     };
