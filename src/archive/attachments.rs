@@ -1,6 +1,7 @@
 //! The files that a chat names, in its snapshot's tree: each a blob, stored once however many snapshots have it, and a list of them that changes only when they do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -241,18 +242,18 @@ impl Verified {
         attachment: &Attachment,
     ) -> Result<Option<AttachmentLoss>> {
         let Some(blob) = attachment.blob else { return Ok(Some(attachment.not_stored())) };
-        if !self.0.contains_key(&blob) {
-            let found = match reader.blob(blob) {
+        let found = match self.0.entry(blob) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(match reader.blob(blob) {
                 Ok(bytes) => Ok((bytes.len() as u64, Blake3::of(&bytes))),
                 Err(error) if error.is_loss() => Err(error.to_string()),
                 Err(error) => return Err(error.into()),
-            };
-            self.0.insert(blob, found);
-        }
-        Ok(match self.0.get(&blob) {
-            Some(Ok(found)) if attachment.is_of(*found) => None,
-            Some(Err(why)) => Some(attachment.unreadable(blob, why.clone())),
-            _ => Some(attachment.differs()),
+            }),
+        };
+        Ok(match found {
+            Ok(found) if attachment.is_of(*found) => None,
+            Ok(_) => Some(attachment.differs()),
+            Err(why) => Some(attachment.unreadable(blob, why.clone())),
         })
     }
 }

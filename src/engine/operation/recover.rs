@@ -131,9 +131,14 @@ fn finish(
     }
     match apply::apply(store, root, &steps) {
         Ok(mut left) => {
+            let mut findings = vec![was_finished(operation)];
+            lost.retain(|path| {
+                let is_attachment = st::is_attachment(path);
+                findings.extend(is_attachment.then(|| attachment_lost(operation, path)));
+                !is_attachment
+            });
             left.append(&mut lost);
             apply::settle(workspace, store, lock, operation, &left, true)?;
-            let mut findings = vec![was_finished(operation)];
             findings.extend(left.iter().map(|path| was_left(operation, path)));
             Ok(findings)
         }
@@ -170,6 +175,15 @@ pub(crate) fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Findi
     let finding = Finding::new(Code::SavedMeanwhile, Level::Warning, path.as_str(), what);
     finding
         .remedy(format!("what was to be written: `stvc operations`, number {}", operation.number))
+}
+
+fn attachment_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
+    let what = format!(
+        "operation {} had to write this attachment, and the store has lost it",
+        operation.number
+    );
+    let finding = Finding::new(Code::AttachmentLost, Level::Error, path.as_str(), what);
+    finding.remedy("everything else of the operation is done; copy the file from a backup")
 }
 
 fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {
