@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{self, Noticed};
 use super::part_names::attachment_file;
-use super::problem::Problem;
+use super::problem::{AttachmentLoss, Problem};
 use super::{Blake3, Result};
 use crate::st::LibraryPath;
 use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, tree, unless_lost};
@@ -22,16 +22,6 @@ pub struct Attachment {
     pub blob: Option<ObjectId>,
     /// The tree that should contain it, if that is lost.
     pub lost_folder: Option<ObjectId>,
-}
-
-/// An attachment that cannot be restored. It never prevents the chat from being restored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttachmentLoss {
-    /// `None` if the list is lost, so that the snapshot's attachments are unknown.
-    pub path: Option<LibraryPath>,
-    pub why: String,
-    /// The object that is missing or damaged, and the kind that it should have. `None` if all objects can be read.
-    pub object: Option<(ObjectId, Kind)>,
 }
 
 impl Attachment {

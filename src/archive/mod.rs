@@ -28,7 +28,7 @@ mod state;
 mod validate;
 mod write;
 
-pub use attachments::{Attachment, AttachmentLoss, AttachmentsRecord};
+pub use attachments::{Attachment, AttachmentsRecord};
 pub use checkpoint::{CheckpointState, uses_auto_recap};
 pub use error::{Error, Result};
 pub use file_role::Role;
@@ -39,7 +39,7 @@ pub use new_texts::{NewText, NewTexts, TextPlace, Wanted};
 pub use pack_order::{
     Reach, Referenced, all_objects, new_versions, objects_beyond, objects_of, readable_beyond,
 };
-pub use problem::{Problem, Problems, Weight};
+pub use problem::{AttachmentLoss, Problem, Problems, Weight};
 pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::archive::{AttachmentLoss, Role};
-use crate::st::TimelineName;
-use crate::store::{self, ObjectId};
+use crate::archive::Role;
+use crate::st::{LibraryPath, TimelineName};
+use crate::store::{self, Kind, ObjectId};
 
 /// How much a problem matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,6 +192,16 @@ impl fmt::Display for Problem {
             }
         }
     }
+}
+
+/// An attachment that cannot be restored. It never prevents the chat from being restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachmentLoss {
+    /// `None` if the list is lost, so that the snapshot's attachments are unknown.
+    pub path: Option<LibraryPath>,
+    pub why: String,
+    /// The object that is missing or damaged, and the kind that it should have. `None` if all objects can be read.
+    pub object: Option<(ObjectId, Kind)>,
 }
 
 /// How many problems of one snapshot are kept: a tree may be full of them.
