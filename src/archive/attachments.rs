@@ -1,23 +1,80 @@
 //! The files that a chat names, in its snapshot's tree: each a blob, stored once however many snapshots have it, and a list of them that changes only when they do.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use super::layout::{self, Noticed};
 use super::part_names::attachment_file;
-use super::problem::Problem;
+use super::problem::{AttachmentLoss, Problem};
 use super::{Blake3, Result};
 use crate::st::LibraryPath;
-use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree, unless_lost};
+use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, tree, unless_lost};
 
-/// One of them, and where it is in the store.
+/// A file that a snapshot's list names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     pub path: LibraryPath,
     pub bytes: u64,
     pub blake3: Blake3,
-    pub blob: ObjectId,
+    /// `None` if the list names the file and the tree does not contain it.
+    pub blob: Option<ObjectId>,
+    /// The tree that should contain it, if that is lost.
+    pub lost_folder: Option<ObjectId>,
+}
+
+impl Attachment {
+    /// Reads the file and compares its length and BLAKE3 with the list.
+    pub fn read(&self, reader: &Reader) -> Result<std::result::Result<Vec<u8>, AttachmentLoss>> {
+        let Some(blob) = self.blob else { return Ok(Err(self.not_stored())) };
+        match reader.blob(blob) {
+            Ok(bytes) if self.is_of((bytes.len() as u64, Blake3::of(&bytes))) => Ok(Ok(bytes)),
+            Ok(_) => Ok(Err(self.differs())),
+            Err(error) if error.is_loss() => Ok(Err(self.unreadable(blob, error.to_string()))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns why the file cannot be restored, as far as the headers of its objects tell. Reads no content.
+    pub fn glance(&self, reader: &Reader) -> Result<Option<AttachmentLoss>> {
+        let Some(blob) = self.blob else { return Ok(Some(self.not_stored())) };
+        Ok(match reader.look(blob)? {
+            Some((Kind::Blob, length)) if length == self.bytes => None,
+            Some((Kind::Blob, _)) => Some(self.differs()),
+            _ => Some(self.unreadable(blob, format!("object {blob} is missing or damaged"))),
+        })
+    }
+
+    fn is_of(&self, found: (u64, Blake3)) -> bool {
+        found == (self.bytes, self.blake3)
+    }
+
+    fn loss(&self, why: String, object: Option<ObjectId>) -> AttachmentLoss {
+        let object = object.map(|object| (object, Kind::Blob));
+        AttachmentLoss { path: Some(self.path.clone()), why, object }
+    }
+
+    fn not_stored(&self) -> AttachmentLoss {
+        let path = Some(self.path.clone());
+        let (why, object) = match self.lost_folder {
+            Some(id) => (
+                format!("object {id}, the folder of the snapshot's attachments, is lost"),
+                Some((id, Kind::Tree)),
+            ),
+            None => ("the snapshot lists it and does not contain it".to_owned(), None),
+        };
+        AttachmentLoss { path, why, object }
+    }
+
+    fn differs(&self) -> AttachmentLoss {
+        let why = "the stored file differs in length or BLAKE3 from the snapshot's list";
+        self.loss(why.into(), None)
+    }
+
+    fn unreadable(&self, blob: ObjectId, why: String) -> AttachmentLoss {
+        self.loss(why, Some(blob))
+    }
 }
 
 /// What the manifest says of all of them.
@@ -52,9 +109,14 @@ fn list(attachments: &[Attachment]) -> Vec<u8> {
 pub(super) fn record(attachments: &[Attachment]) -> AttachmentsRecord {
     AttachmentsRecord {
         files: attachments.len() as u64,
-        bytes: attachments.iter().map(|attachment| attachment.bytes).sum(),
+        bytes: total(attachments.iter().map(|attachment| attachment.bytes)),
         blake3: Blake3::of(&list(attachments)),
     }
+}
+
+/// Returns the sum of lengths, which a forged list may make too large for a number.
+fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// Add the list; the folder with it and the files, which are in the store or in the pack.
@@ -62,86 +124,126 @@ pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result
     let list = TreeEntry::blob("list.json", pack.add(Kind::Blob, &list(attachments))?);
     let files: Vec<_> = attachments
         .iter()
-        .map(|attachment| TreeEntry::blob(attachment_file(&attachment.path), attachment.blob))
+        .filter_map(|attachment| {
+            Some(TreeEntry::blob(attachment_file(&attachment.path), attachment.blob?))
+        })
         .collect();
     let files = pack.add(Kind::Tree, &tree::encode(&files))?;
     let folder = [list, TreeEntry::tree("files", files)];
     Ok(pack.add(Kind::Tree, &tree::encode(&folder))?)
 }
 
-/// Read them from a snapshot's folder. What is wrong is noticed: a list that is not the one of the manifest, files that it does not name, one that is not there.
+/// Reads the list of a snapshot's attachments and where each is stored, but none of the files. A lost list or folder and
+/// whatever else is wrong is noted.
 pub(super) fn read(
     reader: &Reader,
     folder: ObjectId,
     record: &AttachmentsRecord,
     noticed: &mut Noticed,
 ) -> Result<Vec<Attachment>> {
-    let bad = |why: &str| Problem::BadAttachments { why: why.to_owned() };
-    // That one is lost must not keep the chat from coming back.
-    let found = unless_lost(layout::attachments(reader, folder, noticed))?;
-    let (listed, files) = found.unwrap_or_default();
-    let listed = listed.map(|listed| unless_lost(reader.blob(listed))).transpose()?.flatten();
-    let Some(bytes) = listed else {
-        noticed.problems.push(bad("the list of attachments is not there"));
+    let Some((list, files)) = read_or_lose(folder, Kind::Tree, noticed, |noticed| {
+        layout::attachments(reader, folder, noticed)
+    })?
+    else {
+        return Ok(Vec::new());
+    };
+    let Some(list) = list else {
+        noticed.problems.lose_attachment(lost_list("it has no attachments/list.json", None));
+        return Ok(Vec::new());
+    };
+    let Some(bytes) = read_or_lose(list, Kind::Blob, noticed, |_| reader.blob(list))? else {
         return Ok(Vec::new());
     };
     if Blake3::of(&bytes) != record.blake3 {
-        noticed.problems.push(bad("the list of attachments is not the one that was stored"));
+        let why = "attachments/list.json differs in BLAKE3 from the manifest";
+        noticed.problems.lose_attachment(lost_list(why, None));
         return Ok(Vec::new());
     }
     let Ok(listed) = serde_json::from_slice::<Vec<Listed>>(&bytes) else {
-        noticed.problems.push(bad("the list of attachments cannot be read"));
+        let why = "attachments/list.json is not a list of attachments";
+        noticed.problems.lose_attachment(lost_list(why, None));
         return Ok(Vec::new());
     };
-    let mut files: HashMap<String, ObjectId> = match files {
-        Some(files) => {
-            unless_lost(layout::attachment_files(reader, files, noticed))?.unwrap_or_default()
+    let stated = (listed.len() as u64, total(listed.iter().map(|listed| listed.bytes)));
+    if stated != (record.files, record.bytes) {
+        noticed.problems.push(Problem::AttachmentTotals);
+    }
+    let (mut stored, mut lost_folder) = (HashMap::new(), None);
+    if let Some(files) = files {
+        match unless_lost(layout::attachment_files(reader, files, noticed))? {
+            Some(found) => stored = found,
+            None => lost_folder = Some(files),
         }
-        None => HashMap::new(),
-    };
-    let mut attachments = Vec::with_capacity(listed.len());
+    }
+    let mut attachments: Vec<Attachment> = Vec::with_capacity(listed.len());
+    let (mut paths, mut used) = (HashSet::new(), HashSet::new());
     for Listed { path, bytes, blake3 } in listed {
-        if !crate::st::is_attachment(&path) {
-            noticed.problems.push(bad(&format!("{path} is no place for an attachment")));
+        // Nobody is led to write anywhere else, nor to write one file twice.
+        if !crate::st::is_attachment(&path) || !paths.insert(path.clone()) {
+            noticed.problems.push(Problem::BadAttachment { path: path.to_string() });
             continue;
         }
-        match files.remove(&attachment_file(&path)) {
-            Some(blob) => attachments.push(Attachment { path, bytes, blake3, blob }),
-            None => noticed.problems.push(bad(&format!("the attachment {path} is not there"))),
-        }
+        let file = attachment_file(&path);
+        let blob = stored.get(&file).copied();
+        used.insert(file);
+        attachments.push(Attachment { path, bytes, blake3, blob, lost_folder });
     }
-    for (file, id) in files {
+    for (file, id) in stored.into_iter().filter(|(file, _)| !used.contains(file)) {
         noticed.unused_attachment(&file, id);
-    }
-    let all = self::record(&attachments);
-    if noticed.problems.list().is_empty() && (all.files, all.bytes) != (record.files, record.bytes)
-    {
-        noticed.problems.push(bad("their number or length is not what the manifest says"));
     }
     Ok(attachments)
 }
 
-/// Whether the bytes of an attachment are there and what they were; why not, if not. Each is looked at once.
-#[derive(Default)]
-pub(super) struct Looked(HashMap<ObjectId, Option<(u64, Blake3)>>);
+/// The manifest promises attachments and the tree has no folder of them.
+pub(super) fn no_folder() -> AttachmentLoss {
+    lost_list("it has no attachments", None)
+}
 
-impl Looked {
-    pub(super) fn problem(
+fn lost_list(why: impl Into<String>, object: Option<(ObjectId, Kind)>) -> AttachmentLoss {
+    AttachmentLoss { path: None, why: why.into(), object }
+}
+
+/// Reads an object on which the list depends; `None` if it is lost, which is noted.
+fn read_or_lose<T>(
+    id: ObjectId,
+    kind: Kind,
+    noticed: &mut Noticed,
+    read: impl FnOnce(&mut Noticed) -> store::Result<T>,
+) -> Result<Option<T>> {
+    match read(noticed) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_loss() => {
+            noticed.problems.lose_attachment(lost_list(error.to_string(), Some((id, kind))));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Verifies attachments. Each blob is read once, however many snapshots have it.
+#[derive(Default)]
+pub(super) struct Verified(HashMap<ObjectId, std::result::Result<(u64, Blake3), String>>);
+
+impl Verified {
+    /// Returns why an attachment cannot be restored; `None` if it can.
+    pub(super) fn loss(
         &mut self,
         reader: &Reader,
         attachment: &Attachment,
-    ) -> Result<Option<Problem>> {
-        let found = match self.0.get(&attachment.blob) {
-            Some(found) => *found,
-            None => {
-                let bytes = unless_lost(reader.blob(attachment.blob))?;
-                let found = bytes.map(|bytes| (bytes.len() as u64, Blake3::of(&bytes)));
-                self.0.insert(attachment.blob, found);
-                found
-            }
+    ) -> Result<Option<AttachmentLoss>> {
+        let Some(blob) = attachment.blob else { return Ok(Some(attachment.not_stored())) };
+        let found = match self.0.entry(blob) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(match reader.blob(blob) {
+                Ok(bytes) => Ok((bytes.len() as u64, Blake3::of(&bytes))),
+                Err(error) if error.is_loss() => Err(error.to_string()),
+                Err(error) => return Err(error.into()),
+            }),
         };
-        let is_sound = found == Some((attachment.bytes, attachment.blake3));
-        let why = format!("the attachment {} is lost or damaged", attachment.path);
-        Ok((!is_sound).then_some(Problem::BadAttachments { why }))
+        Ok(match found {
+            Ok(found) if attachment.is_of(*found) => None,
+            Ok(_) => Some(attachment.differs()),
+            Err(why) => Some(attachment.unreadable(blob, why.clone())),
+        })
     }
 }

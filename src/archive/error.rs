@@ -19,7 +19,7 @@ pub enum Error {
     #[error("tree {tree} is no whole snapshot: {why}")]
     Incomplete { tree: store::ObjectId, why: String },
     #[error("snapshot {id} is not sound: {problems}")]
-    Unsound { id: SnapshotId, problems: Problems },
+    Unsound { id: SnapshotId, problems: Box<Problems> },
     #[error(
         "{path}, rebuilt from tree {tree}, is not what the manifest says (BLAKE3 or length differ)"
     )]

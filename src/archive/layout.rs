@@ -74,7 +74,9 @@ pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Resu
             b"group.json" => folder.file(&entry, &mut root.group),
             b"card" => folder.folder(&entry, &mut root.card),
             b"file" => folder.folder(&entry, &mut root.file),
-            b"attachments" => folder.folder(&entry, &mut root.attachments),
+            b"attachments" if entry.mode == Mode::Folder => {
+                folder.folder(&entry, &mut root.attachments);
+            }
             _ => folder.extra(&entry),
         }
     }
@@ -266,7 +268,7 @@ pub(super) fn attachments(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
-    Folder::new("attachments/", noticed).file_and_folder(reader, id, "list.json", "files")
+    Folder::dispensable("attachments/", noticed).file_and_folder(reader, id, "list.json", "files")
 }
 
 /// The attachments by the names of their files.
@@ -275,7 +277,7 @@ pub(super) fn attachment_files(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<HashMap<String, ObjectId>> {
-    named_files(reader, ATTACHMENTS, id, noticed)
+    files_in(Folder::dispensable(ATTACHMENTS, noticed), reader, id)
 }
 
 const ATTACHMENTS: &str = "attachments/files/";
@@ -306,8 +308,15 @@ fn named_files(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<HashMap<String, ObjectId>> {
+    files_in(Folder::new(path, noticed), reader, id)
+}
+
+fn files_in(
+    mut folder: Folder<'_>,
+    reader: &Reader,
+    id: ObjectId,
+) -> Result<HashMap<String, ObjectId>> {
     let mut entries = HashMap::new();
-    let mut folder = Folder::new(path, noticed);
     for entry in folder.open(reader, id)? {
         let mut found = None;
         folder.file(&entry, &mut found);
@@ -339,11 +348,17 @@ fn number(name: &[u8]) -> Option<usize> {
 struct Folder<'a> {
     path: &'a str,
     noticed: &'a mut Noticed,
+    /// Whether the snapshot's own files can be rebuilt without it.
+    is_dispensable: bool,
 }
 
 impl<'a> Folder<'a> {
     fn new(path: &'a str, noticed: &'a mut Noticed) -> Self {
-        Self { path, noticed }
+        Self { path, noticed, is_dispensable: false }
+    }
+
+    fn dispensable(path: &'a str, noticed: &'a mut Noticed) -> Self {
+        Self { path, noticed, is_dispensable: true }
     }
 
     fn open(&mut self, reader: &Reader, id: ObjectId) -> Result<Vec<RawEntry>> {
@@ -396,16 +411,22 @@ impl<'a> Folder<'a> {
                 // Of two with one name the first counts; that there are two was noticed.
                 part.get_or_insert(entry.id);
             }
-            Mode::Folder | Mode::Link | Mode::Other => {
-                self.note(entry, |path| Problem::WrongKind { path });
-            }
+            Mode::Folder | Mode::Link | Mode::Other => self.wrong_kind(entry),
         }
     }
 
     fn folder(&mut self, entry: &RawEntry, part: &mut Option<ObjectId>) {
         match entry.mode {
             Mode::Folder => drop(part.get_or_insert(entry.id)),
-            _ => self.note(entry, |path| Problem::WrongKind { path }),
+            _ => self.wrong_kind(entry),
+        }
+    }
+
+    /// Something else is where a file or folder belongs.
+    fn wrong_kind(&mut self, entry: &RawEntry) {
+        match self.is_dispensable {
+            true => self.extra(entry),
+            false => self.note(entry, |path| Problem::WrongKind { path }),
         }
     }
 

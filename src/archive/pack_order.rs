@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Error, Result};
+use crate::st::{LibraryPath, is_attachment};
 use crate::store::Loss as _;
-use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store};
+use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store, unless_lost};
 
 /// What stands together in a pack; in this order, because a log needs the commits alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,27 +19,53 @@ enum Class {
     File,
     Entry,
     Message,
+    /// The files that a chat names.
+    Attachment,
 }
 
-/// Every object that a ref or an operation that can be undone leads to, once `expiry` has taken place. An object that cannot be read is an error: nothing may be
-/// dropped then.
-pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Vec<Placed>> {
+/// All objects that `gc` keeps.
+pub struct Referenced {
+    pub objects: Vec<Placed>,
+    /// Those that only attachments need: their loss does not prevent the others from being packed.
+    pub attachments: HashSet<ObjectId>,
+    /// Trees of attachments that are lost.
+    pub lost: HashSet<ObjectId>,
+}
+
+/// Every object that a ref or an operation that can be undone leads to, once `expiry` has taken place. A tree that cannot be read is an error, unless it holds attachments:
+/// nothing may be dropped then.
+pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     let reader = store.reader();
     let gone: HashSet<_> = expiry.refs.iter().map(|change| &change.name).collect();
     let refs = store.refs("refs/")?.refs.into_iter().filter(|(name, _)| !gone.contains(name));
     let mut tips: Vec<_> = refs.map(|(_, id)| id).chain(store.detached_head()?).collect();
+    let mut blobs = Vec::new();
     // What can be undone must be there to be brought back.
     for operation in &expiry.operations {
         let moved =
             operation.refs.iter().flat_map(|change| change.before.iter().chain(&change.after));
-        let logged = moved.copied().chain(operation.commits()).chain(operation.blobs());
-        for id in logged {
+        for id in moved.copied().chain(operation.commits()) {
             if reader.has(id)? {
                 tips.push(id);
             }
         }
+        for (path, id) in operation.blobs() {
+            match reader.kind(id)? {
+                Some(Kind::Blob) | None => blobs.push((path, id)),
+                Some(_) => tips.push(id),
+            }
+        }
     }
-    objects_of(store, tips)
+    let mut walk = walk(store, tips, &HashSet::new(), Loss::IsAnError)?;
+    for (path, id) in blobs {
+        if reader.has(id)? {
+            let is_attachment = LibraryPath::parse(path).is_ok_and(|path| is_attachment(&path));
+            let class = if is_attachment { Class::Attachment } else { Class::File };
+            walk.place(id, Kind::Blob, class, (0, 3));
+        }
+    }
+    let (attachments, lost) = (walk.attachments.clone(), walk.lost.clone());
+    Ok(Referenced { objects: walk.in_order(), attachments, lost })
 }
 
 /// Every object that these lead to, in the same order.
@@ -52,7 +79,7 @@ pub fn objects_beyond(
     tips: Vec<ObjectId>,
     known: &HashSet<ObjectId>,
 ) -> Result<Vec<Placed>> {
-    objects(store, tips, known, Loss::IsAnError)
+    Ok(walk(store, tips, known, Loss::IsAnError)?.in_order())
 }
 
 /// The same, as far as commits and trees can be read: what hangs on one that is lost is left out.
@@ -61,7 +88,7 @@ pub fn readable_beyond(
     tips: Vec<ObjectId>,
     known: &HashSet<ObjectId>,
 ) -> Result<Vec<Placed>> {
-    objects(store, tips, known, Loss::IsPassedOver)
+    Ok(walk(store, tips, known, Loss::IsPassedOver)?.in_order())
 }
 
 /// What is done about a commit or tree that is missing or damaged.
@@ -82,12 +109,12 @@ impl Loss {
     }
 }
 
-fn objects(
+fn walk(
     store: &Store,
     mut tips: Vec<ObjectId>,
     known: &HashSet<ObjectId>,
     loss: Loss,
-) -> Result<Vec<Placed>> {
+) -> Result<Walk> {
     let reader = store.reader();
     let mut walk = Walk::new(store.reader(), loss);
     let mut roots = Vec::new();
@@ -114,7 +141,7 @@ fn objects(
         walk.place(id, Kind::Commit, Class::Commit, (family, 0));
         walk.tree(tree, TreePlace::root(family))?;
     }
-    Ok(walk.in_order())
+    Ok(walk)
 }
 
 /// The objects among `new` that these commits of it lead to, in the same order, and before each what was in its place until then: that may be what it is best told by. Nothing, if not all of it can be
@@ -209,6 +236,8 @@ struct Walk {
     /// By family and path.
     slots: HashMap<(u32, u64), u32>,
     found: Vec<(Class, Placed)>,
+    attachments: HashSet<ObjectId>,
+    lost: HashSet<ObjectId>,
 }
 
 /// Where in a snapshot's tree.
@@ -234,6 +263,7 @@ impl TreePlace {
         let class = match (name, self.depth) {
             (b"messages", 1) => Some(Class::Message),
             (b"entries", 2) => Some(Class::Entry),
+            (b"attachments", 0) => Some(Class::Attachment),
             _ => self.class,
         };
         Self { path, class, depth: self.depth + 1, ..self }
@@ -242,7 +272,15 @@ impl TreePlace {
 
 impl Walk {
     fn new(reader: Reader, loss: Loss) -> Self {
-        Self { reader, loss, seen: HashSet::new(), slots: HashMap::new(), found: Vec::new() }
+        Self {
+            reader,
+            loss,
+            seen: HashSet::new(),
+            slots: HashMap::new(),
+            found: Vec::new(),
+            attachments: HashSet::new(),
+            lost: HashSet::new(),
+        }
     }
 
     /// What was placed: within a slot in the order in which it was met, oldest first.
@@ -301,7 +339,14 @@ impl Walk {
             return Err(Error::Incomplete { tree: id, why });
         }
         // As it is, whoever wrote it: what this program does not know is kept and copied all the same.
-        let Some(tree) = self.loss.pass(self.reader.raw_tree(id))? else { return Ok(()) };
+        let loss = match place.class {
+            Some(Class::Attachment) => Loss::IsPassedOver,
+            _ => self.loss,
+        };
+        let Some(tree) = loss.pass(self.reader.raw_tree(id))? else {
+            self.lost.insert(id);
+            return Ok(());
+        };
         self.place(id, Kind::Tree, Class::Tree, (place.family, place.path));
         for entry in tree.entries {
             let within = place.within(&entry.name);
@@ -318,7 +363,13 @@ impl Walk {
     /// Put an object into its slot; whether it was not there yet.
     fn place(&mut self, id: ObjectId, kind: Kind, class: Class, key: (u32, u64)) -> bool {
         if !self.seen.insert(id) {
+            if class != Class::Attachment {
+                self.attachments.remove(&id);
+            }
             return false;
+        }
+        if class == Class::Attachment {
+            self.attachments.insert(id);
         }
         let next = self.slots.len() as u32;
         let slot = *self.slots.entry(key).or_insert(next);
@@ -336,10 +387,15 @@ pub struct Reach {
 impl Reach {
     /// Nothing seen yet.
     pub fn new(reader: Reader) -> Self {
-        Self { reader, seen: HashSet::new() }
+        Self::without(reader, HashSet::new())
     }
 
-    /// Call `each` with every object of a tree, itself included, that was not seen before.
+    /// Leaves out these objects and what only they lead to.
+    pub fn without(reader: Reader, lost: HashSet<ObjectId>) -> Self {
+        Self { reader, seen: lost }
+    }
+
+    /// Call `each` with every object of a tree, itself included, that was not seen before. Trees that are lost are passed over: what a tree is needed for, the validator tells.
     pub fn visit(&mut self, tree: ObjectId, each: &mut dyn FnMut(ObjectId, Kind)) -> Result<()> {
         let mut open = vec![tree];
         while let Some(tree) = open.pop() {
@@ -347,7 +403,8 @@ impl Reach {
                 continue;
             }
             each(tree, Kind::Tree);
-            for entry in self.reader.raw_tree(tree)?.entries {
+            let found = unless_lost(self.reader.raw_tree(tree))?;
+            for entry in found.into_iter().flat_map(|tree| tree.entries) {
                 match entry.mode {
                     Mode::Folder => open.push(entry.id),
                     mode if mode.is_blob() && self.seen.insert(entry.id) => {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::archive::Role;
-use crate::st::TimelineName;
-use crate::store::{self, ObjectId};
+use crate::st::{LibraryPath, TimelineName};
+use crate::store::{self, Kind, ObjectId};
 
 /// How much a problem matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,8 +42,10 @@ pub enum Problem {
     BadBook { why: String },
     /// A card that cannot be put together.
     BadCard { why: String },
-    /// An attachment is lost, or the list of them is not what it should be. The chat comes back all the same.
-    BadAttachments { why: String },
+    /// The list of attachments names a path twice, or one where no attachment can be.
+    BadAttachment { path: String },
+    /// The manifest states another number or total length of attachments than the list.
+    AttachmentTotals,
     /// A rebuilt file is not the one that was stored; its path in the library.
     Differs { path: String },
     /// The content id is not that of the files that the manifest lists.
@@ -115,8 +117,7 @@ impl Problem {
             | BadBook { .. }
             | BadCard { .. }
             | Differs { .. } => Weight::Fatal,
-            BadAttachments { .. }
-            | WrongContent
+            WrongContent
             | OtherContent
             | WrongNeeds { .. }
             | UnsafeName { .. }
@@ -125,7 +126,9 @@ impl Problem {
             | TooDeep
             | TooLong { .. }
             | Lacks { .. } => Weight::Unsafe,
-            Extra { .. }
+            BadAttachment { .. }
+            | AttachmentTotals
+            | Extra { .. }
             | UnusedEntry { .. }
             | OddMode { .. }
             | Misplaced { .. }
@@ -150,11 +153,15 @@ impl fmt::Display for Problem {
             OtherTimeline { commit, manifest } => {
                 write!(f, "its commit is of {commit}, its manifest of {manifest}")
             }
-            BadManifest { why }
-            | BadPath { why }
-            | BadBook { why }
-            | BadCard { why }
-            | BadAttachments { why } => f.write_str(why),
+            BadManifest { why } | BadPath { why } | BadBook { why } | BadCard { why } => {
+                f.write_str(why)
+            }
+            BadAttachment { path } => {
+                write!(f, "its list of attachments has {path} twice or where none can be")
+            }
+            AttachmentTotals => f.write_str(
+                "its manifest states another number or length of attachments than its list",
+            ),
             BadFiles { role: Role::Chat } => f.write_str("it does not have exactly one chat"),
             BadFiles { role } => write!(f, "it has more than one {}", role.as_str()),
             NoPart { path } => write!(f, "it has no {path}"),
@@ -200,6 +207,16 @@ impl fmt::Display for Problem {
     }
 }
 
+/// An attachment that cannot be restored. It never prevents the chat from being restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachmentLoss {
+    /// `None` if the list is lost, so that the snapshot's attachments are unknown.
+    pub path: Option<LibraryPath>,
+    pub why: String,
+    /// The object that is missing or damaged, and the kind that it should have. `None` if all objects can be read.
+    pub object: Option<(ObjectId, Kind)>,
+}
+
 /// How many problems of one snapshot are kept: a tree may be full of them.
 const KEPT: usize = 8;
 
@@ -208,6 +225,7 @@ pub struct Problems {
     list: Vec<Problem>,
     more: usize,
     worst: Option<Weight>,
+    attachments: Vec<AttachmentLoss>,
 }
 
 impl Problems {
@@ -233,6 +251,21 @@ impl Problems {
     pub fn extend(&mut self, part: &Problems) {
         part.list.iter().cloned().for_each(|problem| self.push(problem));
         self.more += part.more;
+        part.attachments.iter().cloned().for_each(|loss| self.lose_attachment(loss));
+    }
+
+    /// Notes an attachment that cannot be restored. It has no weight: everything else can be restored and copied.
+    pub fn lose_attachment(&mut self, loss: AttachmentLoss) {
+        self.attachments.push(loss);
+    }
+
+    /// Returns the attachments that cannot be restored, all of them.
+    pub fn lost_attachments(&self) -> &[AttachmentLoss] {
+        &self.attachments
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.worst.is_none() && self.attachments.is_empty()
     }
 
     /// How bad the worst is; none: there is no problem.

@@ -205,10 +205,7 @@ impl Tree {
             (Some(folder), Some(record)) => {
                 attached = attachments::read(reader, folder, record, &mut noticed)?;
             }
-            (None, Some(_)) => {
-                let why = "its attachments are not there".to_owned();
-                noticed.problems.push(Problem::BadAttachments { why });
-            }
+            (None, Some(_)) => noticed.problems.lose_attachment(attachments::no_folder()),
             (Some(folder), None) => noticed.extra("attachments", folder, Mode::Folder),
             (None, None) => {}
         }

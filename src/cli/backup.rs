@@ -11,6 +11,7 @@ use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
 use stvc::engine::take_first::TakenFirst;
 use stvc::lines::{CopyLine, Counts};
+use stvc::rules::{Finding, lost_attachments};
 use stvc::st;
 use stvc::store::Time;
 use stvc::verbs::backup;
@@ -81,12 +82,13 @@ pub fn run(
         }
     };
     tell(&report, &first, out);
-    Ok(code(report.odd, &first))
+    Ok(code(report.odd, &report.findings, &first))
 }
 
 /// What is odd is backed up as it is, as far as it can be read, but does not come in elsewhere.
-fn code(odd: usize, first: &TakenFirst) -> u8 {
-    if odd == 0 && first.not_taken == 0 { exit::DONE } else { exit::PARTLY }
+fn code(odd: usize, findings: &[Finding], first: &TakenFirst) -> u8 {
+    let lost = lost_attachments(findings);
+    if odd + lost + first.not_taken == 0 { exit::DONE } else { exit::PARTLY }
 }
 
 fn take_first(args: &args::Backup, workspace: &Workspace, out: &mut Out) -> Result<TakenFirst> {
@@ -148,10 +150,11 @@ fn to_copy(
         ahead: report.ahead,
         created: report.created,
         odd: report.odd,
+        attachments_lost: lost_attachments(&report.findings),
         taken_first: first.new,
         not_taken: first.not_taken,
     };
-    let code = code(report.odd, &first);
+    let code = code(report.odd, &report.findings, &first);
     out.summary("backup", code == exit::DONE, counts);
     Ok(code)
 }
@@ -228,10 +231,12 @@ fn tell(report: &Report, first: &TakenFirst, out: &mut Out) {
         bytes: report.bytes,
         encrypted: report.encrypted,
         odd: report.odd,
+        attachments_lost: lost_attachments(&report.findings),
         taken_first: first.new,
         not_taken: first.not_taken,
     };
-    out.summary("backup", code(report.odd, first) == exit::DONE, counts);
+    let code = code(report.odd, &report.findings, first);
+    out.summary("backup", code == exit::DONE, counts);
 }
 
 fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> Result<u8> {

@@ -1,10 +1,11 @@
 use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::restored_files::files;
+use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, count, name, short};
 use stvc::engine::Workspace;
 use stvc::lines::answers::Answer;
+use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::restore::from_message::{Options, fork};
 
@@ -39,6 +40,7 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         )),
         None => out.say("It has no lorebook."),
     }
+    tell_lost_attachments(lost_attachments(&made.findings), out);
     out.findings(&made.findings);
     Ok(report.exit())
 }

@@ -7,6 +7,7 @@ use super::{args, exit, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::lines::{Counts, FileLine, TagLine, TakenInLine};
+use stvc::rules::lost_attachments;
 use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options, Report, take_in};
 
 pub fn run(
@@ -75,6 +76,11 @@ pub fn run(
             "{left_out} of the backup cannot be taken in, and the others were joined up."
         ));
     }
+    let attachments_lost = lost_attachments(&report.findings);
+    if attachments_lost > 0 {
+        let lost = count(attachments_lost as u64, "attachment");
+        out.say(format!("The backup lacks {lost}; everything else of these chats was taken in."));
+    }
     let counts = Counts::ImportStore {
         new,
         forward,
@@ -82,13 +88,15 @@ pub fn run(
         beside,
         tags: new_tags,
         left_out: report.left_out,
+        attachments_lost,
         objects: report.objects,
         bytes_written: report.bytes,
         created_store: report.created_store,
         dry_run,
     };
-    out.summary("import", report.left_out == 0, counts);
-    Ok(if report.left_out == 0 { exit::DONE } else { exit::PARTLY })
+    let all = report.left_out == 0 && attachments_lost == 0;
+    out.summary("import", all, counts);
+    Ok(if all { exit::DONE } else { exit::PARTLY })
 }
 
 fn line(entry: &ImportedTimeline) -> String {

@@ -2,13 +2,14 @@ use super::args::{self, Only};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restore_all;
-use super::restored_files::files;
+use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
 use stvc::history::at_message::{BookSource, Origin};
 use stvc::lines::answers::Answer;
+use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::restore::{Options, QueueChange, Report};
 
@@ -57,6 +58,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         made(origin, out);
     }
     state(&report, workspace, out);
+    tell_lost_attachments(lost_attachments(&report.findings), out);
     out.findings(&report.findings);
     Ok(report.exit())
 }
@@ -72,6 +74,9 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
     };
     let what = format!("{}, {}, {when}", name(&snapshot.timeline), count(messages, "message"));
     match (written, report.dry_run) {
+        (0, _) if lost_attachments(&report.findings) > 0 => {
+            out.say(format!("No file was written: {what}."));
+        }
         (0, _) => out.say(format!(
             "Nothing to do: the files are those of snapshot {} ({what}).",
             short(snapshot.id)

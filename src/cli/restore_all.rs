@@ -3,13 +3,13 @@
 use super::error::Result;
 use super::exit::code_of_verb;
 use super::output::{LOOK, Out, paint};
-use super::restored_files::written_files;
+use super::restored_files::{tell_lost_attachments, written_files};
 use super::wording::{clean, closed, count, name, short};
 use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
 use stvc::lines::{Counts, FailedLine, RestoredLine, SnapshotLine};
-use stvc::rules::Code;
+use stvc::rules::{Code, lost_attachments};
 use stvc::verbs::restore::Options;
 use stvc::verbs::restore::all::restore_all;
 
@@ -24,6 +24,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     let restored = restore_all(workspace, &options, args.deleted, &mut out.progress())?;
     let (outcomes, left_out) = (restored.timelines, restored.left_out);
     let (mut restored, mut failed, mut written, mut kept) = (0, 0, 0, 0);
+    let mut attachments_lost = 0;
     let mut codes = Vec::new();
     let mut reload = None;
     for outcome in &outcomes {
@@ -48,6 +49,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
                     .iter()
                     .cloned()
                     .partition(|finding| finding.code == Code::ReloadSillytavern);
+                attachments_lost += lost_attachments(&findings);
                 out.findings(&findings);
                 // The same for all: told once.
                 reload = reload.or_else(|| last.into_iter().next());
@@ -82,6 +84,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
             count(written as u64, "file"),
         )),
     }
+    tell_lost_attachments(attachments_lost, out);
     if !left_out.is_empty() {
         let names: Vec<_> = left_out.iter().map(name).collect();
         out.say(format!(
@@ -102,13 +105,15 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         left_out: left_out.iter().map(|name| name.to_string()).collect(),
         written,
         kept,
+        attachments_lost,
         dropped_operations: 0,
         dry_run: args.dry_run,
     };
-    out.summary("restore", failed == 0, counts);
+    out.summary("restore", failed + attachments_lost as u64 == 0, counts);
     let refused = codes.iter().all(|code| *code == exit::REFUSED);
     Ok(match (restored, failed) {
-        (_, 0) => exit::DONE,
+        (_, 0) if attachments_lost == 0 => exit::DONE,
+        (_, 0) => exit::PARTLY,
         (0, _) if refused => exit::REFUSED,
         (0, _) => exit::FAILED,
         _ => exit::PARTLY,

@@ -1,7 +1,7 @@
 //! The files of a restore, in words.
 
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, size};
+use super::wording::{clean, count, size};
 use stvc::engine::files::Action;
 use stvc::lines::FileLine;
 use stvc::verbs::restore::Report;
@@ -14,6 +14,14 @@ pub fn files(report: &Report, out: &mut Out) {
 /// The same of those that were written, for people: among many timelines a group's file, say, is one of them and belongs to others.
 pub fn written_files(report: &Report, out: &mut Out) {
     tell(report, |action| action != Action::Keep, out);
+}
+
+/// Says that attachments are missing; the findings name each.
+pub fn tell_lost_attachments(lost: usize, out: &mut Out) {
+    if lost > 0 {
+        let lost = count(lost as u64, "attachment");
+        out.say(format!("Not restored: {lost}, lost or damaged in the store."));
+    }
 }
 
 fn tell(report: &Report, is_told: impl Fn(Action) -> bool, out: &mut Out) {

@@ -7,6 +7,7 @@ use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::files::Action;
 use stvc::lines::{CopyLine, Counts, FileLine, SyncLine, TagLine};
+use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
 
@@ -72,6 +73,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::ForkOfErased));
     let sent = report.sent.as_ref();
     let conflicts = report.entries.iter().filter(|entry| entry.conflict.is_some()).count();
+    let attachments_lost = lost_attachments(&report.findings);
     let counts = Counts::Sync {
         taken_first: report.taken_first,
         known: of(&report, |outcome| *outcome == SyncOutcome::Known),
@@ -87,10 +89,15 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         conflicts,
         tags: report.tags.len(),
         files: report.files.iter().filter(|file| file.action != Action::Keep).count(),
+        attachments_lost,
         sent: sent.map(|sent| sent.new_snapshots),
         dry_run: report.dry_run,
     };
-    let all = left == 0 && report.left_there == 0 && report.failed == 0 && conflicts == 0;
+    let all = left == 0
+        && report.left_there == 0
+        && report.failed == 0
+        && conflicts == 0
+        && attachments_lost == 0;
     out.summary("sync", all, counts);
     Ok(if all { exit::DONE } else { exit::PARTLY })
 }

@@ -1,12 +1,13 @@
 //! Drop what nobody can ask for any more.
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use super::operation::Held;
 use super::{Result, Workspace};
-use crate::archive;
+use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
-use crate::store::{Before, Collected, Store};
+use crate::store::{Before, Collected, Kind, Loss, ObjectId, Placed, Store};
 
 /// Further in the future than any clock is wrong.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
@@ -23,7 +24,7 @@ pub(crate) fn collect(
     let lock = &held.lock;
     let expiry = store.plan_expiry(before)?;
     monitor.begin("looking for objects", None);
-    let objects = archive::all_objects(store, &expiry)?;
+    let Referenced { mut objects, attachments, mut lost } = archive::all_objects(store, &expiry)?;
     let keep_after = match before {
         // However young a clock that was wrong makes it.
         Before::Everything => SystemTime::now().checked_add(LONG),
@@ -34,6 +35,29 @@ pub(crate) fn collect(
     if let (Ok(library), false) = (workspace.library(), dry_run) {
         library.clear_left_behind();
     }
-    let collected = store.collect(lock, &objects, keep_after, dry_run, &mut expire, monitor)?;
+    let mut collect = |objects: &[Placed], lost: &HashSet<ObjectId>| {
+        // What is erased must be gone, also where something beside it is damaged.
+        let none = HashSet::new();
+        let keep = if matches!(before, Before::Everything) { &none } else { lost };
+        store.collect(lock, objects, keep, keep_after, dry_run, &mut expire, monitor)
+    };
+    let collected = match collect(&objects, &lost) {
+        // Lost attachments do not prevent the rest from being packed. All are read only if one is known to be lost.
+        Err(error) if error.is_loss() => {
+            let reader = store.reader();
+            let known = lost.len();
+            for id in attachments {
+                if !reader.is_sound(id, Kind::Blob)? {
+                    lost.insert(id);
+                }
+            }
+            if lost.len() == known {
+                return Err(error.into());
+            }
+            objects.retain(|object| !lost.contains(&object.id));
+            collect(&objects, &lost)?
+        }
+        collected => collected?,
+    };
     Ok((collected, expiry.dropped))
 }

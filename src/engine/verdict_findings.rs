@@ -1,8 +1,11 @@
 //! A verdict in words: the findings that `check`, `backup`, `import` and `show` tell of a snapshot. Code and level follow the verdict's weight, so that all
 //! say the same of the same snapshot.
 
-use crate::archive::{Problems, Snapshot, Verdict, Weight};
+use std::collections::BTreeMap;
+
+use crate::archive::{AttachmentLoss, Problems, Snapshot, Verdict, Weight};
 use crate::rules::{Code, Finding, Level};
+use crate::st::TimelineName;
 
 /// What is to be told of a snapshot; nothing if it is sound.
 pub(crate) fn finding(snapshot: &Snapshot, verdict: &Verdict) -> Option<Finding> {
@@ -46,6 +49,67 @@ pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Findin
             .remedy("its files can be restored; no other store takes it in: take a new snapshot"),
         Weight::Flaw => finding.remedy("nothing; its files come back byte for byte"),
     })
+}
+
+/// Returns all that is wrong with one snapshot, its lost attachments included.
+pub(crate) fn all(snapshot: &Snapshot, problems: &Problems) -> Vec<Finding> {
+    let mut lost = LostAttachments::default();
+    lost.note(snapshot, problems.lost_attachments());
+    unsound(snapshot, problems).into_iter().chain(lost.findings()).collect()
+}
+
+/// Attachments that cannot be restored, of any number of snapshots. Snapshots of one chat have most attachments in common, so
+/// each is told once.
+#[derive(Default)]
+pub(crate) struct LostAttachments {
+    /// The timelines that a loss affects, each with a number of snapshots.
+    losses: BTreeMap<LossKey, BTreeMap<TimelineName, usize>>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LossKey {
+    is_list: bool,
+    subject: String,
+    why: String,
+}
+
+impl LostAttachments {
+    pub(crate) fn note(&mut self, snapshot: &Snapshot, losses: &[AttachmentLoss]) {
+        for loss in losses {
+            let (is_list, subject) = match &loss.path {
+                Some(path) => (false, path.to_string()),
+                None => (true, snapshot.timeline.to_string()),
+            };
+            let key = LossKey { is_list, subject, why: loss.why.clone() };
+            let timelines = self.losses.entry(key).or_default();
+            *timelines.entry(snapshot.timeline.clone()).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.losses.is_empty()
+    }
+
+    pub(crate) fn findings(self) -> impl Iterator<Item = Finding> {
+        self.losses.into_iter().map(|(LossKey { is_list, subject, why }, timelines)| {
+            let timelines = timelines.iter().map(|(name, snapshots)| match snapshots {
+                1 => format!("{name} (1 snapshot)"),
+                many => format!("{name} ({many} snapshots)"),
+            });
+            let of = timelines.collect::<Vec<_>>().join(", ");
+            if is_list {
+                let message = format!("the list of attachments of {of} is lost: {why}");
+                Finding::new(Code::AttachmentListLost, Level::Error, subject, message).remedy(
+                    "the chat itself can be restored; `stvc check` and then `stvc snapshot` store the attachments that are in the library again",
+                )
+            } else {
+                let message = format!("attachment of {of}: {why}");
+                Finding::new(Code::AttachmentLost, Level::Error, subject, message).remedy(
+                    "the chat itself can be restored; if the file is in the library, `stvc check` and then `stvc snapshot` store it again, else copy it from a backup",
+                )
+            }
+        })
+    }
 }
 
 fn about(snapshot: &Snapshot, why: &str) -> String {

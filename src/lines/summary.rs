@@ -31,12 +31,12 @@ counts! {
     None {}
     BackupFile {
         snapshots: u64, timelines: usize, objects: u64, bytes: u64, encrypted: bool, odd: usize,
-        taken_first: usize, not_taken: usize
+        attachments_lost: usize, taken_first: usize, not_taken: usize
     }
     BackupPlace {
         snapshots: usize, new_snapshots: usize, timelines: usize, objects: Option<u64>,
         bytes: Option<u64>, moved: usize, ahead: usize, created: bool, odd: usize,
-        taken_first: usize, not_taken: usize
+        attachments_lost: usize, taken_first: usize, not_taken: usize
     }
     Backups { backups: usize }
     Check { objects: u64, snapshots: usize, damaged: usize, newer: usize }
@@ -50,7 +50,7 @@ counts! {
     Erase {
         timelines: usize, snapshots: usize, forks: usize, backups: usize, bytes: u64, dry_run: bool
     }
-    Fork { written: usize, messages: u64, dry_run: bool }
+    Fork { written: usize, messages: u64, attachments_lost: usize, dry_run: bool }
     Forget { forgotten: usize, kept: usize, rewritten: usize, bytes: u64, dry_run: bool }
     Gc {
         objects: usize, deltas: usize, packs_before: usize, loose_before: usize, bytes_before: u64,
@@ -62,7 +62,7 @@ counts! {
     }
     ImportStore {
         new: usize, forward: usize, known: usize, beside: usize, tags: usize, left_out: usize,
-        objects: usize, bytes_written: u64, created_store: bool, dry_run: bool
+        attachments_lost: usize, objects: usize, bytes_written: u64, created_store: bool, dry_run: bool
     }
     Graph { lanes: usize, columns: usize }
     Init { created: bool }
@@ -84,10 +84,13 @@ counts! {
         reconstructed: u64, known: u64, lost: u64, of_parent: u64, taken_first: bool,
         rewritten: usize, dry_run: bool
     }
-    Restore { written: usize, kept: usize, dropped_operations: usize, dry_run: bool }
+    Restore {
+        written: usize, kept: usize, attachments_lost: usize, dropped_operations: usize,
+        dry_run: bool
+    }
     RestoreAll {
         restored: u64, failed: u64, left_out: Vec<String>, written: usize, kept: usize,
-        dropped_operations: usize,
+        attachments_lost: usize, dropped_operations: usize,
         dry_run: bool
     }
     Search { matches: usize, more: bool, snapshots: usize, texts: usize }
@@ -103,11 +106,12 @@ counts! {
     Sync {
         taken_first: usize, known: usize, new: usize, renamed: usize, forward: usize,
         merged: usize, apart: usize, erased: usize, left: usize, left_there: usize, failed: usize,
-        conflicts: usize, tags: usize, files: usize, sent: Option<usize>, dry_run: bool
+        conflicts: usize, tags: usize, files: usize, attachments_lost: usize,
+        sent: Option<usize>, dry_run: bool
     }
     Tag { tags: usize }
     Timelines { timelines: usize, new: usize, changed: usize, unchanged: usize, deleted: usize }
-    Undo { operation: u64, refs: usize, files: usize, dry_run: bool }
+    Undo { operation: u64, refs: usize, files: usize, attachments_lost: usize, dry_run: bool }
     Users { users: usize, failed: usize }
     Watch { taken: usize, autosaves: usize }
 }

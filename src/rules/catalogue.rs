@@ -454,6 +454,16 @@ catalogue! {
             meaning: "another file is there under the name of one that a message names; it stays",
             remedy: "move it away and give the command again",
         }
+        AttachmentLost = "attachment-lost" [Error] {
+            from: "`check`, `backup`, `import`, `sync`, `restore`, `undo`, `show`",
+            meaning: "a picture or file that messages name is missing from the store or damaged there, or differs from the snapshot's list; everything else of the chat is restored and copied",
+            remedy: "if the file is in the library, `stvc check` and then `stvc snapshot` store it again; else copy it from a backup",
+        }
+        AttachmentListLost = "attachment-list-lost" [Error] {
+            from: "`check`, `backup`, `import`, `sync`, `restore`, `show`",
+            meaning: "the list of the pictures and files that messages name is lost or damaged, so that none of them can be restored; everything else of the chat is restored and copied",
+            remedy: "`stvc check` and then `stvc snapshot` store the files that are in the library again",
+        }
         AttachmentMissing = "attachment-missing" [Warning] {
             from: "`doctor`",
             meaning: "messages of the chat name pictures or files that are not there",

@@ -40,6 +40,14 @@ impl Finding {
     }
 }
 
+/// Counts the attachments, and lists of them, that could not be restored or copied.
+pub fn lost_attachments(findings: &[Finding]) -> usize {
+    let is_lost = |finding: &&Finding| {
+        matches!(finding.code, Code::AttachmentLost | Code::AttachmentListLost)
+    };
+    findings.iter().filter(is_lost).count()
+}
+
 /// How many characters of a user's text stand in a message.
 const BRIEF: usize = 80;
 

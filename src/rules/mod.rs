@@ -24,14 +24,14 @@ pub use characters::{CharacterFacts, characters};
 pub use checkpoint::{
     Point, READINESS, STRICT, lorebook_of_now, readiness, recap_from_future, refuse,
 };
-pub use finding::Finding;
+pub use finding::{Finding, lost_attachments};
 pub use level::Level;
 pub use library::{
     BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library, missing_attachments,
     other_users,
 };
 pub use queue::{Wish, queue_active};
-pub use timeline_files::{ALL, of_files};
+pub use timeline_files::{ALL, of_files, of_stored};
 
 #[cfg(test)]
 mod tests;

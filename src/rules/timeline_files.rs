@@ -4,9 +4,9 @@ use super::lorebook::Book;
 use super::subject::{Bound, Subject};
 use std::ops::Range;
 
-use super::{Finding, chat, lorebook, queue, recap, recap_registry, scenes};
+use super::{Code, Finding, chat, lorebook, queue, recap, recap_registry, scenes};
 use crate::st::auto_recap::BookTemplate;
-use crate::st::{self, Category, Chat, TimelineFiles};
+use crate::st::{self, Category, Chat, LibraryPath, TimelineFiles};
 
 /// All findings about a timeline's files, whose chat is `chat`. Of its messages only those in `looked_at` count: a save changes few, and what was found before was said
 /// before. What its lorebook should be called says `book_template`.
@@ -34,6 +34,22 @@ pub fn of_files(
         Category::Lorebook => of_book(&subject).1,
         Category::Card | Category::Persona | Category::Group | Category::Settings => Vec::new(),
     }
+}
+
+/// All findings about the files of a snapshot. A lorebook that the snapshot does not contain is missing only if the library does not have it either, which
+/// `is_in_library` tells: a snapshot of one of SillyTavern's backups is the chat alone.
+pub fn of_stored(
+    files: &TimelineFiles,
+    chat: &Chat<'_>,
+    book_template: &BookTemplate,
+    is_in_library: impl Fn(&LibraryPath) -> bool,
+) -> Vec<Finding> {
+    let mut findings = of_files(files, chat, ALL, book_template);
+    let book = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
+    if book.is_some_and(is_in_library) {
+        findings.retain(|finding| finding.code != Code::LorebookMissing);
+    }
+    findings
 }
 
 /// What is odd about a lorebook by itself, and what it holds.

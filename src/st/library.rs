@@ -75,6 +75,11 @@ impl Library {
         &self.root
     }
 
+    /// Returns whether there is a file at this path.
+    pub fn has(&self, path: &LibraryPath) -> bool {
+        path.under(&self.root).is_file()
+    }
+
     /// The users beside this one, if nobody said which is meant.
     pub fn other_users(&self) -> &[String] {
         &self.others

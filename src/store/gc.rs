@@ -50,21 +50,27 @@ struct OldPack {
 }
 
 impl Store {
-    /// Pack `objects`, which must be all that anything refers to, and drop what is not among them and older than `keep_after`. Once all is packed, and before anything is
-    /// dropped, `before_drop` is called. With `dry_run` only counts.
+    /// Pack `objects`, which must be all that anything refers to, and drop what is not among them and older than `keep_after`. Files that hold one of `damaged`, which
+    /// something refers to and which cannot be read, stay. Once all is packed, and before anything is dropped, `before_drop` is called. With `dry_run` only counts.
+    #[expect(clippy::too_many_arguments)]
     pub fn collect(
         &self,
         _lock: &Lock,
         objects: &[Placed],
+        damaged: &HashSet<ObjectId>,
         keep_after: SystemTime,
         dry_run: bool,
         before_drop: &mut dyn FnMut() -> Result<()>,
         monitor: &mut dyn Monitor,
     ) -> Result<Collected> {
         let dir = self.git_dir.join("objects").join("pack");
-        let packs = old_packs(&dir)?;
-        let loose = loose_objects(&self.git_dir.join("objects"))?;
+        let mut packs = old_packs(&dir)?;
+        for pack in &mut packs {
+            pack.kept |= pack.objects.iter().any(|id| damaged.contains(id));
+        }
+        let mut loose = loose_objects(&self.git_dir.join("objects"))?;
         refuse_linked(&loose)?;
+        loose.retain(|object| !damaged.contains(&object.id));
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
         let mut collected = Collected {
             packs_before: packs.len(),

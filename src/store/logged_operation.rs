@@ -59,11 +59,13 @@ impl LoggedOperation {
         })
     }
 
-    /// The blobs that are such files.
-    pub fn blobs(&self) -> impl Iterator<Item = ObjectId> {
-        self.kept().filter_map(|kept| match kept {
-            Kept::Blob(id) => Some(*id),
-            Kept::Commit(_) => None,
+    /// Returns the blobs that are such files, each with the path of the file.
+    pub fn blobs(&self) -> impl Iterator<Item = (&str, ObjectId)> {
+        self.files.iter().flat_map(|file| {
+            file.before.iter().chain(&file.after).filter_map(|kept| match kept {
+                Kept::Blob(id) => Some((file.path.as_str(), *id)),
+                Kept::Commit(_) => None,
+            })
         })
     }
 

@@ -48,7 +48,11 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let library = workspace.library().ok();
     let history = workspace.history(&store)?;
     let then = StateThen::rebuild(&store, &moment, NeedBook::IfKnown)?;
-    let StateThen { snapshot, contents, problems, book_of, origin, findings: noticed } = then;
+    let StateThen { snapshot, contents, mut problems, book_of, origin, findings: noticed } = then;
+    for attachment in &contents.attachments {
+        let loss = attachment.glance(&store.reader())?;
+        loss.into_iter().for_each(|loss| problems.lose_attachment(loss));
+    }
     let chat = contents.files.split();
     let texts = chat
         .messages
@@ -60,14 +64,14 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     last_messages.reverse();
     let tags = history.tags_of(snapshot.id);
     let entries = contents.files.book_bytes().map(titles).unwrap_or_default();
-    let mut findings: Vec<_> =
-        verdict_findings::unsound(&snapshot, &problems).into_iter().collect();
+    let mut findings = verdict_findings::all(&snapshot, &problems);
     findings.extend(noticed);
     if origin.is_none() {
         findings.extend(rules::restored(&contents));
     }
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
-    findings.extend(rules::of_files(&contents.files, &chat, rules::ALL, &template));
+    let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
+    findings.extend(rules::of_stored(&contents.files, &chat, &template, has));
     // A moment that no snapshot has by itself has other files than its snapshot.
     let manifest = match origin.is_some() || book_of.is_some() {
         true => State::of(&contents.files).manifest,

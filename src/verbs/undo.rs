@@ -15,8 +15,8 @@ use crate::engine::operation::{self, Ending, Operation, bytes_of};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{self, Workspace};
 use crate::history::{History, name_lookup};
-use crate::rules::Finding;
-use crate::st::{LibraryPath, TimelineName};
+use crate::rules::{Code, Finding, Level};
+use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{Kept, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::{Result, UndoError};
 
@@ -87,7 +87,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     }
     let library = if operation.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(Default::default, |library| library.root().to_owned());
-    let mut plan = plan_files(&store, &root, &operation, &changed)?;
+    let (mut plan, mut findings) = plan_files(&store, &root, &operation, &changed)?;
     // A page that has another mark in memory is asked anyhow, and what was there comes back to the byte.
     let mark = marks::fresh(&format!("undo {number}"), workspace);
     marks::give(&mut plan, options.closed, &root, &mark, Which::Unmarked);
@@ -120,7 +120,6 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         }
         undoing.finish(held)?;
     }
-    let mut findings = Vec::new();
     if !files.is_empty() && !options.dry_run && options.closed != Closed::Rereads {
         findings.push(reload(&root, "files", Written { asked, ..Written::REPLACED }));
     }
@@ -197,9 +196,9 @@ fn plan_files(
     root: &Path,
     operation: &LoggedOperation,
     changed: &dyn Fn(String) -> UndoError,
-) -> Result<Vec<FilePlan<'static>>> {
+) -> Result<(Vec<FilePlan<'static>>, Vec<Finding>)> {
     let reader = store.reader();
-    let mut plan = Vec::new();
+    let (mut plan, mut findings) = (Vec::new(), Vec::new());
     // What was written last is taken away first.
     for change in operation.files.iter().rev() {
         let path = LibraryPath::parse(&change.path)?;
@@ -207,7 +206,16 @@ fn plan_files(
         let bytes = |kept: &Option<Kept>| {
             kept.as_ref().map(|kept| bytes_of(&reader, kept, &path)).transpose()
         };
-        let (written, new) = (bytes(&change.after)?, bytes(&change.before)?);
+        let kept = bytes(&change.after).and_then(|written| Ok((written, bytes(&change.before)?)));
+        let (written, new) = match kept {
+            Ok(kept) => kept,
+            // Without its bytes it can neither be brought back nor removed: it would be gone.
+            Err(error) if operation::is_lost(&error) && st::is_attachment(&path) => {
+                findings.push(left_attachment(&path, &error.to_string()));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
         if now != written && now != new {
             return Err(changed(change.path.clone()).into());
@@ -215,5 +223,11 @@ fn plan_files(
         let known = Some(change.reversed());
         plan.push(FilePlan { known, ..FilePlan::new(path, now, new.map(Cow::Owned)) });
     }
-    Ok(plan)
+    Ok((plan, findings))
+}
+
+fn left_attachment(path: &LibraryPath, why: &str) -> Finding {
+    let message = format!("the store has lost this attachment, so it was left as it is: {why}");
+    Finding::new(Code::AttachmentLost, Level::Error, path.as_str(), message)
+        .remedy("everything else was undone; remove the file yourself if you do not want it")
 }

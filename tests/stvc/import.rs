@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Sandbox, git};
+use crate::common::{Sandbox, chat, codes, git};
 
 fn outcomes(lines: &[Value]) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -57,6 +57,38 @@ fn an_imported_state_comes_back_byte_for_byte() {
     let restored =
         std::fs::read(to.join("chats/Mira Voss/The Tide Office — part 1 (雨).jsonl")).unwrap();
     assert_eq!(restored, sandbox.read("backups/chat_mira_voss_20261115-000030.jsonl"));
+}
+
+#[test]
+fn imported_state_is_not_said_to_lack_a_lorebook_that_the_library_has() {
+    let sandbox = Sandbox::empty();
+    let now = chat("one", 6, Some("Harbour"));
+    let then = now.split(|byte| *byte == b'\n').take(4).collect::<Vec<_>>().join(&b'\n');
+    sandbox.write("chats/Mira/one.jsonl", &now);
+    sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
+    sandbox.write("backups/chat_mira_20261101-120000.jsonl", &then);
+    let imported = sandbox.json(&["import"]).exits(0).of_type("backup");
+    assert_eq!(imported[0]["outcome"], "imported", "{imported:?}");
+    let log = sandbox.json(&["log", "Mira/one"]).exits(0).of_type("snapshot");
+    let id = log.iter().find(|line| line["kind"] == "import").unwrap()["id"].as_str().unwrap();
+    let to = sandbox.folder().join("old");
+    let ways = [
+        vec!["show", id],
+        vec!["restore", id, "--to", to.to_str().unwrap()],
+        vec!["restore", id, "--overwrite"],
+        vec!["restore", id],
+    ];
+    for way in ways {
+        let answer = sandbox.json(&way).exits(0);
+        assert!(!codes(&answer).contains(&"lorebook-missing".into()), "{way:?}: {}", answer.stdout);
+    }
+    assert_eq!(sandbox.read("chats/Mira/one.jsonl"), then);
+    // Where it is gone indeed, that is told.
+    std::fs::remove_file(sandbox.path("worlds/Harbour.json")).unwrap();
+    for way in [["show", id], ["restore", id]] {
+        let answer = sandbox.json(&way).exits(0);
+        assert!(codes(&answer).contains(&"lorebook-missing".into()), "{way:?}: {}", answer.stdout);
+    }
 }
 
 #[test]

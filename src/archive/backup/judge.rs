@@ -93,6 +93,12 @@ impl Judged {
         self.commits.iter().find(|found| !found.is_fit()).map(Found::to_string)
     }
 
+    /// Returns the objects of attachments that are lost, so that nobody tries to copy them.
+    pub fn lost_objects(&self) -> HashSet<ObjectId> {
+        let losses = self.snapshots().flat_map(|(_, verdict)| verdict.lost_attachments());
+        losses.filter_map(|loss| loss.object).map(|(id, _)| id).collect()
+    }
+
     /// The snapshots, with what is said of each.
     pub fn snapshots(&self) -> impl Iterator<Item = (&Snapshot, &Verdict)> {
         self.commits.iter().filter_map(|found| match &found.what {
@@ -118,8 +124,10 @@ pub fn judge(
         if let What::Snapshot(snapshot, _) = &found.what
             && !trees.contains_key(&snapshot.tree)
         {
-            let mut look = |id, kind| Ok(walk.look(id, kind)?.err());
+            // A lost object may be an attachment, which hinders nothing. Others are found when the snapshot is rebuilt.
+            let mut look = |id, kind| Ok(walk.look(id, kind)?.err().filter(hinders));
             let problem = wholes.look(&reader, snapshot.tree, &mut look).map_err(unreadable)?;
+            let problem = problem.filter(|problem| !matches!(problem, Problem::Lacks { .. }));
             trees.insert(snapshot.tree, problem);
         }
     }
@@ -153,12 +161,13 @@ pub fn judge(
     Ok(Judged { commits, objects: walk.seen.len() })
 }
 
-/// All objects of some trees, each tree before what is in it.
+/// Returns all objects of some trees, each tree before its contents, without those that are lost.
 pub fn objects_of(
     store: &Store,
     trees: impl IntoIterator<Item = ObjectId>,
+    lost: HashSet<ObjectId>,
 ) -> Result<Vec<(ObjectId, Kind)>> {
-    let (mut reach, mut objects) = (Reach::new(store.reader()), Vec::new());
+    let (mut reach, mut objects) = (Reach::without(store.reader(), lost), Vec::new());
     for tree in trees {
         reach.visit(tree, &mut |id, kind| objects.push((id, kind))).map_err(unreadable)?;
     }

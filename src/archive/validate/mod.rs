@@ -19,12 +19,14 @@ use chat::Chats;
 pub use rebuilt::{Rebuilt, rebuild};
 pub(super) use whole_objects::{Wholes, hinders};
 
-use super::attachments::{self, Looked};
+use super::attachments::{self, Verified};
 use super::card::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Weight};
-use super::{Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot};
+use super::{
+    AttachmentLoss, Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot,
+};
 use crate::store::{Mode, ObjectId, Reader};
 use needed::needed;
 
@@ -40,9 +42,17 @@ pub enum Verdict {
 
 impl Verdict {
     fn of(problems: Problems) -> Self {
-        match problems.worst() {
-            None => Verdict::Sound,
-            Some(_) => Verdict::Unsound(problems),
+        match problems.is_empty() {
+            true => Verdict::Sound,
+            false => Verdict::Unsound(problems),
+        }
+    }
+
+    /// Returns the attachments that cannot be restored. They prevent nothing else.
+    pub fn lost_attachments(&self) -> &[AttachmentLoss] {
+        match self {
+            Verdict::Unsound(problems) => problems.lost_attachments(),
+            Verdict::Sound | Verdict::Newer { .. } => &[],
         }
     }
 
@@ -53,9 +63,7 @@ impl Verdict {
 
     /// Whether something of it is lost that its files, if they are still what they were, have.
     pub fn can_be_mended(&self) -> bool {
-        let is_lost = |problem: &Problem| matches!(problem, Problem::BadAttachments { .. });
-        self.is_damaged()
-            || matches!(self, Verdict::Unsound(problems) if problems.list().iter().any(is_lost))
+        self.is_damaged() || !self.lost_attachments().is_empty()
     }
 
     /// Whether its files can be brought back by this program.
@@ -90,7 +98,7 @@ pub struct Validator {
     trees: HashMap<ObjectId, Rc<Judged>>,
     chats: Chats,
     books: Books,
-    attachments: Looked,
+    attachments: Verified,
     wholes: Wholes,
 }
 
@@ -157,7 +165,7 @@ impl Validator {
             trees: HashMap::new(),
             chats: Chats::default(),
             books: Books::default(),
-            attachments: Looked::default(),
+            attachments: Verified::default(),
             wholes: Wholes::default(),
         }
     }
@@ -355,16 +363,27 @@ impl Validator {
         match (&manifest.attachments, folder) {
             (Some(record), Some(folder)) => {
                 for attachment in attachments::read(&self.reader, folder, record, noticed)? {
-                    let problem = self.attachments.problem(&self.reader, &attachment)?;
-                    problem.into_iter().for_each(|problem| noticed.problems.push(problem));
+                    let loss = self.attachments.loss(&self.reader, &attachment)?;
+                    loss.into_iter().for_each(|loss| noticed.problems.lose_attachment(loss));
                 }
+                self.judge_kinds(noticed)?;
             }
-            (Some(_), None) => {
-                let why = "its attachments are not there".to_owned();
-                noticed.problems.push(Problem::BadAttachments { why });
-            }
+            (Some(_), None) => noticed.problems.lose_attachment(attachments::no_folder()),
             (None, Some(folder)) => noticed.extra("attachments", folder, Mode::Folder),
             (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Notes objects that the tree of attachments takes for a file or folder and that are something else: no copy could hold
+    /// both, so no other store may take that in.
+    fn judge_kinds(&mut self, noticed: &mut Noticed) -> Result<()> {
+        let lost = noticed.problems.lost_attachments().iter().filter_map(|loss| loss.object);
+        for (id, kind) in lost.collect::<Vec<_>>() {
+            if let Some(found) = self.reader.kind(id)?.filter(|found| *found != kind) {
+                let why = format!("object {id} is a {found} where a {kind} belongs");
+                noticed.problems.push(Problem::Lacks { why });
+            }
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     count("manifest", contents.manifest.messages, messages, &mut problems);
     Says::of(&contents.manifest, Some(messages)).compare(snapshot, &mut problems);
     if problems.is_fatal() {
-        return Err(Error::Unsound { id: snapshot.id, problems });
+        return Err(Error::Unsound { id: snapshot.id, problems: Box::new(problems) });
     }
     Ok(Rebuilt { contents, problems })
 }

@@ -17,6 +17,7 @@ use crate::archive::backup::{
 };
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::copies::CopyError;
+use crate::engine::verdict_findings::LostAttachments;
 use crate::engine::{Error, Result, Workspace, verdict_findings};
 use crate::history::History;
 use crate::progress::Monitor;
@@ -266,8 +267,12 @@ fn unpack(
 impl Received {
     /// What is told of its snapshots.
     pub fn findings(&self) -> Vec<Finding> {
+        let mut lost = LostAttachments::default();
         let finding = |found: &backup::Found| match &found.what {
-            What::Snapshot(snapshot, verdict) => verdict_findings::finding(snapshot, verdict),
+            What::Snapshot(snapshot, verdict) => {
+                lost.note(snapshot, verdict.lost_attachments());
+                verdict_findings::finding(snapshot, verdict)
+            }
             What::Nothing(why) => Some(Finding::new(
                 Code::HistoryBroken,
                 Level::Error,
@@ -276,7 +281,9 @@ impl Received {
             )),
             What::Known => None,
         };
-        self.judged.commits.iter().filter_map(finding).collect()
+        let mut findings: Vec<_> = self.judged.commits.iter().filter_map(finding).collect();
+        findings.extend(lost.findings());
+        findings
     }
 
     /// Leave out the branches and tags that lead to what is not wanted, with what only they lead to; these.
@@ -333,7 +340,7 @@ impl Received {
                 heads.iter().filter_map(|(_, id)| incoming.history.get(SnapshotId(*id)).cloned());
             incoming.heads = heads.collect();
             let new: Vec<_> = self.judged.snapshots().map(|(snapshot, _)| snapshot).collect();
-            incoming.take_over(new.iter().copied())?;
+            incoming.take_over(new.iter().copied(), self.judged.lost_objects())?;
             return Ok(incoming);
         }
         let joined = join(&incoming.store, &self.judged.commits, &self.refs, store.zip(ours))?;
@@ -343,7 +350,7 @@ impl Received {
             return Err(about(&self.path)(BackupError::Hostile { why }));
         }
         incoming.findings.extend(refs_told(&joined));
-        incoming.take_over(joined.taken.iter())?;
+        incoming.take_over(joined.taken.iter(), self.judged.lost_objects())?;
         let Joined { history, heads, anew, .. } = joined;
         // Others take the place of these.
         let former: HashSet<_> = anew.iter().map(|anew| anew.former).collect();
@@ -363,14 +370,16 @@ impl Incoming {
     fn take_over<'s>(
         &mut self,
         snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
+        lost: HashSet<ObjectId>,
     ) -> Result<()> {
         let commits = snapshots.clone().map(|snapshot| (snapshot.id.0, Kind::Commit));
         self.objects = commits.collect();
         let trees = snapshots.map(|snapshot| snapshot.tree);
-        let objects = backup::objects_of(&self.store, trees).map_err(|error| match error {
-            BackupError::Store(error) => Error::Store(error),
-            error => about(self.store.path())(error),
-        })?;
+        let objects =
+            backup::objects_of(&self.store, trees, lost).map_err(|error| match error {
+                BackupError::Store(error) => Error::Store(error),
+                error => about(self.store.path())(error),
+            })?;
         self.objects.extend(objects);
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::chosen_refs::{Chosen, HEADS, TAGS};
 use crate::archive::{Snapshot, SnapshotId, Validator};
+use crate::engine::verdict_findings::LostAttachments;
 use crate::engine::{Error, Result, lost_objects, verdict_findings};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
@@ -41,9 +42,15 @@ impl Judged {
         monitor.begin("judging snapshots", Some(order.len() as u64));
         let mut validator = Validator::new(store.reader());
         let reader = store.reader();
+        let mut lost = LostAttachments::default();
         for snapshot in order {
             let verdict = validator.judge(snapshot)?;
             judged.findings.extend(verdict_findings::finding(snapshot, &verdict));
+            lost.note(snapshot, verdict.lost_attachments());
+            for (id, _) in verdict.lost_attachments().iter().filter_map(|loss| loss.object) {
+                judged.unreadable.insert(id);
+                judged.incomplete.insert(snapshot.id);
+            }
             if !verdict.may_be_taken_in() {
                 judged.odd += 1;
                 let unreadable = lost_objects::below(&reader, snapshot.tree, |_| false)?;
@@ -54,6 +61,7 @@ impl Judged {
             }
             monitor.advance(1);
         }
+        judged.findings.extend(lost.findings());
         Ok(judged)
     }
 

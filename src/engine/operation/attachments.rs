@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::Operation;
 use super::files::FilePlan;
-use crate::archive::{Attachment, Blake3, State, Tree};
+use crate::archive::{Attachment, AttachmentLoss, Blake3, Snapshot, State, Tree};
 use crate::engine::Result;
 use crate::engine::configuration::Configuration;
+use crate::engine::verdict_findings::LostAttachments;
 use crate::history;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
@@ -59,32 +60,33 @@ impl Operation<'_> {
             before.into_iter().map(|attachment| (attachment.path.clone(), attachment)).collect();
         let mut attached = Vec::new();
         for path in wanted {
-            match before.get(&path) {
+            match before.get(&path).filter(|known| known.blob.is_some()) {
                 // SillyTavern never writes another file under the name of one.
-                Some(known) => {
-                    if self.pack.distrusts_store() {
-                        self.mend_attachment(known, reader)?;
-                    }
-                    attached.push(known.clone());
-                }
+                Some(known) => attached.push(self.mend_attachment(known, reader)?),
                 None => attached.extend(self.attachment(&path)?),
             }
         }
         Ok(attached)
     }
 
-    /// Store one again that is damaged in the store, if its file still is what it was.
-    fn mend_attachment(&mut self, known: &Attachment, reader: &Reader) -> Result<()> {
-        if unless_lost(reader.blob(known.blob))?.is_some() {
-            return Ok(());
+    /// Stores an attachment again that is lost in the store, if the library's file still is what it was. Only a store that is
+    /// known to be damaged is read for that.
+    fn mend_attachment(&mut self, known: &Attachment, reader: &Reader) -> Result<Attachment> {
+        let is_lost = match self.pack.distrusts_store() {
+            true => known.read(reader)?.is_err(),
+            false => known.glance(reader)?.is_some(),
+        };
+        if !is_lost {
+            return Ok(known.clone());
         }
         let library = self.workspace.library().ok();
         let file = library.map(|library| known.path.under(library.root()));
         let bytes = file.and_then(|file| regular::read(&file).ok());
+        let mut mended = known.clone();
         if let Some(bytes) = bytes.filter(|bytes| Blake3::of(bytes) == known.blake3) {
-            self.pack.add(Kind::Blob, &bytes)?;
+            mended.blob = Some(self.pack.add(Kind::Blob, &bytes)?);
         }
-        Ok(())
+        Ok(mended)
     }
 
     /// One that no snapshot before has.
@@ -119,7 +121,8 @@ impl Operation<'_> {
         self.attachments.room = Some(room.saturating_sub(bytes.len() as u64));
         let blob = self.pack.add(Kind::Blob, &bytes)?;
         let (path, blake3) = (path.clone(), Blake3::of(&bytes));
-        Ok(Some(Attachment { path, bytes: bytes.len() as u64, blake3, blob }))
+        let (length, blob) = (bytes.len() as u64, Some(blob));
+        Ok(Some(Attachment { path, bytes: length, blake3, blob, lost_folder: None }))
     }
 
     /// How much may still be added to what the newest snapshots have.
@@ -164,32 +167,60 @@ pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
     for head in history::heads(store)?.iter().filter(|head| head.timeline.is_chat()) {
         let attached = unless_lost(Tree::attachments_of(&reader, head.tree))?.unwrap_or_default();
         let new = attached.iter().filter(|attachment| known.insert(attachment.blob));
-        bytes += new.map(|attachment| attachment.bytes).sum::<u64>();
+        bytes = new.map(|attachment| attachment.bytes).fold(bytes, u64::saturating_add);
     }
     Ok(bytes)
 }
 
-/// The attachments that are not in the library at `root`, to be written; what is there under their names stays, and is told if it is another.
+/// Reads an attachment, verified, if this system can have a file of its name.
+pub(crate) fn read_to_write(
+    attachment: &Attachment,
+    reader: &Reader,
+) -> Result<std::result::Result<Vec<u8>, AttachmentLoss>> {
+    if let Err(error) = st::must_be_a_name_here(&attachment.path) {
+        let path = Some(attachment.path.clone());
+        return Ok(Err(AttachmentLoss { path, why: error.to_string(), object: None }));
+    }
+    Ok(attachment.read(reader)?)
+}
+
+/// The attachments of a snapshot that are not in the library.
+#[derive(Default)]
+pub(crate) struct MissingAttachments {
+    /// Those that can be written, each verified.
+    pub plan: Vec<FilePlan<'static>>,
+    /// Those that are lost in the store, and files of other content that are there under their names and stay.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and prevents nothing else.
 pub(crate) fn missing(
     root: &Path,
+    reader: &Reader,
+    snapshot: &Snapshot,
     attachments: &[Attachment],
-) -> (Vec<FilePlan<'static>>, Vec<Finding>) {
-    let (mut plan, mut findings) = (Vec::new(), Vec::new());
+) -> Result<MissingAttachments> {
+    let mut missing = MissingAttachments::default();
+    let mut lost = LostAttachments::default();
     for attachment in attachments {
         match fs::symlink_metadata(attachment.path.under(root)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                plan.push(FilePlan::attachment(attachment));
+                match read_to_write(attachment, reader)? {
+                    Ok(_) => missing.plan.extend(FilePlan::attachment(attachment)),
+                    Err(loss) => lost.note(snapshot, &[loss]),
+                }
             }
             Ok(found) if found.is_file() && found.len() == attachment.bytes => {}
             _ => {
                 let what = "another file is there than the chat had; it stays as it is";
                 let subject = attachment.path.as_str();
                 let finding = Finding::new(Code::AttachmentDiffers, Level::Warning, subject, what);
-                findings.push(finding.remedy(
+                missing.findings.push(finding.remedy(
                     "move it away and give the command again to get the one that the chat had",
                 ));
             }
         }
     }
-    (plan, findings)
+    missing.findings.extend(lost.findings());
+    Ok(missing)
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::Operation;
-use super::apply::FileStep;
+use super::apply::{FileStep, is_lost};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
 use crate::regular;
@@ -88,10 +88,10 @@ impl<'c> FilePlan<'c> {
         }
     }
 
-    /// An attachment that is not there, from the store.
-    pub(crate) fn attachment(attachment: &Attachment) -> Self {
-        let Attachment { path, bytes, blake3, blob } = attachment;
-        Self::from_store(path, Kept::Blob(*blob), (*bytes, *blake3))
+    /// An attachment that is not there, from the store. Its blob was verified.
+    pub(crate) fn attachment(attachment: &Attachment) -> Option<Self> {
+        let Attachment { path, bytes, blake3, blob, .. } = attachment;
+        Some(Self::from_store(path, Kept::Blob((*blob)?), (*bytes, *blake3)))
     }
 
     /// A file that is not there, as this snapshot has it.
@@ -149,7 +149,11 @@ impl<'c> FilePlan<'c> {
 /// What an operation of the log did with files.
 pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<Vec<FileAction>> {
     let action = |change: &FileChange| -> Result<Option<FileAction>> {
-        let step = FileStep::of(store, change)?;
+        let step = match FileStep::of(store, change) {
+            Ok(step) => step,
+            Err(error) if is_lost(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let Some(there) = step.after.or(step.before) else { return Ok(None) };
         Ok(Some(FileAction {
             path: step.path,

@@ -31,7 +31,7 @@ use crate::store::{
     Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence,
     Store, Time, TreeEntry, commit,
 };
-pub(crate) use apply::bytes_of;
+pub(crate) use apply::{bytes_of, is_lost};
 pub(crate) use end_state::Ending;
 pub(crate) use files::actions_of;
 pub(crate) use recover::Held;

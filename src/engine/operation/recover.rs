@@ -180,8 +180,11 @@ fn finish(
     match apply::apply(store, root, &steps) {
         Ok(mut left) => {
             let mut findings = vec![was_finished(operation)];
+            findings.extend(lost.iter().map(|path| match st::is_attachment(path) {
+                true => attachment_lost(operation, path),
+                false => was_lost(operation, path),
+            }));
             findings.extend(left.iter().map(|path| was_left(operation, path)));
-            findings.extend(lost.iter().map(|path| was_lost(operation, path)));
             left.append(&mut lost);
             apply::settle(workspace, store, lock, operation, &left, true)?;
             Ok(findings)
@@ -241,6 +244,15 @@ fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
     finding.remedy(
         "`stvc check` finds what else is lost; `stvc import` may bring it back from a backup",
     )
+}
+
+fn attachment_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
+    let what = format!(
+        "operation {} had to write this attachment, and the store has lost it",
+        operation.number
+    );
+    let finding = Finding::new(Code::AttachmentLost, Level::Error, path.as_str(), what);
+    finding.remedy("everything else of the operation is done; copy the file from a backup")
 }
 
 fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {

@@ -7,6 +7,7 @@ use super::super::{
 use super::answer::{Answer, Tell};
 use super::parts::{done, findings, made_of};
 use crate::engine::files::Action;
+use crate::rules::{Finding, lost_attachments};
 use crate::verbs::restore::from_message;
 use crate::verbs::snapshot::Taken;
 use crate::verbs::{restore, snapshot, tag, undo};
@@ -113,6 +114,15 @@ impl Answer for Vec<tag::Tag> {
     }
 }
 
+/// Everything was done, but for attachments that the store has lost.
+fn but_attachments(command: &'static str, counts: Counts, found: &[Finding]) -> Summary {
+    Summary { command, ok: lost_attachments(found) == 0, counts }
+}
+
+fn exit_but_attachments(found: &[Finding]) -> u8 {
+    if lost_attachments(found) == 0 { exit::DONE } else { exit::PARTLY }
+}
+
 impl Answer for restore::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         self.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
@@ -130,14 +140,15 @@ impl Answer for restore::Report {
         let counts = Counts::Restore {
             written,
             kept: self.files.len() - written,
+            attachments_lost: lost_attachments(&self.findings),
             dropped_operations: self.dropped_operations,
             dry_run: self.dry_run,
         };
-        done("restore", counts)
+        but_attachments("restore", counts, &self.findings)
     }
 
     fn exit(&self) -> u8 {
-        exit::DONE
+        exit_but_attachments(&self.findings)
     }
 }
 
@@ -150,11 +161,14 @@ impl Answer for from_message::Report {
 
     fn summary(&self) -> Summary {
         let (written, dry_run) = (self.made.files.len(), self.made.dry_run);
-        done("fork", Counts::Fork { written, messages: self.messages, dry_run })
+        let found = &self.made.findings;
+        let attachments_lost = lost_attachments(found);
+        let counts = Counts::Fork { written, messages: self.messages, attachments_lost, dry_run };
+        but_attachments("fork", counts, found)
     }
 
     fn exit(&self) -> u8 {
-        exit::DONE
+        exit_but_attachments(&self.made.findings)
     }
 }
 
@@ -170,12 +184,13 @@ impl Answer for undo::Report {
             operation: self.operation.number,
             refs: self.refs.len(),
             files: self.files.len(),
+            attachments_lost: lost_attachments(&self.findings),
             dry_run: self.dry_run,
         };
-        done("undo", counts)
+        but_attachments("undo", counts, &self.findings)
     }
 
     fn exit(&self) -> u8 {
-        exit::DONE
+        exit_but_attachments(&self.findings)
     }
 }

@@ -9,7 +9,7 @@ use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{Snapshot, Validator};
 use crate::engine::copies::{self, CopyPlace};
 use crate::engine::undisturbed_read::undisturbed;
-use crate::engine::verdict_findings::{self, Tally};
+use crate::engine::verdict_findings::{self, LostAttachments, Tally};
 use crate::engine::{Result, Workspace, lost_objects};
 use crate::history::History;
 use crate::progress::Monitor;
@@ -84,6 +84,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     let mut validator = Validator::new(store.reader());
     let mut hurt = Hurt::new();
     let mut damaged = Vec::new();
+    let mut lost_attachments = LostAttachments::default();
     // Timeline by timeline: neighbours share most of their messages.
     let mut order = history.newest_first();
     order.sort_by_key(|snapshot| snapshot.timeline.clone());
@@ -95,9 +96,16 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         }
         let found = verdict_findings::finding(snapshot, &verdict);
         findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
+        lost_attachments.note(snapshot, verdict.lost_attachments());
+        for (object, _) in verdict.lost_attachments().iter().filter_map(|loss| loss.object) {
+            hurt.entry(object).or_default().push(short(snapshot));
+        }
         if !verdict.may_be_taken_in() {
             for object in lost_objects(&store.reader(), &health, snapshot.tree)? {
-                hurt.entry(object).or_default().push(short(snapshot));
+                let (hurt, snapshot) = (hurt.entry(object).or_default(), short(snapshot));
+                if hurt.last() != Some(&snapshot) {
+                    hurt.push(snapshot);
+                }
             }
         }
         monitor.advance(1);
@@ -105,9 +113,11 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     // The next snapshot mends what it can of the timelines. A store that cannot be written to can still be checked.
     let is_damaged = tally.damaged > 0
         || !hurt.is_empty()
+        || !lost_attachments.is_empty()
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
     let _ = store.mark_damaged(is_damaged, &damaged);
+    findings.extend(lost_attachments.findings());
     findings.extend(undo_data::check(
         store,
         &listed,

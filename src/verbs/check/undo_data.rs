@@ -35,10 +35,10 @@ pub(super) fn check(
 ) -> Result<Vec<Finding>> {
     let reader = store.reader();
     let (findings, held) = (Vec::new(), HashMap::new());
-    let mut look = Look { store, reader, health, hurt, findings, held };
+    let mut look = Look { store, reader, health, validator, hurt, findings, held };
     look.at_refs(&listed.refs)?;
     if !listed.refs.is_empty() {
-        look.at_snapshots(history, validator)?;
+        look.at_snapshots(history)?;
     }
     look.at_files(&listed.operations)?;
     Ok(look.findings)
@@ -48,6 +48,7 @@ struct Look<'a> {
     store: &'a Store,
     reader: Reader,
     health: &'a Health,
+    validator: &'a mut Validator,
     hurt: &'a mut Hurt,
     findings: Vec<Finding>,
     held: HashMap<ObjectId, Held>,
@@ -93,7 +94,7 @@ impl Look<'_> {
     }
 
     /// The snapshots that only those refs hold.
-    fn at_snapshots(&mut self, history: &History, validator: &mut Validator) -> Result<()> {
+    fn at_snapshots(&mut self, history: &History) -> Result<()> {
         let all = History::load_with_kept(self.store)?;
         let told: HashSet<_> = history.broken.iter().map(|broken| &broken.subject).collect();
         for broken in all.broken.iter().filter(|broken| !told.contains(&broken.subject)) {
@@ -103,7 +104,7 @@ impl Look<'_> {
             all.iter().filter(|snapshot| history.get(snapshot.id).is_none()).collect();
         kept.sort_by_key(|snapshot| (snapshot.timeline.clone(), snapshot.time.seconds));
         for snapshot in kept {
-            match validator.judge(snapshot)? {
+            match self.validator.judge(snapshot)? {
                 Verdict::Unsound(problems) if problems.is_fatal() => {
                     self.lost_below(snapshot.tree)?;
                     let message =
@@ -163,14 +164,18 @@ impl Look<'_> {
     /// What is in a snapshot.
     fn holds(&mut self, id: ObjectId) -> Result<Held> {
         let snapshot = self.reader.commit(id).map_err(archive::Error::from);
-        let read = snapshot
-            .and_then(|commit| Snapshot::read(&commit))
-            .and_then(|snapshot| Ok((snapshot.tree, read_manifest(&self.reader, snapshot.tree)?)));
+        let read = snapshot.and_then(|commit| Snapshot::read(&commit)).and_then(|snapshot| {
+            let manifest = read_manifest(&self.reader, snapshot.tree)?;
+            Ok((snapshot, manifest))
+        });
         match read {
-            Ok((tree, manifest)) => Ok(match self.lost_below(tree)?.first() {
-                Some(lost) => Held::Lost(lost_object(*lost)),
-                None => Held::Files(manifest.files.into_iter().map(|file| file.path).collect()),
-            }),
+            Ok((snapshot, manifest)) => match self.validator.judge(&snapshot)? {
+                Verdict::Unsound(problems) if problems.is_fatal() => {
+                    let lost = self.lost_below(snapshot.tree)?.first().copied();
+                    Ok(Held::Lost(lost.map_or_else(|| problems.to_string(), lost_object)))
+                }
+                _ => Ok(Held::Files(manifest.files.into_iter().map(|file| file.path).collect())),
+            },
             Err(archive::Error::NewerFormat { .. }) => Ok(Held::Unknown),
             Err(error) if error.is_loss() => Ok(Held::Lost(error.to_string())),
             Err(error) => Err(error.into()),

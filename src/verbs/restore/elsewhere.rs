@@ -7,6 +7,8 @@ use super::material::Material;
 use super::options::{Options, Report, wanted};
 use crate::archive::{Attachment, Blake3, Role};
 use crate::engine::files::{Action, FileAction};
+use crate::engine::operation::attachments::read_to_write;
+use crate::engine::verdict_findings::LostAttachments;
 use crate::st::LibraryPath;
 use crate::store::Store;
 use crate::verbs::{RestoreError, Result};
@@ -35,10 +37,30 @@ pub(super) fn restore(
         Some(Role::Lorebook) => &[][..],
         _ => &material.contents.attachments,
     };
-    if !options.dry_run {
-        write_folder(&root, &files, attached, store)?;
+    let reader = store.reader();
+    let mut lost = LostAttachments::default();
+    let mut written = Vec::new();
+    // One after the other: they may be long.
+    let mut write_attached = |folder: Option<&Path>| -> Result<()> {
+        for attachment in attached {
+            match (read_to_write(attachment, &reader)?, folder) {
+                (Ok(bytes), Some(folder)) => st::write(folder, &attachment.path, &bytes, None)?,
+                (Ok(_), None) => {}
+                (Err(loss), _) => {
+                    lost.note(&report.snapshot, &[loss]);
+                    continue;
+                }
+            }
+            written.push(attachment.clone());
+        }
+        Ok(())
+    };
+    match options.dry_run {
+        true => write_attached(None)?,
+        false => write_folder(&root, &files, write_attached)?,
     }
-    for Attachment { path, bytes, blake3, .. } in attached.iter().cloned() {
+    report.findings.extend(lost.findings());
+    for Attachment { path, bytes, blake3, .. } in written {
         let (action, replaces, there) = (Action::Write, false, None);
         report.files.push(FileAction { path, action, bytes, blake3, replaces, there, mark: None });
     }
@@ -61,20 +83,16 @@ pub(super) fn restore(
 fn write_folder(
     root: &Path,
     files: &[(&LibraryPath, &[u8])],
-    attached: &[Attachment],
-    store: &Store,
+    mut write_attached: impl FnMut(Option<&Path>) -> Result<()>,
 ) -> Result<()> {
     let parent = durable::parent(root);
     durable::create_dir_all(parent).map_err(at(parent))?;
     let temp = durable::create_temp_dir(parent).map_err(at(parent))?;
-    let write = || -> Result<()> {
+    let mut write = || -> Result<()> {
         for (path, bytes) in files {
             st::write(&temp, path, bytes, None)?;
         }
-        // One after the other: they may be long.
-        for attachment in attached {
-            st::write(&temp, &attachment.path, &store.reader().blob(attachment.blob)?, None)?;
-        }
+        write_attached(Some(&temp))?;
         durable::sync_dir(&temp).map_err(at(&temp))?;
         // An empty folder may stand in the way on systems whose rename does not replace one.
         let _ = fs::remove_dir(root);

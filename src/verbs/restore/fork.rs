@@ -147,8 +147,9 @@ pub(super) fn restore(
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
     plan.push(file(&chat_path, &files.main.bytes));
     // Both chats name the same files.
-    let (missing, found) = attachments::missing(&root, &material.contents.attachments);
-    report.findings.extend(found);
+    let attached = &material.contents.attachments;
+    let missing = attachments::missing(&root, &store.reader(), &report.snapshot, attached)?;
+    report.findings.extend(missing.findings);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
@@ -157,7 +158,7 @@ pub(super) fn restore(
             file.stored_in = Some(fork.id);
         }
         plan.extend(new_group);
-        plan.extend(missing);
+        plan.extend(missing.plan);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
         let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
         let words = format!("the lorebook of {name}");
@@ -167,7 +168,7 @@ pub(super) fn restore(
         report.fork = Some(fork);
     } else {
         plan.extend(new_group);
-        plan.extend(missing);
+        plan.extend(missing.plan);
         report.files = plan.iter().map(FilePlan::action).collect();
     }
     report.root = root;

@@ -43,9 +43,10 @@ pub(super) fn restore(
         });
     }
     if options.only != Some(Role::Lorebook) {
-        let (missing, found) = attachments::missing(&root, &material.contents.attachments);
-        plan.extend(missing);
-        report.findings.extend(found);
+        let attached = &material.contents.attachments;
+        let missing = attachments::missing(&root, &store.reader(), &report.snapshot, attached)?;
+        plan.extend(missing.plan);
+        report.findings.extend(missing.findings);
     }
     let timeline = &material.files().timeline;
     if material.files().group.is_none()

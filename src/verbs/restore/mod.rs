@@ -64,8 +64,12 @@ fn bring_back(
         from_message::within(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);
     }
-    let mut findings: Vec<_> =
-        verdict_findings::unsound(&then.snapshot, &then.problems).into_iter().collect();
+    let mut findings = match options.only {
+        Some(Role::Lorebook) => {
+            Vec::from_iter(verdict_findings::unsound(&then.snapshot, &then.problems))
+        }
+        _ => verdict_findings::all(&then.snapshot, &then.problems),
+    };
     findings.append(&mut then.findings);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
     let mut material = Material::of(then, options.cut.is_some());
@@ -112,7 +116,8 @@ fn bring_back(
     let look = || match is_looked_at {
         true => {
             let chat = material.files().split();
-            rules::of_files(material.files(), &chat, rules::ALL, &template)
+            let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
+            rules::of_stored(material.files(), &chat, &template, has)
         }
         false => Vec::new(),
     };

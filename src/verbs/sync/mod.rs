@@ -356,8 +356,9 @@ fn attached(
     };
     for step in steps.iter().filter(comes) {
         let tree = Tree::open(&reader, step.entry.head.tree)?;
-        let (missing, _) = attachments::missing(root, tree.attachments());
-        plan.extend(missing.into_iter().map(|file| (file.path.clone(), file)));
+        // What is lost was told when the snapshots were judged.
+        let missing = attachments::missing(root, &reader, &step.entry.head, tree.attachments())?;
+        plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));
     }
     Ok(plan.into_values().collect())
 }

@@ -14,10 +14,10 @@ fn with_files(n: usize) -> String {
     .to_string()
 }
 
-const MAP: &str = "user/images/Mira/map.png";
-const NOTES: &str = "user/files/1_2.txt";
+pub(super) const MAP: &str = "user/images/Mira/map.png";
+pub(super) const NOTES: &str = "user/files/1_2.txt";
 
-fn with_attachments() -> Sandbox {
+pub(super) fn with_attachments() -> Sandbox {
     let sandbox = library();
     sandbox.write(MAP, [7; 3000]);
     sandbox.write(NOTES, "what the harbour master wrote");
@@ -126,23 +126,4 @@ fn attachments_go_to_the_other_device() {
     two.stvc(&["check"]).exits(0);
     let states = two.json(&["status"]).exits(0).of_type("timeline");
     assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
-}
-
-#[test]
-fn an_attachment_that_is_lost_keeps_no_chat_from_coming_back() {
-    let sandbox = with_attachments();
-    sandbox.stvc(&["snapshot"]).exits(0);
-    let ids = sandbox.git(&["ls-tree", "-r", "refs/heads/chats/Mira/one", "attachments/files"]);
-    let line = ids.lines().find(|line| line.contains("map.png")).unwrap();
-    lose(&sandbox.store(), line.split_whitespace().nth(2).unwrap());
-    let checked = sandbox.stvc(&["check"]).exits(1);
-    let told = checked.stdout + &checked.stderr;
-    assert!(told.contains("map.png is lost or damaged"), "{told}");
-    let chat = sandbox.read("chats/Mira/one.jsonl");
-    fs::remove_file(sandbox.path("chats/Mira/one.jsonl")).unwrap();
-    sandbox.stvc(&["restore", "Mira/one"]).exits(0);
-    assert_eq!(sandbox.read("chats/Mira/one.jsonl"), chat);
-    // As long as the file is there, it is stored again.
-    sandbox.stvc(&["snapshot"]).exits(0);
-    sandbox.stvc(&["check"]).exits(0);
 }

@@ -3,6 +3,7 @@
 mod attachments;
 mod characters;
 mod lorebooks;
+mod lost_attachments;
 
 use std::fs;
 
