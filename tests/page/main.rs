@@ -270,6 +270,15 @@ fn the_map_is_that_of_the_command_line() {
     assert_eq!(drawn, Value::Object(known));
 }
 
+/// Where a fork was made of a snapshot, the parent's dot lies at the beginning of the fork's line.
+#[test]
+fn a_dot_of_the_map_selects_the_snapshot_of_its_own_lane() {
+    let sandbox = story();
+    sandbox.stvc(&["restore", "Tide Office~1", "--as", "From here"]).exits(0);
+    let Some(visit) = Visit::begin(&sandbox, &["--write"], "dots") else { return };
+    visit.end();
+}
+
 /// Ten thousand entries and thousands of messages: what is far away is not in the document.
 #[test]
 fn long_lists_hold_what_is_near() {

@@ -106,9 +106,9 @@ const scenarios = {
     await page.keyboard.press("d");
     await title(page, "Before");
     await page.goBack();
-    await page.locator("svg .lane").first().waitFor();
+    await page.locator("svg circle[data-dot]").first().waitFor();
     // What was said, where one points.
-    await page.locator("svg .lane circle").first().hover();
+    await page.locator("svg circle[data-dot]").first().hover();
     await page.locator(".said:not([hidden]) b").waitFor();
     // Two states side by side.
     await go(page, "#/compare/Tide%20Office~2/Tide%20Office");
@@ -242,7 +242,7 @@ const scenarios = {
     await page.click(".buttons a >> text=Compare with the one before");
     await page.locator("ins").first().waitFor();
     await go(page, "#/tree");
-    await page.locator("svg .lane").first().waitFor();
+    await page.locator("svg circle[data-dot]").first().waitFor();
     await page.locator("svg .flag", { hasText: "part one" }).waitFor();
     await page.keyboard.press("/");
     await page.fill("input[type=search]", "no mast");
@@ -257,9 +257,31 @@ const scenarios = {
   async lanes() {
     const page = await open();
     await go(page, "#/tree");
-    await page.locator("svg .lane circle").first().waitFor();
+    await page.locator("svg circle[data-dot]").first().waitFor();
     console.log(await page.evaluate(() => JSON.stringify(Object.fromEntries([...document.querySelectorAll("svg .lane")]
-      .map((lane) => [lane.getAttribute("aria-label"), lane.querySelectorAll("circle[data-dot]").length]).sort()))));
+      .map((lane) => [lane.getAttribute("aria-label"), document.querySelectorAll(`svg [data-lane="${lane.getAttribute("data-lane")}"] circle[data-dot]`).length]).sort()))));
+  },
+
+  /** A click on each dot of the map: the lane that it is drawn in, and the timeline that is selected then. */
+  async dots() {
+    const page = await open();
+    await go(page, "#/tree");
+    await page.locator("svg circle[data-dot]").first().waitFor();
+    const named = await page.evaluate(() => [...document.querySelectorAll("svg .lane")]
+      .map((lane) => [lane.getAttribute("data-lane"), lane.getAttribute("aria-label")]));
+    const lanes = new Map(named);
+    const places = await page.evaluate(() => [...document.querySelectorAll("svg circle[data-dot]")].map((dot) => {
+      const box = dot.getBoundingClientRect();
+      return [dot.closest("[data-lane]").getAttribute("data-lane"), dot.getAttribute("data-dot"), box.x + box.width / 2, box.y + box.height / 2];
+    }));
+    assert.ok(places.length > 3);
+    for (const [lane, dot, x, y] of places) {
+      await page.mouse.click(x, y);
+      await page.locator(`svg [data-lane="${lane}"].chosen`).waitFor({ state: "attached" });
+      const [, folder, ...rest] = lanes.get(lane).split("/");
+      await page.locator(".about h2", { hasText: `${folder} / ${rest.join("/")}` }).waitFor();
+      assert.equal(await page.locator(`svg [data-lane="${lane}"] circle[r="7"]`).getAttribute("data-dot"), dot);
+    }
   },
 
   async long() {
