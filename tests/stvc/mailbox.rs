@@ -212,7 +212,7 @@ fn req_92_an_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
     watching.snapshot_of(2);
     for number in [2, 3] {
         sandbox.append(CHAT, &message("one", number));
-        watching.snapshot_of(number + 1);
+        watching.snapshot_of(number as u64 + 1);
     }
     let alarm = status(&sandbox)["alarms"][0].clone();
     assert_eq!(alarm["message"], "it had 38 messages and now has 2");
