@@ -139,17 +139,20 @@ fn a_deleted_chat(name: &'static str, version: &str) {
     assert_eq!(here[&chat], then[&chat]);
     assert_eq!(here[BOOK], changed[BOOK], "the lorebook stays as it is");
 
+    // With its lorebook, which is by now the one that it had when it was deleted again.
+    stored(&mut stage, &timeline, 3);
     stage.writer.delete(&branch);
-    stage.writer.settle();
+    stage.writer.command("/createentry file=\"Tide Office\" key=\"rope\" The rope is wet.");
+    assert_ne!(stage.stories()[BOOK], changed[BOOK]);
     ask_for_deleted(&mut stage);
     stage.writer.click("dialog.popup[open] .popup-button-ok");
     stage.writer.until("!document.querySelector('.stvc-deleted li')");
     stage.writer.click("#select_chat_cross");
     let here = stage.stories();
     assert_eq!(here[&chat], then[&chat]);
-    assert_eq!(here[BOOK], then[BOOK]);
+    assert_eq!(here[BOOK], changed[BOOK]);
     // The open chat uses that lorebook, and the page reads it again.
-    assert_eq!(stage.writer.sees()["uids"], json!([0, 1, 2]));
+    assert_eq!(stage.writer.sees()["uids"], json!([0, 1, 2, 3]));
     let said = stage.writer.complaints();
     assert!(said.iter().all(|words| !words.starts_with("error: ")), "{said:?}");
     watching.stop();
