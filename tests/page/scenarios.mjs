@@ -318,6 +318,49 @@ const scenarios = {
     await page.locator("h1, [role=alert]").waitFor();
   },
 
+  /** Answers name the pair of chat and lorebook; every later request names that pair, and what a plan resolved is what is done. */
+  async moments() {
+    const book = `+${"b".repeat(40)}`;
+    const resolved = `+${"c".repeat(40)}`;
+    const page = await open({ locale: more[0] });
+    const asked = [];
+    await page.route("**/api", async (route) => {
+      const { verb, args } = route.request().postDataJSON();
+      asked.push({ verb, args });
+      const known = JSON.stringify({ verb, args }).replaceAll(book, "").replaceAll(resolved, "");
+      const response = await route.fetch({ postData: known });
+      const answer = await response.json();
+      const [newest] = answer.lines.filter((line) => line.type === "snapshot");
+      if (verb === "log") answer.lines.unshift({ ...newest, id: book.slice(1), timeline: "worlds/Harbour", lorebook: null, moment: newest.id + book });
+      if (verb === "show" && String(args.snapshot).includes("Tide")) newest.moment = newest.id + book;
+      for (const line of answer.lines) if (line.type === "restored") line.moment = line.snapshot + resolved;
+      await route.fulfill({ response, json: answer });
+    });
+    await go(page, "#/read/Tide%20Office");
+    await page.locator("output", { hasText: more[1] }).waitFor();
+    await page.locator(".message").nth(5).waitFor();
+    const newest = asked.find(({ verb }) => verb === "messages").args.snapshot;
+    assert.ok(newest.endsWith(book), newest);
+    assert.ok(asked.some(({ verb, args }) => verb === "lore" && args.snapshot === newest));
+    assert.ok(decodeURIComponent(page.url()).endsWith(`#/read/${newest}`), page.url());
+    await page.locator(`.buttons a[href$="${encodeURIComponent(newest)}"]`).first().waitFor();
+    // The stop before it is the chat's own snapshot.
+    await page.locator(".time button").first().click();
+    await page.locator("output", { hasText: more[1] }).waitFor({ state: "detached" });
+    await page.locator(".time button").last().click();
+    await page.locator("output", { hasText: more[1] }).waitFor();
+    await page.locator(".place.read > .buttons button").first().click();
+    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
+    await page.locator("dialog input[type=checkbox]").check();
+    await page.click("dialog button.yes");
+    await page.locator("dialog .buttons button.yes[disabled]").waitFor();
+    await page.waitForTimeout(500);
+    const [plan, deed] = asked.filter(({ verb }) => verb === "restore").map(({ args }) => args);
+    assert.equal(plan.snapshot, newest);
+    assert.equal(deed.snapshot, newest.replace(book, resolved));
+    assert.ok(Array.isArray(deed.expect));
+  },
+
   async change() {
     const page = await open();
     await go(page, "#/read/Tide%20Office~2");
