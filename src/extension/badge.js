@@ -75,10 +75,12 @@ async function present() {
   return isSilent ? send("hello", {}, 4000).then(status, () => null) : told;
 }
 
-/** @type {(name: string, snapshot: string) => void} */
-let bringBack = () => {};
+/** @typedef {{ code: string, subject: string, message: string, snapshot: string | null, noticed: number }} Alarm */
 
-/** @param {{ code: string, subject: string, message: string, noticed: number }[]} alarms @param {string} name */
+/** @type {(alarm: Alarm) => void} */
+let answerAlarm = () => {};
+
+/** @param {Alarm[]} alarms @param {string} name */
 function alarm(alarms, name) {
   for (const alarm of alarms) {
     const key = `${alarm.code} ${alarm.subject} ${alarm.noticed}`;
@@ -86,8 +88,9 @@ function alarm(alarms, name) {
     heard.add(key);
     // What happened before the page was opened is in the Library.
     if (!settings().alarms || isFirst) continue;
-    const onclick = () => bringBack(alarm.subject, `${alarm.subject}~1`);
-    toastr.warning(alarm.subject === name ? t("Click here to set it back.") : alarm.subject, reason(alarm), { escapeHtml: true, timeOut: 30_000, onclick });
+    const onclick = () => answerAlarm(alarm);
+    const isRestorable = alarm.snapshot && alarm.subject === name;
+    toastr.warning(isRestorable ? t("Click here to restore it.") : alarm.subject, reason(alarm), { escapeHtml: true, timeOut: 30_000, onclick });
   }
   isFirst = false;
 }
@@ -106,10 +109,10 @@ async function markScenes(name) {
   }
 }
 
-/** @param {(name: string, snapshot: string) => unknown} back what a click on an alarm does */
-export function watchTheWatch(back) {
+/** @param {(alarm: Alarm) => unknown} clicked what a click on an alarm does */
+export function watchTheWatch(clicked) {
   const { eventSource, eventTypes } = SillyTavern.getContext();
-  bringBack = back;
+  answerAlarm = clicked;
   // A row of its own: over the chat it would lie on the messages' buttons.
   document.getElementById("form_sheld")?.before(badge);
   eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());

@@ -39,8 +39,10 @@ export async function addCommands(careful) {
   add("stvc-restore", "Set the open chat and its lorebook back to a snapshot: its id, a tag, ~1 for the one before, @yesterday.", "the snapshot",
     async (/** @type {any} */ _, /** @type {string} */ moment) => {
       const snapshot = /^[~@:]/.test(moment) ? `${timeline()}${moment}` : moment;
-      await deeds.restore(snapshot, await deeds.planned(snapshot));
-      return snapshot;
+      const plan = await deeds.planned(snapshot);
+      deeds.mustBeOpen(plan);
+      await deeds.restore(plan);
+      return plan.snapshot;
     }, [text("the snapshot", true, known)]);
   add("stvc-undo", "Take the last change of stvc back.", "the number of what was undone", async () => String(await deeds.undo()));
   add("stvc-timelines", "Show the map of the open chat's story.", "nothing", async () => {

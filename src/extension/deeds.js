@@ -1,9 +1,14 @@
 // What is done for the open chat. Everything is saved first, and nothing is replaced that was not in a plan.
 
 import { Away, Refused, ask } from "./mailbox.js";
-import { held, may, open, reread, save, timeline } from "./memory.js";
+import { held, may, open, openTimeline, reread, save, timeline } from "./memory.js";
+import { t } from "./words.js";
 
-/** @typedef {import("./mailbox.js").Line} Line */
+/**
+ * A planned restore. `moment` names the state as it was resolved, so the restore writes it however much is saved meanwhile.
+ * @typedef {import("./mailbox.js").Line} Line
+ * @typedef {{ moment: string, snapshot: string, timeline: string, files: Line[] }} Plan
+ */
 
 /**
  * Take a snapshot of the open chat.
@@ -18,7 +23,7 @@ export async function snapshot(wish = {}, leaves = false) {
   // Where the file is not what the page has it is saved; and what is refused for another reason, is refused again.
   const { lines } = await (holds ? ask("snapshot", { ...asked, holds }).catch((error) => (error instanceof Away ? Promise.reject(error) : saved())) : saved());
   const line = lines.find((line) => line.type === "snapshot");
-  return { id: line?.id ?? "", unchanged: line?.unchanged !== false };
+  return { id: line?.id ?? "", moment: line?.moment, unchanged: line?.unchanged !== false };
 }
 
 /** Name the chat as it is at a message. @param {string} name @param {number} [message] */
@@ -35,15 +40,20 @@ export async function unready(message) {
   return judged.then(({ lines }) => lines, (error) => (error instanceof Refused ? error.lines : [])).then((lines) => lines.filter(isReason));
 }
 
-/** A chat of its own from a message on, with a lorebook of its own, and open it. @param {number} message @param {string} name */
-export async function fork(message, name) {
-  const { id } = await snapshot({}, true);
-  const wish = { snapshot: id, name };
-  const then = await ask("restore", { ...wish, at: message }).catch((error) => {
+/**
+ * Forks the open chat at a message, with a lorebook of its own, and opens the fork under the name that its file has.
+ * @param {number} message
+ * @param {string} wanted
+ */
+export async function fork(message, wanted) {
+  const { id, moment } = await snapshot({}, true);
+  const then = await ask("restore", { snapshot: moment ?? id, at: message, name: wanted }).catch((error) => {
     if (error instanceof Refused && error.is("lorebook-then-unknown")) return null;
     throw error;
   });
-  const made = then ?? (await ask("restore", { ...wish, cut: message }));
+  // The lorebook of now may be later than the one of the chat's latest snapshot.
+  const made = then ?? (await ask("restore", { snapshot: moment ?? timeline(), cut: message, name: wanted }));
+  const name = String(made.lines.find((line) => line.type === "restored")?.timeline ?? wanted).split("/").pop() ?? wanted;
   await open(name, made.operation);
   return { name, then: then !== null };
 }
@@ -53,19 +63,41 @@ export async function markScenes(name) {
   await ask("snapshot", { timelines: [name], scenes: true });
 }
 
-/** What a restore would do. @param {string} snapshot @returns {Promise<Line[]>} */
-export async function planned(snapshot) {
+/** Plans a restore of the files as they are once the page has saved. @param {string} asked @returns {Promise<Plan>} */
+export async function planned(asked) {
   await save(true);
-  const { lines } = await ask("restore", { snapshot, dry_run: true, rereads: true });
-  return lines.filter((line) => line.type === "file");
+  const { lines } = await ask("restore", { snapshot: asked, dry_run: true, rereads: true });
+  const line = lines.find((line) => line.type === "restored");
+  return { moment: line?.moment ?? asked, snapshot: line?.snapshot ?? asked, timeline: line?.timeline ?? "", files: lines.filter((line) => line.type === "file") };
 }
 
-/** Set the open chat and its lorebook back, where the plan's files are still there. @param {string} snapshot @param {Line[]} plan */
-export async function restore(snapshot, plan) {
-  // Somebody looked at the plan meanwhile.
+/** Refuses a plan that would write another chat than the open one. @param {Plan} plan */
+export function mustBeOpen({ timeline: owner, files }) {
+  const chat = `${timeline()}.jsonl`;
+  const book = `worlds/${SillyTavern.getContext().chatMetadata?.world_info}.json`;
+  const isOther = (/** @type {string} */ path) => path.endsWith(".jsonl") && path !== chat;
+  if (files.some(({ path }) => path === chat || path === book) && !files.some(({ path }) => isOther(path))) return;
+  throw new Refused(t("This is a snapshot of {name}, which is not open. Nothing was changed.", { name: owner }), t("Open that chat first."));
+}
+
+/** Whether a file of a plan is a lorebook on disk that the restore replaces. @param {Line} line */
+export function replacesBook(line) {
+  return line.replaces && line.path.startsWith("worlds/");
+}
+
+/**
+ * Restores what was planned, if the files are still those that the plan found.
+ * @param {Plan} plan
+ * @param {"chat"} [only] leaves the lorebook as it is
+ */
+export async function restore({ moment, files }, only) {
+  // The user looked at the plan meanwhile.
   may(true);
-  const expect = plan.map((line) => line.there).filter(Boolean);
-  await reread(await ask("restore", { snapshot, expect, rereads: true }));
+  const written = files.filter((line) => !only || !line.path.startsWith("worlds/"));
+  const expect = written.map((line) => line.there).filter(Boolean);
+  const answer = await ask("restore", { snapshot: moment, expect, rereads: true, ...(only ? { only } : {}) });
+  // A page that shows none of these files need not read them again.
+  if (written.some((line) => line.replaces || line.path === `${openTimeline()}.jsonl`)) await reread(answer);
 }
 
 /** Take the last change back. */

@@ -4,7 +4,7 @@ import { badge, careful, refresh, watchTheWatch } from "./badge.js";
 import { addCommands, learn } from "./commands.js";
 import * as deeds from "./deeds.js";
 import { ask } from "./mailbox.js";
-import { timeline } from "./memory.js";
+import { openTimeline, timeline } from "./memory.js";
 import { settingsPanel } from "./settings.js";
 import { view } from "./viewer.js";
 import { node, reason, speak, t } from "./words.js";
@@ -19,11 +19,22 @@ async function askName(words, value, reasons = []) {
   return new Popup(content, POPUP_TYPE.INPUT, value).show();
 }
 
-/** @param {Line[]} plan */
-async function agree(plan) {
+const CHAT_ONLY = 2;
+
+/**
+ * Shows a plan and restores it if the user agrees: with its lorebook, or the chat only where the lorebook on disk is another one.
+ * @param {import("./deeds.js").Plan} plan
+ */
+async function restoreAfterAsking(plan) {
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
-  const list = node("ul", { class: "stvc-plan" }, ...plan.map((line) => node("li", {}, node("b", {}, t(line.replaces ? "replace" : line.action)), ` ${line.path}`)));
-  return (await new Popup(node("div", {}, node("h3", {}, t("This would be done")), list), POPUP_TYPE.CONFIRM).show()) === 1;
+  const list = node("ul", { class: "stvc-plan" }, ...plan.files.map((line) => node("li", {}, node("b", {}, t(line.replaces ? "replace" : line.action)), ` ${line.path}`)));
+  const isChoice = plan.files.some(deeds.replacesBook) && plan.files.some((line) => line.path.endsWith(".jsonl") && line.action === "write");
+  const words = isChoice ? [node("p", {}, t("The lorebook on disk differs from the one of that snapshot."))] : [];
+  const choice = isChoice ? { okButton: t("Chat and lorebook"), cancelButton: t("Cancel"), customButtons: [{ text: t("Chat only"), result: CHAT_ONLY }] } : {};
+  const chosen = await new Popup(node("div", {}, node("h3", {}, t("This would be done")), list, ...words), POPUP_TYPE.CONFIRM, "", choice).show();
+  if (chosen !== 1 && chosen !== CHAT_ONLY) return false;
+  await deeds.restore(plan, chosen === CHAT_ONLY ? "chat" : undefined);
+  return true;
 }
 
 const snapshotNow = () => careful(async () => {
@@ -38,9 +49,9 @@ const forkHere = (message) => careful(async () => {
   const chat = SillyTavern.getContext().getCurrentChatId();
   const name = await askName("Fork here with its own lorebook", `${chat} - ${message}`, reasons);
   if (!name) return "";
-  const { then } = await deeds.fork(message, String(name));
-  toastr.success(t(then ? "The lorebook is the one of that message." : "What the lorebook was then is not known: it is the one of now."), t("Forked: {name}", { name: String(name) }), { escapeHtml: true });
-  return String(name);
+  const made = await deeds.fork(message, String(name));
+  toastr.success(t(made.then ? "The lorebook is the one of that message." : "What the lorebook was then is not known: it is the one of now."), t("Forked: {name}", { name: made.name }), { escapeHtml: true });
+  return made.name;
 });
 
 /** @param {number} message */
@@ -58,12 +69,12 @@ const undoLast = () => careful(async () => {
   return String(number);
 });
 
-/** Set the open chat back; another one is shown. @param {string} name @param {string} snapshot */
-const bringBack = (name, snapshot) => careful(async () => {
-  if (name !== timeline()) return (await view(`#/read/${encodeURIComponent(name)}`), "");
+/** Restores the open chat to the snapshot that an alarm names; of another chat that snapshot is shown. @param {import("./badge.js").Alarm} alarm */
+const answerAlarm = ({ subject, snapshot }) => careful(async () => {
+  if (!snapshot || subject !== openTimeline()) return (await view(`#/read/${encodeURIComponent(snapshot ?? subject)}`), "");
   const plan = await deeds.planned(snapshot);
-  if (!(await agree(plan))) return "";
-  await deeds.restore(snapshot, plan);
+  deeds.mustBeOpen(plan);
+  if (!(await restoreAfterAsking(plan))) return "";
   toastr.success(t("Restored."));
   return snapshot;
 });
@@ -127,9 +138,11 @@ function deletedChats() {
     const gone = lines.filter((line) => line.type === "timeline" && line.state === "deleted" && line.timeline.startsWith(`${folder}/`));
     if (!gone.length || !popup) return "";
     const row = (/** @type {Line} */ line) => {
-      const button = node("button", { class: "menu_button", type: "button" }, t("Bring back"));
+      const button = node("button", { class: "menu_button", type: "button" }, t("Restore"));
       button.addEventListener("click", () => careful(async () => {
-        await ask("restore", { snapshot: line.head, expect: [] });
+        const plan = await deeds.planned(line.moment ?? line.head);
+        if (!plan.files.some((file) => file.replaces)) await deeds.restore(plan);
+        else if (!(await restoreAfterAsking(plan))) return "";
         button.closest("li")?.remove();
         toastr.success(t("Restored."));
         return line.timeline;
@@ -148,7 +161,7 @@ function begin() {
   deletedChats();
   settingsPanel(() => void refresh());
   void addCommands(careful);
-  watchTheWatch(bringBack);
+  watchTheWatch(answerAlarm);
   badge.addEventListener("click", () => here("#/tree/"));
   void refresh().then(learn, () => {}).catch(() => {});
 }

@@ -88,6 +88,7 @@ pub struct FindingLine<'a> {
     subject: &'a str,
     message: &'a str,
     remedy: Option<&'a str>,
+    snapshot: Option<SnapshotId>,
 }
 
 impl<'a> From<&'a Finding> for FindingLine<'a> {
@@ -98,6 +99,7 @@ impl<'a> From<&'a Finding> for FindingLine<'a> {
             subject: &finding.subject,
             message: &finding.message,
             remedy: finding.remedy.as_deref(),
+            snapshot: finding.snapshot,
         }
     }
 }

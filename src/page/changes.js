@@ -24,11 +24,13 @@ export async function plan(verb, args) {
   document.body.append(dialog);
   dialog.showModal();
   let wanted = args;
-  /** What the plan found in the way: nothing else is replaced. @type {string[]} */
-  let expected = [];
+  /** The state that the plan named, and the files that it found in the way: nothing else is restored or replaced. @type {Record<string, unknown>} */
+  let pinned = {};
   const look = async () => {
     const planned = await ask(verb, { ...wanted, dry_run: true });
-    expected = of(planned, "file").filter((line) => line.there).map((line) => line.there);
+    const expect = of(planned, "file").filter((line) => line.there).map((line) => line.there);
+    const moment = of(planned, "restored")[0]?.moment;
+    if (verb === "restore") pinned = { expect, ...(moment ? { snapshot: moment } : {}) };
     show(body, wanted === args ? null : el("p", { class: "warning" }, t("bookUnknown"), " ", t("bookOfSnapshot")), told(planned));
     /** @type {HTMLButtonElement} */ (yes).disabled = false;
   };
@@ -46,7 +48,7 @@ export async function plan(verb, args) {
   async function act() {
     /** @type {HTMLButtonElement} */ (yes).disabled = true;
     try {
-      const done = await ask(verb, { ...wanted, ...(verb === "restore" ? { expect: expected } : {}), ...(closed.checked ? { chat_closed: true } : {}) });
+      const done = await ask(verb, { ...wanted, ...pinned, ...(closed.checked ? { chat_closed: true } : {}) });
       const back = el("button", { type: "button", onclick: () => (dialog.close(), (location.hash = address("operations"))) }, t("undo"));
       show(body, el("p", {}, t("doneNow")), told(done), verb === "undo" ? null : back);
     } catch (error) {

@@ -1,6 +1,7 @@
 // Two states side by side, words marked.
 
 import { ask, of } from "./ask.js";
+import { momentOf } from "./file.js";
 import { address, el, link, show } from "./nodes.js";
 import { changed, told } from "./text.js";
 import { date, parts, t } from "./words.js";
@@ -31,7 +32,7 @@ async function side(moment) {
   try {
     const [line] = of(await ask("show", { snapshot: moment }), "snapshot");
     const [folder, name] = parts(line.timeline);
-    return el("p", {}, link(address("read", line.id), `${folder} / ${name}`), el("span", { class: "facts" }, ` ${date(line.time)}`));
+    return el("p", {}, link(address("read", momentOf(line)), `${folder} / ${name}`), el("span", { class: "facts" }, ` ${date(line.time)}`));
   } catch {
     return el("p", {}, moment);
   }

@@ -1,5 +1,14 @@
 // A page that was written into a file: what it holds, and what it answers from that.
 
+/**
+ * Names the state that a line showed, chat and lorebook, for a later request. A name would be resolved again, to another state perhaps.
+ * @param {import("./ask.js").Line} line
+ * @returns {string}
+ */
+export function momentOf(line) {
+  return line.moment ?? line.id;
+}
+
 /** So many messages or entries are asked for at a time, always from a multiple of it: a file has just these answers. */
 export const PAGE = 50;
 /** So many lanes of the map. */
@@ -57,7 +66,7 @@ function all(verb, snapshot) {
 /** The snapshots here, oldest first. */
 function snapshots() {
   const lines = kept?.lines.filter((line) => line.type === "snapshot") ?? [];
-  const once = new Map(lines.map((line) => [line.id, line]));
+  const once = new Map(lines.map((line) => [momentOf(line), line]));
   return [...once.values()].sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
 }
 
@@ -67,7 +76,9 @@ function past(book, uid) {
   const lines = [];
   /** @type {string | undefined} */
   let before;
-  for (const { id, time, messages } of snapshots()) {
+  for (const line of snapshots()) {
+    const { time, messages } = line;
+    const id = momentOf(line);
     const entry = all("lore", id).find((line) => line.lorebook === book && line.uid === uid);
     const after = entry && said(entry);
     if (after === before) continue;
@@ -84,7 +95,9 @@ function found(text) {
   const has = (line) => words.every((word) => said(line).toLowerCase().includes(word));
   /** @type {Map<import("./ask.js").Line, import("./ask.js").Line>} */
   const matches = new Map();
-  for (const { timeline, id, time } of snapshots().reverse()) {
+  for (const line of snapshots().reverse()) {
+    const { timeline, time } = line;
+    const id = momentOf(line);
     for (const [verb, part] of [["messages", "message"], ["lore", "lorebook"]]) {
       for (const line of all(verb, id).filter((line) => said(line) && !matches.has(line) && has(line))) {
         const { index, uid } = line;

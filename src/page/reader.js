@@ -3,7 +3,7 @@
 import { ask, mayWrite, of, pages } from "./ask.js";
 import { askName, plan } from "./changes.js";
 import { messagesFrom } from "./chat.js";
-import { PAGE, holds, isFile } from "./file.js";
+import { PAGE, holds, isFile, momentOf } from "./file.js";
 import { address, el, link, show } from "./nodes.js";
 import { rows } from "./rows.js";
 import { changed, told } from "./text.js";
@@ -44,10 +44,13 @@ export async function reader(place, [moment], query) {
     /** @type {Line[]} */
     const all = [];
     await pages("log", { timeline }, (answer) => all.push(...of(answer, "snapshot")));
+    const looked = snapshots[at] ?? shown;
     snapshots = all.reverse();
-    at = snapshots.findIndex((line) => line.id === shown.id);
-    if (at < 0) at = (snapshots.push(shown), snapshots.length - 1);
+    at = snapshots.findIndex((line) => momentOf(line) === momentOf(looked));
+    if (at < 0) at = snapshots.findIndex((line) => line.id === looked.id);
+    if (at < 0) at = (snapshots.push(looked), snapshots.length - 1);
     slider.max = String(snapshots.length - 1);
+    slider.value = String(at);
   };
 
   let turns = 0;
@@ -56,27 +59,40 @@ export async function reader(place, [moment], query) {
     at = Math.max(0, Math.min(snapshots.length - 1, to));
     slider.value = String(at);
     const now = snapshots[at];
-    show(when, `${date(now.time)} (${ago(now.time)}) · ${t("position", { n: at + 1, of: snapshots.length })} · ${t("messages", { n: now.messages })}`, " ",
-      now.tags.map((/** @type {string} */ tag) => el("span", { class: "tag" }, tag)));
-    slider.setAttribute("aria-valuetext", date(now.time));
-    history.replaceState(null, "", address("read", now.id) + (query.size && to === start ? `?${query}` : ""));
-    ways(now);
+    where(now);
+    history.replaceState(null, "", address("read", momentOf(now)) + (query.size && isFirst(now) ? `?${query}` : ""));
     const mine = ++turns;
     await new Promise((done) => setTimeout(done, 60));
     if (mine !== turns) return;
     await Promise.all([isChat ? messages(now) : null, lore(now, mine)]);
   }
 
+  /** Whether this is the state that the address named. @param {Line} now */
+  function isFirst(now) {
+    return momentOf(now) === asked;
+  }
+
+  /** Shows which state this is, and what can be done with it. @param {Line} now */
+  function where(now) {
+    const isBook = isChat && now.timeline.startsWith("worlds/");
+    show(when, `${date(now.time)} (${ago(now.time)}) · ${t("position", { n: at + 1, of: snapshots.length })} · ${t("messages", { n: now.messages })}${isBook ? ` · ${t("bookChanged")}` : ""}`, " ",
+      now.tags.map((/** @type {string} */ tag) => el("span", { class: "tag" }, tag)));
+    slider.setAttribute("aria-valuetext", `${date(now.time)}${isBook ? ` · ${t("bookChanged")}` : ""}`);
+    ways(now);
+  }
+
   /** @param {Line} now */
   function ways(now) {
-    const before = snapshots[at - 1];
+    const [snapshot, before, last] = [now, snapshots[at - 1] ?? null, snapshots[snapshots.length - 1]].map((line) => line && momentOf(line));
+    // The map has the chat's snapshots, and a change of its lorebook follows one of these.
+    const dot = isChat ? snapshots.slice(0, at + 1).findLast((line) => !line.timeline.startsWith("worlds/")) : null;
     show(actions,
-      before && holds("diff", { before: before.id, after: now.id }) ? link(address("compare", before.id, now.id), t("compareNow"), { class: "button" }) : null,
-      isFile ? null : link(address("compare", now.id, ...(snapshots[at + 1] ? [timeline] : [])), `${t("compareWith")} ${t("now")}`, { class: "button" }),
-      isChat ? link(`${address("tree", timeline)}?at=${now.id}`, t("map"), { class: "button" }) : null,
-      mayWrite() ? el("button", { type: "button", onclick: () => plan("restore", { snapshot: now.id }) }, t("restore")) : null,
-      mayWrite() && isChat ? el("button", { type: "button", onclick: () => askName(t("restoreAs"), `${name} (${now.id.slice(0, 6)})`, (as) => plan("restore", { snapshot: now.id, name: as })) }, t("restoreAs")) : null,
-      mayWrite() ? el("button", { type: "button", onclick: () => askName(t("tag"), "", (tag) => ask("tag", { name: tag, snapshot: now.id }).then(() => say(t("tagged")), say)) }, t("tag")) : null);
+      before && holds("diff", { before, after: snapshot }) ? link(address("compare", before, snapshot), t("compareNow"), { class: "button" }) : null,
+      isFile ? null : link(address("compare", snapshot, ...(snapshots[at + 1] ? [last] : [])), `${t("compareWith")} ${t("now")}`, { class: "button" }),
+      isChat ? link(`${address("tree", timeline)}?at=${dot?.id ?? ""}`, t("map"), { class: "button" }) : null,
+      mayWrite() ? el("button", { type: "button", onclick: () => plan("restore", { snapshot }) }, t("restore")) : null,
+      mayWrite() && isChat ? el("button", { type: "button", onclick: () => askName(t("restoreAs"), `${name} (${now.id.slice(0, 6)})`, (as) => plan("restore", { snapshot, name: as })) }, t("restoreAs")) : null,
+      mayWrite() ? el("button", { type: "button", onclick: () => askName(t("tag"), "", (tag) => ask("tag", { name: tag, snapshot }).then(() => say(t("tagged")), say)) }, t("tag")) : null);
   }
 
   const list = rows("messages");
@@ -84,8 +100,8 @@ export async function reader(place, [moment], query) {
   /** @param {Line} now */
   async function messages(now) {
     const wanted = Number(query.get("m") ?? NaN);
-    const looked = Number.isNaN(wanted) || now.id !== shown.id ? now.messages - 1 : wanted;
-    const make = async (/** @type {number} */ first) => (await messagesFrom(now.id, first)).map((line) => message(line, now));
+    const looked = Number.isNaN(wanted) || !isFirst(now) ? now.messages - 1 : wanted;
+    const make = async (/** @type {number} */ first) => (await messagesFrom(momentOf(now), first)).map((line) => message(line, now));
     await list.fill({ total: now.messages, size: PAGE, height: 110, make }, looked);
     const node = list.querySelector(`[data-message="${looked}"]`) ?? list.querySelector("li:last-child");
     node?.scrollIntoView({ block: looked === wanted ? "center" : "end" });
@@ -96,10 +112,10 @@ export async function reader(place, [moment], query) {
     const others = line.swipes.map((/** @type {string} */ text, /** @type {number} */ n) => [n, text]).filter((/** @type {[number, string]} */ [n]) => n !== line.swipe);
     const versions = el("details", { class: "versions", ontoggle: () => versions.childElementCount < 2 && history_of(line, versions) }, el("summary", {}, t("versions")));
     return el("li", { class: `message${line.hidden ? " hidden" : ""}${line.user ? " user" : ""}`, "data-message": line.index, value: line.index },
-      el("header", {}, el("b", {}, line.name), " ", link(`${address("read", now.id)}?m=${line.index}`, `#${line.index}`, { class: "facts" }),
+      el("header", {}, el("b", {}, line.name), " ", link(`${address("read", momentOf(now))}?m=${line.index}`, `#${line.index}`, { class: "facts" }),
         el("span", { class: "facts" }, line.said ? ` ${date(line.said)}` : "", line.hidden ? ` · ${t("hidden")}` : ""),
         isFile ? null : versions,
-        mayWrite() ? el("button", { type: "button", class: "way", onclick: () => askName(t("fork"), `${name} - ${line.index}`, (as) => plan("restore", { snapshot: now.id, at: line.index, name: as })) }, t("fork")) : null),
+        mayWrite() ? el("button", { type: "button", class: "way", onclick: () => askName(t("fork"), `${name} - ${line.index}`, (as) => plan("restore", { snapshot: momentOf(now), at: line.index, name: as })) }, t("fork")) : null),
       line.reasoning ? el("blockquote", { class: "reasoning" }, el("small", {}, t("reasoning")), told(line.reasoning)) : null,
       told(line.text),
       others.length ? el("div", { class: "swipes" }, others.map((/** @type {[number, string]} */ [n, text]) => el("blockquote", {}, el("small", {}, t("swipe", { n: n + 1, of: line.swipes.length })), told(text)))) : null);
@@ -116,15 +132,15 @@ export async function reader(place, [moment], query) {
   const entries = rows("entries");
   /** @param {Line} now @param {number} mine */
   async function lore(now, mine) {
-    if (!now.lorebook && !timeline.startsWith("worlds/")) return show(book, el("h2", {}, t("knew")), el("p", {}, t("noBook")));
-    const page = (/** @type {number} */ first) => ask("lore", { snapshot: now.id, first, count: PAGE });
+    if (!now.lorebook && !now.timeline.startsWith("worlds/")) return show(book, el("h2", {}, t("knew")), el("p", {}, t("noBook")));
+    const page = (/** @type {number} */ first) => ask("lore", { snapshot: momentOf(now), first, count: PAGE });
     const begin = await page(0).catch(() => null);
     if (mine !== turns) return;
     if (!begin) return show(book, el("h2", {}, t("knew")), el("p", {}, t("bookUnknown")));
     const total = of(begin, "summary")[0].entries;
     const name = of(begin, "lore_entry")[0]?.lorebook ?? now.lorebook ?? "";
-    const wanted = now.id === shown.id ? query.get("e") : null;
-    const [named] = wanted ? of(await ask("lore", { snapshot: now.id, entry: wanted }).catch(() => ({ lines: [], exit: 0, next: null })), "lore_entry") : [];
+    const wanted = isFirst(now) ? query.get("e") : null;
+    const [named] = wanted ? of(await ask("lore", { snapshot: momentOf(now), entry: wanted }).catch(() => ({ lines: [], exit: 0, next: null })), "lore_entry") : [];
     const make = async (/** @type {number} */ first) => of(first ? await page(first) : begin, "lore_entry").map((line) => entry(line, name));
     if (!book.contains(entries)) show(book, el("h2"), el("ul"), entries);
     const [head, pinned] = [book.children[0], book.children[1]];
@@ -154,15 +170,10 @@ export async function reader(place, [moment], query) {
   }
 
   await load();
-  const start = at;
+  const asked = momentOf(snapshots[at]);
   await turn(at);
-  return {
-    changed: async () => {
-      const isLast = at === snapshots.length - 1;
-      await load();
-      if (isLast) turn(snapshots.length - 1);
-    },
-  };
+  // A new snapshot lengthens the slider; the state that is read stays.
+  return { changed: () => load().then(() => where(snapshots[at])) };
 }
 
 /** @param {unknown} words */

@@ -149,6 +149,8 @@ export async function tree(place, [timeline], query) {
     drawn = { left: sheet.scrollLeft, top: sheet.scrollTop };
     /** @type {SVGElement[]} */
     const nodes = [];
+    /** Above the lines: a fork's line begins at its parent's dot, and must not cover it. @type {SVGElement[]} */
+    const points = [];
     /** @type {Set<number>} */
     const wanted = new Set();
     // Above all lines.
@@ -171,12 +173,16 @@ export async function tree(place, [timeline], query) {
         class: `lane ${lane.state} hue${lane.column % 6}${n === chosen ? " chosen" : ""}`, id: `lane-${n}`, role: "treeitem", "aria-label": lane.timeline,
         "aria-selected": n === chosen ? "true" : "false", "data-lane": n,
       });
-      group.append(svg("path", { d: path }), svg("path", { class: "reach", d: path }));
+      // What can be clicked begins beside the parent's lane.
+      const reach = parent ? path.replace(/^M\S+/, `M${from + 12}`) : path;
+      group.append(svg("path", { d: path }), svg("path", { class: "reach", d: reach }));
       for (const scene of lane.scenes ?? []) {
         const place = y(scene.index);
         if (place < top || place > bottom) continue;
         group.append(svg("path", { class: "scene", d: `M${at - 6} ${place} h12` }, svg("title", {}, scene.name ?? t("scene"))));
       }
+      const own = svg("g", { class: `dots ${lane.state} hue${lane.column % 6}`, "data-lane": n });
+      points.push(own);
       let last = -99;
       if (!lane.dots) wanted.add(Math.floor(n / LANES) * LANES);
       for (let k = (lane.dots?.length ?? 0) - 1; k >= 0; k--) {
@@ -185,9 +191,9 @@ export async function tree(place, [timeline], query) {
         const special = one.tags.length > 0 || k === lane.dots.length - 1 || (n === chosen && k === dot) || (n === here.lane && k === here.dot);
         if (place < top || place > bottom || (!special && Math.abs(place - last) < 7)) continue;
         last = place;
-        group.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 6 : 4.5, "data-dot": k }));
+        own.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 6 : 4.5, "data-dot": k }));
         if (n === here.lane && k === here.dot) {
-          group.append(svg("circle", { class: "here", cx: at, cy: place, r: 10 }));
+          own.append(svg("circle", { class: "here", cx: at, cy: place, r: 10 }));
           labels.push(svg("text", { class: "here", x: at + 14, y: place - 6 }, t("here")));
         }
         if (one.tags.length) labels.push(svg("text", { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k }, `⚑ ${one.tags.join(", ")}`));
@@ -197,7 +203,7 @@ export async function tree(place, [timeline], query) {
       if (named && end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 16, "data-lane": n }, short(parts(lane.timeline)[1])));
       nodes.push(group);
     });
-    drawing.replaceChildren(...nodes, ...labels);
+    drawing.replaceChildren(...nodes, ...points, ...labels);
     if (chosen >= 0 && drawing.querySelector(`#lane-${chosen}`)) drawing.setAttribute("aria-activedescendant", `lane-${chosen}`);
     else drawing.removeAttribute("aria-activedescendant");
     const shown = axis.folds.filter((one) => TOP + one.y > top && TOP + one.y < bottom);
@@ -232,7 +238,7 @@ export async function tree(place, [timeline], query) {
       if (place < sheet.scrollTop || place > sheet.scrollTop + sheet.clientHeight - 20) sheet.scrollTop = place - sheet.clientHeight / 2;
       const right = x(lanes[lane].column);
       if (right < sheet.scrollLeft || right > sheet.scrollLeft + sheet.clientWidth - 20) sheet.scrollLeft = right - sheet.clientWidth / 2;
-      history.replaceState(history.state, "", `${address("tree", ...(timeline ? [timeline] : []))}?at=${one.snapshot.slice(0, 12)}&z=${step}`);
+      history.replaceState(history.state, "", `${address("tree", ...(timeline ? [timeline] : []))}?at=${one.snapshot}&z=${step}`);
     }
     paint();
   }
@@ -274,8 +280,14 @@ export async function tree(place, [timeline], query) {
     if (next !== undefined) choose(next);
   }
 
+  /** The dot that is pointed at, also where a name lies over it; or whatever else is there. @param {Event} event @returns {Element} */
+  function pointed(event) {
+    const { clientX, clientY, target } = /** @type {MouseEvent} */ (event);
+    return document.elementsFromPoint(clientX, clientY).find((node) => node.matches("circle[data-dot]")) ?? /** @type {Element} */ (target);
+  }
+
   drawing.addEventListener("click", (event) => {
-    const target = /** @type {Element} */ (event.target);
+    const target = pointed(event);
     const lane = Number(target.closest("[data-lane]")?.getAttribute("data-lane") ?? -1);
     const at = target.getAttribute("data-dot");
     if (lane >= 0) dots(lane).then(() => choose(lane, at === null ? nearest(lane, /** @type {MouseEvent} */ (event)) : Number(at)));
@@ -295,8 +307,8 @@ export async function tree(place, [timeline], query) {
   let hovers = 0;
   drawing.addEventListener("pointermove", (event) => {
     const mine = ++hovers;
-    const { clientX, clientY, target } = /** @type {PointerEvent} */ (event);
-    const lane = lanes[Number(/** @type {Element} */ (target).closest("[data-lane]")?.getAttribute("data-lane") ?? -1)];
+    const { clientX, clientY } = /** @type {PointerEvent} */ (event);
+    const lane = lanes[Number(pointed(event).closest("[data-lane]")?.getAttribute("data-lane") ?? -1)];
     if (!lane?.dots?.length) return void (said.hidden = true);
     const box = drawing.getBoundingClientRect();
     const index = Math.max(0, Math.min(lane.messages - 1, axis.message(clientY - box.top - TOP)));

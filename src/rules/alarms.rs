@@ -1,6 +1,7 @@
 //! Alarms: a chat or lorebook that lost what it had. It is stored all the same, and the finding says how to get the old state back.
 
 use super::{Code, Finding, Level};
+use crate::archive::SnapshotId;
 
 /// How a chat changed since its last snapshot.
 pub struct Passage<'a> {
@@ -13,8 +14,8 @@ pub struct Passage<'a> {
     pub foreign: bool,
     /// Whether the last snapshot was brought back, and what it replaced is there again.
     pub written_back: bool,
-    /// The last snapshot, as it can be typed.
-    pub last_good: &'a str,
+    /// The snapshot before the loss.
+    pub last_good: SnapshotId,
 }
 
 /// The alarm, if there is reason for one.
@@ -36,20 +37,29 @@ pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     } else {
         return None;
     };
-    let remedy = format!(
-        "the state before is snapshot {last_good}: `stvc restore {last_good} --overwrite` brings it back"
-    );
-    Some(Finding::new(code, Level::Warning, timeline, what).remedy(remedy))
+    let id = &last_good.to_string()[..10];
+    let remedy =
+        format!("the state before is snapshot {id}: `stvc restore {id} --overwrite` restores it");
+    let finding = Finding::new(code, Level::Warning, timeline, what);
+    Some(finding.remedy(remedy).restorable_from(last_good))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::ObjectId;
 
     fn code(before: u64, after: u64, foreign: bool) -> Option<Code> {
-        let (timeline, last_good, written_back) = ("t", "1234", false);
-        alarm(&Passage { timeline, before, after, foreign, written_back, last_good })
-            .map(|finding| finding.code)
+        found(before, after, foreign).map(|finding| finding.code)
+    }
+
+    fn found(before: u64, after: u64, foreign: bool) -> Option<Finding> {
+        let (timeline, written_back) = ("t", false);
+        alarm(&Passage { timeline, before, after, foreign, written_back, last_good: good() })
+    }
+
+    fn good() -> SnapshotId {
+        SnapshotId(ObjectId::from([0x12; 20]))
     }
 
     #[test]
@@ -61,5 +71,12 @@ mod tests {
         assert_eq!(code(30, 15, false), None);
         assert_eq!(code(2, 1, false), None);
         assert_eq!(code(1, 5, true), None);
+    }
+
+    #[test]
+    fn req_92_an_alarm_names_the_snapshot_before_the_loss_by_its_id() {
+        let alarm = found(38, 2, false).unwrap();
+        assert_eq!(alarm.snapshot, Some(good()));
+        assert!(alarm.remedy.unwrap().contains("`stvc restore 1212121212 --overwrite`"));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use super::catalogue::{self, Code};
 use super::level::Level;
+use crate::archive::SnapshotId;
 
 /// Something found in the user's data or in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Finding {
     pub message: String,
     /// What to do about it.
     pub remedy: Option<String>,
+    /// The snapshot to restore. It is an id so that later snapshots do not change its meaning.
+    pub snapshot: Option<SnapshotId>,
 }
 
 impl Finding {
@@ -31,11 +34,24 @@ impl Finding {
             "{code} ({}) is missing in src/rules/catalogue.rs",
             level.as_str()
         );
-        Self { code, level, subject: subject.into(), message: message.into(), remedy: None }
+        Self {
+            code,
+            level,
+            subject: subject.into(),
+            message: message.into(),
+            remedy: None,
+            snapshot: None,
+        }
     }
 
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Names the snapshot that a restore goes back to.
+    pub fn restorable_from(mut self, snapshot: SnapshotId) -> Self {
+        self.snapshot = Some(snapshot);
         self
     }
 }

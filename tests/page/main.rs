@@ -270,6 +270,25 @@ fn the_map_is_that_of_the_command_line() {
     assert_eq!(drawn, Value::Object(known));
 }
 
+/// A change of the lorebook alone is a stop of the slider, and is said in both languages.
+#[test]
+fn the_page_asks_for_the_moments_that_it_was_shown() {
+    let sandbox = story();
+    for told in [["en-US", "lorebook changed"], ["zh-CN", "世界书有改动"]] {
+        let Some(visit) = Visit::with(&sandbox, &["--write"], "moments", &told) else { return };
+        visit.end();
+    }
+}
+
+/// Where a fork was made of a snapshot, the parent's dot lies at the beginning of the fork's line.
+#[test]
+fn a_dot_of_the_map_selects_the_snapshot_of_its_own_lane() {
+    let sandbox = story();
+    sandbox.stvc(&["restore", "Tide Office~1", "--as", "From here"]).exits(0);
+    let Some(visit) = Visit::begin(&sandbox, &["--write"], "dots") else { return };
+    visit.end();
+}
+
 /// Ten thousand entries and thousands of messages: what is far away is not in the document.
 #[test]
 fn long_lists_hold_what_is_near() {

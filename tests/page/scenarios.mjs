@@ -106,9 +106,9 @@ const scenarios = {
     await page.keyboard.press("d");
     await title(page, "Before");
     await page.goBack();
-    await page.locator("svg .lane").first().waitFor();
+    await page.locator("svg circle[data-dot]").first().waitFor();
     // What was said, where one points.
-    await page.locator("svg .lane circle").first().hover();
+    await page.locator("svg circle[data-dot]").first().hover();
     await page.locator(".said:not([hidden]) b").waitFor();
     // Two states side by side.
     await go(page, "#/compare/Tide%20Office~2/Tide%20Office");
@@ -242,7 +242,7 @@ const scenarios = {
     await page.click(".buttons a >> text=Compare with the one before");
     await page.locator("ins").first().waitFor();
     await go(page, "#/tree");
-    await page.locator("svg .lane").first().waitFor();
+    await page.locator("svg circle[data-dot]").first().waitFor();
     await page.locator("svg .flag", { hasText: "part one" }).waitFor();
     await page.keyboard.press("/");
     await page.fill("input[type=search]", "no mast");
@@ -257,9 +257,31 @@ const scenarios = {
   async lanes() {
     const page = await open();
     await go(page, "#/tree");
-    await page.locator("svg .lane circle").first().waitFor();
+    await page.locator("svg circle[data-dot]").first().waitFor();
     console.log(await page.evaluate(() => JSON.stringify(Object.fromEntries([...document.querySelectorAll("svg .lane")]
-      .map((lane) => [lane.getAttribute("aria-label"), lane.querySelectorAll("circle[data-dot]").length]).sort()))));
+      .map((lane) => [lane.getAttribute("aria-label"), document.querySelectorAll(`svg [data-lane="${lane.getAttribute("data-lane")}"] circle[data-dot]`).length]).sort()))));
+  },
+
+  /** A click on each dot of the map: the lane that it is drawn in, and the timeline that is selected then. */
+  async dots() {
+    const page = await open();
+    await go(page, "#/tree");
+    await page.locator("svg circle[data-dot]").first().waitFor();
+    const named = await page.evaluate(() => [...document.querySelectorAll("svg .lane")]
+      .map((lane) => [lane.getAttribute("data-lane"), lane.getAttribute("aria-label")]));
+    const lanes = new Map(named);
+    const places = await page.evaluate(() => [...document.querySelectorAll("svg circle[data-dot]")].map((dot) => {
+      const box = dot.getBoundingClientRect();
+      return [dot.closest("[data-lane]").getAttribute("data-lane"), dot.getAttribute("data-dot"), box.x + box.width / 2, box.y + box.height / 2];
+    }));
+    assert.ok(places.length > 3);
+    for (const [lane, dot, x, y] of places) {
+      await page.mouse.click(x, y);
+      await page.locator(`svg [data-lane="${lane}"].chosen`).waitFor({ state: "attached" });
+      const [, folder, ...rest] = lanes.get(lane).split("/");
+      await page.locator(".about h2", { hasText: `${folder} / ${rest.join("/")}` }).waitFor();
+      assert.equal(await page.locator(`svg [data-lane="${lane}"] circle[r="7"]`).getAttribute("data-dot"), dot);
+    }
   },
 
   async long() {
@@ -294,6 +316,49 @@ const scenarios = {
     await page.locator("[role=alert]").waitFor();
     await go(page, "#/");
     await page.locator("h1, [role=alert]").waitFor();
+  },
+
+  /** Answers name the pair of chat and lorebook; every later request names that pair, and what a plan resolved is what is done. */
+  async moments() {
+    const book = `+${"b".repeat(40)}`;
+    const resolved = `+${"c".repeat(40)}`;
+    const page = await open({ locale: more[0] });
+    const asked = [];
+    await page.route("**/api", async (route) => {
+      const { verb, args } = route.request().postDataJSON();
+      asked.push({ verb, args });
+      const known = JSON.stringify({ verb, args }).replaceAll(book, "").replaceAll(resolved, "");
+      const response = await route.fetch({ postData: known });
+      const answer = await response.json();
+      const [newest] = answer.lines.filter((line) => line.type === "snapshot");
+      if (verb === "log") answer.lines.unshift({ ...newest, id: book.slice(1), timeline: "worlds/Harbour", lorebook: null, moment: newest.id + book });
+      if (verb === "show" && String(args.snapshot).includes("Tide")) newest.moment = newest.id + book;
+      for (const line of answer.lines) if (line.type === "restored") line.moment = line.snapshot + resolved;
+      await route.fulfill({ response, json: answer });
+    });
+    await go(page, "#/read/Tide%20Office");
+    await page.locator("output", { hasText: more[1] }).waitFor();
+    await page.locator(".message").nth(5).waitFor();
+    const newest = asked.find(({ verb }) => verb === "messages").args.snapshot;
+    assert.ok(newest.endsWith(book), newest);
+    assert.ok(asked.some(({ verb, args }) => verb === "lore" && args.snapshot === newest));
+    assert.ok(decodeURIComponent(page.url()).endsWith(`#/read/${newest}`), page.url());
+    await page.locator(`.buttons a[href$="${encodeURIComponent(newest)}"]`).first().waitFor();
+    // The stop before it is the chat's own snapshot.
+    await page.locator(".time button").first().click();
+    await page.locator("output", { hasText: more[1] }).waitFor({ state: "detached" });
+    await page.locator(".time button").last().click();
+    await page.locator("output", { hasText: more[1] }).waitFor();
+    await page.locator(".place.read > .buttons button").first().click();
+    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
+    await page.locator("dialog input[type=checkbox]").check();
+    await page.click("dialog button.yes");
+    await page.locator("dialog .buttons button.yes[disabled]").waitFor();
+    await page.waitForTimeout(500);
+    const [plan, deed] = asked.filter(({ verb }) => verb === "restore").map(({ args }) => args);
+    assert.equal(plan.snapshot, newest);
+    assert.equal(deed.snapshot, newest.replace(book, resolved));
+    assert.ok(Array.isArray(deed.expect));
   },
 
   async change() {

@@ -85,6 +85,7 @@ fn faults(line: &Value) -> Vec<&'static str> {
             ("subject", text("subject")),
             ("message", text("message")),
             ("remedy", there("remedy") && or_null(of("remedy"), Value::is_string)),
+            ("snapshot", there("snapshot") && or_null(of("snapshot"), |id| is_hex(id, 40))),
         ],
         "error" => vec![
             ("message", text("message")),

@@ -169,6 +169,7 @@ fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
     let sandbox = library();
     sandbox.write(CHAT, chat("one", 30, None));
     sandbox.take(&[]);
+    let good = sandbox.chat_ids()[0].clone();
     sandbox.stvc(&["config", "extension.write", "false"]).exits(0);
     let watching = Watching::start(&sandbox, &["--poll", "200ms"]);
     for (n, verb) in ["snapshot", "undo"].into_iter().enumerate() {
@@ -196,6 +197,46 @@ fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
     };
     assert_eq!(alarms[0]["code"], "chat-shrank", "{alarms}");
     assert_eq!(alarms[0]["subject"], "chats/Mira/one");
+    assert_eq!(alarms[0]["snapshot"], good);
+    watching.stop();
+}
+
+#[test]
+fn req_92_an_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
+    let sandbox = library();
+    sandbox.write(CHAT, chat("one", 38, None));
+    sandbox.take(&[]);
+    let before = sandbox.read(CHAT);
+    let watching = Watching::start(&sandbox, &["--poll", "200ms"]);
+    sandbox.write(CHAT, chat("one", 2, None));
+    watching.snapshot_of(2);
+    for number in [2, 3] {
+        sandbox.append(CHAT, &message("one", number));
+        watching.snapshot_of(number as u64 + 1);
+    }
+    let alarm = status(&sandbox)["alarms"][0].clone();
+    assert_eq!(alarm["message"], "it had 38 messages and now has 2");
+    let plan = ask(
+        &sandbox,
+        1,
+        "restore",
+        json!({ "snapshot": alarm["snapshot"], "dry_run": true, "rereads": true }),
+    );
+    let expect: Vec<_> = plan["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["type"] == "file")
+        .map(|line| line["there"].clone())
+        .collect();
+    let done = ask(
+        &sandbox,
+        2,
+        "restore",
+        json!({ "snapshot": alarm["snapshot"], "expect": expect, "chat_closed": true }),
+    );
+    assert_eq!(done["exit"], 0, "{done}");
+    assert_eq!(sandbox.read(CHAT), before);
     watching.stop();
 }
 

@@ -155,7 +155,7 @@ impl Told<'_> {
                 let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
                 let is_here = match text("type").as_str() {
                     "timeline" | "lane" => self.timelines.contains(text("timeline").as_str()),
-                    "snapshot" => self.snapshots.contains(&text("id")),
+                    "snapshot" => self.snapshots.contains(chat_of(&moment_of(&value))),
                     "graph" | "summary" => true,
                     _ => false,
                 };
@@ -209,7 +209,7 @@ impl Told<'_> {
     ) -> io::Result<()> {
         let timeline = head.timeline.as_str();
         self.all("graph", &json!({ "timeline": timeline }), LONG_PAGE, kept)?;
-        self.all("log", &json!({ "timeline": timeline }), LONG_PAGE, kept)?;
+        let stops = self.log(timeline, kept)?;
         self.tell("show", json!({ "snapshot": timeline }), kept)?;
         let ids: HashSet<_> = story.iter().map(|snapshot| snapshot.id).collect();
         for (tag, id) in self.history.tags() {
@@ -217,29 +217,49 @@ impl Told<'_> {
                 self.tell("show", json!({ "snapshot": tag }), kept)?;
             }
         }
-        for (n, snapshot) in story.iter().enumerate() {
-            let id = snapshot.id.to_string();
-            self.tell("show", json!({ "snapshot": id }), kept)?;
-            self.messages(snapshot, kept)?;
+        let snapshots: HashMap<_, _> = story.iter().map(|it| (it.id.to_string(), it)).collect();
+        for (n, moment) in stops.iter().enumerate() {
+            let Some(snapshot) = snapshots.get(chat_of(moment)) else { continue };
+            self.tell("show", json!({ "snapshot": moment }), kept)?;
+            self.messages(moment, snapshot, kept)?;
             if snapshot.lorebook.is_some() || !snapshot.timeline.is_chat() {
-                self.all("lore", &json!({ "snapshot": id }), PAGE, kept)?;
+                self.all("lore", &json!({ "snapshot": moment }), PAGE, kept)?;
             }
-            if let Some(before) = story.get(n + 1) {
-                let before = before.id.to_string();
-                self.tell("diff", json!({ "before": before, "after": id }), kept)?;
+            if let Some(before) = stops.get(n + 1) {
+                self.tell("diff", json!({ "before": before, "after": moment }), kept)?;
             }
             monitor.advance(1);
         }
         Ok(())
     }
 
-    fn messages<W: Write>(&mut self, snapshot: &Snapshot, kept: &mut Kept<W>) -> io::Result<()> {
+    /// Keeps the log of a timeline. Returns its moments, newest first, as the page asks for them (`momentOf` in file.js).
+    fn log<W: Write>(&self, timeline: &str, kept: &mut Kept<W>) -> io::Result<Vec<String>> {
+        let (mut moments, mut next) = (Vec::new(), Some(0));
+        while let Some(first) = next {
+            let arguments = json!({ "timeline": timeline, "first": first, "count": LONG_PAGE });
+            let answer = self.ask("log", &arguments)?;
+            kept.keep("log", &arguments, &answer)?;
+            let lines = answer.lines.iter();
+            let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line.get()).ok());
+            let is_stop = |line: &Value| line["type"] == "snapshot";
+            moments.extend(lines.filter(is_stop).map(|line| moment_of(&line)));
+            next = answer.next;
+        }
+        Ok(moments)
+    }
+
+    fn messages<W: Write>(
+        &mut self,
+        moment: &str,
+        snapshot: &Snapshot,
+        kept: &mut Kept<W>,
+    ) -> io::Result<()> {
         let list = unless_lost(self.lists.of(snapshot.tree)).map_err(io::Error::other)?;
         let list = list.unwrap_or_default();
         for (n, ids) in list.chunks(PAGE).enumerate() {
             let first = n * PAGE;
-            let arguments =
-                json!({ "snapshot": snapshot.id.to_string(), "first": first, "count": PAGE });
+            let arguments = json!({ "snapshot": moment, "first": first, "count": PAGE });
             // What comes after it tells whether there is another page.
             let known =
                 [ids, list.get(first + PAGE..first + PAGE + 1).unwrap_or_default()].concat();
@@ -253,6 +273,17 @@ impl Told<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns how the page asks for the state that a line showed.
+fn moment_of(line: &Value) -> String {
+    let text = line["moment"].as_str().or(line["id"].as_str());
+    text.unwrap_or_default().to_owned()
+}
+
+/// Returns the id of the chat's snapshot in a moment, which may name its lorebook's snapshot and a message, too.
+fn chat_of(moment: &str) -> &str {
+    moment.split(['+', ':']).next().unwrap_or_default()
 }
 
 /// A line that says the same in every snapshot: messages and entries do not change because another snapshot or fork has them, too.

@@ -21,7 +21,7 @@ impl Operation<'_> {
             after: state.manifest.messages,
             foreign: self.is_foreign(state, head)?,
             written_back: self.is_written_back(state, head)?,
-            last_good: &head.id.to_string()[..10],
+            last_good: head.id,
         };
         Ok(rules::alarm(&passage))
     }

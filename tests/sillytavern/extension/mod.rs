@@ -4,6 +4,7 @@ mod access;
 mod phone;
 mod pictures;
 mod prompts;
+mod resolved;
 mod trouble;
 mod two_pages;
 

@@ -64,7 +64,7 @@ fn trouble_in_1_19() {
         // The chat goes between the plan and the deed: what the snapshot has is there again, and open.
         stage.writer.evaluate(&format!("{DEEDS}.then(async (deeds) => {{ window.deeds = deeds; window.plan = await deeds.planned('{first}'); }})"));
         fs::remove_file(stage.path(&chat)).unwrap();
-        stage.writer.evaluate(&format!("deeds.restore('{first}', plan)"));
+        stage.writer.evaluate("deeds.restore(plan)");
         assert_eq!(fs::read(stage.path(&chat)).unwrap(), then[&chat]);
         assert_eq!(stage.writer.sees()["messages"].as_array().unwrap().len(), 3);
         stage.writer.say("It burns again.");
@@ -75,7 +75,7 @@ fn trouble_in_1_19() {
             "(async () => {{ window.plan = await deeds.planned('{first}'); }})()"
         ));
         signal(&watching.child, "STOP");
-        stage.writer.evaluate(&format!("void deeds.restore('{first}', plan)"));
+        stage.writer.evaluate("void deeds.restore(plan)");
         wait_for("no request came", || !requests(&stage).is_empty());
         // From here on in the reader's own language.
         stage.writer.evaluate("localStorage.setItem('language', 'zh-cn')");
