@@ -26,7 +26,7 @@ pub const SET_ASIDE: &str = "operations-set-aside.jsonl";
 const WINDOW: u64 = 1 << 16;
 
 pub(super) enum Line {
-    Operation(LoggedOperation),
+    Operation(Box<LoggedOperation>),
     /// Refs and files of the operation of that number are in place.
     Finished(u64),
 }
@@ -64,7 +64,7 @@ impl Store {
     pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
         let (lines, unreadable) = self.log_lines()?;
         let operations = lines.into_iter().filter_map(|line| match line {
-            Line::Operation(operation) => Some(operation),
+            Line::Operation(operation) => Some(*operation),
             Line::Finished(_) => None,
         });
         Ok((operations.collect(), unreadable))
@@ -145,7 +145,7 @@ impl Store {
         let Some((path, mut file)) = self.open_log()? else { return Ok(Vec::new()) };
         let (tail, _) = tail(&mut file, WINDOW).map_err(Error::io(&path))?;
         let operation = |line: &[u8]| match decode(line) {
-            Some(Line::Operation(operation)) => Some(operation),
+            Some(Line::Operation(operation)) => Some(*operation),
             _ => None,
         };
         Ok(tail.rsplit(|byte| *byte == b'\n').filter_map(operation).collect())
@@ -183,7 +183,7 @@ fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
             Line::Operation(operation) => {
                 open.retain(|former| operation.unfinished.contains(&former.number));
                 if operation.is_checked && !operation.summary {
-                    open.push(operation);
+                    open.push(*operation);
                 }
             }
         }
@@ -204,7 +204,7 @@ fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
                     unfinished.push(last.number);
                 }
                 unfinished.retain(|number| !finished.contains(number));
-                return Some(End { last: Some(last), unfinished });
+                return Some(End { last: Some(*last), unfinished });
             }
             None => {}
         }
@@ -240,7 +240,7 @@ pub(super) fn decode(line: &[u8]) -> Option<Line> {
     match serde_json::from_slice::<LoggedOperation>(&text) {
         Ok(operation) => (1..=LAST_NUMBER)
             .contains(&operation.number)
-            .then_some(Line::Operation(LoggedOperation { is_checked, ..operation })),
+            .then_some(Line::Operation(Box::new(LoggedOperation { is_checked, ..operation }))),
         Err(_) => {
             let Finished { finished } = serde_json::from_slice(&text).ok()?;
             Some(Line::Finished(finished))

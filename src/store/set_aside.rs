@@ -65,7 +65,7 @@ impl Store {
         let path = self.operations_path();
         let text = regular::read(&path).map_err(Error::io(&path))?;
         let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
-        let is_it = |line: &&[u8]| matches!(decode(line), Some(Line::Operation(found)) if found == *operation);
+        let is_it = |line: &&[u8]| matches!(decode(line), Some(Line::Operation(found)) if *found == *operation);
         let gone = || Error::Io { path: path.clone(), source: io::ErrorKind::NotFound.into() };
         let at = lines.iter().rposition(is_it).ok_or_else(gone)?;
         let aside = self.set_aside_path();
