@@ -364,6 +364,9 @@ mod tests {
             (FORK_AT, "+1"),
             (FORK_AT, ""),
             (FORK_AT, "18446744073709551616"),
+            (SEQUENCE, "1"),
+            (SEQUENCE, "1.00"),
+            (SEQUENCE, "+1.0"),
             (RENAMED_FROM, "chats/a"),
             (RENAMED_FROM, "chats/../a"),
         ] {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::book_history::book_of;
 use super::{History, Result};
-use crate::archive::{Blake3, Manifest, Role, Snapshot, read_manifest};
+use crate::archive::{Blake3, Manifest, Role, Snapshot, SnapshotId, read_manifest};
 use crate::st::{Category, TimelineName};
 use crate::store::{Reader, Sequence, Store, unless_lost};
 
@@ -25,6 +25,19 @@ impl<'h> Pair<'h> {
     /// Returns the snapshot that made this pair another than the one before.
     pub(crate) fn latest(&self) -> &'h Snapshot {
         self.book.unwrap_or(self.own)
+    }
+
+    /// Returns the name that always means this pair.
+    pub(crate) fn id(&self) -> String {
+        pair_id(self.own.id, self.book.map(|book| book.id))
+    }
+}
+
+/// Returns the name that always means a snapshot, with the lorebook of another if one is given.
+pub(crate) fn pair_id(own: SnapshotId, book: Option<SnapshotId>) -> String {
+    match book {
+        Some(book) => format!("{own}+{book}"),
+        None => own.to_string(),
     }
 }
 
@@ -97,6 +110,12 @@ impl<'h> Pairs<'h> {
         // Stable: of one lorebook the order is that of its commits.
         events.sort_by_key(|(_, snapshot)| snapshot.sequence);
         Self { books, reader: store.reader(), events }
+    }
+
+    /// Returns the latest moment of the timeline that ends with `head`.
+    pub(crate) fn latest(&self, head: &'h Snapshot) -> Result<Pair<'h>> {
+        let book = self.books_after(head, None)?.pop();
+        Ok(Pair { own: head, book, is_own: true })
     }
 
     /// Returns the moments that end with `from`, newest first, beyond the fork point too.

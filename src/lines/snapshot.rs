@@ -148,6 +148,8 @@ pub struct PlanLine<'a> {
 pub struct TimelineLine<'a> {
     timeline: &'a str,
     head: Option<SnapshotId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moment: Option<&'a str>,
     time: Option<Time>,
     state: &'static str,
     changed: Vec<&'static str>,
@@ -169,6 +171,7 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
         Self {
             timeline: timeline.name.as_str(),
             head: timeline.head.as_ref().map(|head| head.id),
+            moment: timeline.moment.as_deref(),
             time: timeline.head.as_ref().map(|head| head.time),
             state: timeline.change.as_str(),
             changed: timeline.changed_parts(),

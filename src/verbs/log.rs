@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
-use crate::history::pairs::{Begin, Pairs};
+use crate::history::pairs::{Begin, Pairs, pair_id};
 use crate::history::{self, History, name_lookup};
 use crate::store::{Reader, Store};
 use crate::verbs::Result;
@@ -56,8 +56,8 @@ impl LoggedSnapshot {
     /// Returns the name that always means this moment.
     pub fn moment(&self) -> String {
         match &self.chat {
-            Some(chat) => format!("{}+{}", chat.id, self.snapshot.id),
-            None => self.snapshot.id.to_string(),
+            Some(chat) => pair_id(chat.id, Some(self.snapshot.id)),
+            None => pair_id(self.snapshot.id, None),
         }
     }
 }

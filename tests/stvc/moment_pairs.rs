@@ -58,7 +58,7 @@ fn kestrel(sandbox: &Sandbox, moment: &str) -> String {
     assert_eq!(content(&["show", moment, "--entry", "Kestrel"]), text, "show {moment} --entry");
     assert_eq!(content(&["show", moment, "--book"]), text, "show {moment} --book");
     assert_eq!(content(&["lore", "Kestrel", "--at", moment]), text, "lore --at {moment}");
-    let plan = sandbox.json(&["restore", moment, "--as", "Fork", "--dry-run"]).exits(0);
+    let plan = sandbox.json(&["restore", moment, "--as", "Another ending", "--dry-run"]).exits(0);
     let files = plan.of_type("file");
     let clone = files.iter().find(|file| file["path"].as_str().unwrap().starts_with("worlds/"));
     let shown = sandbox.json(&["show", moment]).exits(0).of_type("snapshot");

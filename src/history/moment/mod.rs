@@ -20,7 +20,7 @@ pub(crate) use super::at_message::Book;
 use super::at_message::{Found, Past};
 use super::book_history::book_of;
 use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
-use super::pairs::{Begin, Pair, Pairs, book_hash};
+use super::pairs::{Begin, Pair, Pairs, book_hash, pair_id};
 use super::{Error, History, LoadedHistory, Result};
 use crate::archive::{Snapshot, SnapshotId, Tree, branch};
 use crate::st::Library;
@@ -65,11 +65,11 @@ impl Moment {
 
     /// Returns the name that always means this moment, whatever is stored later: `ID`, `ID+ID` with the snapshot that has the lorebook, and `:N` behind it if it is cut.
     pub(crate) fn id(&self) -> String {
-        let mut id = self.snapshot.id.to_string();
-        if let Book::Snapshot(book) | Book::Earlier(book) = &self.book {
-            id.push('+');
-            id.push_str(&book.id.to_string());
-        }
+        let book = match &self.book {
+            Book::Snapshot(book) | Book::Earlier(book) => Some(book.id),
+            _ => None,
+        };
+        let mut id = pair_id(self.snapshot.id, book);
         if let (Some(message), true) = (self.message, self.is_cut) {
             id.push_str(&format!(":{message}"));
         }
@@ -233,8 +233,7 @@ impl Names<'_> {
             None => {
                 let history = self.history_with(head.id)?;
                 let Some(head) = history.get(head.id) else { return Ok(moment) };
-                let pairs = Pairs::new(self.store, &history).back_from(head, Begin::Latest)?;
-                pairs.first().and_then(|pair| pair.book).cloned()
+                Pairs::new(self.store, &history).latest(head)?.book.cloned()
             }
         };
         let book = book.map_or(Book::Recorded, |book| Book::Snapshot(Box::new(book)));

@@ -13,6 +13,7 @@ use crate::engine::copies::last_backups::{self, Since};
 use crate::engine::{Include, Workspace};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
+use crate::history::pairs::Pairs;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Category, TimelineName};
@@ -56,6 +57,8 @@ pub struct Timeline {
     pub name: TimelineName,
     /// Its newest snapshot.
     pub head: Option<Snapshot>,
+    /// The name that always means the latest moment of a deleted chat, with the latest state of its lorebook.
+    pub moment: Option<String>,
     /// What became of it since.
     pub change: TimelineChange,
     /// When it was last saved, where it was saved since its newest snapshot; else when that was taken. In seconds of the epoch.
@@ -201,8 +204,20 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
             .extend(last_backup.as_ref().and_then(|last| last_backups::overdue(workspace, last)));
         findings.extend(interrupted(store)?);
         mark_damaged(&mut list, &mut findings, store, &history);
+        name_deleted(&mut list, store, &history)?;
     }
     Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
+}
+
+/// Names the moment that a deleted chat is restored to.
+fn name_deleted(timelines: &mut [Timeline], store: &Store, history: &History) -> Result<()> {
+    let pairs = Pairs::new(store, history);
+    let is_deleted = |timeline: &&mut Timeline| timeline.change == TimelineChange::Deleted;
+    for timeline in timelines.iter_mut().filter(is_deleted) {
+        let head = history.head(&timeline.name).filter(|_| timeline.name.is_chat());
+        timeline.moment = head.map(|head| pairs.latest(head)).transpose()?.map(|pair| pair.id());
+    }
+    Ok(())
 }
 
 /// What a store has, where there is no library.
@@ -270,6 +285,7 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
     let tags = history.tags().filter(|(_, id)| is_own(*id));
     Timeline {
         name: name.clone(),
+        moment: None,
         change: TimelineChange::Deleted,
         saved: head.map_or(0, |head| head.time.seconds),
         changed: ChangedParts::default(),
