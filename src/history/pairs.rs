@@ -19,6 +19,8 @@ pub(crate) struct Pair<'h> {
     pub book: Option<&'h Snapshot>,
     /// Whether `own` belongs to the timeline itself and not to the one it was forked from.
     pub is_own: bool,
+    /// Since when, in seconds since 1970.
+    pub seconds: i64,
 }
 
 impl<'h> Pair<'h> {
@@ -115,25 +117,33 @@ impl<'h> Pairs<'h> {
     /// Returns the latest moment of the timeline that ends with `head`.
     pub(crate) fn latest(&self, head: &'h Snapshot) -> Result<Pair<'h>> {
         let book = self.books_after(head, None)?.pop();
-        Ok(Pair { own: head, book, is_own: true })
+        Ok(Pair { own: head, book, is_own: true, seconds: book.unwrap_or(head).time.seconds })
     }
 
     /// Returns the moments that end with `from`, newest first, beyond the fork point too.
     pub(crate) fn back_from(&self, from: &'h Snapshot, begin: Begin) -> Result<Vec<Pair<'h>>> {
-        let mut pairs = Vec::new();
+        let mut pairs: Vec<Pair<'h>> = Vec::new();
         let mut is_own = true;
         // What comes after `own` in its timeline; `None`: its book is followed no further than `own` records it.
         let mut until = (begin == Begin::Latest).then_some(None);
         for own in self.books.history.ancestry(from) {
             if let Some(until) = until {
-                let books = self.books_after(own, until)?;
+                let mut books = self.books_after(own, until)?;
+                // A change of the lorebook that a snapshot of the chat recorded afterwards is one moment.
+                if let (Some(next), Some(book)) = (pairs.last_mut(), books.last())
+                    && self.is_recorded(own, book, next)?
+                {
+                    next.seconds = book.time.seconds;
+                    books.pop();
+                }
                 pairs.extend(books.into_iter().rev().map(|book| Pair {
                     own,
                     book: Some(book),
                     is_own,
+                    seconds: book.time.seconds,
                 }));
             }
-            pairs.push(Pair { own, book: None, is_own });
+            pairs.push(Pair { own, book: None, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
                 None => Some(Some(own.sequence)),
                 Some(_) => None,
@@ -141,6 +151,19 @@ impl<'h> Pairs<'h> {
             is_own &= own.fork_at.is_none();
         }
         Ok(pairs)
+    }
+
+    /// Whether the snapshot of a pair holds just this chat and this lorebook.
+    fn is_recorded(&self, own: &Snapshot, book: &Snapshot, next: &Pair<'_>) -> Result<bool> {
+        let chat = |snapshot: &Snapshot| -> Result<_> {
+            let manifest = unless_lost(read_manifest(&self.reader, snapshot.tree))?;
+            Ok(manifest.and_then(|manifest| manifest.file(Role::Chat).cloned()))
+        };
+        let hash = self.book_hash(book)?;
+        Ok(next.own.messages == own.messages
+            && hash.is_some()
+            && hash == self.book_hash(next.own)?
+            && chat(own)? == chat(next.own)?)
     }
 
     /// Returns the changes of a chat's lorebook after `own` and before `until`, oldest first.

@@ -1,7 +1,7 @@
 //! A moment is one pair of chat and lorebook, whoever asks: random edits, renames, forks, tags, undos and clock steps over chats that share lorebooks, held against a
 //! model that only remembers what was on disk at each snapshot. Requirements row 89.
 //!
-//! `STVC_MODEL_CASES` sets the number of sequences; the nightly tier runs 500.
+//! `STVC_MODEL_CASES` sets the number of sequences: few in an ordinary run, 500 in a long one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -120,6 +120,20 @@ struct Known {
     inherited: usize,
     /// The lorebook that its newest snapshot recorded.
     follows: Option<usize>,
+    /// The lorebook that the header of its newest snapshot binds.
+    bound: String,
+}
+
+impl Known {
+    /// Notes a snapshot of the chat. One that records what a change of the lorebook alone had brought is no other moment.
+    fn record(&mut self, moment: Moment, name: &str, bound: &str) {
+        let is_same_file = self.name == name && self.bound == bound;
+        match self.moments.last_mut().filter(|last| last.id.is_none() && is_same_file) {
+            Some(last) if last.pair == moment.pair => last.id = moment.id,
+            _ => self.moments.push(moment),
+        }
+        (self.name, self.bound) = (name.to_owned(), bound.to_owned());
+    }
 }
 
 struct World {
@@ -242,13 +256,13 @@ impl World {
                 moments: Vec::new(),
                 inherited: 0,
                 follows: None,
+                bound: bound.clone(),
             });
             if let Some(id) = id {
                 known.follows = self.called(bound);
                 let book = known.follows.and_then(|book| self.stored.books[book].clone());
                 let pair = Pair { messages: messages.clone(), book };
-                known.moments.push(Moment { pair, seconds, id: Some(id.clone()) });
-                known.name = name.clone();
+                known.record(Moment { pair, seconds, id: Some(id.clone()) }, name, bound);
             } else if let (Some(book), Some(last)) = (known.follows, known.moments.last()) {
                 let book = self.stored.books[book].clone();
                 if last.pair.book != book {
@@ -328,7 +342,8 @@ impl World {
                 if last.id.is_none() {
                     // A snapshot of the pair was created.
                     let id = Some(tagged[0].snapshot.id.to_string());
-                    known.moments.push(Moment { id, seconds, ..last.clone() });
+                    let (name, bound) = (known.name.clone(), known.bound.clone());
+                    known.record(Moment { id, seconds, ..last.clone() }, &name, &bound);
                 }
                 self.stored.tags.insert(name, last.pair);
                 self.before = None;
@@ -368,14 +383,10 @@ impl World {
             dry_run: false,
         };
         let made = from_message::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
-        // Only where the lorebook changed alone is a snapshot of the pair created first.
+        // Where the lorebook changed alone, a snapshot of the pair is created first; it is the same moment.
         let mut origin = known.moments;
-        let last = origin.last().unwrap().clone();
-        if last.id.is_none() {
-            let moment = Moment { id: Some(String::new()), seconds: self.now(), ..last };
-            origin.push(moment.clone());
-            self.stored.chats[chat].as_mut().unwrap().moments.push(moment);
-        }
+        origin.last_mut().unwrap().id.get_or_insert_default();
+        self.stored.chats[chat].as_mut().unwrap().moments = origin.clone();
         let lorebook = made.lorebook.unwrap();
         let book = self.called(&from.bound).unwrap();
         self.books.push(Book { name: lorebook.clone(), entries: self.books[book].entries.clone() });
@@ -388,7 +399,8 @@ impl World {
         origin.push(Moment { pair, seconds: self.now(), id: Some(id) });
         self.stored.books.push(Some(bytes));
         let follows = Some(self.books.len() - 1);
-        let known = Known { name: name.clone(), moments: origin, inherited, follows };
+        let bound = lorebook.clone();
+        let known = Known { name: name.clone(), moments: origin, inherited, follows, bound };
         self.stored.chats.push(Some(known));
         self.chats.push(Chat { name, messages, bound: lorebook });
         self.before = None;
@@ -428,17 +440,19 @@ impl World {
         let now = &moments[last].pair.messages;
         for at in 0..now.len() {
             let cut = &now[..=at];
-            let exact = moments.iter().rev().find(|moment| moment.pair.messages == cut);
+            let has_book = |moment: &&Moment| moment.pair.book.is_some();
+            let exact =
+                moments.iter().rev().find(|moment| moment.pair.messages == cut && has_book(moment));
             // The last state known before the chat went past the message.
             let before = || {
                 moments.iter().rev().find(|moment| {
                     let said = &moment.pair.messages;
-                    said.len() <= at && now[said.len() - 1] == said[said.len() - 1]
+                    has_book(moment)
+                        && said.len() <= at
+                        && now[said.len() - 1] == said[said.len() - 1]
                 })
             };
-            let has_book = |moment: &&Moment| moment.pair.book.is_some();
-            let then = exact.filter(has_book).or_else(before);
-            if let Some(then) = then.filter(has_book) {
+            if let Some(then) = exact.or_else(before) {
                 let pair = Pair { messages: cut.to_vec(), book: then.pair.book.clone() };
                 self.expect(&format!("{name}:{at}"), &pair);
             }

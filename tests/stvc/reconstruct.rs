@@ -78,7 +78,7 @@ fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
     sandbox.wait(60);
     let again = sandbox.json(&["reconstruct", "Harbour"]).exits(0);
     assert_eq!(again.of_type("summary")[0]["known"], 2);
-    assert_eq!(sandbox.snapshot_ids().len(), 3);
+    assert_eq!(sandbox.chat_ids().len(), 3);
 }
 
 #[test]

@@ -165,12 +165,12 @@ fn a_lorebook_has_no_mark_and_is_not_replaced() {
     sandbox.stvc(&["snapshot", "worlds/Lore"]).exits(0);
     let _running = Running::on(&sandbox, "");
     let here = sandbox.files();
-    let refused = sandbox.json(&["restore", "Harbour~1", "--overwrite"]).exits(4);
+    let refused = sandbox.json(&["restore", "Harbour~2", "--overwrite"]).exits(4);
     let error = &refused.of_type("error")[0];
     assert!(error["message"].as_str().unwrap().ends_with(&format!("over {BOOK}")), "{error}");
     assert!(error["hint"].as_str().unwrap().contains("--overwrite --only chat`"), "{error}");
     assert_eq!(sandbox.files(), here);
-    sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--only", "chat"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour~2", "--overwrite", "--only", "chat"]).exits(0);
     assert_eq!(sandbox.read(CHAT).len(), first.len() + 35);
     assert_eq!(sandbox.read(BOOK), here[BOOK]);
 }
@@ -247,7 +247,7 @@ fn a_restore_that_a_stale_page_wrote_over_is_told() {
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
     sandbox.stvc(&["restore", good.as_str().unwrap(), "--overwrite"]).exits(0);
-    sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--only", "chat"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour~4", "--overwrite", "--only", "chat"]).exits(0);
     assert_eq!(
         (sandbox.read(CHAT), sandbox.read(BOOK)),
         (first.clone(), book(&right).into_bytes())

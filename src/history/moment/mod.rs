@@ -393,7 +393,7 @@ fn back(pairs: &[Pair<'_>], at: usize, name: &str, steps: usize) -> Result<usize
 fn as_of(pairs: &[Pair<'_>], at: usize, name: &str, then: DateTime<FixedOffset>) -> Result<usize> {
     // The timeline that it was forked from is another chat.
     let own = || pairs[at..].iter().enumerate().take_while(|(n, pair)| *n == 0 || pair.is_own);
-    let is_not_after = |pair: &Pair<'_>| pair.latest().time.seconds <= then.timestamp();
+    let is_not_after = |pair: &Pair<'_>| pair.seconds <= then.timestamp();
     let found = own().find(|(_, pair)| is_not_after(pair)).map(|(n, _)| at + n);
     found.ok_or_else(|| {
         let first = own().last().and_then(|(_, pair)| pair.latest().time.moment());

@@ -21,7 +21,7 @@ pub(super) struct Asked<'a> {
 impl Asked<'_> {
     /// Returns the name that the lorebook of a moment has today.
     pub fn book_today(&self, moment: &Moment) -> Option<TimelineName> {
-        let snapshot = &moment.snapshot;
+        let snapshot = moment.book_snapshot().unwrap_or(&moment.snapshot);
         match snapshot.timeline.category() {
             Category::Lorebook => Some(Owners::of(self.history).of_snapshot(snapshot).clone()),
             _ => Books::of(self.history).of_chat_today(snapshot),

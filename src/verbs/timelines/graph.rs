@@ -223,6 +223,7 @@ mod tests {
     fn chat(name: &str, messages: u64, fork: Option<(&str, u64)>) -> Timeline {
         let named = |name: &str| TimelineName::parse(&format!("chats/M/{name}")).unwrap();
         Timeline {
+            moment: None,
             name: named(name),
             head: None,
             change: TimelineChange::Unchanged,
