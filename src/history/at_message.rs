@@ -268,7 +268,12 @@ pub(crate) fn make(
     at: usize,
     source: Option<&Book>,
 ) -> Result<Made> {
-    let cut = base.split().upto(at);
+    let chat = base.split();
+    let messages = without_blank_end(&chat.messages).len();
+    if at >= messages {
+        return Err(Error::unknowable(message_not_found(&base.timeline, messages, at)));
+    }
+    let cut = chat.upto(at);
     let metadata = base.metadata(&cut);
     let bound = metadata.and_then(st::lorebook_name);
     let mut findings = Vec::new();

@@ -292,6 +292,13 @@ fn a_plan_names_the_moment_that_is_restored_later() {
     sandbox.stvc(&["restore", &moment, "--overwrite"]).exits(0);
     assert_eq!(sandbox.read(BOOK), book("One mast.").into_bytes());
     assert_eq!(sandbox.read(CHAT), chat("one", 2, Some("Harbour")));
+    sandbox.stvc(&["show", &format!("{moment}:1")]).exits(0);
+    sandbox.stvc(&["show", &format!("{moment}:2")]).exits(4);
+    // Neither part can be anything else.
+    let (chat, book) = moment.split_once('+').unwrap();
+    for wrong in [format!("{book}+{chat}"), format!("{book}+{book}")] {
+        sandbox.stvc(&["restore", &wrong, "--overwrite"]).exits(1);
+    }
     for wrong in [
         "+",
         "ab+cd",

@@ -23,8 +23,9 @@ use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, time
 use super::pairs::{Begin, Pair, Pairs, book_hash, pair_id};
 use super::{Error, History, LoadedHistory, Result};
 use crate::archive::{Snapshot, SnapshotId, Tree, branch};
-use crate::st::Library;
+use crate::st::{Category, Library};
 use crate::store::{Kind, ObjectId, RefName, Store};
+use words::Pinned;
 pub(crate) use words::Step;
 
 /// A chat and its lorebook as they stood together; of anything else that has a timeline, one of its states.
@@ -114,8 +115,8 @@ impl Names<'_> {
 
     /// Returns the moment that `text` names, at another message if one is given.
     pub fn moment_at(&self, text: &str, message: Option<usize>) -> Result<Moment> {
-        if let Some((snapshot, book, named)) = words::pinned(text) {
-            return self.pinned(snapshot, book, message.or(named));
+        if let Some(pinned) = words::pinned(text) {
+            return self.pinned(text, pinned, message);
         }
         let mut unknown = None;
         for (name, rest) in words::splits(text) {
@@ -160,14 +161,15 @@ impl Names<'_> {
     }
 
     /// Returns the moment whose id was given out before.
-    fn pinned(
-        &self,
-        snapshot: SnapshotId,
-        book: SnapshotId,
-        message: Option<usize>,
-    ) -> Result<Moment> {
-        let (snapshot, book) = (read(self.store, snapshot)?, read(self.store, book)?);
-        let book = Book::Snapshot(Box::new(book));
+    fn pinned(&self, text: &str, ids: Pinned<'_>, message: Option<usize>) -> Result<Moment> {
+        let is_chat = |found: &Snapshot| found.timeline.is_chat();
+        let is_book = |found: &Snapshot| found.timeline.category() == Category::Lorebook;
+        let snapshot = self.by_id(ids.snapshot)?.filter(is_chat);
+        let book = self.by_id(ids.book)?.filter(|found| is_chat(found) || is_book(found));
+        let Some((snapshot, book)) = snapshot.zip(book) else {
+            return Err(Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() });
+        };
+        let (book, message) = (Book::Snapshot(Box::new(book)), message.or(ids.message));
         Ok(Moment { book, message, is_cut: message.is_some(), ..Moment::recorded(snapshot) })
     }
 

@@ -11,9 +11,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::archive::SnapshotId;
 use crate::history::dates;
-use crate::store::ObjectId;
 
 /// A step from one state of a timeline to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +38,23 @@ const BRACE: &str = "} behind the date";
 const SIGN: &str = "~N, @DATE or :N";
 const END: &str = "the end: nothing comes behind a message's number";
 
+/// A pair of ids in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pinned<'t> {
+    pub snapshot: &'t str,
+    pub book: &'t str,
+    pub message: Option<usize>,
+}
+
 /// Parses a pair of ids, as [`Moment::id`](super::Moment::id) writes it.
-pub(crate) fn pinned(text: &str) -> Option<(SnapshotId, SnapshotId, Option<usize>)> {
-    let (own, rest) = text.split_once('+')?;
+pub(crate) fn pinned(text: &str) -> Option<Pinned<'_>> {
+    let (snapshot, rest) = text.split_once('+')?;
     let (book, message) = match rest.split_once(':') {
         Some((book, message)) => (book, Some(message.parse().ok()?)),
         None => (rest, None),
     };
-    let id = |text: &str| ObjectId::from_hex(text.as_bytes()).ok().map(SnapshotId);
-    Some((id(own)?, id(book)?, message))
+    let is_id = |text: &str| text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_id(snapshot) && is_id(book)).then_some(Pinned { snapshot, book, message })
 }
 
 /// Every way to part a text into a name and what stands behind it, the longest name first.
