@@ -87,7 +87,7 @@ fn alarms(report: &Report) -> Vec<Alarm> {
         code: finding.code.as_str().to_owned(),
         subject: finding.subject.clone(),
         message: finding.message.clone(),
-        snapshot: finding.snapshot.map(|id| id.to_string()),
+        snapshot: finding.snapshot.clone(),
         noticed: super::now().timestamp(),
     };
     report.findings.iter().filter(is_bad).map(alarm).collect()

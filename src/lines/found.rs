@@ -88,7 +88,7 @@ pub struct FindingLine<'a> {
     subject: &'a str,
     message: &'a str,
     remedy: Option<&'a str>,
-    snapshot: Option<SnapshotId>,
+    snapshot: Option<&'a str>,
 }
 
 impl<'a> From<&'a Finding> for FindingLine<'a> {
@@ -99,7 +99,7 @@ impl<'a> From<&'a Finding> for FindingLine<'a> {
             subject: &finding.subject,
             message: &finding.message,
             remedy: finding.remedy.as_deref(),
-            snapshot: finding.snapshot,
+            snapshot: finding.snapshot.as_deref(),
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     let remedy =
         format!("the state before is snapshot {id}: `stvc restore {id} --overwrite` restores it");
     let finding = Finding::new(code, Level::Warning, timeline, what);
-    Some(finding.remedy(remedy).restorable_from(last_good))
+    Some(finding.remedy(remedy).restorable_from(last_good.to_string()))
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn req_92_an_alarm_names_the_snapshot_before_the_loss_by_its_id() {
         let alarm = found(38, 2, false).unwrap();
-        assert_eq!(alarm.snapshot, Some(good()));
+        assert_eq!(alarm.snapshot, Some(good().to_string()));
         assert!(alarm.remedy.unwrap().contains("`stvc restore 1212121212 --overwrite`"));
     }
 }

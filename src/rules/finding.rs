@@ -4,7 +4,6 @@ use std::fmt::Display;
 
 use super::catalogue::{self, Code};
 use super::level::Level;
-use crate::archive::SnapshotId;
 
 /// Something found in the user's data or in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +16,8 @@ pub struct Finding {
     pub message: String,
     /// What to do about it.
     pub remedy: Option<String>,
-    /// The snapshot to restore. It is an id so that later snapshots do not change its meaning.
-    pub snapshot: Option<SnapshotId>,
+    /// The moment to restore, by its ids, so that later snapshots do not change its meaning.
+    pub snapshot: Option<String>,
 }
 
 impl Finding {
@@ -49,9 +48,9 @@ impl Finding {
         self
     }
 
-    /// Names the snapshot that a restore goes back to.
-    pub fn restorable_from(mut self, snapshot: SnapshotId) -> Self {
-        self.snapshot = Some(snapshot);
+    /// Names the moment that a restore goes back to, by its ids.
+    pub fn restorable_from(mut self, moment: impl Into<String>) -> Self {
+        self.snapshot = Some(moment.into());
         self
     }
 }

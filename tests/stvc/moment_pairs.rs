@@ -327,3 +327,24 @@ fn the_lorebook_at_a_message_without_a_snapshot_is_the_last_one_before_it() {
     // Before the first snapshot nothing is known.
     sandbox.stvc(&["restore", &format!("{NAME}:0"), "--as", "Fork"]).exits(4);
 }
+
+/// The chat before the loss, and the lorebook as it was then: a change of the book alone is not taken back with the chat.
+#[test]
+fn req_92_an_alarm_names_the_pair_before_the_loss() {
+    let mut sandbox = story();
+    for n in 2..8 {
+        sandbox.append(CHAT, &message("one", n));
+    }
+    sandbox.take(&[]);
+    let whole = sandbox.read(CHAT);
+    sandbox.wait(DAY);
+    edit(&sandbox, "One mast.");
+    sandbox.wait(DAY);
+    sandbox.write(CHAT, chat("one", 1, Some("Harbour")));
+    let found = sandbox.json(&["snapshot"]).exits(0).of_type("finding");
+    let alarm = found.iter().find(|finding| finding["code"] == "chat-shrank").unwrap();
+    let moment = alarm["snapshot"].as_str().unwrap();
+    assert_eq!(kestrel(&sandbox, moment), "One mast.");
+    sandbox.stvc(&["restore", moment, "--overwrite"]).exits(0);
+    assert_eq!((sandbox.read(CHAT), sandbox.read(BOOK)), (whole, book("One mast.").into_bytes()));
+}

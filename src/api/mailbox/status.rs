@@ -21,7 +21,7 @@ pub struct Alarm {
     /// The timeline or file.
     pub subject: String,
     pub message: String,
-    /// The id of the snapshot to restore. It does not change when later snapshots are created.
+    /// The moment to restore, by its ids: later snapshots do not change its meaning.
     pub snapshot: Option<String>,
     /// When it was noticed, in seconds since 1970.
     pub noticed: i64,

@@ -23,7 +23,10 @@ impl Operation<'_> {
             written_back: self.is_written_back(state, head)?,
             last_good: head.id,
         };
-        Ok(rules::alarm(&passage))
+        let Some(alarm) = rules::alarm(&passage) else { return Ok(None) };
+        // The lorebook may have changed after that snapshot: what is restored is the pair before the loss.
+        let before = self.workspace.names(self.store, None).latest(head.clone())?;
+        Ok(Some(alarm.restorable_from(before.id())))
     }
 
     /// Whether nothing that `head` says is said in `state`.

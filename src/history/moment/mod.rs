@@ -213,8 +213,8 @@ impl Names<'_> {
         Ok((own.iter().map(Moment::of).collect(), others.first().map(Moment::of)))
     }
 
-    /// Returns the latest state of a timeline: of a chat with the latest of its lorebook.
-    fn latest(&self, head: Snapshot) -> Result<Moment> {
+    /// Returns the latest moment of the timeline that ends with `head`: of a chat with the latest state of its lorebook.
+    pub fn latest(&self, head: Snapshot) -> Result<Moment> {
         let moment = Moment { named: Named::Timeline, ..Moment::recorded(head) };
         let head = &moment.snapshot;
         let Some(name) = book_of(head) else { return Ok(moment) };

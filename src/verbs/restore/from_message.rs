@@ -80,8 +80,10 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         taken = first.new > 0;
     }
     let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
+    // By its ids: whatever is stored meanwhile, this is the state that is forked.
+    let moment = workspace.moment(from.as_str(), &workspace.open_store()?)?;
     let wanted = RestoreOptions {
-        snapshot: from.to_string(),
+        snapshot: moment.id(),
         name: Some(name.clone()),
         cut: options.at,
         dry_run: options.dry_run,
