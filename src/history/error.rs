@@ -26,7 +26,7 @@ pub enum Error {
     #[error("{name:?} was not stored yet then: its first snapshot is of {}", first.format("%Y-%m-%d %H:%M"))]
     NotThatOld { name: String, first: DateTime<FixedOffset> },
     /// The history is shorter.
-    #[error("{name:?} does not go back that far: there are only {steps} snapshots before it")]
+    #[error("{name:?} does not go back that far: {}", moments_before(*steps))]
     NotSoFarBack { name: String, steps: usize },
     /// What stands behind a name is no moment.
     #[error("{text:?} cannot be read from {:?} on: expected {expected}", &text[*at..])]
@@ -50,6 +50,14 @@ pub enum Error {
     /// What a timeline was at that message cannot be known.
     #[error("{}", finding.message)]
     Unknowable { finding: Box<Finding> },
+}
+
+fn moments_before(steps: usize) -> String {
+    match steps {
+        0 => "there is no moment before it".into(),
+        1 => "there is only 1 moment before it".into(),
+        steps => format!("there are only {steps} moments before it"),
+    }
 }
 
 impl store::Loss for Error {

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::archive::SnapshotId;
 use crate::archive::diff::{
     Change, ChangeKind, Field, Location, MessagePlace, Part, Root, joined, set_change,
 };
-use crate::archive::{Snapshot, SnapshotId};
 use crate::st::Raw;
-use crate::verbs::diff::Comparison;
+use crate::verbs::diff::{Compared, Comparison};
 
 /// Two states that are compared; the changes between them follow.
 #[derive(Serialize)]
 pub struct ComparisonLine<'a> {
     before: Option<SnapshotId>,
     after: Option<SnapshotId>,
+    before_moment: Option<&'a str>,
+    after_moment: Option<&'a str>,
     before_at: Option<usize>,
     after_at: Option<usize>,
     timeline: Option<&'a str>,
@@ -27,19 +29,23 @@ pub struct ComparisonLine<'a> {
 
 impl<'a> ComparisonLine<'a> {
     pub fn new(comparison: &'a Comparison, changes: &[Change<'_>]) -> Self {
-        let id = |snapshot: &Option<Snapshot>| snapshot.as_ref().map(|it| it.id);
-        let whose = comparison.after.as_ref().or(comparison.before.as_ref());
+        let Comparison { before, after, .. } = comparison;
+        let id = |side: &Option<Compared>| side.as_ref().map(|it| it.snapshot.id);
+        let at = |side: &Option<Compared>| side.as_ref().and_then(|it| it.at);
+        let whose = after.as_ref().or(before.as_ref());
         let mut counts: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();
         for change in changes {
             let part = counts.entry(part_word(change.part)).or_default();
             *part.entry(kind_word(change.kind())).or_default() += 1;
         }
         Self {
-            before: id(&comparison.before),
-            after: id(&comparison.after),
-            before_at: comparison.at[0],
-            after_at: comparison.at[1],
-            timeline: whose.map(|snapshot| snapshot.timeline.as_str()),
+            before: id(before),
+            after: id(after),
+            before_moment: before.as_ref().map(|it| it.moment.as_str()),
+            after_moment: after.as_ref().map(|it| it.moment.as_str()),
+            before_at: at(before),
+            after_at: at(after),
+            timeline: whose.map(|it| it.snapshot.timeline.as_str()),
             shared: comparison.shared,
             changes: changes.len(),
             counts,

@@ -5,7 +5,7 @@ use crate::archive::Snapshot;
 use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::engine::Workspace;
 use crate::history::Error as NoSuch;
-use crate::history::moment::Moment;
+use crate::history::moment::{Book, Moment};
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::rules::{Code, Finding};
 use crate::st::{self, Category, Disk, OpenCard, TimelineFiles};
@@ -23,18 +23,38 @@ pub struct Options {
 
 /// Two states, read and ready to be compared. The changes are slices of what was read, so they live as long as this does.
 pub struct Comparison {
-    /// The snapshot before; none: there was nothing before.
-    pub before: Option<Snapshot>,
-    /// The snapshot after; none: the files now.
-    pub after: Option<Snapshot>,
-    /// The message at which each is looked at, if one was named.
-    pub at: [Option<usize>; 2],
+    /// None: there was nothing before.
+    pub before: Option<Compared>,
+    /// None: the files now.
+    pub after: Option<Compared>,
     /// For two timelines: how many first messages they share.
     pub shared: Option<usize>,
     /// What is not known of them.
     pub findings: Vec<Finding>,
     old: Option<Loaded>,
     new: Option<Loaded>,
+}
+
+/// A moment that is compared.
+pub struct Compared {
+    pub snapshot: Snapshot,
+    /// The snapshot that has the lorebook, if it changed after `snapshot` was created.
+    pub book: Option<Snapshot>,
+    /// The message at which it is looked at, if one was named.
+    pub at: Option<usize>,
+    /// The name that always means this moment.
+    pub moment: String,
+}
+
+impl Compared {
+    fn of(moment: &Moment) -> Self {
+        let book = match &moment.book {
+            Book::Snapshot(book) => Some((**book).clone()),
+            _ => None,
+        };
+        let (snapshot, at) = (moment.snapshot.clone(), moment.message);
+        Self { snapshot, book, at, moment: moment.id() }
+    }
 }
 
 /// Files that were read, and the card among them.
@@ -74,27 +94,25 @@ fn side(loaded: &Option<Loaded>) -> Side<'_> {
 pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
     let (before, after, is_fork) = sides(workspace, options, &store)?;
-    let messages = [before.message, after.as_ref().and_then(|after| after.message)];
     let mut findings = Vec::new();
-    let mut load = |moment: &Moment| -> Result<(Snapshot, Option<Loaded>)> {
+    let mut load = |moment: &Moment| -> Result<Option<Loaded>> {
         let then = StateThen::rebuild(&store, moment, NeedBook::IfKnown)?;
         findings.extend(then.findings);
-        Ok((then.snapshot, Some(then.contents.files.into())))
+        Ok(Some(then.contents.files.into()))
     };
-    let (before, old) = load(&before)?;
-    let (after, new) = match &after {
-        Some(after) => {
-            let (after, new) = load(after)?;
-            (Some(after), new)
-        }
+    let old = load(&before)?;
+    let new = match &after {
+        Some(after) => load(after)?,
         None => {
             let library = workspace.library()?;
             let groups = library.scan()?.groups;
-            (None, Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files.into()))
+            let timeline = &before.snapshot.timeline;
+            Some(st::capture(&library, &groups, timeline, &Disk)?.files.into())
         }
     };
     let shared = is_fork.then(|| side(&old).shared_with(&side(&new)));
-    Ok(Comparison { before: Some(before), after, at: messages, shared, findings, old, new })
+    let (before, after) = (Some(Compared::of(&before)), after.as_ref().map(Compared::of));
+    Ok(Comparison { before, after, shared, findings, old, new })
 }
 
 /// The states that are meant, and whether they are two timelines.
@@ -169,9 +187,8 @@ pub fn history(
             None => None,
         };
         let comparison = Comparison {
-            before: before.map(|before| before.snapshot.clone()),
-            after: Some(after.snapshot.clone()),
-            at: [None, None],
+            before: before.map(Compared::of),
+            after: Some(Compared::of(after)),
             shared: None,
             findings,
             old,

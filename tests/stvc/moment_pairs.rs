@@ -130,8 +130,14 @@ fn a_change_of_the_lorebook_alone_is_a_moment_for_every_command() {
     assert_eq!([&log[0]["lorebook_only"], &log[0]["chat"]], [&json!(true), &log[2]["id"]]);
     assert_eq!(log[0]["messages"], 2);
     // So does the history of differences.
-    let history = sandbox.json(&["diff", "--history", NAME]).exits(0);
-    assert_eq!(history.of_type("comparison").len(), 3);
+    let history = sandbox.json(&["diff", "--history", NAME]).exits(0).of_type("comparison");
+    let moments: Vec<_> = history.iter().map(|line| &line["after_moment"]).collect();
+    assert_eq!(moments, log.iter().map(|line| &line["moment"]).collect::<Vec<_>>());
+    // Both sides are of one snapshot of the chat; the lorebook tells them apart.
+    let changed = sandbox.stvc(&["diff", &format!("{NAME}~1"), NAME]).exits(0).stdout;
+    let sides: Vec<_> = changed.lines().take(2).map(|line| &line[3..]).collect();
+    assert!(sides.iter().all(|side| side.contains("; lorebook ")), "{changed}");
+    assert_ne!(sides[0], sides[1]);
     insta::assert_snapshot!(crate::common::words(&sandbox.stvc(&["log", NAME]).exits(0)), @r"
     ID lorebook / Harbour  3 entries, 2026-11-14 23:46, lorebook only
     ID lorebook / Harbour  3 entries, 2026-11-14 23:46, lorebook only

@@ -133,7 +133,7 @@ fn an_error_shows_where_reading_stopped() {
     hint: docs/moments.md tells how moments are written
     "#);
     insta::assert_snapshot!(sandbox.stvc(&["show", "Mira/one:99"]).exits(4).stderr, @"error: Message not found: chats/Mira/one has no message 99; its last one is 3");
-    insta::assert_snapshot!(told(&["show", "Mira/one~99"]), @r#"error: "Mira/one" does not go back that far: there are only 2 snapshots before it"#);
+    insta::assert_snapshot!(told(&["show", "Mira/one~99"]), @r#"error: "Mira/one" does not go back that far: there are only 2 moments before it"#);
     insta::assert_snapshot!(told(&["show", "Mira/one@2020-01-01"]), @r#"
     error: "Mira/one" was not stored yet then: its first snapshot is of 2026-11-14 23:46
     hint: `stvc log` lists what there is

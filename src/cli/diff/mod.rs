@@ -23,7 +23,7 @@ use stvc::lines::answers::{DiffCounts, compared};
 use stvc::lines::{kind_word, path};
 use stvc::st::Raw;
 use stvc::verbs;
-use stvc::verbs::diff::{Comparison, HistoryOptions, Options};
+use stvc::verbs::diff::{Compared, Comparison, HistoryOptions, Options};
 pub use text::Page;
 
 pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8> {
@@ -73,17 +73,18 @@ fn pair(
     out: &mut Out,
 ) {
     let clock = out.clock(workspace);
-    let side = |snapshot: &Option<Snapshot>, at: Option<usize>| match snapshot {
-        Some(snapshot) => format!(
-            "{} {} ({})",
+    let side = |side: &Option<Compared>| match side {
+        Some(Compared { snapshot, book, at, .. }) => format!(
+            "{} {} ({}{})",
             paint(LOOK.id, short(snapshot.id)),
             name(&snapshot.timeline),
-            at.map_or_else(|| facts(snapshot, clock), |at| format!("at message #{at}"))
+            at.map_or_else(|| facts(snapshot, clock), |at| format!("at message #{at}")),
+            book.as_ref().map(|book| format!("; {}", book_facts(book, clock))).unwrap_or_default()
         ),
         None => "the files now".into(),
     };
-    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before, comparison.at[0])));
-    out.line(format!("{} {}", paint(LOOK.good, "+++"), side(&comparison.after, comparison.at[1])));
+    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before)));
+    out.line(format!("{} {}", paint(LOOK.good, "+++"), side(&comparison.after)));
     if let Some(shared) = comparison.shared {
         out.line(match shared.checked_sub(1) {
             None => "They share no first message.".into(),
@@ -112,7 +113,12 @@ fn facts(snapshot: &Snapshot, clock: Clock) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// One of a timeline's snapshots, and what it brought.
+/// Which state of the lorebook it is, and how old.
+fn book_facts(book: &Snapshot, clock: Clock) -> String {
+    format!("lorebook {}, {}", short(book.id), clock.age(book.time))
+}
+
+/// One of a timeline's moments, and what it brought.
 fn one_of_many(
     comparison: &Comparison,
     changes: &[Change<'_>],
@@ -120,7 +126,9 @@ fn one_of_many(
     workspace: &Workspace,
     out: &mut Out,
 ) {
-    let Some(snapshot) = &comparison.after else { return };
+    let Some(Compared { snapshot, book, .. }) = &comparison.after else { return };
+    // A change of the lorebook alone is the lorebook's own snapshot, as in the log.
+    let snapshot = book.as_ref().unwrap_or(snapshot);
     let id = paint(LOOK.id, short(snapshot.id));
     let facts = facts(snapshot, out.clock(workspace));
     let first = comparison.before.is_none();
@@ -205,7 +213,7 @@ fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
     let mut sections = Vec::new();
     let forked = comparison.shared.and(comparison.before.as_ref().zip(comparison.after.as_ref()));
     if let Some((a, b)) = forked {
-        let only = |snapshot: &Snapshot| format!("Only in {}", name(&snapshot.timeline));
+        let only = |side: &Compared| format!("Only in {}", name(&side.snapshot.timeline));
         let both = |kind| !matches!(kind, ChangeKind::Added | ChangeKind::Removed);
         sections.push(("In both, but not the same".into(), of(Part::Message, &both)));
         sections.push((only(a), of(Part::Message, &|kind| kind == ChangeKind::Removed)));
