@@ -80,6 +80,8 @@ pub struct Snapshot {
     /// What it is called.
     pub subject: String,
     pub lorebook: Option<String>,
+    /// The lorebook that a chat's header binds, where the snapshot has none: its file was not there, or only the chat was stored.
+    pub bound: Option<String>,
     /// The end of the last message, with its speaker.
     pub last_words: Option<String>,
     /// The chat that it says it was forked from.
@@ -97,6 +99,7 @@ const ENTRIES: &str = "Stvc-Entries";
 const FORK_AT: &str = "Stvc-Fork-At";
 const SEQUENCE: &str = "Stvc-Sequence";
 const LOREBOOK: &str = "Stvc-Lorebook";
+const BOUND: &str = "Stvc-Bound";
 const LAST_WORDS: &str = "Stvc-Last-Words";
 const MAIN_CHAT: &str = "Stvc-Main-Chat";
 const RENAMED_FROM: &str = "Stvc-Renamed-From";
@@ -126,6 +129,7 @@ impl Snapshot {
             sequence: says.sequence()?.unwrap_or(Sequence::at(commit.time.seconds)),
             subject: commit.subject.clone(),
             lorebook: text(LOREBOOK)?,
+            bound: text(BOUND)?,
             last_words: says.once(LAST_WORDS)?.map(str::to_owned),
             main_chat: text(MAIN_CHAT)?,
             renamed_from: says.timeline(RENAMED_FROM)?,
@@ -209,6 +213,8 @@ pub struct NewSnapshot<'a> {
     pub joined: Option<SnapshotId>,
     /// See [`Snapshot::fork_at`].
     pub fork_at: Option<u64>,
+    /// See [`Snapshot::bound`].
+    pub bound: Option<String>,
     /// See [`Snapshot::main_chat`].
     pub main_chat: Option<String>,
     /// See [`Snapshot::renamed_from`].
@@ -226,6 +232,8 @@ pub struct NewSnapshot<'a> {
 impl<'a> NewSnapshot<'a> {
     /// One of this state that follows nothing yet.
     pub fn of(state: &State<'_>, kind: Kind, time: Time) -> Self {
+        let metadata = state.files.metadata(&state.chat);
+        let has_book = state.manifest.bound_book().is_some();
         Self {
             manifest: state.manifest.clone(),
             last_words: last_words(&state.chat),
@@ -236,7 +244,8 @@ impl<'a> NewSnapshot<'a> {
             parent: None,
             joined: None,
             fork_at: None,
-            main_chat: state.files.metadata(&state.chat).and_then(st::main_chat),
+            bound: metadata.and_then(st::lorebook_name).filter(|_| !has_book),
+            main_chat: metadata.and_then(st::main_chat),
             renamed_from: None,
             source: None,
             kind,
@@ -265,6 +274,7 @@ impl<'a> NewSnapshot<'a> {
             (FORK_AT, self.fork_at.map(|n| n.to_string())),
             (SEQUENCE, self.sequence.unless_at(self.time.seconds).map(|it| it.to_string())),
             (LOREBOOK, manifest.bound_book().map(trailer::encode)),
+            (BOUND, self.bound.as_deref().map(trailer::encode)),
             (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
             (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),
             (SOURCE, self.source.as_deref().map(trailer::encode)),

@@ -33,6 +33,11 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         _ => out.say(format!("{called} would have {messages} of {from}.")),
     }
     match &report.lorebook {
+        Some(book) if report.is_book_of_then => out.say(format!(
+            "Its lorebook is {}, a copy of the one at #{}.",
+            paint(LOOK.name, clean(book)),
+            report.messages.saturating_sub(1)
+        )),
         Some(book) => out.say(format!(
             "Its lorebook is {}, a copy of the one of now: it may know what happens after #{}.",
             paint(LOOK.name, clean(book)),

@@ -211,14 +211,6 @@ pub(crate) fn look_from(
     Ok(Look { head, captured: Some(captured), unchanged, changed, astray })
 }
 
-/// Whether `head` holds what was captured.
-///
-/// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
-/// without only this chat's metadata in it counts.
-pub(crate) fn is_stored(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<bool> {
-    Ok(changed_parts(captured, reader, head)? == ChangedParts::default())
-}
-
 /// What of a timeline is another than in a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangedParts {
@@ -235,7 +227,14 @@ impl ChangedParts {
 }
 
 /// What `head` does not hold of what was captured.
-fn changed_parts(captured: &Captured, reader: &Reader, head: &Snapshot) -> Result<ChangedParts> {
+///
+/// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
+/// without only this chat's metadata in it counts.
+pub(crate) fn changed_parts(
+    captured: &Captured,
+    reader: &Reader,
+    head: &Snapshot,
+) -> Result<ChangedParts> {
     let Some(manifest) = unless_lost(archive::read_manifest(reader, head.tree))? else {
         return Ok(ChangedParts::ALL);
     };

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::origin::{Identities, without_blank_end};
-use super::pairs::Pair;
+use super::pairs::{Books, Pair};
 use super::{Error, Result};
 use crate::archive::message_identity::Identity;
 use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
@@ -81,13 +81,14 @@ pub enum BookSource {
 /// The moments of a timeline, asked for one at a message.
 pub(crate) struct Past<'a> {
     store: &'a Store,
+    books: &'a Books<'a>,
     /// Newest first, beyond the fork point too.
     pairs: &'a [Pair<'a>],
 }
 
 impl<'a> Past<'a> {
-    pub(crate) fn new(store: &'a Store, pairs: &'a [Pair<'a>]) -> Self {
-        Self { store, pairs }
+    pub(crate) fn new(store: &'a Store, books: &'a Books<'a>, pairs: &'a [Pair<'a>]) -> Self {
+        Self { store, books, pairs }
     }
 
     /// Finds the state of `base` when message `at` was the last.
@@ -99,13 +100,13 @@ impl<'a> Past<'a> {
         }
         let cut = chat.upto(at);
         let bound = base.metadata(&cut).and_then(st::lorebook_name);
-        // One that lacks the lorebook does not tell what it was.
-        let tells = |found: &Snapshot| {
-            found.kind != Kind::IMPORT
-                && found.kind != Kind::RECONSTRUCTED
-                && (bound.is_none() || found.lorebook.is_some())
+        let is_taken = |pair: &Pair<'_>| pair.own.kind != Kind::RECONSTRUCTED;
+        // One that lacks the lorebook it was bound to does not tell what that was.
+        let is_complete = |pair: &Pair<'_>| {
+            let is_alone = pair.own.bound.is_some() || pair.own.kind == Kind::IMPORT;
+            pair.book_source().is_some() || bound.is_none() || !is_alone
         };
-        let exact = self.taken_at(&cut, tells)?;
+        let exact = self.taken_at(&cut, |pair| is_taken(pair) && is_complete(pair))?;
         if let Some(pair) = exact.filter(|pair| pair.own.timeline == base.timeline) {
             let book = pair.book.map(|book| Box::new(book.clone()));
             return Ok(Found::Taken { snapshot: Box::new(pair.own.clone()), book });
@@ -116,25 +117,34 @@ impl<'a> Past<'a> {
         if !has_book {
             return Ok(Found::Cut { book: Book::Recorded });
         }
+        // The header binds one lorebook; another that the chat had before is not that one, unless it was copied for a fork.
+        let line = self.pairs.first().map(|pair| self.books.line_of(pair.own)).unwrap_or_default();
+        let has_it = |pair: &Pair<'_>| {
+            let of_then = self.books.of_chat_today(pair.own);
+            is_taken(pair)
+                && pair.book_source().is_some()
+                && of_then.is_some_and(|of_then| line.contains(&of_then))
+        };
         // An edit since then does not change what the lorebook was when this message was the last.
         let known = match exact {
-            None if bound.is_some() => self.said_at(&cut, tells)?,
+            None if bound.is_some() => self.said_at(&cut, has_it)?,
             exact => exact,
         };
-        if let Some(pair) = known {
-            return Ok(Found::Cut { book: Book::Snapshot(Box::new(pair.latest().clone())) });
+        if let Some(source) = known.and_then(|pair| pair.book_source()) {
+            return Ok(Found::Cut { book: Book::Snapshot(Box::new(source.clone())) });
         }
         let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
         let before = match bound.is_some() {
-            true => self.last_before(&cut, tells)?,
+            true => self.last_before(&cut, has_it)?,
             false => None,
         };
+        let before = before.and_then(|pair| Some((pair.own.messages, pair.book_source()?)));
         let book = match (noted, before) {
-            (Some((message, _)), Some(pair)) if (*message as u64) < pair.own.messages => {
-                Book::Earlier(Box::new(pair.latest().clone()))
+            (Some((message, _)), Some((messages, source))) if (*message as u64) < messages => {
+                Book::Earlier(Box::new(source.clone()))
             }
             (Some(_), _) => Book::Noted(self.nearest_book(cut.message_count() as u64)?),
-            (None, Some(pair)) => Book::Earlier(Box::new(pair.latest().clone())),
+            (None, Some((_, source))) => Book::Earlier(Box::new(source.clone())),
             (None, None) => Book::Unknown(Box::new(not_known(&base.timeline, at, &breaks))),
         };
         Ok(Found::Cut { book })
@@ -144,14 +154,14 @@ impl<'a> Past<'a> {
     pub(crate) fn taken_at(
         &self,
         chat: &Chat<'_>,
-        is: impl Fn(&Snapshot) -> bool,
+        is: impl Fn(&Pair<'_>) -> bool,
     ) -> Result<Option<Pair<'a>>> {
         let messages = chat.message_count() as u64;
         // A scene is marked and noted after its last message was said: what was taken before that is not its end.
         let noted = chat.messages.last().is_some_and(|line| has_note(line));
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
-        let fits = |found: &Snapshot| found.messages == messages && is(found);
+        let fits = |pair: &Pair<'_>| pair.own.messages == messages && is(pair);
         for pair in self.by_own_snapshot(fits) {
             let Some(tree) = self.of_then(pair.own)? else { continue };
             let wanted = wanted.get_or_insert_with(|| {
@@ -168,12 +178,12 @@ impl<'a> Past<'a> {
     }
 
     /// Returns the newest moment in which this message was the last, though others may have been edited since.
-    fn said_at(&self, chat: &Chat<'_>, is: impl Fn(&Snapshot) -> bool) -> Result<Option<Pair<'a>>> {
+    fn said_at(&self, chat: &Chat<'_>, is: impl Fn(&Pair<'_>) -> bool) -> Result<Option<Pair<'a>>> {
         let messages = without_blank_end(&chat.messages);
         let Some(last) = messages.last() else { return Ok(None) };
         let noted = has_note(last);
         let count = messages.len() as u64;
-        for pair in self.by_own_snapshot(|found| found.messages == count && is(found)) {
+        for pair in self.by_own_snapshot(|pair| pair.own.messages == count && is(pair)) {
             let Some(line) = self.message(pair.own, messages.len() - 1)? else { continue };
             if is_same_message(&line, last) && (!noted || has_note(&line)) {
                 return Ok(Some(*pair));
@@ -186,11 +196,11 @@ impl<'a> Past<'a> {
     fn last_before(
         &self,
         chat: &Chat<'_>,
-        is: impl Fn(&Snapshot) -> bool,
+        is: impl Fn(&Pair<'_>) -> bool,
     ) -> Result<Option<Pair<'a>>> {
         let messages = without_blank_end(&chat.messages);
         let count = messages.len() as u64;
-        let fits = |found: &Snapshot| (1..count).contains(&found.messages) && is(found);
+        let fits = |pair: &Pair<'_>| (1..count).contains(&pair.own.messages) && is(pair);
         for pair in self.by_own_snapshot(fits) {
             let last = pair.own.messages as usize - 1;
             let Some(line) = self.message(pair.own, last)? else { continue };
@@ -204,12 +214,12 @@ impl<'a> Past<'a> {
     /// Returns the newest moment of every snapshot that `is` accepts: the one with the last lorebook before the chat went on.
     fn by_own_snapshot(
         &self,
-        is: impl Fn(&Snapshot) -> bool,
+        is: impl Fn(&Pair<'_>) -> bool,
     ) -> impl Iterator<Item = &'a Pair<'a>> {
         let mut last = None;
         self.pairs.iter().filter(move |pair| {
             let is_newest = last.replace(pair.own.id) != Some(pair.own.id);
-            is_newest && is(pair.own)
+            is_newest && is(pair)
         })
     }
 
@@ -238,7 +248,8 @@ impl<'a> Past<'a> {
     fn nearest_book(&self, messages: u64) -> Result<Option<Box<Snapshot>>> {
         let has_book =
             |found: &Snapshot| found.lorebook.is_some() && found.kind != Kind::RECONSTRUCTED;
-        let own = self.pairs.iter().filter(|pair| pair.book.is_none()).map(|pair| pair.own);
+        let own =
+            self.pairs.iter().filter(|pair| pair.latest().id == pair.own.id).map(|pair| pair.own);
         let mut candidates: Vec<_> = own.filter(|own| has_book(own)).collect();
         candidates.sort_by_key(|found| found.messages.abs_diff(messages));
         for found in candidates {

@@ -51,6 +51,13 @@ pub fn book_of(snapshot: &Snapshot) -> Option<TimelineName> {
     st::lorebook_path(name).as_ref().and_then(TimelineName::of_file)
 }
 
+/// Returns the lorebook that a chat's snapshot was bound to, also if it does not have it.
+pub fn bound_to(snapshot: &Snapshot) -> Option<TimelineName> {
+    let bound = snapshot.bound.as_deref().filter(|_| snapshot.timeline.is_chat());
+    let bound = || st::lorebook_path(bound?).as_ref().and_then(TimelineName::of_file);
+    book_of(snapshot).or_else(bound)
+}
+
 /// The newest snapshot that has a lorebook: its own, or a chat's.
 pub fn newest<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
     history.head(book).or_else(|| newest_chat(history, book))

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::book_history::book_of;
+use super::book_history::bound_to;
 use super::{History, Result};
-use crate::archive::{Blake3, Manifest, Role, Snapshot, SnapshotId, read_manifest};
+use crate::archive::{Blake3, Kind, Manifest, Role, Snapshot, SnapshotId, read_manifest};
 use crate::st::{Category, TimelineName};
 use crate::store::{Reader, Sequence, Store, unless_lost};
 
@@ -15,7 +15,7 @@ use crate::store::{Reader, Sequence, Store, unless_lost};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair<'h> {
     pub own: &'h Snapshot,
-    /// The snapshot of the lorebook, where that changed after `own` was created; `None`: the one that `own` records.
+    /// The snapshot of the lorebook, where it is not the one that `own` records.
     pub book: Option<&'h Snapshot>,
     /// Whether `own` belongs to the timeline itself and not to the one it was forked from.
     pub is_own: bool,
@@ -26,7 +26,12 @@ pub(crate) struct Pair<'h> {
 impl<'h> Pair<'h> {
     /// Returns the snapshot that made this pair another than the one before.
     pub(crate) fn latest(&self) -> &'h Snapshot {
-        self.book.unwrap_or(self.own)
+        self.book.filter(|book| book.sequence > self.own.sequence).unwrap_or(self.own)
+    }
+
+    /// Returns the snapshot that has the lorebook, if there was one.
+    pub(crate) fn book_source(&self) -> Option<&'h Snapshot> {
+        self.book.or_else(|| self.own.lorebook.is_some().then_some(self.own))
     }
 
     /// Returns the name that always means this pair.
@@ -76,10 +81,37 @@ impl<'h> Books<'h> {
 
     /// Returns the name that the lorebook of a chat's snapshot has today.
     pub(crate) fn of_chat_today(&self, own: &Snapshot) -> Option<TimelineName> {
-        let name = book_of(own)?;
+        let name = bound_to(own)?;
         let chain = self.called(&name, own.sequence).map(|chain| &self.chains[chain]);
         let last = chain.and_then(|chain| chain.last()).map(|last| last.timeline.clone());
         Some(last.unwrap_or(name))
+    }
+
+    /// Returns the lorebook of a chat's snapshot and those that it is a copy of, by their names of today.
+    pub(crate) fn line_of(&self, own: &Snapshot) -> Vec<TimelineName> {
+        let mut line: Vec<_> = self.of_chat_today(own).into_iter().collect();
+        let named = |name: &TimelineName| {
+            let is_it =
+                |chain: &&Vec<&Snapshot>| chain.last().is_some_and(|it| it.timeline == *name);
+            self.chains.iter().find(is_it)
+        };
+        while let Some(first) = line.last().and_then(named).and_then(|chain| chain.first())
+            && let Some(origin) = first.parents.first()
+            && let Some(chain) =
+                self.chains.iter().find(|chain| chain.iter().any(|it| it.id == *origin))
+            && let Some(last) = chain.last().filter(|last| !line.contains(&last.timeline))
+        {
+            line.push(last.timeline.clone());
+        }
+        line
+    }
+
+    /// Returns the state of the lorebook that an imported chat was bound to: a backup of SillyTavern is the chat alone.
+    fn beside(&self, own: &Snapshot) -> Option<&'h Snapshot> {
+        let name = own.bound.as_ref().filter(|_| own.kind == Kind::IMPORT).and(bound_to(own))?;
+        let chain = &self.chains[self.called(&name, own.sequence)?];
+        let until = chain.partition_point(|event| event.sequence <= own.sequence);
+        chain[..until].last().copied()
     }
 
     /// Returns the lorebook that had this name at `then`, or had it last before.
@@ -97,7 +129,7 @@ impl<'h> Books<'h> {
 
 /// The moments of chats.
 pub(crate) struct Pairs<'h> {
-    books: Books<'h>,
+    pub books: Books<'h>,
     reader: Reader,
     /// The snapshots of all lorebooks, oldest first, each with the position of its lorebook.
     events: Vec<(usize, &'h Snapshot)>,
@@ -116,7 +148,7 @@ impl<'h> Pairs<'h> {
 
     /// Returns the latest moment of the timeline that ends with `head`.
     pub(crate) fn latest(&self, head: &'h Snapshot) -> Result<Pair<'h>> {
-        let book = self.books_after(head, None)?.pop();
+        let book = self.books_after(head, None)?.pop().or_else(|| self.books.beside(head));
         Ok(Pair { own: head, book, is_own: true, seconds: book.unwrap_or(head).time.seconds })
     }
 
@@ -143,7 +175,8 @@ impl<'h> Pairs<'h> {
                     seconds: book.time.seconds,
                 }));
             }
-            pairs.push(Pair { own, book: None, is_own, seconds: own.time.seconds });
+            let book = self.books.beside(own);
+            pairs.push(Pair { own, book, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
                 None => Some(Some(own.sequence)),
                 Some(_) => None,
@@ -168,11 +201,16 @@ impl<'h> Pairs<'h> {
 
     /// Returns the changes of a chat's lorebook after `own` and before `until`, oldest first.
     fn books_after(&self, own: &Snapshot, until: Option<Sequence>) -> Result<Vec<&'h Snapshot>> {
-        let Some(name) = book_of(own) else { return Ok(Vec::new()) };
+        let Some(name) = bound_to(own) else { return Ok(Vec::new()) };
         let from = own.sequence;
         let mut chain = self.books.called(&name, from);
+        let recorded = self.book_hash(self.books.beside(own).unwrap_or(own))?;
+        // Where the file was not there, only what is written afterwards is a change.
+        let mut before = match (recorded, chain) {
+            (None, Some(chain)) => self.hash_before(chain, from)?,
+            (recorded, _) => recorded,
+        };
         let mut changes = Vec::new();
-        let mut before = None;
         let start = self.events.partition_point(|(_, event)| event.sequence <= from);
         let later = self.events[start..].iter();
         let later = later.take_while(|(_, event)| until.is_none_or(|until| event.sequence < until));
@@ -184,17 +222,28 @@ impl<'h> Pairs<'h> {
                 }
                 chain = Some(*of);
             }
-            let before_it = match before {
-                Some(known) => known,
-                None => self.book_hash(own)?,
-            };
+            if event.kind == Kind::DELETED {
+                // That its file went is no change of what it says; a chat that did not have it gets it when it comes back.
+                before = before.filter(|_| recorded.is_some() || !changes.is_empty());
+                continue;
+            }
             let hash = self.book_hash(event)?;
-            if hash.is_none() || hash != before_it {
+            if hash.is_none() || hash != before {
                 changes.push(*event);
             }
-            before = Some(hash);
+            before = hash;
         }
         Ok(changes)
+    }
+
+    /// Returns the hash of a lorebook's last state not after `then`; `None` if its file was gone.
+    fn hash_before(&self, chain: usize, then: Sequence) -> Result<Option<Blake3>> {
+        let chain = &self.books.chains[chain];
+        let until = chain.partition_point(|event| event.sequence <= then);
+        match chain[..until].last().filter(|last| last.kind != Kind::DELETED) {
+            Some(last) => self.book_hash(last),
+            None => Ok(None),
+        }
     }
 
     fn book_hash(&self, snapshot: &Snapshot) -> Result<Option<Blake3>> {

@@ -174,6 +174,7 @@ mod tests {
             sequence: crate::store::Sequence::at(seconds),
             subject: String::new(),
             lorebook: None,
+            bound: None,
             last_words: None,
             main_chat: None,
             renamed_from: None,

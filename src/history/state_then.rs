@@ -5,6 +5,7 @@ use super::at_message::{Origin, book_of, make};
 use super::moment::{Book, Moment};
 use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
+use crate::st::{self, BoundBook, TimelineFiles};
 use crate::store::Store;
 
 /// Whether the lorebook is asked for.
@@ -52,7 +53,7 @@ impl StateThen {
             }
             (_, Book::Snapshot(from)) if need != NeedBook::No => match book_of(&reader, from)? {
                 Some(bytes) => {
-                    state.contents.files.set_book(bytes);
+                    put_book(&mut state.contents.files, bytes);
                     state.book_of = Some(from.clone());
                 }
                 None => state.findings.push(older_book(&state.snapshot, from)),
@@ -66,6 +67,19 @@ impl StateThen {
         let Rebuilt { mut contents, problems } = rebuilt;
         contents.files.timeline = snapshot.timeline.clone();
         Self { snapshot, contents, problems, book_of: None, origin: None, findings: Vec::new() }
+    }
+}
+
+/// Puts a lorebook beside a chat, under the name that its header binds.
+fn put_book(files: &mut TimelineFiles, bytes: Vec<u8>) {
+    if files.book().is_some() {
+        files.set_book(bytes);
+        return;
+    }
+    let name = files.metadata(&files.split()).and_then(st::lorebook_name);
+    let bound = name.and_then(|name| st::lorebook_path(&name).map(|path| (name, path)));
+    if let Some((name, path)) = bound {
+        files.lorebook = Some(BoundBook::new(name, path, bytes));
     }
 }
 

@@ -104,7 +104,7 @@ impl<'a> SnapshotLine<'a> {
         Self {
             lorebook_only: Some(entry.lorebook_only),
             damaged: Some(entry.is_damaged),
-            moment: Some(entry.moment()),
+            moment: Some(entry.moment.clone()),
             messages: chat.unwrap_or(&entry.snapshot).messages,
             chat: chat.map(|chat| chat.id),
             step: entry.step,

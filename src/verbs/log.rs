@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
-use crate::history::pairs::{Begin, Pairs, pair_id};
+use crate::history::pairs::{Begin, Pair, Pairs};
 use crate::history::{self, History, name_lookup};
 use crate::store::{Reader, Store};
 use crate::verbs::Result;
@@ -28,6 +28,8 @@ pub struct LoggedSnapshot {
     pub snapshot: Snapshot,
     /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
     pub chat: Option<Snapshot>,
+    /// The name that always means this moment.
+    pub moment: String,
     /// How many moments it is back from the latest of the timeline that was asked for.
     pub step: Option<usize>,
     /// Its tags.
@@ -52,21 +54,25 @@ pub struct Report {
     pub broken: Vec<String>,
 }
 
-impl LoggedSnapshot {
-    /// Returns the name that always means this moment.
-    pub fn moment(&self) -> String {
-        match &self.chat {
-            Some(chat) => pair_id(chat.id, Some(self.snapshot.id)),
-            None => pair_id(self.snapshot.id, None),
-        }
-    }
-}
-
 /// A snapshot to be listed.
 struct Listed<'h> {
     snapshot: &'h Snapshot,
     chat: Option<&'h Snapshot>,
+    moment: String,
     step: Option<usize>,
+}
+
+impl<'h> Listed<'h> {
+    /// A snapshot by itself.
+    fn alone(snapshot: &'h Snapshot) -> Self {
+        Self { snapshot, chat: None, moment: snapshot.id.to_string(), step: None }
+    }
+
+    fn of_pair(step: usize, pair: &Pair<'h>) -> Self {
+        let snapshot = pair.latest();
+        let chat = Some(pair.own).filter(|own| own.id != snapshot.id);
+        Self { snapshot, chat, moment: pair.id(), step: Some(step) }
+    }
 }
 
 /// Read the log.
@@ -77,7 +83,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
         Some(text) => of_timeline(workspace, &store, &history, text)?,
         None => {
             let all = history.newest_first().into_iter();
-            all.map(|snapshot| Listed { snapshot, chat: None, step: None }).collect()
+            all.map(Listed::alone).collect()
         }
     };
     listed.retain(|listed| {
@@ -93,7 +99,8 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     }
     let deleted = changed_timelines::deleted(workspace.library().ok().as_ref(), &history);
     let (reader, damaged) = (store.reader(), store.known_damaged());
-    let entry = |Listed { snapshot, chat, step }: Listed<'_>| LoggedSnapshot {
+    let entry = |Listed { snapshot, chat, moment, step }: Listed<'_>| LoggedSnapshot {
+        moment,
         lorebook_only: chat.is_some() || is_lorebook_only(snapshot, &history, &reader),
         is_damaged: damaged.contains(&snapshot.id.0),
         tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
@@ -135,16 +142,14 @@ fn of_timeline<'h>(
     beside.retain(|snapshot| snapshot.timeline == name && !in_line.contains(&snapshot.id));
     let mut beside = beside.into_iter().peekable();
     let mut listed = Vec::new();
-    let alone = |snapshot| Listed { snapshot, chat: None, step: None };
     for (step, pair) in pairs.iter().enumerate() {
         let is_newer = |other: &&Snapshot| other.sequence > pair.latest().sequence;
         while let Some(newer) = beside.next_if(is_newer) {
-            listed.push(alone(newer));
+            listed.push(Listed::alone(newer));
         }
-        let chat = pair.book.map(|_| pair.own);
-        listed.push(Listed { snapshot: pair.latest(), chat, step: Some(step) });
+        listed.push(Listed::of_pair(step, pair));
     }
-    listed.extend(beside.map(alone));
+    listed.extend(beside.map(Listed::alone));
     if listed.is_empty() {
         return Err(history::Error::no_such_timeline(text).into());
     }

@@ -106,7 +106,12 @@ pub fn merge(
     {
         base = Some((common.clone(), book));
     }
-    let base_bytes = base.as_ref().map(|(_, book)| book.bytes.as_slice());
+    // An earlier state of the same timeline is where both come from.
+    let is_earlier = theirs.stored.is_some() && theirs.timeline == ours.timeline;
+    let base_bytes = match is_earlier {
+        true => Some(theirs.bytes.as_slice()),
+        false => base.as_ref().map(|(_, book)| book.bytes.as_slice()),
+    };
     let prefer = options.prefer.unwrap_or_default();
     let merged = merge_preferring(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
         |Unmergeable { side, why }| {

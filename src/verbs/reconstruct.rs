@@ -8,7 +8,7 @@ use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace};
 use crate::history::at_message::{Found as Then, Made, Origin, Past, make, message_not_found};
 use crate::history::origin::{Lineage, Newcomer, without_blank_end};
-use crate::history::pairs::{Begin, Pairs};
+use crate::history::pairs::{Begin, Pair, Pairs};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
@@ -103,11 +103,12 @@ fn carry_out(
     let mut lineage = Lineage::load(&store, &scan.chats)?;
     let mut operation = Operation::new(workspace, &store, None);
     let history = History::load(&store)?;
+    let all = Pairs::new(&store, &history);
     let pairs = match history.head(&name) {
-        Some(head) => Pairs::new(&store, &history).back_from(head, Begin::Latest)?,
+        Some(head) => all.back_from(head, Begin::Latest)?,
         None => Vec::new(),
     };
-    let past = Past::new(&store, &pairs);
+    let past = Past::new(&store, &all.books, &pairs);
     let mut report = Report {
         timeline: name.clone(),
         outcomes: Vec::new(),
@@ -183,10 +184,10 @@ fn find(
 ) -> Result<Found> {
     let chat = captured.files.split().upto(message);
     let bound = captured.files.lorebook.is_some();
-    let tells = |found: &Snapshot| {
-        found.kind != Kind::IMPORT
-            && found.timeline == captured.files.timeline
-            && (!bound || found.lorebook.is_some())
+    let tells = |pair: &Pair<'_>| {
+        pair.own.kind != Kind::IMPORT
+            && pair.own.timeline == captured.files.timeline
+            && (!bound || pair.own.lorebook.is_some())
     };
     if let Some(known) = past.taken_at(&chat, tells)? {
         return Ok(Found::Known(Box::new(known.own.clone())));

@@ -69,6 +69,8 @@ struct Moment {
     seconds: i64,
     /// The id, if a snapshot of the chat was created then.
     id: Option<String>,
+    /// The lorebook that the header binds, whatever it is called.
+    bound: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -83,6 +85,7 @@ struct Chat {
 struct Book {
     name: String,
     entries: Vec<String>,
+    copied_from: Option<usize>,
 }
 
 impl Book {
@@ -118,9 +121,7 @@ struct Known {
     moments: Vec<Moment>,
     /// How many of them belong to the chat that it was forked from.
     inherited: usize,
-    /// The lorebook that its newest snapshot recorded.
-    follows: Option<usize>,
-    /// The lorebook that the header of its newest snapshot binds.
+    /// The lorebook that the header of its newest snapshot binds: its name there.
     bound: String,
 }
 
@@ -143,6 +144,8 @@ struct World {
     stored: Stored,
     /// The state before the last operation, if that was a plain snapshot.
     before: Option<Stored>,
+    /// Which lorebook each name meant.
+    named: BTreeMap<String, usize>,
     count: usize,
 }
 
@@ -156,6 +159,7 @@ impl World {
         let book = |n: usize| Book {
             name: format!("Book {n}"),
             entries: (0..4).map(|uid| format!("book {n} entry {uid}")).collect(),
+            copied_from: None,
         };
         // The first two share a lorebook.
         let chat = |(n, bound): (usize, usize)| Chat {
@@ -170,6 +174,7 @@ impl World {
             books: vec![book(0), book(1)],
             stored: Stored::default(),
             before: None,
+            named: (0..2).map(|n| (format!("Book {n}"), n)).collect(),
             count: 0,
         };
         (0..world.books.len()).for_each(|book| world.save_book(book));
@@ -242,10 +247,13 @@ impl World {
         self.stored.books.resize(self.books.len(), None);
         self.stored.chats.resize(self.chats.len(), None);
         let of_chat = only.map(|chat| self.called(&self.chats[chat].bound));
+        let mut changed = vec![false; self.books.len()];
         for book in 0..self.books.len() {
             let is_stored = of_chat.is_none_or(|of_chat| of_chat == Some(book));
             if is_stored {
-                self.stored.books[book] = Some(self.books[book].bytes());
+                let bytes = Some(self.books[book].bytes());
+                changed[book] = self.stored.books[book] != bytes;
+                self.stored.books[book] = bytes;
             }
         }
         for chat in 0..self.chats.len() {
@@ -255,19 +263,19 @@ impl World {
                 name: name.clone(),
                 moments: Vec::new(),
                 inherited: 0,
-                follows: None,
                 bound: bound.clone(),
             });
             if let Some(id) = id {
-                known.follows = self.called(bound);
-                let book = known.follows.and_then(|book| self.stored.books[book].clone());
+                let here = self.called(bound);
+                let book = here.and_then(|book| self.stored.books[book].clone());
                 let pair = Pair { messages: messages.clone(), book };
-                known.record(Moment { pair, seconds, id: Some(id.clone()) }, name, bound);
-            } else if let (Some(book), Some(last)) = (known.follows, known.moments.last()) {
-                let book = self.stored.books[book].clone();
-                if last.pair.book != book {
+                let (id, bound_to) = (Some(id.clone()), self.named[bound]);
+                known.record(Moment { pair, seconds, id, bound: bound_to }, name, bound);
+            } else if let Some(last) = known.moments.last() {
+                let (bound, book) = (last.bound, self.stored.books[last.bound].clone());
+                if changed[bound] && last.pair.book != book {
                     let pair = Pair { messages: last.pair.messages.clone(), book };
-                    known.moments.push(Moment { pair, seconds, id: None });
+                    known.moments.push(Moment { pair, seconds, id: None, bound });
                 }
             }
             if !known.moments.is_empty() {
@@ -304,6 +312,7 @@ impl World {
                 let (old, new) = (self.books[book].name.clone(), self.unique("Renamed"));
                 fs::remove_file(self.sandbox.path(&self.books[book].path())).unwrap();
                 self.books[book].name = new.clone();
+                self.named.insert(new.clone(), book);
                 if edited {
                     self.books[book].entries[0] = self.unique("fact");
                 }
@@ -388,19 +397,30 @@ impl World {
         origin.last_mut().unwrap().id.get_or_insert_default();
         self.stored.chats[chat].as_mut().unwrap().moments = origin.clone();
         let lorebook = made.lorebook.unwrap();
-        let book = self.called(&from.bound).unwrap();
-        self.books.push(Book { name: lorebook.clone(), entries: self.books[book].entries.clone() });
+        // The lorebook is that of the message, where it is known.
+        let then = self.at_message(&origin, at).and_then(|then| then.pair.book.clone());
+        let entries = match &then {
+            Some(bytes) => {
+                let book: Value = serde_json::from_slice(bytes).unwrap();
+                let text = |uid: usize| book["entries"][uid.to_string()]["content"].clone();
+                (0..4).map(|uid| text(uid).as_str().unwrap().to_owned()).collect()
+            }
+            None => self.books[self.called(&from.bound).unwrap()].entries.clone(),
+        };
+        self.named.insert(lorebook.clone(), self.books.len());
+        let copied_from = Some(self.named[&from.bound]);
+        self.books.push(Book { name: lorebook.clone(), entries, copied_from });
         let messages = from.messages[..=at].to_vec();
         let bytes = self.sandbox.read(&self.books.last().unwrap().path());
-        assert_eq!(bytes, self.books.last().unwrap().bytes());
+        assert_eq!(text_of(bytes.clone()), text_of(self.books.last().unwrap().bytes()));
         let pair = Pair { messages: messages.clone(), book: Some(bytes.clone()) };
         let id = made.made.fork.unwrap().id.to_string();
         let inherited = origin.len();
-        origin.push(Moment { pair, seconds: self.now(), id: Some(id) });
+        let bound = self.books.len() - 1;
+        origin.push(Moment { pair, seconds: self.now(), id: Some(id), bound });
         self.stored.books.push(Some(bytes));
-        let follows = Some(self.books.len() - 1);
         let bound = lorebook.clone();
-        let known = Known { name: name.clone(), moments: origin, inherited, follows, bound };
+        let known = Known { name: name.clone(), moments: origin, inherited, bound };
         self.stored.chats.push(Some(known));
         self.chats.push(Chat { name, messages, bound: lorebook });
         self.before = None;
@@ -440,19 +460,7 @@ impl World {
         let now = &moments[last].pair.messages;
         for at in 0..now.len() {
             let cut = &now[..=at];
-            let has_book = |moment: &&Moment| moment.pair.book.is_some();
-            let exact =
-                moments.iter().rev().find(|moment| moment.pair.messages == cut && has_book(moment));
-            // The last state known before the chat went past the message.
-            let before = || {
-                moments.iter().rev().find(|moment| {
-                    let said = &moment.pair.messages;
-                    has_book(moment)
-                        && said.len() <= at
-                        && now[said.len() - 1] == said[said.len() - 1]
-                })
-            };
-            if let Some(then) = exact.or_else(before) {
+            if let Some(then) = self.at_message(moments, at) {
                 let pair = Pair { messages: cut.to_vec(), book: then.pair.book.clone() };
                 self.expect(&format!("{name}:{at}"), &pair);
             }
@@ -463,9 +471,29 @@ impl World {
         for entry in log.entries.iter().filter(|entry| entry.step.is_some()) {
             let step = entry.step.unwrap();
             if last - step >= known.inherited {
-                self.expect(&entry.moment(), &moments[last - step].pair);
+                self.expect(&entry.moment, &moments[last - step].pair);
             }
         }
+    }
+
+    /// The moment whose lorebook was the latest before the chat went past a message, if one is known.
+    fn at_message<'m>(&self, moments: &'m [Moment], at: usize) -> Option<&'m Moment> {
+        let last = moments.last().unwrap();
+        let now = &last.pair.messages;
+        let line: Vec<_> =
+            std::iter::successors(Some(last.bound), |book| self.books[*book].copied_from).collect();
+        let has_book = |moment: &&Moment| moment.pair.book.is_some();
+        let mut exact = moments.iter().rev().filter(has_book);
+        let mut before = moments.iter().rev().filter(has_book);
+        let exact = exact.find(|moment| moment.pair.messages == now[..=at]);
+        exact.or_else(|| {
+            before.find(|moment| {
+                let said = &moment.pair.messages;
+                line.contains(&moment.bound)
+                    && said.len() <= at
+                    && now[said.len() - 1] == said[said.len() - 1]
+            })
+        })
     }
 
     /// Every command and the API must mean this pair by the text.

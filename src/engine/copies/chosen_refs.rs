@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use crate::archive::{SnapshotId, branch, is_branch};
 use crate::engine::{Result, Workspace};
 use crate::history::owner_of_snapshot::Owners;
+use crate::history::pairs::Books;
 use crate::history::{History, name_lookup};
 use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName, RemoteError, Store, Url};
@@ -34,6 +35,13 @@ impl Chosen {
         for text in named {
             chosen.insert(name_lookup::stored(text, &history, library.as_ref())?.timeline.clone());
         }
+        // The moments of a chat need the states of its lorebooks, which have timelines of their own.
+        let books = Books::of(&history);
+        for head in chosen.clone().iter().filter_map(|name| history.head(name)) {
+            let own = history.own(head).0;
+            chosen.extend(own.into_iter().filter_map(|own| books.of_chat_today(own)));
+        }
+        drop(books);
         let mut refs = Refs::new();
         let mut timelines = BTreeSet::new();
         for (name, id) in ours(store)? {

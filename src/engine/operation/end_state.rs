@@ -13,7 +13,9 @@ use crate::archive::{Kind, Manifest, Role, Snapshot, SnapshotId, State, branch, 
 use crate::engine::other_timelines::copied_from;
 use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
-use crate::st::{self, Chat, FileBytes, Files, Fingerprint, Groups, Library, Stamp, TimelineName};
+use crate::st::{
+    self, Captured, Chat, FileBytes, Files, Fingerprint, Groups, Library, Stamp, TimelineName,
+};
 use crate::store::{FileChange, Kept, Reader, unless_lost};
 
 /// How a timeline's state came to be, if it has to be taken.
@@ -64,7 +66,7 @@ impl Operation<'_> {
         if let Some(head) = &head
             && head.kind != Kind::DELETED
             && (head.content == state.manifest.content
-                || changed_timelines::is_stored(&captured, &self.store.reader(), head)?)
+                || self.is_stored(&captured, head, ending)?)
         {
             return Ok(None);
         }
@@ -90,6 +92,13 @@ impl Operation<'_> {
             }
         }
         Ok(Some((snapshot, state.manifest)))
+    }
+
+    /// Whether a timeline's newest snapshot has what is on disk. A lorebook with a timeline of its own is stored there, unless the pair of both is restored.
+    fn is_stored(&self, captured: &Captured, head: &Snapshot, ending: &Ending<'_>) -> Result<bool> {
+        let changed = changed_timelines::changed_parts(captured, &self.store.reader(), head)?;
+        let is_apart = changed.apart && ending.source.is_none();
+        Ok(!changed.main && (!changed.lorebook || is_apart))
     }
 
     /// Whether a chat's files will be just what a snapshot has, as far as that can be told by what is planned: it is so where the newest one comes back, and a long chat need not be taken apart for that.

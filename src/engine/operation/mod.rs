@@ -13,7 +13,7 @@ pub mod log;
 pub(crate) mod marks;
 mod recover;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -436,6 +436,7 @@ impl<'a> Operation<'a> {
         }
         self.pack.finish()?;
         store.remember_ids(lock, &self.renamed)?;
+        let sequence = last_sequence(store, self.sequence, &self.made, &self.moves)?;
         let effect = Effect {
             refs: self.moves.into_values().collect(),
             files: self.steps.iter().map(|step| step.change.clone()).collect(),
@@ -443,7 +444,7 @@ impl<'a> Operation<'a> {
             undoes: self.undoes,
             finishes: None,
             automatic: self.workspace.automatic,
-            sequence: self.sequence.map(|(_, last)| last),
+            sequence,
         };
         let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
         known_folders::save(store, &self.folders);
@@ -466,6 +467,24 @@ impl<'a> Operation<'a> {
         let others = self.steps.len() - left.len();
         Err(Error::LeftAlone { paths: left.iter().map(ToString::to_string).collect(), others })
     }
+}
+
+/// Returns the last position in the order of creation of what an operation's refs lead to. Snapshots from a device whose clock is ahead count, so that whatever is created here
+/// from now on comes after them.
+fn last_sequence(
+    store: &Store,
+    own: Option<(Sequence, Sequence)>,
+    made: &[(Snapshot, NewCommit)],
+    moves: &BTreeMap<RefName, RefChange>,
+) -> Result<Option<Sequence>> {
+    let mut last = own.map(|(_, last)| last);
+    let made: HashSet<_> = made.iter().map(|(snapshot, _)| snapshot.id.0).collect();
+    let reader = store.reader();
+    for id in moves.values().filter_map(|change| change.after).filter(|id| !made.contains(id)) {
+        let came = name_lookup::find_with(&reader, SnapshotId(id))?;
+        last = last.max(came.map(|came| came.sequence));
+    }
+    Ok(last)
 }
 
 /// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.

@@ -18,11 +18,11 @@ use chrono::{DateTime, FixedOffset};
 
 pub(crate) use super::at_message::Book;
 use super::at_message::{Found, Past};
-use super::book_history::book_of;
+use super::book_history::bound_to;
 use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
-use super::pairs::{Begin, Pair, Pairs, book_hash, pair_id};
+use super::pairs::{Begin, Books, Pair, Pairs, book_hash, pair_id};
 use super::{Error, History, LoadedHistory, Result};
-use crate::archive::{Snapshot, SnapshotId, Tree, branch};
+use crate::archive::{Kind as SnapshotKind, Snapshot, SnapshotId, Tree, branch};
 use crate::st::{Category, Library};
 use crate::store::{Kind, ObjectId, RefName, Store};
 use words::Pinned;
@@ -183,13 +183,14 @@ impl Names<'_> {
         let history = self.history_with(from.id)?;
         let Some(from) = history.get(from.id) else { return Ok(Moment::recorded(from)) };
         let begin = if named == Named::Timeline { Begin::Latest } else { Begin::Recorded };
-        let pairs = Pairs::new(self.store, &history).back_from(from, begin)?;
+        let all = Pairs::new(self.store, &history);
+        let pairs = all.back_from(from, begin)?;
         let mut at = 0;
         for step in steps {
             match step {
                 Step::Back(steps) => at = back(&pairs, at, name, *steps)?,
                 Step::Then(then) => at = as_of(&pairs, at, name, *then)?,
-                Step::Message(number) => return self.at_message(&pairs[at..], *number),
+                Step::Message(number) => return self.at_message(&all.books, &pairs[at..], *number),
             }
         }
         Ok(Moment::of(&pairs[at]))
@@ -217,7 +218,7 @@ impl Names<'_> {
     pub fn latest(&self, head: Snapshot) -> Result<Moment> {
         let moment = Moment { named: Named::Timeline, ..Moment::recorded(head) };
         let head = &moment.snapshot;
-        let Some(name) = book_of(head) else { return Ok(moment) };
+        let Some(name) = bound_to(head) else { return Ok(moment) };
         let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
         let book = match id {
             Some(id) => find(self.store, id)?.filter(|found| found.is_of(&name)),
@@ -226,7 +227,7 @@ impl Names<'_> {
         let book = match book {
             Some(book) => {
                 let reader = self.store.reader();
-                let is_later = book.sequence > head.sequence;
+                let is_later = book.sequence > head.sequence && book.kind != SnapshotKind::DELETED;
                 let is_other =
                     || Ok::<_, Error>(book_hash(&reader, &book)? != book_hash(&reader, head)?);
                 if is_later && is_other()? { Some(book) } else { None }
@@ -243,12 +244,12 @@ impl Names<'_> {
     }
 
     /// Returns what a moment's chat was when an earlier message was the last, by the pairs that lead to it.
-    fn at_message(&self, pairs: &[Pair<'_>], message: usize) -> Result<Moment> {
+    fn at_message(&self, books: &Books<'_>, pairs: &[Pair<'_>], message: usize) -> Result<Moment> {
         let moment = Moment::of(&pairs[0]);
         let reader = self.store.reader();
         let mut files = Tree::open(&reader, moment.snapshot.tree)?.materialise(&reader)?.files;
         files.timeline = moment.snapshot.timeline.clone();
-        let past = Past::new(self.store, pairs);
+        let past = Past::new(self.store, books, pairs);
         Ok(match past.find(&files, message)? {
             Found::Taken { snapshot, book } => Moment {
                 book: book.map_or(Book::Recorded, Book::Snapshot),

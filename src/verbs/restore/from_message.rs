@@ -1,14 +1,18 @@
-//! `fork`: another ending. The messages of a chat up to one of them become a chat of their own, with a copy of the lorebook as it is now.
+//! `fork`: another ending. The messages of a chat up to one of them become a chat of their own, with a copy of the lorebook as it was then, or as it is now where that is not
+//! known.
 
 use std::collections::BTreeSet;
 
 use super::fork::new_name;
 use super::options::{Options as RestoreOptions, Report as RestoreReport};
 use super::restore;
+use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::history::at_message::message_not_found;
+use crate::history::moment::Names;
 use crate::history::origin::without_blank_end;
+use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Wish};
@@ -38,6 +42,8 @@ pub struct Report {
     pub messages: u64,
     /// Its lorebook.
     pub lorebook: Option<String>,
+    /// Whether that is a copy of the one at the last message, and not of the one of now.
+    pub is_book_of_then: bool,
     /// The files, and what was noticed.
     pub made: RestoreReport,
 }
@@ -81,9 +87,19 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     }
     let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
     // By its ids: whatever is stored meanwhile, this is the state that is forked.
-    let moment = workspace.moment(from.as_str(), &workspace.open_store()?)?;
+    let store = workspace.open_store()?;
+    let names = workspace.names(&store, Some(&library));
+    let now = names.moment(from.as_str())?;
+    let book = match options.at {
+        Some(at) => book_at(names, &from, at)?,
+        None => None,
+    };
+    let moment = match &book {
+        Some(book) => pair_id(now.snapshot.id, Some(*book)),
+        None => now.id(),
+    };
     let wanted = RestoreOptions {
-        snapshot: moment.id(),
+        snapshot: moment,
         name: Some(name.clone()),
         cut: options.at,
         dry_run: options.dry_run,
@@ -111,7 +127,18 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         Some(fork) => fork.lorebook.clone(),
         None => made.snapshot.lorebook.clone(),
     };
-    Ok(Report { from, timeline, messages, lorebook, made })
+    let is_book_of_then = book.is_some();
+    Ok(Report { from, timeline, messages, lorebook, is_book_of_then, made })
+}
+
+/// Returns the snapshot that has the lorebook of a chat at a message, if one is known to have it.
+fn book_at(names: Names<'_>, from: &TimelineName, at: usize) -> Result<Option<SnapshotId>> {
+    let then = match names.moment_at(from.as_str(), Some(at)) {
+        Err(history::Error::Unknowable { .. }) => return Ok(None),
+        then => then?,
+    };
+    let has_book = |found: &&Snapshot| !found.timeline.is_chat() || found.lorebook.is_some();
+    Ok(then.book_snapshot().filter(has_book).map(|found| found.id))
 }
 
 /// Whether there is such a message.
