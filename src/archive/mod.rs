@@ -43,6 +43,7 @@ pub use problem::{AttachmentLoss, Problem, Problems, Weight};
 pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,
+    with_parent_until,
 };
 pub use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};

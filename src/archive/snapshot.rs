@@ -77,6 +77,8 @@ pub struct Snapshot {
     pub time: Time,
     /// Its position in the order of creation, which the clock alone does not give.
     pub sequence: Sequence,
+    /// Where the moments of the snapshot it follows end, if others stood between them and were forgotten.
+    pub parent_until: Option<Sequence>,
     /// What it is called.
     pub subject: String,
     pub lorebook: Option<String>,
@@ -98,6 +100,7 @@ const MESSAGES: &str = "Stvc-Messages";
 const ENTRIES: &str = "Stvc-Entries";
 const FORK_AT: &str = "Stvc-Fork-At";
 const SEQUENCE: &str = "Stvc-Sequence";
+const PARENT_UNTIL: &str = "Stvc-Parent-Until";
 const LOREBOOK: &str = "Stvc-Lorebook";
 const BOUND: &str = "Stvc-Bound";
 const LAST_WORDS: &str = "Stvc-Last-Words";
@@ -126,7 +129,8 @@ impl Snapshot {
             entries: says.number(ENTRIES)?,
             fork_at: says.number(FORK_AT)?,
             time: commit.time,
-            sequence: says.sequence()?.unwrap_or(Sequence::at(commit.time.seconds)),
+            sequence: says.sequence(SEQUENCE)?.unwrap_or(Sequence::at(commit.time.seconds)),
+            parent_until: says.sequence(PARENT_UNTIL)?,
             subject: commit.subject.clone(),
             lorebook: text(LOREBOOK)?,
             bound: text(BOUND)?,
@@ -170,10 +174,10 @@ impl<'c> Says<'c> {
         number.map(Some).ok_or_else(|| self.wrong(format!("its trailer {key} is no number")))
     }
 
-    fn sequence(&self) -> Result<Option<Sequence>> {
-        let Some(text) = self.once(SEQUENCE)? else { return Ok(None) };
+    fn sequence(&self, key: &str) -> Result<Option<Sequence>> {
+        let Some(text) = self.once(key)? else { return Ok(None) };
         let sequence = text.parse();
-        sequence.map(Some).map_err(|error| self.wrong(format!("its trailer {SEQUENCE}: {error}")))
+        sequence.map(Some).map_err(|error| self.wrong(format!("its trailer {key}: {error}")))
     }
 
     fn timeline(&self, key: &str) -> Result<Option<TimelineName>> {
@@ -191,6 +195,13 @@ pub fn moved(commit: Commit, parents: Vec<ObjectId>, fork_at: Option<u64>) -> Ne
         Some(shared) => with_fork(new, shared),
         None => new,
     }
+}
+
+/// The commit as one that follows another from which forgotten snapshots part it: the moments of that one end at `until`.
+pub fn with_parent_until(mut commit: NewCommit, until: Sequence) -> NewCommit {
+    commit.trailers.retain(|(key, _)| key != PARENT_UNTIL);
+    commit.trailers.push((PARENT_UNTIL.into(), until.to_string()));
+    commit
 }
 
 /// The commit as the first of a fork that shares so many messages with its parent.
@@ -377,6 +388,7 @@ mod tests {
             (SEQUENCE, "1"),
             (SEQUENCE, "1.00"),
             (SEQUENCE, "+1.0"),
+            (PARENT_UNTIL, "x"),
             (RENAMED_FROM, "chats/a"),
             (RENAMED_FROM, "chats/../a"),
         ] {

@@ -178,7 +178,9 @@ impl<'h> Pairs<'h> {
             let book = self.books.beside(own);
             pairs.push(Pair { own, book, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
-                None => Some(Some(own.sequence)),
+                None => {
+                    Some(Some(own.parent_until.map_or(own.sequence, |it| it.min(own.sequence))))
+                }
                 Some(_) => None,
             };
             is_own &= own.fork_at.is_none();

@@ -172,6 +172,7 @@ mod tests {
             fork_at: None,
             time: Time { seconds, offset: 0 },
             sequence: crate::store::Sequence::at(seconds),
+            parent_until: None,
             subject: String::new(),
             lorebook: None,
             bound: None,

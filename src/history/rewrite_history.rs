@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::origin::{Beginning, Identities, Lineage, Newcomer, Origin};
 use super::{History, Result};
-use crate::archive::{Snapshot, SnapshotId, Tree, branch, moved};
+use crate::archive::{Snapshot, SnapshotId, Tree, branch, moved, with_parent_until};
 use crate::st::TimelineName;
 use crate::store::{
-    Kind as ObjectKind, NewCommit, ObjectId, PackWriter, Reader, RefName, Store, commit,
+    Kind as ObjectKind, NewCommit, ObjectId, PackWriter, Reader, RefName, Sequence, Store, commit,
     unless_lost,
 };
 
@@ -124,25 +124,29 @@ fn rewrite(
                 parents = vec![pack.add(ObjectKind::Commit, &commit::encode(&new))?];
             }
         }
-        let id = follow(pack, &reader, snapshot, parents, fork_at)?;
+        let id = follow(pack, &reader, snapshot, parents, fork_at, None)?;
         map.insert(snapshot.id, id);
     }
     Ok(map)
 }
 
-/// A snapshot after these parents: itself if they are its own, else written anew. Its id.
+/// A snapshot after these parents: itself if they are its own, else written anew. Its id. `until`: where the moments of its parent end, if that was not its own.
 fn follow(
     pack: &mut PackWriter,
     reader: &Reader,
     snapshot: &Snapshot,
     parents: Vec<ObjectId>,
     fork_at: Option<u64>,
+    until: Option<Sequence>,
 ) -> Result<ObjectId> {
     let same = parents.iter().eq(snapshot.parents.iter().map(|parent| &parent.0));
-    if same && fork_at == snapshot.fork_at {
+    if same && fork_at == snapshot.fork_at && until.is_none() {
         return Ok(snapshot.id.0);
     }
-    let new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
+    let mut new = moved(reader.commit(snapshot.id.0)?, parents, fork_at);
+    if let Some(until) = until {
+        new = with_parent_until(new, until);
+    }
     Ok(pack.add(ObjectKind::Commit, &commit::encode(&new))?)
 }
 
@@ -186,6 +190,8 @@ pub(crate) fn without(
     let mut map: HashMap<SnapshotId, Option<ObjectId>> = HashMap::new();
     // A fork whose first snapshot goes begins with the next.
     let mut forks: HashMap<SnapshotId, SnapshotId> = HashMap::new();
+    // Of each that goes: where the moments of the one that stands for it end.
+    let mut untils: HashMap<SnapshotId, Sequence> = HashMap::new();
     for snapshot in history.newest_first().into_iter().rev() {
         let parent = snapshot.parents.first().copied();
         let origin = match (snapshot.fork_at, parent) {
@@ -193,7 +199,10 @@ pub(crate) fn without(
             (_, parent) => parent.and_then(|parent| forks.get(&parent).copied()),
         };
         let new_parent = parent.and_then(|parent| map.get(&parent).copied().flatten());
+        let until = parent.and_then(|parent| untils.get(&parent).copied());
         if gone.contains(&snapshot.id) {
+            let until = until.or(snapshot.parent_until).unwrap_or(snapshot.sequence);
+            untils.insert(snapshot.id, until);
             map.insert(snapshot.id, new_parent);
             forks.extend(origin.map(|origin| (snapshot.id, origin)));
             continue;
@@ -218,7 +227,8 @@ pub(crate) fn without(
         let joined: Vec<_> =
             joined.filter_map(|parent| map.get(parent).copied().flatten()).collect();
         let parents: Vec<_> = new_parent.into_iter().chain(joined).collect();
-        let id = follow(pack, &reader, snapshot, parents, fork_at)?;
+        let until = until.filter(|_| new_parent.is_some() && fork_at.is_none());
+        let id = follow(pack, &reader, snapshot, parents, fork_at, until)?;
         map.insert(snapshot.id, Some(id));
     }
     let ids = map.iter().filter_map(|(old, new)| Some((*old, (*new)?))).collect();
@@ -265,7 +275,7 @@ pub(crate) fn begin_elsewhere(
         open.extend(parents.iter().filter(|parent| !ids.contains_key(parent)));
         if open.len() == before {
             let parents = parents.iter().map(|parent| ids[parent]).collect();
-            ids.insert(id, follow(pack, &reader, snapshot, parents, fork_at)?);
+            ids.insert(id, follow(pack, &reader, snapshot, parents, fork_at, None)?);
             open.pop();
         }
     }

@@ -248,12 +248,12 @@ impl World {
         self.stored.chats.resize(self.chats.len(), None);
         let of_chat = only.map(|chat| self.called(&self.chats[chat].bound));
         let mut changed = vec![false; self.books.len()];
-        for book in 0..self.books.len() {
-            let is_stored = of_chat.is_none_or(|of_chat| of_chat == Some(book));
+        for (n, book) in self.books.iter().enumerate() {
+            let is_stored = of_chat.is_none_or(|of_chat| of_chat == Some(n));
             if is_stored {
-                let bytes = Some(self.books[book].bytes());
-                changed[book] = self.stored.books[book] != bytes;
-                self.stored.books[book] = bytes;
+                let bytes = Some(book.bytes());
+                changed[n] = self.stored.books[n] != bytes;
+                self.stored.books[n] = bytes;
             }
         }
         for chat in 0..self.chats.len() {

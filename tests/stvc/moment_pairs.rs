@@ -354,3 +354,192 @@ fn req_92_an_alarm_names_the_pair_before_the_loss() {
     sandbox.stvc(&["restore", moment, "--overwrite"]).exits(0);
     assert_eq!((sandbox.read(CHAT), sandbox.read(BOOK)), (whole, book("One mast.").into_bytes()));
 }
+
+/// One device writes and the other only takes over: nothing is merged, and the moments are the same on both.
+#[test]
+fn sync_creates_no_snapshot_for_a_lorebook_that_changed_alone() {
+    let mut one = story();
+    one.wait(60);
+    edit(&one, "One mast.");
+    let folder = one.folder().join("shared");
+    let folder = folder.to_str().unwrap();
+    let two = Sandbox::empty();
+    one.stvc(&["sync", folder]).exits(0);
+    two.stvc(&["sync", folder]).exits(0);
+    one.wait(60);
+    one.append(CHAT, &message("one", 2));
+    one.take(&[]);
+    one.wait(60);
+    edit(&one, "No mast.");
+    for device in [&one, &two, &one, &two] {
+        device.stvc(&["sync", folder]).exits(0);
+    }
+    for device in [&one, &two] {
+        for (moment, text) in [
+            ("", "No mast."),
+            ("~1", "One mast."),
+            ("~2", "One mast."),
+            ("~3", "Two masts."),
+            (":1", "One mast."),
+        ] {
+            assert_eq!(kestrel(device, &format!("{NAME}{moment}")), text, "{moment}");
+        }
+    }
+}
+
+/// What is created after a sync comes after what the sync brought, also from a device whose clock is ahead.
+#[test]
+fn a_device_whose_clock_is_ahead_does_not_change_the_order() {
+    let mut one = story();
+    let folder = one.folder().join("shared");
+    let folder = folder.to_str().unwrap();
+    one.stvc(&["sync", folder]).exits(0);
+    let mut two = Sandbox::empty();
+    two.wait(365 * DAY);
+    two.stvc(&["sync", folder]).exits(0);
+    edit(&two, "One mast.");
+    two.stvc(&["sync", folder]).exits(0);
+    one.wait(60);
+    one.stvc(&["sync", folder]).exits(0);
+    one.wait(60);
+    one.append(CHAT, &message("one", 2));
+    edit(&one, "No mast.");
+    for (moment, text) in [("", "No mast."), ("~1", "One mast."), ("~2", "Two masts.")] {
+        assert_eq!(kestrel(&one, &format!("{NAME}{moment}")), text, "{moment}");
+    }
+}
+
+#[test]
+fn backup_of_one_chat_has_the_states_of_its_lorebook() {
+    let sandbox = story();
+    edit(&sandbox, "One mast.");
+    let file = sandbox.folder().join("one.stvc");
+    let file = file.to_str().unwrap();
+    sandbox.stvc(&["backup", file, NAME]).exits(0);
+    let other = Sandbox::empty();
+    other.stvc(&["import", file]).exits(0);
+    assert_eq!(kestrel(&other, NAME), "One mast.");
+    assert_eq!(kestrel(&other, &format!("{NAME}~1")), "Two masts.");
+    other.stvc(&["restore", "--all"]).exits(0);
+    assert_eq!(other.read(BOOK), book("One mast.").into_bytes());
+}
+
+#[test]
+fn a_lorebook_whose_file_comes_later_belongs_to_the_chat() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
+    sandbox.take(&[]);
+    for text in ["Two masts.", "One mast."] {
+        sandbox.wait(60);
+        edit(&sandbox, text);
+    }
+    assert_eq!(kestrel(&sandbox, NAME), "One mast.");
+    assert_eq!(kestrel(&sandbox, &format!("{NAME}~1")), "Two masts.");
+    let shown = sandbox.json(&["show", &format!("{NAME}~2")]).exits(0).of_type("snapshot");
+    assert_eq!(shown[0]["files"].as_array().unwrap().len(), 1);
+    let changed = sandbox.json(&["diff", NAME]).exits(0).of_type("change");
+    assert!(changed.is_empty(), "{changed:?}");
+    // The same after it was deleted and came back.
+    std::fs::remove_file(sandbox.path(BOOK)).unwrap();
+    sandbox.write("worlds/Other.json", book("Other."));
+    sandbox.append(CHAT, &message("one", 2));
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    edit(&sandbox, "One mast.");
+    assert_eq!(kestrel(&sandbox, NAME), "One mast.");
+}
+
+#[test]
+fn an_imported_chat_has_the_lorebook_of_its_time() {
+    let mut sandbox = story();
+    sandbox.wait(DAY);
+    let then = chrono::DateTime::from_timestamp(sandbox.workspace().now.timestamp(), 0).unwrap();
+    let backup = format!("backups/chat_mira_{}.jsonl", then.format("%Y%m%d-%H%M%S"));
+    sandbox.write(&backup, chat("one", 3, Some("Harbour")));
+    sandbox.wait(DAY);
+    edit(&sandbox, "One mast.");
+    sandbox.wait(DAY);
+    sandbox.append(CHAT, &message("one", 2));
+    sandbox.append(CHAT, &message("one", 3));
+    sandbox.take(&[]);
+    sandbox.stvc(&["import"]).exits(0);
+    assert_eq!(kestrel(&sandbox, &date(&sandbox, 2 * DAY)), "Two masts.");
+    assert_eq!(kestrel(&sandbox, &date(&sandbox, DAY)), "One mast.");
+    assert_eq!(kestrel(&sandbox, &format!("{NAME}:2")), "One mast.");
+    let log = sandbox.json(&["log", NAME]).exits(0).of_type("snapshot");
+    let kinds: Vec<_> = log.iter().map(|line| line["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["snapshot", "snapshot", "import", "snapshot"]);
+}
+
+/// A chat that was not bound when a message was the last has no lorebook at that message, whatever it was bound to before and since.
+#[test]
+fn a_message_from_a_time_without_a_lorebook_has_none() {
+    let sandbox = story();
+    sandbox.write(CHAT, chat("one", 3, None));
+    sandbox.take(&[]);
+    sandbox.write("worlds/Other.json", book("Another book."));
+    sandbox.write(CHAT, chat("one", 4, Some("Other")));
+    sandbox.take(&[]);
+    let shown = sandbox.json(&["show", &format!("{NAME}:2")]).exits(0).of_type("snapshot");
+    assert_eq!(shown[0]["files"].as_array().unwrap().len(), 1, "{shown:?}");
+    sandbox.stvc(&["restore", &format!("{NAME}:2"), "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read("worlds/Other.json"), book("Another book.").into_bytes());
+    assert_eq!(sandbox.read(CHAT), chat("one", 3, None));
+    // One that the chat had before is not put under the name of the one that it has now.
+    let sandbox = story();
+    sandbox.write("worlds/Other.json", book("Another book."));
+    sandbox.write(CHAT, chat("one", 5, Some("Other")));
+    sandbox.take(&[]);
+    sandbox.stvc(&["restore", &format!("{NAME}:3"), "--as", "Fork"]).exits(4);
+}
+
+#[test]
+fn forget_makes_no_pair_that_never_stood_together() {
+    let mut sandbox = story();
+    sandbox.stvc(&["tag", "kept", NAME]).exits(0);
+    for n in [2, 3] {
+        sandbox.wait(DAY);
+        sandbox.append(CHAT, &message("one", n));
+        sandbox.take(&[]);
+        sandbox.wait(DAY);
+        edit(&sandbox, &format!("After message {n}."));
+    }
+    sandbox.wait(DAY);
+    sandbox.append(CHAT, &message("one", 4));
+    sandbox.take(&[]);
+    let moment = sandbox.json(&["show", NAME]).exits(0).of_type("snapshot")[0]["moment"].clone();
+    sandbox.stvc(&["forget", NAME, "--keep-last", "1"]).exits(0);
+    sandbox.stvc(&["gc", "--keep-undo", "0d", "--grace", "0d"]).exits(0);
+    assert_eq!(kestrel(&sandbox, &format!("{NAME}~1")), "Two masts.");
+    assert_eq!(kestrel(&sandbox, &format!("{NAME}:1")), "Two masts.");
+    assert_eq!(kestrel(&sandbox, NAME), "After message 3.");
+    // What was named before it was written anew is still that.
+    assert_eq!(kestrel(&sandbox, moment.as_str().unwrap()), "After message 3.");
+    sandbox.git(&["fsck", "--strict"]);
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn merge_of_an_earlier_moment_has_nothing_to_do() {
+    let sandbox = story();
+    for text in ["One mast.", "No mast."] {
+        edit(&sandbox, text);
+    }
+    let merged = sandbox.stvc(&["merge", NAME, &format!("{NAME}~1"), "--dry-run"]).exits(0).stdout;
+    assert!(merged.contains("Nothing to do"), "{merged}");
+}
+
+#[test]
+fn a_fork_at_a_message_has_the_lorebook_of_that_message() {
+    let mut sandbox = story();
+    sandbox.wait(DAY);
+    sandbox.append(CHAT, &message("one", 2));
+    edit(&sandbox, "One mast.");
+    let told = sandbox.stvc(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0).stdout;
+    assert!(told.contains("a copy of the one at #1"), "{told}");
+    assert_eq!(kestrel(&sandbox, "Mira/Fork"), "Two masts.");
+    // Where it is not known, it is the one of now, and that is said.
+    let told = sandbox.stvc(&["fork", NAME, "--at", "0", "--as", "Other"]).exits(0).stdout;
+    assert!(told.contains("a copy of the one of now"), "{told}");
+    assert_eq!(kestrel(&sandbox, "Mira/Other"), "One mast.");
+}

@@ -57,7 +57,10 @@ pub(super) fn find<'h>(
     match asked.options.named.as_slice() {
         [] => match of_moment {
             Some(book) => Ok(Found::Books(vec![book])),
-            None => Ok(Found::Books(all.into_iter().collect())),
+            None => match &asked.moment {
+                Some(moment) => Err(Error::NoLorebookThen { snapshot: moment.snapshot.id }),
+                None => Ok(Found::Books(all.into_iter().collect())),
+            },
         },
         [one] => {
             let is_it = |name: &&TimelineName| {
