@@ -106,14 +106,6 @@ impl<'h> Books<'h> {
         line
     }
 
-    /// Returns the state of the lorebook that an imported chat was bound to: a backup of SillyTavern is the chat alone.
-    fn beside(&self, own: &Snapshot) -> Option<&'h Snapshot> {
-        let name = own.bound.as_ref().filter(|_| own.kind == Kind::IMPORT).and(bound_to(own))?;
-        let chain = &self.chains[self.called(&name, own.sequence)?];
-        let until = chain.partition_point(|event| event.sequence <= own.sequence);
-        chain[..until].last().copied()
-    }
-
     /// Returns the lorebook that had this name at `then`, or had it last before.
     fn called(&self, name: &TimelineName, then: Sequence) -> Option<usize> {
         let rank = |chain: &Vec<&Snapshot>| {
@@ -148,7 +140,10 @@ impl<'h> Pairs<'h> {
 
     /// Returns the latest moment of the timeline that ends with `head`.
     pub(crate) fn latest(&self, head: &'h Snapshot) -> Result<Pair<'h>> {
-        let book = self.books_after(head, None)?.pop().or_else(|| self.books.beside(head));
+        let book = match self.books_after(head, None)?.pop() {
+            Some(book) => Some(book),
+            None => self.beside(head)?,
+        };
         Ok(Pair { own: head, book, is_own: true, seconds: book.unwrap_or(head).time.seconds })
     }
 
@@ -175,7 +170,7 @@ impl<'h> Pairs<'h> {
                     seconds: book.time.seconds,
                 }));
             }
-            let book = self.books.beside(own);
+            let book = self.beside(own)?;
             pairs.push(Pair { own, book, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
                 None => {
@@ -203,10 +198,12 @@ impl<'h> Pairs<'h> {
 
     /// Returns the changes of a chat's lorebook after `own` and before `until`, oldest first.
     fn books_after(&self, own: &Snapshot, until: Option<Sequence>) -> Result<Vec<&'h Snapshot>> {
-        let Some(name) = bound_to(own) else { return Ok(Vec::new()) };
+        // A chat that is deleted is no longer beside its lorebook.
+        let name = bound_to(own).filter(|_| own.kind != Kind::DELETED);
+        let Some(name) = name else { return Ok(Vec::new()) };
         let from = own.sequence;
         let mut chain = self.books.called(&name, from);
-        let recorded = self.book_hash(self.books.beside(own).unwrap_or(own))?;
+        let recorded = self.book_hash(self.beside(own)?.unwrap_or(own))?;
         // Where the file was not there, only what is written afterwards is a change.
         let mut before = match (recorded, chain) {
             (None, Some(chain)) => self.hash_before(chain, from)?,
@@ -236,6 +233,23 @@ impl<'h> Pairs<'h> {
             before = hash;
         }
         Ok(changes)
+    }
+
+    /// Returns the lorebook of a snapshot that does not record it as it was: a backup of SillyTavern is the chat alone, and a deleted chat is stored as it was last, with the
+    /// lorebook of that time.
+    fn beside(&self, own: &Snapshot) -> Result<Option<&'h Snapshot>> {
+        let name = bound_to(own).filter(|_| [Kind::IMPORT, Kind::DELETED].contains(&own.kind));
+        let chain = name.and_then(|name| self.books.called(&name, own.sequence));
+        let Some(chain) = chain.map(|chain| &self.books.chains[chain]) else { return Ok(None) };
+        // What was stored together with the deletion may have come after it.
+        let is_then = |event: &&Snapshot| match own.kind == Kind::DELETED {
+            true => event.sequence < own.sequence,
+            false => event.sequence <= own.sequence,
+        };
+        let until = chain.partition_point(is_then);
+        let Some(last) = chain[..until].last() else { return Ok(None) };
+        let is_other = self.book_hash(last)? != self.book_hash(own)?;
+        Ok(is_other.then_some(*last))
     }
 
     /// Returns the hash of a lorebook's last state not after `then`; `None` if its file was gone.

@@ -543,3 +543,25 @@ fn a_fork_at_a_message_has_the_lorebook_of_that_message() {
     assert!(told.contains("a copy of the one of now"), "{told}");
     assert_eq!(kestrel(&sandbox, "Mira/Other"), "One mast.");
 }
+
+/// A deleted chat is restored with the lorebook as it was when it was deleted; what changed since is the choice of whoever restores it.
+#[test]
+fn a_deleted_chat_has_the_lorebook_of_when_it_was_deleted() {
+    let mut sandbox = story();
+    sandbox.write("chats/Mira/two.jsonl", chat("two", 2, None));
+    sandbox.take(&[]);
+    sandbox.wait(DAY);
+    edit(&sandbox, "One mast.");
+    sandbox.wait(DAY);
+    // Both in one save.
+    std::fs::remove_file(sandbox.path(CHAT)).unwrap();
+    edit(&sandbox, "No mast.");
+    sandbox.wait(DAY);
+    edit(&sandbox, "Sunk.");
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
+    let deleted = timelines.iter().find(|line| line["state"] == "deleted").unwrap();
+    assert_eq!(kestrel(&sandbox, deleted["moment"].as_str().unwrap()), "One mast.");
+    assert_eq!(kestrel(&sandbox, NAME), "One mast.");
+    assert_eq!(kestrel(&sandbox, &format!("{NAME}~1")), "One mast.");
+    assert_eq!(kestrel(&sandbox, &format!("{NAME}~2")), "Two masts.");
+}

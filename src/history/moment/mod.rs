@@ -220,7 +220,7 @@ impl Names<'_> {
         let head = &moment.snapshot;
         let Some(name) = bound_to(head) else { return Ok(moment) };
         let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
-        let book = match id {
+        let book = match id.filter(|_| head.kind != SnapshotKind::DELETED) {
             Some(id) => find(self.store, id)?.filter(|found| found.is_of(&name)),
             None => None,
         };
@@ -232,7 +232,7 @@ impl Names<'_> {
                     || Ok::<_, Error>(book_hash(&reader, &book)? != book_hash(&reader, head)?);
                 if is_later && is_other()? { Some(book) } else { None }
             }
-            // It may have another name by now.
+            // It may have another name by now, or have changed since the chat was deleted.
             None => {
                 let history = self.history_with(head.id)?;
                 let Some(head) = history.get(head.id) else { return Ok(moment) };
