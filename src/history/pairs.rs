@@ -48,12 +48,12 @@ pub(crate) fn pair_id(own: SnapshotId, book: Option<SnapshotId>) -> String {
     }
 }
 
-/// Which pairs end a list.
+/// Which moment comes first in a list that goes back in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// With the snapshot and the lorebook it records.
+    /// The snapshot with the lorebook that it records.
     Recorded,
-    /// With the snapshot and the latest state of its lorebook.
+    /// The snapshot with the latest state of its lorebook.
     Latest,
 }
 
@@ -119,6 +119,13 @@ impl<'h> Books<'h> {
     }
 }
 
+/// What is known of a lorebook's state.
+struct Known {
+    hash: Option<Blake3>,
+    /// Whether the chat's snapshot has it.
+    is_recorded: bool,
+}
+
 /// The moments of chats.
 pub(crate) struct Pairs<'h> {
     pub books: Books<'h>,
@@ -170,7 +177,10 @@ impl<'h> Pairs<'h> {
                     seconds: book.time.seconds,
                 }));
             }
-            let book = self.beside(own)?;
+            let book = match pairs.is_empty() && begin == Begin::Recorded {
+                true => None,
+                false => self.beside(own)?,
+            };
             pairs.push(Pair { own, book, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
                 None => {
@@ -202,17 +212,18 @@ impl<'h> Pairs<'h> {
         let name = bound_to(own).filter(|_| own.kind != Kind::DELETED);
         let Some(name) = name else { return Ok(Vec::new()) };
         let from = own.sequence;
-        let mut chain = self.books.called(&name, from);
-        let recorded = self.book_hash(self.beside(own)?.unwrap_or(own))?;
-        // Where the file was not there, only what is written afterwards is a change.
-        let mut before = match (recorded, chain) {
-            (None, Some(chain)) => self.hash_before(chain, from)?,
-            (recorded, _) => recorded,
-        };
-        let mut changes = Vec::new();
         let start = self.events.partition_point(|(_, event)| event.sequence <= from);
-        let later = self.events[start..].iter();
-        let later = later.take_while(|(_, event)| until.is_none_or(|until| event.sequence < until));
+        let later = &self.events[start..];
+        let is_later = |(_, event): &(usize, &Snapshot)| until.is_none_or(|it| event.sequence < it);
+        // Most snapshots are followed by no change of any lorebook, and then nothing has to be read.
+        let Some(later) =
+            Some(&later[..later.partition_point(is_later)]).filter(|it| !it.is_empty())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut chain = self.books.called(&name, from);
+        let mut changes = Vec::new();
+        let mut known: Option<Known> = None;
         for (of, event) in later {
             if chain != Some(*of) {
                 // A book that takes the name over is the one that the chat means from then on.
@@ -221,18 +232,32 @@ impl<'h> Pairs<'h> {
                 }
                 chain = Some(*of);
             }
+            let known = match &mut known {
+                Some(known) => known,
+                None => known.insert(self.known_at(own, &name)?),
+            };
             if event.kind == Kind::DELETED {
-                // That its file went is no change of what it says; a chat that did not have it gets it when it comes back.
-                before = before.filter(|_| recorded.is_some() || !changes.is_empty());
+                // A deletion changes nothing that the book says. A chat that did not have the book gets it when it comes back.
+                known.hash = known.hash.filter(|_| known.is_recorded || !changes.is_empty());
                 continue;
             }
             let hash = self.book_hash(event)?;
-            if hash.is_none() || hash != before {
+            if hash.is_none() || hash != known.hash {
                 changes.push(*event);
             }
-            before = hash;
+            known.hash = hash;
         }
         Ok(changes)
+    }
+
+    /// Returns the state of a chat's lorebook when `own` was created. Where its file was not there, only what is written afterwards is a change.
+    fn known_at(&self, own: &Snapshot, name: &TimelineName) -> Result<Known> {
+        let recorded = self.book_hash(self.beside(own)?.unwrap_or(own))?;
+        let hash = match (recorded, self.books.called(name, own.sequence)) {
+            (None, Some(chain)) => self.hash_before(chain, own.sequence)?,
+            (recorded, _) => recorded,
+        };
+        Ok(Known { hash, is_recorded: recorded.is_some() })
     }
 
     /// Returns the lorebook of a snapshot that does not record it as it was: a backup of SillyTavern is the chat alone, and a deleted chat is stored as it was last, with the
