@@ -8,7 +8,7 @@ use super::operation::Follows;
 use super::take_snapshots::{Taken, TakenTimeline, Taking};
 use crate::archive::entry_lives::{BookStates, Version};
 use crate::archive::{Snapshot, State};
-use crate::history;
+use crate::history::{self, History};
 use crate::st::{self, Category, Key, TimelineName};
 use crate::store::{self, Store, unless_lost};
 
@@ -89,11 +89,15 @@ impl Taking<'_> {
     }
 }
 
-/// Where something that is no chat and is written for the first time comes from: what it is a copy of.
+/// Returns what a file that is not a chat and is written for the first time is a copy of. The lorebook of a fork can be that of an earlier moment.
 pub(super) fn copied_from(store: &Store, state: &State<'_>) -> Result<Follows> {
     let heads = heads_of_others(store)?;
-    let copied = alike(state, heads.iter()).next();
-    Ok(copied.map(|head| Follows::copy(head, state)).unwrap_or_default())
+    let mut copied = alike(state, heads.iter()).next().cloned();
+    if copied.is_none() && state.timeline().category() == Category::Lorebook {
+        let history = History::load(store)?;
+        copied = alike(state, history.iter()).max_by_key(|it| (it.sequence, it.id)).cloned();
+    }
+    Ok(copied.map(|from| Follows::copy(&from, state)).unwrap_or_default())
 }
 
 fn heads_of_others(store: &Store) -> Result<Vec<Snapshot>> {
