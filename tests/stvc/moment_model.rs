@@ -324,6 +324,8 @@ impl World {
                     }
                 }
                 self.snapshot(None);
+                // Undone and edited once more, it could be a rename with most entries edited, which is another book.
+                self.before = None;
             }
             Step::RenameChat(chat) => {
                 self.snapshot(None);
