@@ -253,7 +253,7 @@ impl<'a> Past<'a> {
         let mut candidates: Vec<_> = own.filter(|own| has_book(own)).collect();
         candidates.sort_by_key(|found| found.messages.abs_diff(messages));
         for found in candidates {
-            if book_of(&self.store.reader(), found)?.is_some() {
+            if read_book(&self.store.reader(), found)?.is_some() {
                 return Ok(Some(Box::new(found.clone())));
             }
         }
@@ -262,7 +262,7 @@ impl<'a> Past<'a> {
 }
 
 /// Reads the lorebook of a snapshot, a chat's or the book's own; `None` if it has none, or that is lost.
-pub(crate) fn book_of(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
+pub(crate) fn read_book(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
     let Some(tree) = unless_lost(Tree::open(reader, snapshot.tree))? else { return Ok(None) };
     let role = match snapshot.timeline.is_chat() {
         true => Role::Lorebook,
@@ -303,7 +303,7 @@ pub(crate) fn make(
         None | Some(Book::Recorded) => {}
         Some(Book::Unknown(finding)) => return Err(Error::unknowable((**finding).clone())),
         Some(Book::Snapshot(from) | Book::Earlier(from)) => {
-            let Some(bytes) = book_of(reader, from)? else {
+            let Some(bytes) = read_book(reader, from)? else {
                 return Err(Error::unknowable(lost_book(&base.timeline, at, from)));
             };
             if let Some(name) = bound.clone()
@@ -327,7 +327,7 @@ pub(crate) fn make(
                 seconds = scene.timestamp().map(|ms| ms.div_euclid(1000));
                 origin.scene = Some((*message, scene.name()));
                 let nearest = match nearest {
-                    Some(nearest) => book_of(reader, nearest)?.map(|book| (nearest.id, book)),
+                    Some(nearest) => read_book(reader, nearest)?.map(|book| (nearest.id, book)),
                     None => None,
                 };
                 let bound = bound.as_deref();

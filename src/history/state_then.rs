@@ -1,8 +1,8 @@
 //! A moment, rebuilt: its files as they were.
 
 use super::Result;
-use super::at_message::{Origin, book_of, make};
-use super::moment::{Book, Moment};
+use super::at_message::{Origin, make, read_book};
+use super::moment::{Book, Moment, Upto};
 use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, BoundBook, TimelineFiles};
@@ -39,19 +39,19 @@ impl StateThen {
         let reader = store.reader();
         let rebuilt = archive::rebuild(&reader, &moment.snapshot)?;
         let mut state = Self::of(moment.snapshot.clone(), rebuilt);
-        match (&moment.message, &moment.book) {
-            (Some(at), book) if moment.is_cut => {
+        match (moment.upto, &moment.book) {
+            (Upto::Cut(at), book) => {
                 let mut source = Some(book).filter(|_| need != NeedBook::No);
                 if let (Book::Unknown(finding), NeedBook::IfKnown) = (book, need) {
                     state.findings.push(Finding { level: Level::Warning, ..(**finding).clone() });
                     source = None;
                 }
-                let made = make(&reader, &state.contents.files, *at, source)?;
+                let made = make(&reader, &state.contents.files, at, source)?;
                 state.contents.files = made.files;
                 state.origin = Some(made.origin);
                 state.findings.extend(made.findings);
             }
-            (_, Book::Snapshot(from)) if need != NeedBook::No => match book_of(&reader, from)? {
+            (_, Book::Snapshot(from)) if need != NeedBook::No => match read_book(&reader, from)? {
                 Some(bytes) => {
                     put_book(&mut state.contents.files, bytes);
                     state.book_of = Some(from.clone());

@@ -52,7 +52,7 @@ impl Compared {
             Book::Snapshot(book) => Some((**book).clone()),
             _ => None,
         };
-        let (snapshot, at) = (moment.snapshot.clone(), moment.message);
+        let (snapshot, at) = (moment.snapshot.clone(), moment.upto.message());
         Self { snapshot, book, at, moment: moment.id() }
     }
 }

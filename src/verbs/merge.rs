@@ -4,12 +4,13 @@
 //! and read it back. The chats and the other lorebook are not touched.
 
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
-use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State, Tree};
+use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{Workspace, safety_snapshot};
 use crate::history::History;
+use crate::history::at_message::read_book;
 use crate::history::moment::Named;
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::progress::Monitor;
@@ -98,20 +99,16 @@ pub fn merge(
     let groups = library.scan()?.groups;
     let (head, ours) = ours(workspace, options, &store, &groups, &history)?;
     let (other, theirs) = theirs(workspace, options, &store, &groups)?;
-    let mut base = None;
     // Either may be one that no branch leads to.
     history.add(&store, [head.id, other.id])?;
-    if let Some(common) = history.merge_base(head.id, &history.past([other.id]))
-        && let Some(book) = stored_book(&store, common)?
-    {
-        base = Some((common.clone(), book));
-    }
     // An earlier state of the same timeline is where both come from.
     let is_earlier = theirs.stored.is_some() && theirs.timeline == ours.timeline;
-    let base_bytes = match is_earlier {
-        true => Some(theirs.bytes.as_slice()),
-        false => base.as_ref().map(|(_, book)| book.bytes.as_slice()),
+    let base = match history.merge_base(head.id, &history.past([other.id])) {
+        _ if is_earlier => Some((other.clone(), theirs.bytes.clone())),
+        Some(common) => read_book(&store.reader(), common)?.map(|bytes| (common.clone(), bytes)),
+        None => None,
     };
+    let base_bytes = base.as_ref().map(|(_, bytes)| bytes.as_slice());
     let prefer = options.prefer.unwrap_or_default();
     let merged = merge_preferring(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
         |Unmergeable { side, why }| {
@@ -266,13 +263,6 @@ fn theirs(
 fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Result<Option<Book>> {
     let captured = st::capture(library, groups, timeline, &Disk)?;
     Ok(captured.files.book().map(|book| Book::of(timeline, book, None)))
-}
-
-fn stored_book(store: &Store, snapshot: &Snapshot) -> Result<Option<Book>> {
-    let reader = store.reader();
-    let contents = Tree::open(&reader, snapshot.tree)?.materialise(&reader)?;
-    let book = contents.files.book();
-    Ok(book.map(|book| Book::of(&snapshot.timeline, book, Some(snapshot.id))))
 }
 
 /// What a person should know of the merge.

@@ -57,11 +57,12 @@ pub struct Report {
 /// Read them. No other message is read than those that are asked for.
 pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
-    let Moment { snapshot, message: last, .. } = workspace.moment(&options.snapshot, &store)?;
+    let Moment { snapshot, upto, .. } = workspace.moment(&options.snapshot, &store)?;
     let reader = store.reader();
     let tree = Tree::open(&reader, snapshot.tree)?;
     let all = tree.messages();
-    let all = &all[..last.map_or(all.len(), |last| all.len().min(last + 1))];
+    let all =
+        &all[..upto.message().map_or(all.len(), |last| all.len().min(last.saturating_add(1)))];
     let wanted = match &options.messages {
         Some(wanted) if *wanted.start() >= all.len() => {
             let finding = message_not_found(&snapshot.timeline, all.len(), *wanted.start());

@@ -85,7 +85,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         (Some(library), Category::Lorebook) => users(library, &snapshot.timeline.file())?,
         _ => Vec::new(),
     };
-    let at = moment.message;
+    let at = moment.upto.message();
     Ok(Report {
         snapshot,
         moment: moment.id(),

@@ -34,11 +34,28 @@ pub(crate) struct Moment {
     /// The snapshot that has the timeline's own file.
     pub snapshot: Snapshot,
     pub book: Book,
-    /// The last message, if the moment was named by it.
-    pub message: Option<usize>,
-    /// Whether `snapshot` goes past `message`: no snapshot was created when that was the last.
-    pub is_cut: bool,
+    pub upto: Upto,
     pub named: Named,
+}
+
+/// How much of its snapshot a moment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upto {
+    End,
+    /// The snapshot was created when this message, by which the moment was named, was the last.
+    Last(usize),
+    /// The snapshot goes on after this message: none was created when it was the last.
+    Cut(usize),
+}
+
+impl Upto {
+    /// Returns the message by which the moment was named.
+    pub(crate) fn message(self) -> Option<usize> {
+        match self {
+            Self::End => None,
+            Self::Last(message) | Self::Cut(message) => Some(message),
+        }
+    }
 }
 
 /// What was named.
@@ -53,7 +70,7 @@ pub(crate) enum Named {
 impl Moment {
     /// Returns the moment of a snapshot with the lorebook that it records.
     pub(crate) fn recorded(snapshot: Snapshot) -> Self {
-        Self { snapshot, book: Book::Recorded, message: None, is_cut: false, named: Named::State }
+        Self { snapshot, book: Book::Recorded, upto: Upto::End, named: Named::State }
     }
 
     fn of(pair: &Pair<'_>) -> Self {
@@ -71,7 +88,7 @@ impl Moment {
             _ => None,
         };
         let mut id = pair_id(self.snapshot.id, book);
-        if let (Some(message), true) = (self.message, self.is_cut) {
+        if let Upto::Cut(message) = self.upto {
             id.push_str(&format!(":{message}"));
         }
         id
@@ -79,9 +96,9 @@ impl Moment {
 
     /// Returns its snapshot, which must have been created at that moment.
     pub(crate) fn taken(&self) -> Result<&Snapshot> {
-        match self.message.filter(|_| self.is_cut) {
-            None => Ok(&self.snapshot),
-            Some(message) => {
+        match self.upto {
+            Upto::End | Upto::Last(_) => Ok(&self.snapshot),
+            Upto::Cut(message) => {
                 let timeline = self.snapshot.timeline.clone();
                 Err(Error::NotTakenThen { timeline, message })
             }
@@ -90,9 +107,9 @@ impl Moment {
 
     /// Returns the snapshot that has the lorebook, if one has it as it was.
     pub(crate) fn book_snapshot(&self) -> Option<&Snapshot> {
-        match &self.book {
-            Book::Recorded if !self.is_cut => Some(&self.snapshot),
-            Book::Snapshot(book) | Book::Earlier(book) => Some(book),
+        match (&self.book, self.upto) {
+            (Book::Snapshot(book) | Book::Earlier(book), _) => Some(book),
+            (Book::Recorded, Upto::End | Upto::Last(_)) => Some(&self.snapshot),
             _ => None,
         }
     }
@@ -169,8 +186,9 @@ impl Names<'_> {
         let Some((snapshot, book)) = snapshot.zip(book) else {
             return Err(Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() });
         };
-        let (book, message) = (Book::Snapshot(Box::new(book)), message.or(ids.message));
-        Ok(Moment { book, message, is_cut: message.is_some(), ..Moment::recorded(snapshot) })
+        let book = Book::Snapshot(Box::new(book));
+        let upto = message.or(ids.message).map_or(Upto::End, Upto::Cut);
+        Ok(Moment { book, upto, ..Moment::recorded(snapshot) })
     }
 
     fn walk(&self, (from, named): (Snapshot, Named), name: &str, steps: &[Step]) -> Result<Moment> {
@@ -253,10 +271,10 @@ impl Names<'_> {
         Ok(match past.find(&files, message)? {
             Found::Taken { snapshot, book } => Moment {
                 book: book.map_or(Book::Recorded, Book::Snapshot),
-                message: Some(message),
+                upto: Upto::Last(message),
                 ..Moment::recorded(*snapshot)
             },
-            Found::Cut { book } => Moment { book, message: Some(message), is_cut: true, ..moment },
+            Found::Cut { book } => Moment { book, upto: Upto::Cut(message), ..moment },
         })
     }
 

@@ -91,7 +91,7 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let names = workspace.names(&store, Some(&library));
     let now = names.moment(from.as_str())?;
     let book = match options.at {
-        Some(at) => book_at(names, &from, at)?,
+        Some(at) => book_at(names, now.snapshot.id, at)?,
         None => None,
     };
     let moment = match &book {
@@ -132,8 +132,8 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
 }
 
 /// Returns the snapshot that has the lorebook of a chat at a message, if one is known to have it.
-fn book_at(names: Names<'_>, from: &TimelineName, at: usize) -> Result<Option<SnapshotId>> {
-    let then = match names.moment_at(from.as_str(), Some(at)) {
+fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<SnapshotId>> {
+    let then = match names.moment_at(&from.to_string(), Some(at)) {
         Err(history::Error::Unknowable { .. }) => return Ok(None),
         then => then?,
     };

@@ -39,7 +39,7 @@ pub fn restore(
     let library = workspace.library().ok();
     let names = workspace.names(&store, library.as_ref());
     let moment = names.moment_at(&options.snapshot, options.at)?;
-    let options = &Options { at: moment.message, ..options.clone() };
+    let options = &Options { at: moment.upto.message(), ..options.clone() };
     monitor.begin("rebuilding files", None);
     // Only a timeline of its own needs to know of other snapshots.
     let history = match options.name.is_some() {
