@@ -21,6 +21,18 @@ pub const CASES: &[Listed] = &[
         let id = replaced(stage);
         Scene::of(&["restore", &id, "--overwrite"])
     }),
+    // The lorebook comes from a snapshot of its own, and nothing of the chat changes.
+    ("restore", "restore-pair", |stage| {
+        begun(stage);
+        for entry in [PIER_NOW, PIER] {
+            stage.write("one", BOOK, book(&[entry, GULL]));
+            stage.stvc("one", &["snapshot"]).exits(0);
+        }
+        // By its ids: begun again, `~1` would be another moment.
+        let shown = stage.stvc("one", &["show", "Mira/a~1"]).exits(0);
+        let moment = shown.of_type("snapshot")[0]["moment"].as_str().unwrap().to_owned();
+        Scene::of(&["restore", &moment, "--overwrite"])
+    }),
     ("restore", "restore-group", |stage| {
         begun(stage);
         remove(stage, &[NIGHT, CREW]);

@@ -4,7 +4,7 @@ use super::library::remove;
 use super::{Driver, Listed, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
-use crate::world::{A, B, book, chat, day, empty, message, small};
+use crate::world::{A, B, BOOK, GULL, PIER_NOW, book, chat, day, empty, message, small};
 
 pub const CASES: &[Listed] = &[
     ("snapshot", "snapshot-first", |stage| {
@@ -71,6 +71,13 @@ pub const CASES: &[Listed] = &[
     }),
     ("tag", "tag-add", |stage| {
         begun(stage);
+        Scene::of(&["tag", "keep", "Mira/a"])
+    }),
+    // A snapshot of the pair is created first.
+    ("tag", "tag-pair", |stage| {
+        begun(stage);
+        stage.write("one", BOOK, book(&[PIER_NOW, GULL]));
+        stage.stvc("one", &["snapshot"]).exits(0);
         Scene::of(&["tag", "keep", "Mira/a"])
     }),
     ("tag", "tag-delete", |stage| {
