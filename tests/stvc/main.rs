@@ -49,8 +49,6 @@ mod merge;
 mod message_versions;
 mod mirror;
 mod model;
-mod moment_model;
-mod moment_pairs;
 mod moments;
 mod names;
 mod newest;

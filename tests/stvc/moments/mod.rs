@@ -1,0 +1,7 @@
+//! Moments: how they are written, and that each is one pair of chat and lorebook for every command.
+
+mod after_commands;
+mod grammar;
+mod model;
+mod pairs;
+mod story;
