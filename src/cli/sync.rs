@@ -78,7 +78,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         taken_first: report.taken_first,
         known: of(&report, |outcome| *outcome == SyncOutcome::Known),
         new: of(&report, |outcome| *outcome == SyncOutcome::New),
-        renamed: of(&report, |outcome| matches!(outcome, SyncOutcome::Renamed(_))),
+        renamed: of(&report, |outcome| *outcome == SyncOutcome::Renamed),
         forward: of(&report, |outcome| *outcome == SyncOutcome::Forward),
         merged: of(&report, |outcome| *outcome == SyncOutcome::Merged),
         apart: of(&report, |outcome| matches!(outcome, SyncOutcome::Apart(_))),
@@ -139,7 +139,7 @@ fn line(entry: &SyncedTimeline) -> String {
     let what = match &entry.outcome {
         SyncOutcome::Known => "known".into(),
         SyncOutcome::New => format!("new, {snapshots}"),
-        SyncOutcome::Renamed(former) => format!("was {}", paint(LOOK.name, name(former))),
+        SyncOutcome::Renamed => "renamed".into(),
         SyncOutcome::Forward => format!("{snapshots} more"),
         SyncOutcome::Merged => "changed on both sides, and merged".into(),
         SyncOutcome::Apart(other) => {
@@ -154,7 +154,11 @@ fn line(entry: &SyncedTimeline) -> String {
             format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))
         }
     };
-    format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))
+    let former = match (&entry.former, &entry.outcome) {
+        (None, _) | (_, SyncOutcome::Left(_)) => String::new(),
+        (Some(former), _) => format!(" (was {})", paint(LOOK.name, name(former))),
+    };
+    format!("{}  {what}{former}", paint(LOOK.name, name(&entry.timeline)))
 }
 
 /// What settles a conflict.

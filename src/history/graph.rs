@@ -291,17 +291,22 @@ impl History {
         (own, None)
     }
 
-    /// Of these newest snapshots, those of timelines that go on under the name that they say: a copy elsewhere keeps branches that were left behind when their timeline
-    /// was renamed.
+    /// Returns these latest snapshots without those of branches that a rename left behind: a copy elsewhere keeps such branches, and the timeline continues under its new name.
     pub fn without_renamed(&self, heads: &[Snapshot]) -> Vec<Snapshot> {
-        let own = heads.iter().flat_map(|head| {
-            let own = self.own(head).0.into_iter().filter(|own| own.id != head.id);
-            own.map(|own| (own.id, &head.timeline))
-        });
-        let owned: HashMap<_, _> = own.collect();
-        let is_own =
-            |head: &&Snapshot| owned.get(&head.id).is_none_or(|owner| **owner == head.timeline);
-        heads.iter().filter(is_own).cloned().collect()
+        let mut by_first: HashMap<SnapshotId, Vec<&Snapshot>> = HashMap::new();
+        for head in heads {
+            let first = self.own(head).0.last().map_or(head.id, |first| first.id);
+            by_first.entry(first).or_default().push(head);
+        }
+        let mut left_behind = HashSet::new();
+        for one_timeline in by_first.values().filter(|heads| heads.len() > 1) {
+            for head in one_timeline {
+                let past = self.past([head.id]);
+                let earlier = one_timeline.iter().filter(|other| other.id != head.id);
+                left_behind.extend(earlier.map(|other| other.id).filter(|id| past.contains(id)));
+            }
+        }
+        heads.iter().filter(|head| !left_behind.contains(&head.id)).cloned().collect()
     }
 
     /// How many snapshots there are.

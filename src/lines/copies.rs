@@ -151,7 +151,7 @@ impl<'a> From<&'a ImportedTimeline> for TakenInLine<'a> {
 pub struct SyncLine<'a> {
     timeline: &'a str,
     outcome: &'static str,
-    /// What is here is called so now, or was.
+    /// The other name of the local state: the one it has now if both stay, else the one it had.
     other: Option<&'a str>,
     /// Why it was left alone.
     why: Option<&'a str>,
@@ -166,12 +166,13 @@ pub struct SyncLine<'a> {
 
 impl<'a> SyncLine<'a> {
     pub fn new(entry: &'a SyncedTimeline, settle: Option<String>) -> Self {
+        let former = entry.former.as_ref();
         let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
             SyncOutcome::Known => ("known", None, None),
             SyncOutcome::New => ("new", None, None),
-            SyncOutcome::Renamed(former) => ("renamed", Some(former), None),
+            SyncOutcome::Renamed => ("renamed", former, None),
             SyncOutcome::Forward => ("forward", None, None),
-            SyncOutcome::Merged => ("merged", None, None),
+            SyncOutcome::Merged => ("merged", former, None),
             SyncOutcome::Apart(other) => ("apart", Some(other), None),
             SyncOutcome::Erased => ("erased", None, None),
             SyncOutcome::ForkOfErased => {

@@ -1,7 +1,7 @@
 //! The one thing a restore does to a group's file: list a chat in it, and for chats of SillyTavern 1.12 put the chat's metadata
 //! there. All other bytes stay as they are.
 
-use super::json::{Edits, Raw};
+use super::json::{Edits, Raw, item_spans};
 use super::metadata::is_called;
 use super::{Chat, TimelineName, metadata, replace};
 
@@ -14,6 +14,26 @@ pub fn list_in_group(group: &[u8], name: &TimelineName) -> Option<Vec<u8>> {
     }
     let value = serde_json::to_string(name.chat()).ok()?;
     Some(insert_last(group, chats, &value))
+}
+
+/// Returns the group's file with the chat `old` listed as `new`, also where it is the chat that is open. `None` if the group does not list `old`.
+pub fn rename_in_group(group: &[u8], old: &TimelineName, new: &TimelineName) -> Option<Vec<u8>> {
+    let root = Raw::parse(group)?;
+    let chats = root.get("chats")?;
+    let items = chats.items()?;
+    let is_listed = |item: &Raw<'_>, name| item.string().is_some_and(|id| is_called(&id, name));
+    let at = items.iter().position(|item| is_listed(item, old))?;
+    let value = serde_json::to_string(new.chat()).ok()?;
+    let mut edits = Edits::new(group);
+    if items.iter().any(|item| is_listed(item, new)) {
+        edits.retain(&item_spans(chats, group), |n| n != at);
+    } else {
+        edits.replace(items[at], value.as_str());
+    }
+    if let Some(open) = root.get("chat_id").filter(|open| is_listed(open, old)) {
+        edits.replace(open, value);
+    }
+    Some(edits.apply())
 }
 
 /// The group's file with the metadata of the chat `name` set to `value`. The same bytes if it is that already.
@@ -64,6 +84,18 @@ mod tests {
             b"{\"chats\":[\"q\"]}"
         );
         assert_eq!(list_in_group(b"{}", &name), None);
+    }
+
+    #[test]
+    fn renaming_a_chat_changes_its_entry_and_the_open_chat() {
+        let [a, b] = ["a", "b"].map(|chat| TimelineName::group(chat).unwrap());
+        let renamed = String::from_utf8(rename_in_group(GROUP, &a, &b).unwrap()).unwrap();
+        assert_eq!(renamed, String::from_utf8_lossy(GROUP).replace("\"a\"", "\"b\""));
+        assert_eq!(
+            rename_in_group(b"{\"chats\":[\"a\",\"b\"]}", &a, &b).unwrap(),
+            b"{\"chats\":[\"b\"]}"
+        );
+        assert_eq!(rename_in_group(GROUP, &b, &a), None);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use card_parts::{
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
 pub use discover::STORE;
 pub use error::{Error, Result};
-pub use group_edit::{list_in_group, set_group_metadata};
+pub use group_edit::{list_in_group, rename_in_group, set_group_metadata};
 pub use groups::Groups;
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};

@@ -49,6 +49,7 @@ pub fn plan(
     let mut update = Update::default();
     let mut kept = HashSet::new();
     let mut unknown = Vec::new();
+    let sent = chosen.snapshots();
     let mut keep = |id: ObjectId| {
         // What a branch or tag here leads to is there under that name, too.
         if !may.prune && chosen.history.get(SnapshotId(id)).is_none() {
@@ -73,6 +74,10 @@ pub fn plan(
                     && history_there.leads_to(SnapshotId(before), SnapshotId(*id)) =>
             {
                 update.ahead += 1
+            }
+            // Another branch that goes there leads to it: its timeline was renamed, and the name was used again.
+            Some(before) if is_branch && sent.contains(&SnapshotId(before)) => {
+                update.forced.push(change);
             }
             Some(before) if may.overwrite || may.prune || is_former(store, name, before)? => {
                 keep(before);

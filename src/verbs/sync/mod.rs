@@ -3,6 +3,7 @@
 //! Order: snapshots of what changed here; the other side's, verified; a plan for every timeline and the files of the library; then all of it in one operation, as `restore` and
 //! `import` do it: objects, log, refs, files. Only then is the remote brought up to date. If somebody else was quicker there, it begins anew with what they wrote.
 
+mod counterparts;
 mod future_library;
 mod joined_book;
 mod lorebooks;
@@ -23,13 +24,13 @@ use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_first::take_what_is_ready;
 use crate::engine::{self, Workspace};
 use crate::history::History;
-use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::LibraryPath;
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
+use counterparts::{Counterpart, Counterparts};
 use future_library::FutureLibrary;
 use others::SET_ASIDE;
 pub use outcome::{Conflict, SyncOutcome, SyncedTimeline};
@@ -245,20 +246,27 @@ fn take_in(
         books: BTreeSet::new(),
         moved: HashMap::new(),
         namesakes: HashMap::new(),
+        vacated: BTreeSet::new(),
         day: workspace.now.format("%Y-%m-%d").to_string(),
     };
-    let owners = Owners::of(&ours);
-    let mut heads = theirs.without_renamed(&incoming.heads);
-    // Lorebooks first: chats find them as they will be. Then what is here already, then the newest.
-    heads.sort_by_key(|head| {
-        let is_new = ours.head(&head.timeline).is_none();
-        let newest = std::cmp::Reverse(head.time.seconds);
-        (head.timeline.is_chat(), is_new, newest, head.timeline.clone())
+    let heads = theirs.without_renamed(&incoming.heads);
+    let former = store.former_ids()?;
+    let counterparts =
+        counterparts::pair(&ours, theirs, heads, &former, |name| planner.free_name(name))?;
+    let Counterparts { mut pairs, displaced } = counterparts;
+    // Lorebooks first: chats find them as they will be. Then the timelines that exist locally, then the latest.
+    pairs.sort_by_key(|Counterpart { remote, local, name }| {
+        let latest = std::cmp::Reverse(remote.time.seconds);
+        (name.is_chat(), local.is_none(), latest, name.clone())
     });
     let mut steps = Vec::new();
-    monitor.begin("comparing timelines", Some(heads.len() as u64));
-    for head in &heads {
-        steps.push(planner.step(head, &owners)?);
+    monitor.begin("comparing timelines", Some(pairs.len() as u64));
+    planner.vacate(&pairs, &displaced)?;
+    for local in displaced {
+        steps.push(planner.displace(local)?);
+    }
+    for pair in &pairs {
+        steps.push(planner.step(pair)?);
         monitor.advance(1);
     }
     planner.follow_namesakes(&mut steps)?;
@@ -287,7 +295,9 @@ fn take_in(
     let moved = tags.iter().filter(|(name, id)| ours.tags().all(|known| known != (name, *id)));
     report.tags.extend(moved.cloned());
     let left = steps.iter().filter(|step| matches!(step.entry.outcome, SyncOutcome::Left(_)));
-    let left = left.map(|step| branch(&step.entry.timeline));
+    // A timeline that was left alone keeps the name that it has on either side.
+    let left = left.flat_map(|step| step.local.iter().chain([&step.entry.head]));
+    let left = left.map(|snapshot| branch(&snapshot.timeline));
     let erased = incoming.erased.iter().map(|erased| erased.name.clone());
     let left = left.chain(incoming.odd.iter().cloned()).chain(erased).collect();
     report.left_there = incoming.odd.len();
@@ -382,7 +392,7 @@ fn apply(
     let mut will_have: Vec<(SnapshotId, Manifest)> = Vec::new();
     for step in steps {
         let (timeline, head) = (&step.entry.timeline, &step.entry.head);
-        for name in [Some(timeline), step.drops.as_ref()].into_iter().flatten() {
+        for name in [Some(timeline), step.entry.former.as_ref()].into_iter().flatten() {
             if let Some(id) = store.ref_target(&branch(name))?
                 && let Ok(before) = crate::history::name_lookup::read(store, SnapshotId(id))
             {
@@ -394,6 +404,12 @@ fn apply(
             BranchMove::There => {
                 operation.move_ref(branch(timeline), head.id)?;
                 will_have.push((head.id, read_manifest(&reader, head.tree)?));
+            }
+            BranchMove::Renamed(whole, local) => {
+                let state = State::made(whole, None);
+                let follows = Follows::renamed(local.clone());
+                let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
+                will_have.push((taken.id, state.manifest));
             }
             BranchMove::Made(whole, joined) => {
                 let state = State::made(whole, None);
@@ -408,8 +424,13 @@ fn apply(
             let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
             will_have.push((taken.id, state.manifest));
         }
-        if let Some(former) = &step.drops {
-            operation.drop_ref(branch(former))?;
+    }
+    let moved = || steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay));
+    let names: BTreeSet<_> = moved().map(|step| branch(&step.entry.timeline)).collect();
+    for former in moved().filter_map(|step| step.entry.former.as_ref()).map(branch) {
+        // Another timeline may have taken the name.
+        if !names.contains(&former) {
+            operation.drop_ref(former)?;
         }
     }
     for (name, id) in tags {
@@ -425,7 +446,7 @@ fn apply(
     let leave = Leave { closed, active_queue: false };
     let planned = operation.write_files(library.root(), plan, &had, leave, why)?;
     let ending = Ending { message: "as it is after a sync", ..Ending::default() };
-    for step in steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay)) {
+    for step in moved() {
         operation.end_with(&library, &step.entry.timeline, &ending)?;
     }
     operation.end_others(&library, &ending)?;

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 
 use super::joined_book::JoinedBook;
-use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
+use super::outcome::{Conflict, SyncOutcome};
 use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
 use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::free_chat_name::free_name;
 use crate::st::{
     Category, FileBytes, LibraryPath, TimelineFiles, TimelineName, differ_by_use, lorebook_path,
 };
@@ -98,6 +97,10 @@ impl Planner<'_> {
         whole: TimelineFiles,
         here: Here,
     ) -> Result<()> {
+        let whole = match whole.timeline == step.entry.timeline {
+            true => whole,
+            false => whole.called(step.entry.timeline.clone()),
+        };
         if here == Here::Same {
             self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
         }
@@ -113,8 +116,7 @@ impl Planner<'_> {
         ours: TimelineFiles,
         here: Here,
     ) -> Result<TimelineName> {
-        let name =
-            free_name(&local.timeline, "other version", &self.day, self.library, &mut self.names)?;
+        let name = self.free_name(&step.entry.timeline.clone())?;
         let aside = ours.called(name.clone());
         if here == Here::Same {
             self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
@@ -152,18 +154,11 @@ impl Planner<'_> {
             let conflict = Conflict { book: book.file(), places, into: Some(name.clone()) };
             match steps.iter_mut().find(|step| step.entry.timeline == *book) {
                 Some(step) => step.entry.conflict = Some(conflict),
-                None => steps.push(TimelinePlan {
-                    entry: SyncedTimeline {
-                        timeline: book.clone(),
-                        head: head.clone(),
-                        outcome: SyncOutcome::Known,
-                        snapshots: 0,
-                        conflict: Some(conflict),
-                    },
-                    branch: BranchMove::Stay,
-                    aside: None,
-                    drops: None,
-                }),
+                None => {
+                    let mut step = TimelinePlan::new(book.clone(), head.clone(), Some(head));
+                    step.entry.conflict = Some(conflict);
+                    steps.push(step);
+                }
             }
         }
         Ok(())
@@ -190,16 +185,10 @@ impl Planner<'_> {
             }
             let whole = whole.bound_to(now.chat(), now.file());
             self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
-            self.list_in_group(&whole)?;
-            let entry = SyncedTimeline {
-                timeline: name.clone(),
-                head: head.clone(),
-                outcome: SyncOutcome::Known,
-                snapshots: 0,
-                conflict: None,
-            };
-            let branch = BranchMove::Made(Box::new(whole), None);
-            steps.push(TimelinePlan { entry, branch, aside: None, drops: None });
+            self.list_in_group(&whole, None)?;
+            let mut step = TimelinePlan::new(name.clone(), head.clone(), Some(head));
+            step.branch = BranchMove::Made(Box::new(whole), None);
+            steps.push(step);
         }
         Ok(())
     }

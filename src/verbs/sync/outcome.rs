@@ -10,8 +10,8 @@ pub enum SyncOutcome {
     Known,
     /// It was not here.
     New,
-    /// It was here under this name.
-    Renamed(TimelineName),
+    /// It has another name now, and may have gone on.
+    Renamed,
     /// It went on from where it was here.
     Forward,
     /// Both changed it, and nothing stands against anything.
@@ -51,6 +51,8 @@ pub struct SyncedTimeline {
     pub head: Snapshot,
     /// What became of it.
     pub outcome: SyncOutcome,
+    /// Its local name before the sync, if that is another.
+    pub former: Option<TimelineName>,
     /// How many snapshots were not here.
     pub snapshots: usize,
     /// What a person has to settle.
@@ -64,6 +66,7 @@ impl SyncedTimeline {
             timeline: head.timeline.clone(),
             head: head.clone(),
             outcome: if is_fork { SyncOutcome::ForkOfErased } else { SyncOutcome::Erased },
+            former: None,
             snapshots: 0,
             conflict: None,
         }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::counterparts::Counterpart;
 use super::future_library::{FutureLibrary, StoredFile};
 use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
@@ -12,10 +13,11 @@ use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
 use crate::engine::free_chat_name::free_name;
 use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
-use crate::history::owner_of_snapshot::Owners;
 use crate::rules::Finding;
 use crate::st::auto_recap::queue_activity;
-use crate::st::{self, FileAt, Groups, Library, LibraryPath, TimelineFiles, TimelineName};
+use crate::st::{
+    self, Category, FileAt, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
+};
 use crate::store::{Reader, Store};
 use crate::verbs::Result;
 
@@ -27,6 +29,8 @@ pub(super) enum BranchMove {
     There,
     /// To a new snapshot after that; with this one of ours joined to it.
     Made(Box<TimelineFiles>, Option<SnapshotId>),
+    /// To a new snapshot of this local state, under another name.
+    Renamed(Box<TimelineFiles>, Snapshot),
 }
 
 /// What is done for one timeline.
@@ -35,8 +39,23 @@ pub(super) struct TimelinePlan {
     pub branch: BranchMove,
     /// What is here goes on under another name, after this snapshot.
     pub aside: Option<(Snapshot, TimelineFiles)>,
-    /// The branch that it continues, which goes.
-    pub drops: Option<TimelineName>,
+    /// Its latest local snapshot before the sync.
+    pub local: Option<Snapshot>,
+}
+
+impl TimelinePlan {
+    pub(super) fn new(name: TimelineName, head: Snapshot, local: Option<&Snapshot>) -> Self {
+        let former = local.map(|local| local.timeline.clone()).filter(|local| *local != name);
+        let entry = SyncedTimeline {
+            timeline: name,
+            head,
+            outcome: SyncOutcome::Known,
+            former,
+            snapshots: 0,
+            conflict: None,
+        };
+        Self { entry, branch: BranchMove::Stay, aside: None, local: local.cloned() }
+    }
 }
 
 /// What of a timeline is in the library.
@@ -75,86 +94,115 @@ pub(super) struct Planner<'a> {
     pub moved: HashMap<(LibraryPath, Blake3), String>,
     /// Lorebooks here that have nothing but their name in common with one there, and what they are called now.
     pub namesakes: HashMap<LibraryPath, TimelineName>,
+    /// Local names whose files move to another.
+    pub vacated: BTreeSet<TimelineName>,
     pub day: String,
 }
 
 impl Planner<'_> {
-    /// Decide for one timeline whose newest snapshot there is `head`.
-    pub(super) fn step(&mut self, head: &Snapshot, owners: &Owners) -> Result<TimelinePlan> {
-        let all = self.theirs.past([head.id]);
+    /// Removes the files of timelines that get another name, before any file is written: one may take the name of another.
+    pub(super) fn vacate(
+        &mut self,
+        pairs: &[Counterpart<'_>],
+        displaced: &[&Snapshot],
+    ) -> Result<()> {
+        let renamed = pairs.iter().filter(|pair| pair.renamed_from().is_some());
+        for local in renamed.filter_map(|pair| pair.local).chain(displaced.iter().copied()) {
+            if self.look(&local.timeline)? == Here::Same {
+                self.files.put(&local.timeline.file(), None)?;
+                self.vacated.insert(local.timeline.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides what happens to one timeline of the remote.
+    pub(super) fn step(&mut self, pair: &Counterpart<'_>) -> Result<TimelinePlan> {
+        let all = self.theirs.past([pair.remote.id]);
         let snapshots = all.iter().filter(|id| self.ours.get(**id).is_none()).count();
-        let entry = SyncedTimeline {
-            timeline: head.timeline.clone(),
-            head: head.clone(),
-            outcome: SyncOutcome::Known,
-            snapshots,
-            conflict: None,
+        let mut step = TimelinePlan::new(pair.name.clone(), pair.remote.clone(), pair.local);
+        step.entry.snapshots = snapshots;
+        let Some(local) = pair.local else {
+            self.new_one(&mut step)?;
+            return Ok(step);
         };
-        let mut step = TimelinePlan { entry, branch: BranchMove::Stay, aside: None, drops: None };
-        if let Some(known) = self.ours.get(head.id)
-            && self.ours.head(owners.of_snapshot(known)).is_some()
-        {
+        let is_known = self.ours.leads_to(local.id, pair.remote.id)
+            // It was rewritten locally: snapshots were forgotten, or added to its past.
+            || !self.store.find_former(&pair.remote.id.to_string())?.is_empty();
+        if is_known && pair.renamed_from().is_none() {
             return Ok(step);
         }
-        let ours = self.ours;
-        match ours.head(&head.timeline) {
-            None => self.new_one(&mut step, &all)?,
-            Some(local) if all.contains(&local.id) => self.forward(&mut step, local)?,
-            // It was written anew here: snapshots were forgotten, or put into its past.
-            Some(_) if !self.store.find_former(&head.id.to_string())?.is_empty() => {}
-            Some(local) => {
-                let here = self.look(&local.timeline)?;
-                match here.hinders() {
-                    Some(why) => step.entry.outcome = SyncOutcome::Left(why),
-                    None if head.timeline.is_chat() => {
-                        self.diverged(&mut step, local, &all, here)?;
-                    }
-                    None => self.diverged_other(&mut step, local, &all, here)?,
-                }
-            }
+        let here = self.look(&local.timeline)?;
+        let is_free = self.is_free(&pair.name)? || pair.renamed_from().is_none();
+        if let Some(why) = here.hinders().or((!is_free).then_some(NAME_IN_USE)) {
+            step.entry.outcome = SyncOutcome::Left(why);
+            return Ok(step);
+        }
+        match () {
+            () if is_known => self.rename(&mut step, local, here)?,
+            // The remote has it: before this state, or in a timeline that an earlier sync set aside.
+            () if self.theirs.get(local.id).is_some() => self.forward(&mut step, local, here)?,
+            () if local.timeline.is_chat() => self.diverged(&mut step, local, &all, here)?,
+            () => self.diverged_other(&mut step, local, &all, here)?,
         }
         Ok(step)
     }
 
-    fn new_one(&mut self, step: &mut TimelinePlan, all: &HashSet<SnapshotId>) -> Result<()> {
+    /// Gives a local timeline another name because a timeline of the remote has its name.
+    pub(super) fn displace(&mut self, local: &Snapshot) -> Result<TimelinePlan> {
+        let here = self.look(&local.timeline)?;
+        if let Some(why) = here.hinders() {
+            let mut step = TimelinePlan::new(local.timeline.clone(), local.clone(), Some(local));
+            step.entry.outcome = SyncOutcome::Left(why);
+            return Ok(step);
+        }
+        let name = self.free_name(&local.timeline)?;
+        let mut step = TimelinePlan::new(name, local.clone(), Some(local));
+        self.rename(&mut step, local, here)?;
+        Ok(step)
+    }
+
+    fn rename(&mut self, step: &mut TimelinePlan, local: &Snapshot, here: Here) -> Result<()> {
+        let name = step.entry.timeline.clone();
+        if local.timeline.category() == Category::Lorebook {
+            self.namesakes.insert(local.timeline.file(), name.clone());
+        }
+        let renamed = read(&self.here, local)?.called(name);
+        if here == Here::Same {
+            self.files.put(&renamed.main.path, Some(renamed.main.bytes.to_vec()))?;
+            self.list_in_group(&renamed, Some(&local.timeline))?;
+        }
+        step.entry.outcome = SyncOutcome::Renamed;
+        step.branch = BranchMove::Renamed(Box::new(renamed), local.clone());
+        Ok(())
+    }
+
+    /// Returns an unused name for a timeline that has to make room for another.
+    pub(super) fn free_name(&mut self, name: &TimelineName) -> Result<TimelineName> {
+        Ok(free_name(name, "other version", &self.day, self.library, &mut self.names)?)
+    }
+
+    /// Returns whether no file has this name, or only one that gets another.
+    fn is_free(&self, name: &TimelineName) -> Result<bool> {
+        Ok(self.vacated.contains(name) || self.look(name)? == Here::Absent)
+    }
+
+    fn new_one(&mut self, step: &mut TimelinePlan) -> Result<()> {
         let head = step.entry.head.clone();
-        if self.look(&head.timeline)? != Here::Absent {
-            step.entry.outcome =
-                SyncOutcome::Left("something of that name is here and has no snapshot");
+        if !self.is_free(&head.timeline)? {
+            step.entry.outcome = SyncOutcome::Left(NAME_IN_USE);
             return Ok(());
         }
         step.entry.outcome = SyncOutcome::New;
-        if let Some(former) = self.former(&head, all) {
-            match self.look(&former)? {
-                Here::Changed => {}
-                Here::Unreadable => {
-                    step.entry.outcome = SyncOutcome::Left(UNREADABLE);
-                    return Ok(());
-                }
-                Here::AtWork => {
-                    step.entry.outcome = SyncOutcome::Left(AT_WORK);
-                    return Ok(());
-                }
-                here => {
-                    if here == Here::Same {
-                        self.files.put(&former.file(), None)?;
-                    }
-                    step.entry.outcome = SyncOutcome::Renamed(former.clone());
-                    step.drops = Some(former);
-                }
-            }
-        }
         let theirs = read(&self.there, &head)?;
         self.lay(step, theirs, None, self.library.is_some())
     }
 
-    fn forward(&mut self, step: &mut TimelinePlan, local: &Snapshot) -> Result<()> {
-        let here = self.look(&local.timeline)?;
-        if let Some(why) = here.hinders() {
-            step.entry.outcome = SyncOutcome::Left(why);
-            return Ok(());
-        }
-        step.entry.outcome = SyncOutcome::Forward;
+    fn forward(&mut self, step: &mut TimelinePlan, local: &Snapshot, here: Here) -> Result<()> {
+        step.entry.outcome = match step.entry.former {
+            Some(_) => SyncOutcome::Renamed,
+            None => SyncOutcome::Forward,
+        };
         let theirs = read(&self.there, &step.entry.head)?;
         let base = read(&self.here, local)?;
         self.lay(step, theirs, Some(&base), here == Here::Same)
@@ -168,11 +216,18 @@ impl Planner<'_> {
         base: Option<&TimelineFiles>,
         files: bool,
     ) -> Result<()> {
-        step.branch = BranchMove::There;
+        let name = step.entry.timeline.clone();
+        let mut made = theirs.timeline != name;
+        if made {
+            theirs = theirs.called(name);
+        }
         if !files {
+            step.branch = match made {
+                true => BranchMove::Made(Box::new(theirs), None),
+                false => BranchMove::There,
+            };
             return Ok(());
         }
-        let mut made = false;
         if let Some(book) = theirs.book().filter(|_| theirs.timeline.is_chat()) {
             let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
             let before = base.and_then(|base| base.book_at(&path));
@@ -209,10 +264,11 @@ impl Planner<'_> {
         if !is_laid {
             self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
         }
-        self.list_in_group(&theirs)?;
-        if made {
-            step.branch = BranchMove::Made(Box::new(theirs), None);
-        }
+        self.list_in_group(&theirs, step.entry.former.as_ref())?;
+        step.branch = match made {
+            true => BranchMove::Made(Box::new(theirs), None),
+            false => BranchMove::There,
+        };
         Ok(())
     }
 
@@ -223,6 +279,7 @@ impl Planner<'_> {
         all: &HashSet<SnapshotId>,
         here: Here,
     ) -> Result<()> {
+        let name = step.entry.timeline.clone();
         let ours = read(&self.here, local)?;
         let theirs = read(&self.there, &step.entry.head)?;
         let base = match self.ours.merge_base(local.id, all) {
@@ -239,10 +296,6 @@ impl Planner<'_> {
             () if goes_on(&theirs.main.bytes, &ours.main.bytes) => Some(&ours),
             () => None,
         };
-        if chat.is_none() && self.lives_on(local) {
-            step.entry.outcome = SyncOutcome::New;
-            return self.lay(step, theirs, Some(&ours), here == Here::Same);
-        }
         let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
         let of_ours = std::ptr::eq(chat, &ours);
         let other = if of_ours { &theirs } else { &ours };
@@ -254,10 +307,13 @@ impl Planner<'_> {
         if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
             return self.apart(step, local, ours, theirs, base, here);
         }
+        if whole.timeline != name {
+            whole = whole.called(name);
+        }
         if here == Here::Same {
             self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
             self.bring_book(&mut whole)?;
-            self.list_in_group(&whole)?;
+            self.list_in_group(&whole, step.entry.former.as_ref())?;
         }
         step.entry.outcome = SyncOutcome::Merged;
         step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
@@ -275,14 +331,13 @@ impl Planner<'_> {
         here: Here,
     ) -> Result<()> {
         let files = here == Here::Same;
-        let name =
-            free_name(&local.timeline, "other version", &self.day, self.library, &mut self.names)?;
+        let name = self.free_name(&step.entry.timeline.clone())?;
         self.lay(step, theirs, base.as_ref(), files)?;
         let mut aside = ours.called(name.clone());
         if files {
             self.bring_book(&mut aside)?;
             self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
-            self.list_in_group(&aside)?;
+            self.list_in_group(&aside, None)?;
         }
         if let Some(conflict) = &mut step.entry.conflict {
             conflict.into = Some(name.clone());
@@ -290,28 +345,6 @@ impl Planner<'_> {
         step.entry.outcome = SyncOutcome::Apart(name);
         step.aside = Some((local.clone(), aside));
         Ok(())
-    }
-
-    /// Whether what is here goes on there under another name, because this one was used again.
-    fn lives_on(&self, local: &Snapshot) -> bool {
-        let mut others = self.theirs.heads().filter(|(name, _)| **name != local.timeline);
-        others.any(|(_, head)| self.theirs.past([head.id]).contains(&local.id))
-    }
-
-    /// The timeline here that this one continues under a new name. Groups keep a list of names, and are left as they are.
-    fn former(&self, head: &Snapshot, all: &HashSet<SnapshotId>) -> Option<TimelineName> {
-        let own = self.theirs.own(head).0;
-        let names = own.iter().flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
-        // A name that was used again is another chat's there. One that only was left behind leads to this chat's past.
-        let left = |name: &TimelineName| {
-            self.theirs.head(name).is_none_or(|there| all.contains(&there.id))
-        };
-        let mut names =
-            names.filter(|name| **name != head.timeline && !name.is_group() && left(name));
-        let goes_on = |name: &&TimelineName| {
-            self.ours.head(name).is_some_and(|local| all.contains(&local.id))
-        };
-        names.find(goes_on).cloned()
     }
 
     pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
@@ -335,12 +368,18 @@ impl Planner<'_> {
         }
     }
 
-    /// A chat of a group that does not list it would not be shown.
-    pub(super) fn list_in_group(&mut self, whole: &TimelineFiles) -> Result<()> {
+    /// Lists a chat in its group's file, in place of its former name. SillyTavern does not show a chat that its group does not list.
+    pub(super) fn list_in_group(
+        &mut self,
+        whole: &TimelineFiles,
+        former: Option<&TimelineName>,
+    ) -> Result<()> {
         let Some(FileAt { path, bytes: stored }) = &whole.group else { return Ok(()) };
         let Some(live) = self.files.get(path)? else {
             return self.files.put(path, Some(stored.to_vec()));
         };
+        let renamed = former.and_then(|former| st::rename_in_group(live, former, &whole.timeline));
+        let live = renamed.as_deref().unwrap_or(live);
         let mut new = st::list_in_group(live, &whole.timeline);
         if let Some(own) = whole.own_group_metadata() {
             new = new.and_then(|group| st::set_group_metadata(&group, &whole.timeline, &own));
@@ -361,6 +400,7 @@ fn goes_on(chat: &[u8], longer: &[u8]) -> bool {
     !chat.is_empty() && longer.strip_prefix(chat).is_some_and(|more| more.starts_with(b"\n"))
 }
 
+const NAME_IN_USE: &str = "a file of that name is here and has no snapshot";
 const CHANGED: &str = "it changed here since its newest snapshot";
 const UNREADABLE: &str = "it cannot be read here just now";
 const AT_WORK: &str = "ST-Auto-Recap is at work in its lorebook";
@@ -377,7 +417,6 @@ impl Here {
     }
 }
 
-/// The files of a snapshot.
 /// Where a timeline's own file is stored, if it is just what a snapshot has. Lorebooks are not asked for: others look at them.
 fn stored_file(
     reader: &Reader,

@@ -1,5 +1,7 @@
 //! Two devices: nothing that was said on either is ever lost, and both end with the same.
 
+mod renames;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;

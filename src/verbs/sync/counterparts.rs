@@ -1,0 +1,97 @@
+//! Pairs each timeline of the remote with the local timeline that it is, whatever either is called.
+//!
+//! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they have a snapshot of their own in common. Only where neither side has such a
+//! partner does a common name pair them: two devices may have taken their first snapshots of one library before they met.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::archive::{Snapshot, SnapshotId};
+use crate::history::History;
+use crate::st::TimelineName;
+use crate::store::ObjectId;
+
+/// One timeline of the remote, with its local side.
+pub(super) struct Counterpart<'h> {
+    pub remote: Snapshot,
+    pub local: Option<&'h Snapshot>,
+    /// The name that the timeline has after the sync.
+    pub name: TimelineName,
+}
+
+impl Counterpart<'_> {
+    /// The local name, if the sync changes it.
+    pub(super) fn renamed_from(&self) -> Option<&TimelineName> {
+        self.local.map(|local| &local.timeline).filter(|name| **name != self.name)
+    }
+}
+
+/// The pairs, and the local timelines that have to make room for one of them.
+pub(super) struct Counterparts<'h> {
+    pub pairs: Vec<Counterpart<'h>>,
+    /// Local timelines without a counterpart whose name a timeline of the remote takes.
+    pub displaced: Vec<&'h Snapshot>,
+}
+
+/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `former` maps ids that were rewritten locally to the present ones; `free_name` returns
+/// an unused name for a timeline.
+///
+/// Of two names for one timeline, the one that changed since both sides last met counts. If both changed, the remote's does.
+pub(super) fn pair<'h>(
+    ours: &'h History,
+    theirs: &History,
+    heads: Vec<Snapshot>,
+    former: &HashMap<ObjectId, ObjectId>,
+    mut free_name: impl FnMut(&TimelineName) -> super::Result<TimelineName>,
+) -> super::Result<Counterparts<'h>> {
+    let mut owners: HashMap<SnapshotId, Vec<&'h Snapshot>> = HashMap::new();
+    for (_, head) in ours.heads() {
+        for own in ours.own(head).0 {
+            owners.entry(own.id).or_default().push(head);
+        }
+    }
+    let present = |id: SnapshotId| former.get(&id.0).map_or(id, |now| SnapshotId(*now));
+    let mut paired = BTreeSet::new();
+    let mut pairs: Vec<_> = heads
+        .into_iter()
+        .map(|remote| Counterpart { name: remote.timeline.clone(), remote, local: None })
+        .collect();
+    // A partner that has the name as well is nearer than one that was renamed.
+    for same_name in [true, false] {
+        for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
+            let own = theirs.own(&pair.remote).0;
+            let shared = own.iter().find_map(|own| {
+                let owners = owners.get(&present(own.id))?.iter();
+                let mut free = owners.filter(|local| !paired.contains(&local.timeline));
+                let local =
+                    free.find(|local| !same_name || local.timeline == pair.remote.timeline)?;
+                Some((*own, *local))
+            });
+            let Some((shared, local)) = shared else { continue };
+            paired.insert(local.timeline.clone());
+            pair.local = Some(local);
+            let is_known_there = theirs.get(local.id).is_some();
+            if pair.remote.timeline == shared.timeline && !is_known_there {
+                pair.name = local.timeline.clone();
+            }
+        }
+    }
+    for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
+        let namesake = ours.head(&pair.remote.timeline);
+        pair.local = namesake.filter(|local| paired.insert(local.timeline.clone()));
+    }
+    // The remote's names are taken first.
+    let mut taken = BTreeMap::new();
+    for pair in pairs.iter().filter(|pair| pair.name == pair.remote.timeline) {
+        taken.insert(pair.name.as_str().to_lowercase(), pair.remote.id);
+    }
+    for pair in &mut pairs {
+        let holder = *taken.entry(pair.name.as_str().to_lowercase()).or_insert(pair.remote.id);
+        if holder != pair.remote.id {
+            pair.name = free_name(&pair.name)?;
+        }
+    }
+    let heads = ours.heads().filter(|(name, _)| !paired.contains(*name));
+    let displaced = heads.filter(|(name, _)| taken.contains_key(&name.as_str().to_lowercase()));
+    let displaced = displaced.map(|(_, head)| head).collect();
+    Ok(Counterparts { pairs, displaced })
+}

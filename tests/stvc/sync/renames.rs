@@ -1,0 +1,179 @@
+//! A rename is carried as a rename, whatever the other device did meanwhile.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::outcome;
+use crate::common::devices::{ours, pair, settle, sync};
+use crate::common::{A, Sandbox, chat, git, message, text};
+
+const Z: &str = "chats/Mira/z.jsonl";
+const Y: &str = "chats/Mira/y.jsonl";
+
+fn rename(device: &Sandbox, from: &str, to: &str) {
+    fs::rename(device.path(from), device.path(to)).unwrap();
+}
+
+fn says(device: &Sandbox, path: &str, words: &str) -> bool {
+    String::from_utf8(device.read(path)).unwrap().contains(words)
+}
+
+/// Both devices sync twice and then have these files.
+fn twice(one: &mut Sandbox, two: &mut Sandbox, folder: &Path, files: &[&str]) {
+    for _ in 0..2 {
+        sync(one, folder);
+        sync(two, folder);
+    }
+    for device in [&*one, &*two] {
+        let chats: Vec<_> = ours(device).into_keys().collect();
+        assert_eq!(chats, files);
+    }
+    settle(one, two, folder);
+}
+
+fn renamed_while_other_device_wrote(remote: impl Fn(&Path) -> std::path::PathBuf) {
+    let mut one = Sandbox::empty();
+    one.write(A, chat("a", 3, None));
+    let remote = remote(&one.folder());
+    one.stvc(&["sync", text(&remote)]).exits(0);
+    let mut two = Sandbox::empty();
+    two.stvc(&["sync", text(&remote)]).exits(0);
+    rename(&two, A, Z);
+    sync(&mut two, &remote);
+    one.append(A, &message("one", 4));
+    let answer = sync(&mut one, &remote);
+    assert_eq!(outcome(&answer, "chats/Mira/z"), "merged");
+    let synced = answer.iter().find(|line| line["type"] == "synced").unwrap();
+    assert_eq!(synced["other"], "chats/Mira/a");
+    twice(&mut one, &mut two, &remote, &[Z]);
+    assert!(says(&two, Z, "one"));
+    // Neither device is refused afterwards.
+    for n in 5..8 {
+        one.append(Z, &message("more of one", n));
+        sync(&mut one, &remote);
+        sync(&mut two, &remote);
+    }
+    twice(&mut one, &mut two, &remote, &[Z]);
+}
+
+#[test]
+fn chat_renamed_elsewhere_keeps_message_written_here_through_folder() {
+    renamed_while_other_device_wrote(|folder| folder.join("shared"));
+}
+
+#[test]
+fn chat_renamed_elsewhere_keeps_message_written_here_through_server() {
+    renamed_while_other_device_wrote(|folder| {
+        let server = folder.join("server.git");
+        git(folder, &["init", "-q", "--bare", text(&server)]);
+        format!("file://{}", server.display()).into()
+    });
+}
+
+#[test]
+fn chat_renamed_here_takes_message_written_elsewhere() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    two.append(A, &message("two", 4));
+    sync(&mut two, &folder);
+    rename(&one, A, Z);
+    sync(&mut one, &folder);
+    twice(&mut one, &mut two, &folder, &[Z]);
+    assert!(says(&one, Z, "two"));
+}
+
+#[test]
+fn chat_renamed_on_both_devices_has_the_name_that_reached_the_remote_first() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    rename(&two, A, Z);
+    two.append(Z, &message("two", 4));
+    sync(&mut two, &folder);
+    rename(&one, A, Y);
+    twice(&mut one, &mut two, &folder, &[Z]);
+}
+
+#[test]
+fn chats_that_swap_their_names_are_swapped_on_the_other_device() {
+    const B: &str = "chats/Mira/b.jsonl";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(B, chat("b", 4, None));
+    });
+    for (from, to) in [(A, Z), (B, A), (Z, B)] {
+        rename(&two, from, to);
+        two.stvc(&["snapshot"]).exits(0);
+        two.wait(60);
+    }
+    one.append(A, &message("one", 9));
+    twice(&mut one, &mut two, &folder, &[A, B]);
+    assert!(says(&two, B, "one"));
+}
+
+#[test]
+fn chat_renamed_elsewhere_makes_room_for_no_other_chat_of_that_name() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    rename(&two, A, Z);
+    sync(&mut two, &folder);
+    one.write(Z, chat("another", 2, None));
+    one.append(A, &message("one", 4));
+    let other = "chats/Mira/z (other version 2026-11-14).jsonl";
+    twice(&mut one, &mut two, &folder, &[other, Z]);
+    assert!(says(&two, other, "another") && says(&two, Z, "one"));
+    // Each keeps its own history.
+    let log = two.json(&["log", "Mira/z (other version 2026-11-14)"]).exits(0);
+    assert!(!log.of_type("snapshot").iter().any(|line| line["timeline"] == "chats/Mira/a"));
+}
+
+#[test]
+fn name_used_again_on_one_device_is_not_taken_for_the_renamed_chat() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    rename(&one, A, Z);
+    one.stvc(&["snapshot"]).exits(0);
+    one.write(A, chat("another", 2, None));
+    two.append(A, &message("two", 4));
+    sync(&mut two, &folder);
+    twice(&mut one, &mut two, &folder, &[A, Z]);
+    for device in [&one, &two] {
+        assert!(says(device, Z, "two") && says(device, A, "another"));
+    }
+}
+
+#[test]
+fn group_chat_renamed_elsewhere_is_listed_by_its_new_name_alone() {
+    const GROUP: &str = "groups/7.json";
+    let group = |chats: &[&str]| {
+        json!({ "id": "7", "name": "Crew", "members": [], "chat_id": chats[0], "chats": chats })
+            .to_string()
+    };
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(GROUP, group(&["night"]));
+        one.write("group chats/night.jsonl", chat("g", 3, None));
+    });
+    rename(&two, "group chats/night.jsonl", "group chats/day.jsonl");
+    two.write(GROUP, group(&["day"]));
+    sync(&mut two, &folder);
+    one.append("group chats/night.jsonl", &message("one", 4));
+    for _ in 0..2 {
+        sync(&mut one, &folder);
+        sync(&mut two, &folder);
+    }
+    for device in [&one, &two] {
+        assert!(says(device, "group chats/day.jsonl", "one"));
+        assert!(!device.path("group chats/night.jsonl").exists());
+        let group: Value = serde_json::from_slice(&device.read(GROUP)).unwrap();
+        assert_eq!((&group["chats"], &group["chat_id"]), (&json!(["day"]), &json!("day")));
+    }
+}
+
+#[test]
+fn undone_rename_of_a_sync_is_done_again_by_the_next() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    rename(&two, A, Z);
+    sync(&mut two, &folder);
+    one.append(A, &message("one", 4));
+    sync(&mut one, &folder);
+    one.stvc(&["undo"]).exits(0);
+    assert!(one.path(A).exists() && !one.path(Z).exists());
+    twice(&mut one, &mut two, &folder, &[Z]);
+}
