@@ -23,6 +23,10 @@ const FLIPPED_IN_EXTRA: &[&[u8]] = &[
 ];
 
 impl Identity {
+    pub fn to_hex(self) -> String {
+        Link(self.0).to_hex()
+    }
+
     pub fn of(line: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         match Raw::parse(line).and_then(|message| message.members()) {

@@ -8,6 +8,7 @@ mod checkpoint;
 pub mod diff;
 mod entry_identity;
 pub mod entry_lives;
+mod erasure_mark;
 mod error;
 mod file_role;
 mod folder_trees;
@@ -30,6 +31,7 @@ mod write;
 
 pub use attachments::{Attachment, AttachmentsRecord};
 pub use checkpoint::{CheckpointState, uses_auto_recap};
+pub use erasure_mark::erasure_marks;
 pub use error::{Error, Result};
 pub use file_role::Role;
 pub use folder_trees::Folders;

@@ -109,7 +109,8 @@ fn of(report: &Report, wanted: fn(&SyncOutcome) -> bool) -> usize {
 fn tell(report: &Report, out: &mut Out) {
     let came = report.entries.iter().filter(|entry| entry.outcome != SyncOutcome::Known);
     let stays = |outcome: &SyncOutcome| {
-        matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::Erased | SyncOutcome::ForkOfErased)
+        use SyncOutcome::{Erased, ErasedElsewhere, ForkOfErased, Left};
+        matches!(outcome, Left(_) | Erased | ErasedElsewhere | ForkOfErased)
     };
     let came = came.filter(|entry| !stays(&entry.outcome)).count();
     let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
@@ -145,9 +146,14 @@ fn line(entry: &SyncedTimeline) -> String {
         SyncOutcome::Apart(other) => {
             format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
         }
-        SyncOutcome::Erased => "was removed here for good; it stays there".into(),
+        SyncOutcome::Erased => "was erased; it is removed from the remote, too".into(),
+        SyncOutcome::ErasedElsewhere => format!(
+            "{}: it was erased on another device. To remove it here, delete the chat in SillyTavern, then run `stvc erase {}`",
+            paint(LOOK.warn, "stays here and is not sent"),
+            shell(entry.timeline.as_str())
+        ),
         SyncOutcome::ForkOfErased => format!(
-            "{}: what it was forked from was removed here for good; `erase` that on the other device and in the shared place, too",
+            "{}: the chat it was forked from was erased on another device. Erase that chat on each device that has it, then sync again",
             paint(LOOK.warn, "left alone")
         ),
         SyncOutcome::Left(why) => {

@@ -175,8 +175,9 @@ impl<'a> SyncLine<'a> {
             SyncOutcome::Merged => ("merged", former, None),
             SyncOutcome::Apart(other) => ("apart", Some(other), None),
             SyncOutcome::Erased => ("erased", None, None),
+            SyncOutcome::ErasedElsewhere => ("erased-elsewhere", None, None),
             SyncOutcome::ForkOfErased => {
-                ("left", None, Some("what it was forked from was removed here for good"))
+                ("left", None, Some("the chat it was forked from was erased"))
             }
             SyncOutcome::Left(why) => ("left", None, Some(*why)),
         };

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::{Error, ObjectId, Result, trailer};
 
 /// A moment as git keeps it: seconds since 1970 and the offset from UTC where it was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970-01-01 UTC.
     pub seconds: i64,

@@ -1,25 +1,87 @@
-//! Commits that were removed for good, in `stvc/erased`: one id a line, and nothing that tells what they were. What comes from elsewhere is held against it.
+//! The record of what was removed for good, in `stvc/erased`: ids of commits and marks of timelines, and nothing that tells what they were. It travels with every backup and remote,
+//! and what comes from elsewhere is held against it.
 
-use std::collections::HashSet;
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
+use super::commit::{self, NewCommit};
 use super::find_files::unless_absent;
-use super::{Error, Lock, ObjectId, RefName, Result, Store};
+use super::tree::{self, TreeEntry};
+use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store, Time, unless_lost};
 use crate::{durable, regular};
 
 /// There while commits are being removed.
 const ERASING: &str = "erasing";
+/// The file in the tree that a git server has of the record.
+const ERASED_FILE: &str = "erased";
+
+/// What was removed for good, by the hex digits of an id or a mark, each with the number of times that the decision changed: odd numbers mean that it is removed. Of two
+/// records the greater number of each counts, so that all devices end with the same, whatever the order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erasures(BTreeMap<String, u64>);
+
+impl Erasures {
+    fn parse(text: &[u8]) -> Self {
+        let lines = String::from_utf8_lossy(text);
+        let entry = |line: &str| {
+            let (hex, changes) = line.split_once(' ').unwrap_or((line, "1"));
+            let is_hex = matches!(hex.len(), 40 | 64) && hex.bytes().all(|b| b.is_ascii_hexdigit());
+            is_hex.then_some((hex.to_owned(), changes.parse().ok()?))
+        };
+        Self(lines.lines().filter_map(entry).collect())
+    }
+
+    fn to_text(&self) -> String {
+        let line = |(hex, changes): (&String, &u64)| match changes {
+            1 => format!("{hex}\n"),
+            changes => format!("{hex} {changes}\n"),
+        };
+        self.0.iter().map(line).collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether a commit or a mark was removed.
+    pub fn has(&self, hex: &str) -> bool {
+        self.0.get(hex).is_some_and(|changes| changes % 2 == 1)
+    }
+
+    /// Records a removal.
+    pub fn add(&mut self, hex: String) {
+        let changes = self.0.entry(hex).or_default();
+        *changes += (*changes + 1) % 2;
+    }
+
+    /// Records that something is wanted again.
+    pub fn withdraw(&mut self, hex: &str) {
+        if let Some(changes) = self.0.get_mut(hex) {
+            *changes += *changes % 2;
+        }
+    }
+
+    /// Takes over what another device recorded.
+    pub fn join(&mut self, other: &Self) {
+        for (hex, changes) in &other.0 {
+            let known = self.0.entry(hex.clone()).or_default();
+            *known = (*known).max(*changes);
+        }
+    }
+}
 
 fn ids_in(text: &[u8]) -> HashSet<ObjectId> {
     text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
 }
 
 impl Store {
-    /// Removing these commits begins: whoever finds that noted goes on with it.
-    pub fn begin_erasing(&self, lock: &Lock, ids: &[ObjectId]) -> Result<()> {
-        self.remember_erased(lock, ids)?;
+    /// Begins to remove these commits, of timelines with these marks. An interrupted removal is continued by the next.
+    pub fn begin_erasing(&self, lock: &Lock, ids: &[ObjectId], marks: Vec<String>) -> Result<()> {
+        let mut erasures = self.erasures()?;
+        for hex in ids.iter().map(ToString::to_string).chain(marks) {
+            erasures.add(hex);
+        }
+        self.set_erasures(lock, &erasures)?;
         let path = self.private_dir().join(ERASING);
         let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
         durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
@@ -39,26 +101,55 @@ impl Store {
         Ok(())
     }
 
-    /// Remember that these commits shall not come back.
-    fn remember_erased(&self, _lock: &Lock, ids: &[ObjectId]) -> Result<()> {
-        let path = self.erased_path();
-        let known = self.erased()?;
-        let new = ids.iter().filter(|id| !known.contains(*id));
-        let text: String = new.map(|id| format!("{id}\n")).collect();
-        let append = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            durable::sync_dir(durable::parent(&path))
-        };
-        append().map_err(Error::io(&path))
-    }
-
-    /// The commits that were removed for good.
-    pub fn erased(&self) -> Result<HashSet<ObjectId>> {
+    /// Returns the record of what was removed for good.
+    pub fn erasures(&self) -> Result<Erasures> {
         let path = self.erased_path();
         let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
-        Ok(ids_in(&text))
+        Ok(Erasures::parse(&text))
+    }
+
+    /// Returns the record of a remote: the one of its store, or the one that was fetched from a git server. One that cannot be read counts as empty.
+    pub fn received_erasures(&self) -> Result<Erasures> {
+        let mut erasures = self.erasures()?;
+        if let Some(id) = self.ref_target(&RefName::erased())?
+            && let Some(fetched) = unless_lost(self.read_erasures(id))?
+        {
+            erasures.join(&fetched);
+        }
+        Ok(erasures)
+    }
+
+    /// Replaces the record of what was removed for good.
+    pub fn set_erasures(&self, _lock: &Lock, erasures: &Erasures) -> Result<()> {
+        let (path, text) = (self.erased_path(), erasures.to_text());
+        durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
+    }
+
+    /// Stores the record as a commit that depends on nothing but its content, for a git server; its id.
+    pub fn commit_erasures(&self, erasures: &Erasures) -> Result<ObjectId> {
+        let mut pack = self.pack_writer();
+        let blob = pack.add(Kind::Blob, erasures.to_text().as_bytes())?;
+        let tree = tree::encode(&[TreeEntry::blob(ERASED_FILE, blob)]);
+        let tree = pack.add(Kind::Tree, &tree)?;
+        let new = NewCommit {
+            tree,
+            parents: Vec::new(),
+            time: Time::default(),
+            subject: "Removed for good".into(),
+            trailers: Vec::new(),
+        };
+        let id = pack.add(Kind::Commit, &commit::encode(&new))?;
+        pack.finish()?;
+        Ok(id)
+    }
+
+    fn read_erasures(&self, id: ObjectId) -> Result<Erasures> {
+        let reader = self.reader();
+        let tree = reader.tree(reader.commit(id)?.tree)?;
+        match tree.iter().find(|entry| entry.name == ERASED_FILE) {
+            Some(entry) => Ok(Erasures::parse(&reader.blob(entry.id)?)),
+            None => Ok(Erasures::default()),
+        }
     }
 
     /// Let `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody shall read any more.

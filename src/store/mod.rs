@@ -60,6 +60,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use commit::{Commit, NewCommit, Time};
+pub use erased::Erasures;
 pub use error::{Error, Loss, Result, unless_lost};
 pub use fold_packs::Order;
 pub use gc::Collected;

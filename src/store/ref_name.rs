@@ -32,6 +32,11 @@ impl RefName {
         Self(format!("{}{commit}", Self::KEPT))
     }
 
+    /// Returns the ref that holds the record of what was removed for good, on a git server.
+    pub fn erased() -> Self {
+        Self("refs/stvc/erased".into())
+    }
+
     /// Whether it is one of those.
     pub fn is_kept(&self) -> bool {
         self.0.starts_with(Self::KEPT)

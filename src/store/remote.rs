@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use super::borrow::{borrow, set_refs};
-use super::{Error, ObjectId, RefChange, RefName, Store, Url};
+use super::{Erasures, Error, ObjectId, RefChange, RefName, Store, Url};
 use crate::durable;
 use crate::regular::read_some;
 
@@ -186,6 +186,16 @@ impl Transit {
             }
             done => done.map(drop),
         }
+    }
+
+    /// Stores the record of what was removed for good, to be pushed; its commit.
+    pub fn commit_erasures(&self, erasures: &Erasures) -> Local<ObjectId> {
+        self.opened()?.commit_erasures(erasures)
+    }
+
+    /// Returns the record of what was removed for good that was fetched.
+    pub fn erasures(&self) -> Local<Erasures> {
+        self.opened()?.received_erasures()
     }
 
     /// The fetched repository, opened, and its folder, which goes when dropped.

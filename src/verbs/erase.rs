@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use crate::archive::{Snapshot, SnapshotId, branch, former_branch};
+use crate::archive::{Snapshot, SnapshotId, branch, erasure_marks, former_branch};
 use crate::engine::cache;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::operation::Operation;
@@ -114,7 +114,12 @@ pub fn erase(
     let Some(held) = held else { return Ok(report) };
 
     let all_ids: Vec<_> = lost.iter().copied().collect();
-    store.begin_erasing(&held.lock, &all_ids)?;
+    let reader = store.reader();
+    let mut marks = BTreeSet::new();
+    for snapshot in gone.iter().filter_map(|id| history.get(*id)) {
+        marks.extend(erasure_marks(&reader, snapshot)?);
+    }
+    store.begin_erasing(&held.lock, &all_ids, marks.into_iter().collect())?;
     let mut operation = Operation::new(workspace, &store, None);
     let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;
     operation.follow(&rewritten)?;

@@ -9,6 +9,7 @@ use chrono::DateTime;
 use tempfile::TempDir;
 
 use super::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of};
+use super::erased::{ErasedRef, erased_among};
 use super::join_history::{Anew, Joined, join};
 use super::{CopyPlace, about};
 use crate::archive::backup::{
@@ -24,7 +25,8 @@ use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{
-    Effect, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now, name_encoding,
+    Effect, Erasures, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now,
+    name_encoding,
 };
 
 /// A backup that was read and judged, with all that is in it.
@@ -60,22 +62,16 @@ pub struct Incoming {
     pub left_out: usize,
     /// Branches and tags that were left out as a whole.
     pub odd: Vec<RefName>,
-    /// Branches and tags that lead to what was removed here for good.
+    /// Branches and tags that lead to what was removed for good.
     pub erased: Vec<ErasedRef>,
+    /// What was removed for good, on this device and on those that use the remote.
+    pub erasures: Erasures,
     /// What is told of those, and of others.
     pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
     known: HashSet<SnapshotId>,
     // Last, so that no file in it is open any more when it goes.
     _folder: Option<TempDir>,
-}
-
-/// A branch or tag that leads to what was removed here for good.
-pub struct ErasedRef {
-    pub name: RefName,
-    pub head: Snapshot,
-    /// Not it was removed, but what it was forked from.
-    pub is_fork: bool,
 }
 
 /// Where a backup is read from, and what is known of it before.
@@ -101,11 +97,13 @@ pub fn receive_as_it_is(
     let (mut received, ours) = read_beyond(workspace, source, monitor)?;
     let findings = received.findings();
     let odd = received.leave_out(|found| !found.can_be_shared());
-    let mut erased = source.store.map(Store::erased).transpose()?.unwrap_or_default();
-    // What was taken in again on purpose is wanted.
-    erased.retain(|id| ours.as_ref().is_none_or(|ours| ours.get(SnapshotId(*id)).is_none()));
+    let mut erasures = source.store.map(Store::erasures).transpose()?.unwrap_or_default();
+    erasures.join(&received.store.received_erasures()?);
+    let new = received.judged.snapshots().map(|(snapshot, _)| snapshot);
+    let erased = erased_among(&erasures, &received.store.reader(), new)?;
     let left = received.leave_out(|found| erased.contains(&found.id));
     let mut incoming = received.incoming(source.store, ours.as_ref())?;
+    incoming.erasures = erasures;
     incoming.findings = findings;
     incoming.findings.extend(odd.iter().map(|(name, _)| left_there(name)));
     incoming.odd = odd.into_iter().map(|(name, _)| name).collect();
@@ -156,8 +154,14 @@ pub fn read(
         CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
             let transit = Transit::new(beside, store, url, asks)?;
-            ours_of(&transit.list()?, url)?;
-            let refspecs = [HEADS, TAGS].map(|prefix| format!("+{prefix}*:{prefix}*"));
+            let list = transit.list()?;
+            ours_of(&list, url)?;
+            let mut refspecs: Vec<_> =
+                [HEADS, TAGS].map(|prefix| format!("+{prefix}*:{prefix}*")).into();
+            let record = RefName::erased();
+            if list.contains_key(record.as_str()) {
+                refspecs.push(format!("+{record}:{record}"));
+            }
             let have: Vec<_> = match store {
                 Some(store) => ours(store)?.into_values().collect(),
                 None => Vec::new(),
@@ -326,6 +330,7 @@ impl Received {
             left_out,
             odd: Vec::new(),
             erased: Vec::new(),
+            erasures: Erasures::default(),
             findings,
             known: ours.into_iter().flat_map(History::iter).map(|known| known.id).collect(),
             store: self.store,

@@ -28,6 +28,8 @@ pub struct Options {
     pub may: May,
     /// Branches and tags that stay there as they are.
     pub except: BTreeSet<RefName>,
+    /// Branches and tags that are removed there, because what they lead to was removed for good.
+    pub erased: BTreeSet<RefName>,
 }
 
 /// What was backed up, to a folder or a git server.
@@ -81,7 +83,9 @@ pub fn to_folder(
     let destination = folder.display().to_string();
     let there = refs_there(&mirror)?;
     let history = History::load(&mirror)?;
-    let update = update_refs::plan(&chosen, &there, &store, &history, options.may, &destination)?;
+    let mut update =
+        update_refs::plan(&chosen, &there, &store, &history, options.may, &destination)?;
+    update.remove(&there, &options.erased);
     let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
     let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();
     let judged = Judged::of(&store, &chosen, is_there, monitor)?;
@@ -90,6 +94,11 @@ pub fn to_folder(
     let mut copied = Copied::default();
     if !wanted.is_empty() {
         copied = mirror.copy_from(lock, &store, &wanted, monitor)?;
+    }
+    let mut erasures = mirror.erasures()?;
+    erasures.join(&store.erasures()?);
+    if erasures != mirror.erasures()? {
+        mirror.set_erasures(lock, &erasures)?;
     }
     let changes = update.changes();
     let moved = changes.len();

@@ -4,6 +4,7 @@
 
 pub(crate) mod chosen_refs;
 pub(crate) mod copy_place;
+pub(crate) mod erased;
 mod error;
 pub(crate) mod incoming;
 pub(crate) mod join_history;

@@ -2,7 +2,7 @@
 //!
 //! A server takes a pack only if every object in it hashes to its id and nothing it leads to is missing; afterwards its list of branches is read again. `stvc check URL` fetches and reads all of it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::chosen_refs::{Chosen, ours_of};
 use super::judge_outgoing::{self, Judged};
@@ -13,7 +13,7 @@ use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{RemoteError, Store, Transit, Url};
+use crate::store::{ObjectId, RefChange, RefName, RemoteError, Store, Transit, Url};
 
 /// Bring a server up to date. `asks`: git may ask for a password on the terminal.
 pub fn to_server(
@@ -38,8 +38,10 @@ pub fn to_server(
     // As far as the store knows: what is there may be on no branch here.
     let mut history = History::default();
     history.add(&store, there.values().copied().map(SnapshotId))?;
-    let update =
+    let mut update =
         update_refs::plan(&chosen, &there, &store, &history, options.may, &url.to_string())?;
+    update.remove(&there, &options.erased);
+    update.forced.extend(new_record(&transit, &list, &store)?);
     let changes = update.changes();
     if !changes.is_empty() {
         monitor.begin("pushing", None);
@@ -73,6 +75,27 @@ pub fn to_server(
         odd,
         findings,
     })
+}
+
+/// Returns the change that gives the server the record of what was removed for good, unless the server has it.
+fn new_record(
+    transit: &Transit,
+    list: &BTreeMap<String, ObjectId>,
+    store: &Store,
+) -> Result<Option<RefChange>> {
+    let name = RefName::erased();
+    let before = list.get(name.as_str()).copied();
+    let mut erasures = store.erasures()?;
+    if erasures.is_empty() {
+        return Ok(None);
+    }
+    let mut after = transit.commit_erasures(&erasures)?;
+    if before.is_some() && before != Some(after) {
+        transit.fetch(&[format!("+{name}:{name}")], &[])?;
+        erasures.join(&transit.erasures()?);
+        after = transit.commit_erasures(&erasures)?;
+    }
+    Ok((before != Some(after)).then_some(RefChange { name, before, after: Some(after) }))
 }
 
 /// What the server is to keep and is not here any more must be at hand for git to name it there.

@@ -1,7 +1,7 @@
 //! What has to move in a copy elsewhere, so that it has all that is here. Nothing that the copy has is dropped unless that was asked for: what a branch there led to before, and
 //! nothing else leads to, is kept there under `refs/stvc/kept/`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::chosen_refs::{Chosen, HEADS, Refs};
 use crate::archive::SnapshotId;
@@ -31,6 +31,16 @@ pub struct Update {
 }
 
 impl Update {
+    /// Removes branches and tags from the copy.
+    pub(super) fn remove(&mut self, there: &Refs, names: &BTreeSet<RefName>) {
+        let gone = there.iter().filter(|(name, _)| names.contains(*name));
+        self.forced.extend(gone.map(|(name, id)| RefChange {
+            name: name.clone(),
+            before: Some(*id),
+            after: None,
+        }));
+    }
+
     /// All of it.
     pub fn changes(&self) -> Vec<RefChange> {
         self.forward.iter().chain(&self.forced).cloned().collect()

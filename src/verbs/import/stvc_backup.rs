@@ -7,13 +7,15 @@ use std::path::Path;
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::message_identity::Chain;
-use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Tree, branch, read_manifest};
+use crate::archive::{
+    self, Kind, Snapshot, SnapshotId, State, Tree, branch, erasure_marks, read_manifest,
+};
 use crate::durable;
 use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::free_chat_name::free_name;
-use crate::engine::operation::{Ending, Follows, Operation};
+use crate::engine::operation::{Ending, Follows, Held, Operation};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::origin::without_blank_end;
 use crate::history::owner_of_snapshot::Owners;
@@ -214,6 +216,7 @@ pub fn take_in(
             }
             _ => {}
         }
+        want_again(store, held, &incoming, &report.entries)?;
         let (objects, bytes) = operation.finish(held)?;
         report.objects += objects;
         report.bytes += bytes;
@@ -225,6 +228,30 @@ pub fn take_in(
         }
     }
     Ok(report)
+}
+
+/// Withdraws the record that timelines were removed for good: whoever imports them wants them again.
+fn want_again(
+    store: &Store,
+    held: &Held,
+    incoming: &Incoming,
+    entries: &[ImportedTimeline],
+) -> Result<()> {
+    let before = store.erasures()?;
+    if before.is_empty() {
+        return Ok(());
+    }
+    let (mut erasures, reader) = (before.clone(), incoming.store.reader());
+    for snapshot in incoming.history.walk_from(entries.iter().map(|entry| entry.head.id)) {
+        erasures.withdraw(&snapshot.id.to_string());
+        for mark in erasure_marks(&reader, snapshot)? {
+            erasures.withdraw(&mark);
+        }
+    }
+    if erasures != before {
+        store.set_erasures(&held.lock, &erasures)?;
+    }
+    Ok(())
 }
 
 fn source<'s>(options: &'s Options, beside: &'s Path, store: Option<&'s Store>) -> Source<'s> {

@@ -41,8 +41,8 @@ pub(super) fn pair<'h>(
     theirs: &History,
     heads: Vec<Snapshot>,
     former: &HashMap<ObjectId, ObjectId>,
-    mut free_name: impl FnMut(&TimelineName) -> super::Result<TimelineName>,
-) -> super::Result<Counterparts<'h>> {
+    mut free_name: impl FnMut(&TimelineName) -> crate::verbs::Result<TimelineName>,
+) -> crate::verbs::Result<Counterparts<'h>> {
     let mut owners: HashMap<SnapshotId, Vec<&'h Snapshot>> = HashMap::new();
     for (_, head) in ours.heads() {
         for own in ours.own(head).0 {

@@ -16,8 +16,9 @@ use std::path::Path;
 
 use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::copies::CopyError;
+use crate::engine::copies::erased::erased_refs;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
-use crate::engine::copies::{CopyPlace, May, mirror, server};
+use crate::engine::copies::{CopyPlace, May, chosen_refs, mirror, server};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Held, Operation, attachments};
 use crate::engine::reload_page::{Written, reload};
@@ -26,7 +27,7 @@ use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::Finding;
-use crate::st::LibraryPath;
+use crate::st::{LibraryPath, TimelineName};
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
@@ -171,10 +172,11 @@ fn exchange(
 fn send(
     workspace: &Workspace,
     options: &Options,
-    except: BTreeSet<RefName>,
+    unsent: Unsent,
     monitor: &mut dyn Monitor,
 ) -> engine::Result<mirror::Report> {
-    let to = mirror::Options { timelines: Vec::new(), may: May::default(), except };
+    let Unsent { except, erased } = unsent;
+    let to = mirror::Options { timelines: Vec::new(), may: May::default(), except, erased };
     match &options.place {
         CopyPlace::Remote(url) => server::to_server(workspace, url, &to, options.asks, monitor),
         CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &to, monitor),
@@ -194,19 +196,28 @@ fn not_shared(place: &CopyPlace) -> CopyError {
     }
 }
 
-/// Take in what the remote has. The branches and tags that were left alone, and must be there, too.
+/// The branches and tags that are not sent.
+#[derive(Default)]
+struct Unsent {
+    /// They stay on the remote as they are.
+    except: BTreeSet<RefName>,
+    /// They are removed there, because what they lead to was removed for good.
+    erased: BTreeSet<RefName>,
+}
+
+/// Takes in what the remote has; what must not be sent afterwards.
 fn take_in(
     workspace: &Workspace,
     options: &Options,
     report: &mut Report,
     monitor: &mut dyn Monitor,
-) -> Result<BTreeSet<RefName>> {
+) -> Result<Unsent> {
     let store = match workspace.find_store()? {
         Some(store) => store,
         None => Store::create(&workspace.store_path()?)?,
     };
     let Some(mut incoming) = fetch(workspace, options, &store, monitor)? else {
-        return Ok(BTreeSet::new());
+        return Ok(Unsent::default());
     };
     let (store, held) = match options.dry_run {
         true => (store, None),
@@ -281,6 +292,9 @@ fn take_in(
     }
     match &held {
         Some(held) => {
+            if store.erasures()? != incoming.erasures {
+                store.set_erasures(&held.lock, &incoming.erasures)?;
+            }
             let change = Planned { incoming: &incoming, steps: &steps, tags: &tags, files: &files };
             report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
         }
@@ -298,11 +312,42 @@ fn take_in(
     // A timeline that was left alone keeps the name that it has on either side.
     let left = left.flat_map(|step| step.local.iter().chain([&step.entry.head]));
     let left = left.map(|snapshot| branch(&snapshot.timeline));
-    let erased = incoming.erased.iter().map(|erased| erased.name.clone());
-    let left = left.chain(incoming.odd.iter().cloned()).chain(erased).collect();
+    let mut unsent = Unsent { except: left.collect(), erased: BTreeSet::new() };
+    unsent.except.extend(incoming.odd.iter().cloned());
     report.left_there = incoming.odd.len();
-    let erased = incoming.erased.iter().filter(|erased| erased.name.is_branch());
-    let erased = erased.map(|erased| SyncedTimeline::erased(&erased.head, erased.is_fork));
+    let here = chosen_refs::ours(&store)?;
+    let here = erased_refs(&store, &History::load(&store)?, &here, &incoming.erasures)?;
+    let mut erased = Vec::new();
+    for found in &incoming.erased {
+        // A fork that was rewritten locally takes the place of the one that still leads to what was removed.
+        if found.is_fork && !store.find_former(&found.head.id.to_string())?.is_empty() {
+            continue;
+        }
+        match found.is_fork || here.iter().any(|here| here.name == found.name) {
+            true => unsent.except.insert(found.name.clone()),
+            false => unsent.erased.insert(found.name.clone()),
+        };
+        if found.name.is_branch() {
+            let outcome = match found.is_fork {
+                true => SyncOutcome::ForkOfErased,
+                false => SyncOutcome::Erased,
+            };
+            erased.push(SyncedTimeline::erased(&found.head, outcome));
+        }
+    }
+    for found in &here {
+        unsent.except.insert(found.name.clone());
+        if found.name.is_branch() {
+            let outcome = match found.is_fork {
+                true => SyncOutcome::ForkOfErased,
+                false => SyncOutcome::ErasedElsewhere,
+            };
+            erased.retain(|known| known.timeline != found.head.timeline);
+            erased.push(SyncedTimeline::erased(&found.head, outcome));
+        }
+    }
+    let is_erased = |name: &TimelineName| erased.iter().any(|erased| erased.timeline == *name);
+    steps.retain(|step| !is_erased(&step.entry.timeline));
     let entries = steps.into_iter().map(|step| step.entry).chain(erased);
     // What was told of a timeline in an earlier attempt stays told unless there is news.
     for entry in entries {
@@ -314,7 +359,7 @@ fn take_in(
         }
     }
     report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
-    Ok(left)
+    Ok(unsent)
 }
 
 /// What the remote has, verified; none if there is nothing yet.
@@ -326,7 +371,9 @@ fn fetch(
 ) -> Result<Option<Incoming>> {
     if let CopyPlace::Folder(folder) = &options.place {
         match mirror::look(folder, Some(store))? {
-            Some(mirror) if !mirror.refs("refs/heads/")?.refs.is_empty() => {}
+            Some(mirror)
+                if !mirror.refs("refs/heads/")?.refs.is_empty()
+                    || !mirror.erasures()?.is_empty() => {}
             _ => return Ok(None),
         }
     }

@@ -18,9 +18,11 @@ pub enum SyncOutcome {
     Merged,
     /// Both went on with the chat; what is here is under this name now.
     Apart(TimelineName),
-    /// It was removed here for good, and stays so.
+    /// It was removed for good on this device, or on another before it came here; it is removed from the remote.
     Erased,
-    /// What it was forked from was, so that its past there cannot come here.
+    /// It was removed for good on another device. It stays here, and is not sent.
+    ErasedElsewhere,
+    /// The timeline it was forked from was removed for good, so that its past cannot be exchanged.
     ForkOfErased,
     /// It was left alone, and why.
     Left(&'static str),
@@ -60,12 +62,12 @@ pub struct SyncedTimeline {
 }
 
 impl SyncedTimeline {
-    /// One that was removed here for good, or was forked from such a one.
-    pub(super) fn erased(head: &Snapshot, is_fork: bool) -> Self {
+    /// A timeline that was removed for good, or that was forked from one.
+    pub(super) fn erased(head: &Snapshot, outcome: SyncOutcome) -> Self {
         Self {
             timeline: head.timeline.clone(),
             head: head.clone(),
-            outcome: if is_fork { SyncOutcome::ForkOfErased } else { SyncOutcome::Erased },
+            outcome,
             former: None,
             snapshots: 0,
             conflict: None,

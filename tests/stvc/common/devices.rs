@@ -7,6 +7,42 @@ use serde_json::Value;
 
 use super::{Sandbox, assert_same, refs, sound, text};
 
+/// What devices share.
+pub enum Remote {
+    Folder(PathBuf),
+    #[cfg(unix)]
+    Server(PathBuf),
+}
+
+impl Remote {
+    pub fn folder(of: &Sandbox) -> Self {
+        Self::Folder(of.folder().join("shared"))
+    }
+
+    #[cfg(unix)]
+    pub fn server(of: &Sandbox) -> Self {
+        Self::Server(super::git_server::server(of.folder()))
+    }
+
+    /// Returns the address that a device reaches it by.
+    pub fn address(&self, from: &Sandbox) -> PathBuf {
+        match self {
+            Self::Folder(path) => path.clone(),
+            #[cfg(unix)]
+            Self::Server(path) => super::git_server::reach(from, path).into(),
+        }
+    }
+
+    /// Returns the repository.
+    pub fn store(&self) -> &Path {
+        match self {
+            Self::Folder(path) => path,
+            #[cfg(unix)]
+            Self::Server(path) => path,
+        }
+    }
+}
+
 /// Two devices that have the same, and the folder that they share.
 pub fn pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
     let one = Sandbox::empty();

@@ -1,5 +1,6 @@
 //! Two devices: nothing that was said on either is ever lost, and both end with the same.
 
+mod erasures;
 mod renames;
 
 use std::collections::{BTreeMap, BTreeSet};

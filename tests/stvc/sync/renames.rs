@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::outcome;
-use crate::common::devices::{ours, pair, settle, sync};
-use crate::common::{A, Sandbox, chat, git, message, text};
+use crate::common::devices::{Remote, ours, pair, settle, sync};
+use crate::common::{A, Sandbox, chat, message};
 
 const Z: &str = "chats/Mira/z.jsonl";
 const Y: &str = "chats/Mira/y.jsonl";
@@ -33,13 +33,13 @@ fn twice(one: &mut Sandbox, two: &mut Sandbox, folder: &Path, files: &[&str]) {
     settle(one, two, folder);
 }
 
-fn renamed_while_other_device_wrote(remote: impl Fn(&Path) -> std::path::PathBuf) {
-    let mut one = Sandbox::empty();
+fn renamed_while_other_device_wrote(remote: impl Fn(&Sandbox) -> Remote) {
+    let (mut one, mut two) = (Sandbox::empty(), Sandbox::empty());
     one.write(A, chat("a", 3, None));
-    let remote = remote(&one.folder());
-    one.stvc(&["sync", text(&remote)]).exits(0);
-    let mut two = Sandbox::empty();
-    two.stvc(&["sync", text(&remote)]).exits(0);
+    let remote = remote(&one);
+    let [remote, _] = [&one, &two].map(|device| remote.address(device));
+    sync(&mut one, &remote);
+    sync(&mut two, &remote);
     rename(&two, A, Z);
     sync(&mut two, &remote);
     one.append(A, &message("one", 4));
@@ -60,16 +60,13 @@ fn renamed_while_other_device_wrote(remote: impl Fn(&Path) -> std::path::PathBuf
 
 #[test]
 fn chat_renamed_elsewhere_keeps_message_written_here_through_folder() {
-    renamed_while_other_device_wrote(|folder| folder.join("shared"));
+    renamed_while_other_device_wrote(Remote::folder);
 }
 
 #[test]
+#[cfg(unix)]
 fn chat_renamed_elsewhere_keeps_message_written_here_through_server() {
-    renamed_while_other_device_wrote(|folder| {
-        let server = folder.join("server.git");
-        git(folder, &["init", "-q", "--bare", text(&server)]);
-        format!("file://{}", server.display()).into()
-    });
+    renamed_while_other_device_wrote(Remote::server);
 }
 
 #[test]

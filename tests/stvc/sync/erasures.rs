@@ -1,0 +1,142 @@
+//! What was erased on one device does not come back from another, and is not spread further.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::outcome;
+use crate::common::devices::{Remote, ours, pair, settle, sync};
+use crate::common::{A, Sandbox, chat, git, message, text};
+
+const SECRET: &str = "chats/Mira/Secret.jsonl";
+const NAME: &str = "chats/Mira/Secret";
+
+fn erase(device: &Sandbox) {
+    fs::remove_file(device.path(SECRET)).unwrap();
+    device.stvc(&["erase", "Mira/Secret", "--yes"]).exits(0);
+}
+
+fn heads(store: &Path) -> String {
+    String::from_utf8(git(store, &["for-each-ref", "--format=%(refname)", "refs/heads"])).unwrap()
+}
+
+/// Two devices that took their first snapshots of one library before they met. One erases a chat before the other has synced.
+fn erased_before_the_other_device_synced(remote: impl Fn(&Sandbox) -> Remote) {
+    let [mut one, mut two] = [0, 1].map(|n| {
+        let device = Sandbox::empty();
+        device.write(A, chat("a", 3, None));
+        device.write(SECRET, chat("secret", 3, None));
+        for _ in 0..=n {
+            device.append(SECRET, &message("more", 9));
+            device.stvc(&["snapshot"]).exits(0);
+        }
+        device
+    });
+    let shared = remote(&one);
+    let [remote, _] = [&one, &two].map(|device| shared.address(device));
+    let store = shared.store();
+    sync(&mut one, &remote);
+    erase(&one);
+    assert_eq!(outcome(&sync(&mut one, &remote), NAME), "erased");
+    assert!(!heads(store).contains("Secret"), "{}", heads(store));
+    // The other device keeps its own, is told so every time, and sends nothing of it.
+    for _ in 0..2 {
+        let told = sync(&mut two, &remote);
+        assert_eq!(outcome(&told, NAME), "erased-elsewhere");
+        assert!(two.path(SECRET).exists());
+        sync(&mut one, &remote);
+        assert!(!one.path(SECRET).exists());
+        assert!(!heads(store).contains("Secret") && !heads(&one.store()).contains("Secret"));
+    }
+    // Nor does a third one get it.
+    let mut three = Sandbox::empty();
+    shared.address(&three);
+    sync(&mut three, &remote);
+    assert_eq!(ours(&three).into_keys().collect::<Vec<_>>(), [A]);
+    erase(&two);
+    settle(&mut one, &mut two, &remote);
+    settle(&mut one, &mut three, &remote);
+    assert_eq!(ours(&one).into_keys().collect::<Vec<_>>(), [A]);
+}
+
+#[test]
+fn chat_erased_before_other_device_synced_stays_erased_through_folder() {
+    erased_before_the_other_device_synced(Remote::folder);
+}
+
+#[test]
+#[cfg(unix)]
+fn chat_erased_before_other_device_synced_stays_erased_through_server() {
+    erased_before_the_other_device_synced(Remote::server);
+}
+
+#[test]
+fn chat_erased_elsewhere_is_named_with_the_command_that_erases_it_here() {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(SECRET, chat("secret", 3, None));
+    });
+    erase(&one);
+    sync(&mut one, &folder);
+    two.append(SECRET, &message("two", 4));
+    two.wait(60);
+    let told = two.stvc(&["sync", text(&folder)]).exits(0).stdout;
+    assert!(told.contains("stvc erase chats/Mira/Secret"), "{told}");
+    fs::remove_file(two.path(SECRET)).unwrap();
+    two.stvc(&["erase", "chats/Mira/Secret", "--yes"]).exits(0);
+    assert_eq!(outcome(&sync(&mut two, &folder), NAME), "none");
+    settle(&mut one, &mut two, &folder);
+}
+
+#[test]
+fn fork_of_erased_chat_is_exchanged_once_every_device_erased_the_chat() {
+    const FORK: &str = "chats/Mira/Fork.jsonl";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(SECRET, chat("secret", 4, None));
+        one.stvc(&["snapshot"]).exits(0);
+        let mut fork = chat("secret", 3, None);
+        fork.extend(format!("\n{}", message("fork", 9)).bytes());
+        one.write(FORK, fork);
+    });
+    erase(&one);
+    sync(&mut one, &folder);
+    let told = two.json(&["sync", text(&folder)]).exits(3).lines();
+    assert_eq!(outcome(&told, NAME), "erased-elsewhere");
+    assert_eq!(outcome(&told, "chats/Mira/Fork"), "left");
+    erase(&two);
+    two.append(FORK, &message("two", 10));
+    settle(&mut one, &mut two, &folder);
+    assert_eq!(ours(&one).into_keys().collect::<Vec<_>>(), [FORK]);
+}
+
+#[test]
+fn erased_chat_that_is_imported_again_is_wanted_on_all_devices() {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(SECRET, chat("secret", 3, None));
+    });
+    let backup = one.folder().join("all.stvc");
+    one.stvc(&["backup", text(&backup)]).exits(0);
+    for device in [&mut one, &mut two] {
+        erase(device);
+        sync(device, &folder);
+    }
+    one.stvc(&["import", text(&backup)]).exits(0);
+    one.stvc(&["restore", "Mira/Secret"]).exits(0);
+    settle(&mut one, &mut two, &folder);
+    assert!(two.path(SECRET).exists());
+}
+
+#[test]
+fn record_of_erasures_names_nothing() {
+    let device = Sandbox::empty();
+    device.write(SECRET, chat("secret", 3, None));
+    device.stvc(&["snapshot"]).exits(0);
+    erase(&device);
+    let record = fs::read_to_string(device.store().join("stvc/erased")).unwrap();
+    let is_hex = |line: &str| line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(record.lines().count() >= 2 && record.lines().all(is_hex), "{record}");
+    let status: Vec<Value> = device.json(&["status"]).exits(0).of_type("timeline");
+    assert!(status.is_empty(), "{status:?}");
+}
