@@ -1,16 +1,17 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use super::args::KeptSide;
 use super::diff::Page;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use super::{args, exit};
-use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Prefer};
+use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
 use stvc::engine::{self, Workspace};
 use stvc::lines::hint;
 use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine};
 use stvc::st::Raw;
-use stvc::verbs::merge::{Options, Report};
+use stvc::verbs::merge::{Keep, Options, Report};
 use stvc::verbs::{self, MergeError};
 
 pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u8> {
@@ -19,11 +20,12 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u
     let mut options = Options {
         into: args.into.clone(),
         from: args.from.clone(),
-        prefer: match (args.ours, args.theirs) {
-            (true, _) => Some(Prefer::Ours),
-            (_, true) => Some(Prefer::Theirs),
-            _ => None,
-        },
+        keep: args.keep.map(|side| match side {
+            KeptSide::A => Keep::A,
+            KeptSide::B => Keep::B,
+            KeptSide::Local => Keep::Local,
+            KeptSide::Remote => Keep::Remote,
+        }),
         write: false,
         expected: None,
         closed: closed(args.chat_closed),
@@ -35,7 +37,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u
     }
     preview(&report, &options, out);
     let changes = report.file.replaces;
-    let open = options.prefer.is_none() && !report.merged.conflicts.is_empty();
+    let open = options.keep.is_none() && !report.merged.conflicts.is_empty();
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
     let wanted = !args.dry_run && (args.yes || asks);
     if wanted && open {
@@ -43,11 +45,12 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u
             count: report.merged.conflicts.len(),
             into: options.into,
             from: options.from,
+            local: report.local,
         }
         .into());
     }
     let agrees = || args.yes || agreed(&mut io::stdin().lock(), &mut io::stderr());
-    let settled = options.prefer.is_some() && !report.merged.conflicts.is_empty();
+    let settled = options.keep.is_some() && !report.merged.conflicts.is_empty();
     if (changes || settled) && wanted && agrees() {
         options.write = true;
         options.expected = Some(report.result);
@@ -55,7 +58,7 @@ pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u
         done(&report, out);
     } else if changes || settled || open {
         out.say(match (open, args.dry_run || args.yes || !asks) {
-            (true, _) => settle(&options),
+            (true, _) => settle(&options, &report),
             (_, true) => {
                 format!("Nothing has been changed. `{} --yes` does it.", command(&options))
             }
@@ -87,17 +90,30 @@ fn agreed(input: &mut dyn BufRead, output: &mut dyn Write) -> bool {
 }
 
 fn command(options: &Options) -> String {
-    let prefer = match options.prefer {
-        Some(Prefer::Ours) => " --ours",
-        Some(Prefer::Theirs) => " --theirs",
+    let keep = match options.keep {
+        Some(Keep::A) => " --keep a",
+        Some(Keep::B) => " --keep b",
+        Some(Keep::Local) => " --keep local",
+        Some(Keep::Remote) => " --keep remote",
         None => "",
     };
-    format!("stvc merge {} {}{prefer}", shell(&options.into), shell(&options.from))
+    format!("stvc merge {} {}{keep}", shell(&options.into), shell(&options.from))
 }
 
 /// What can be done about conflicts.
-fn settle(options: &Options) -> String {
-    format!("Nothing has been changed. {}", hint::ways(&options.into, &options.from))
+fn settle(options: &Options, report: &Report) -> String {
+    let ways = hint::ways(&options.into, &options.from, report.local.is_some());
+    format!("Nothing has been changed. {ways}")
+}
+
+/// Returns the names of both lorebooks, with the side that each is on where a sync set one aside.
+fn labels(options: &Options, report: &Report) -> (String, String) {
+    let (a, b) = (&options.into, &options.from);
+    match report.local {
+        Some(Side::Ours) => (format!("{a} (local)"), format!("{b} (remote)")),
+        Some(Side::Theirs) => (format!("{a} (remote)"), format!("{b} (local)")),
+        None => (a.clone(), b.clone()),
+    }
 }
 
 /// What would be done, in words.
@@ -148,9 +164,10 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     for field in &merged.book {
         out.line(format!("  {} the book's {}", paint(LOOK.tag, "~"), field_line(field, page)));
     }
+    let (a, b) = labels(options, report);
+    let settled = options.keep.is_some();
     for conflict in &merged.conflicts {
-        let settled = options.prefer.is_some();
-        for line in conflict_lines(conflict, (&options.into, &options.from), settled, page) {
+        for line in conflict_lines(conflict, (&a, &b), settled, page) {
             out.line(line);
         }
     }
@@ -171,8 +188,12 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
             format!("Nothing to do: {} has all of it.", clean(report.book.as_str()))
         }
         [] if !report.file.replaces => {
-            let stays = clean(report.book.as_str());
-            format!("{}: {stays} would stay as it is.", conflicts.trim_start_matches("; "))
+            let (book, conflicts) =
+                (clean(report.book.as_str()), conflicts.trim_start_matches("; "));
+            match settled {
+                true => format!("{conflicts}: settled for the values that {book} has."),
+                false => format!("{conflicts}; nothing else differs from {book}."),
+            }
         }
         [] => format!("No entry changes{conflicts}."),
         counted => format!("Entries: {}{conflicts}.", counted.join(", ")),
@@ -252,11 +273,14 @@ fn done(report: &Report, out: &mut Out) {
     if report.kept {
         out.say("What was there is kept.");
     }
-    out.say(format!(
-        "Merged and verified: {}, {}. `stvc undo` takes it back.",
-        clean(report.file.path.as_str()),
-        size(report.file.bytes)
-    ));
+    let path = clean(report.file.path.as_str());
+    out.say(match report.file.replaces {
+        true => format!(
+            "Merged and verified: {path}, {}. `stvc undo` takes it back.",
+            size(report.file.bytes)
+        ),
+        false => format!("Settled: {path} keeps its values. `stvc undo` takes it back."),
+    });
 }
 
 #[cfg(test)]

@@ -40,21 +40,33 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         if let Some(conflict) = &entry.conflict {
             let (book, places) =
                 (clean(conflict.book.as_str()), count(conflict.count() as u64, "place"));
-            let settle = match &conflict.into {
+            let settle = match &conflict.other {
                 Some(_) => {
                     let (into, from) = sides(entry);
-                    stvc::lines::hint::ways(into, from)
+                    stvc::lines::hint::ways(into, from, !entry.timeline.is_chat())
                 }
                 None => "no chat uses the one here".into(),
             };
+            let labels = match &conflict.set_aside_by {
+                None => ("local".to_owned(), "remote".to_owned()),
+                Some(device) => (format!("remote ({})", clean(&device.name)), "local".to_owned()),
+            };
             let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
             for place in conflict.places.iter().take(PLACES) {
-                for line in super::merge::conflict_lines(place, ("here", "there"), false, page) {
+                for line in super::merge::conflict_lines(place, (&labels.0, &labels.1), false, page)
+                {
                     out.say(line);
                 }
             }
             let sign = paint(LOOK.warn, "!");
-            out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
+            let (of_other, of_book) = labels;
+            out.say(match &conflict.other {
+                Some(other) if !entry.timeline.is_chat() => format!(
+                    "  {sign} {book} has the {of_book} values, {} the {of_other} ones; they differ in {places}. {settle}",
+                    clean(other.file().as_str())
+                ),
+                _ => format!("  {sign} {book} differs in {places}; both stay. {settle}"),
+            });
         }
     }
     for (tag, id) in &report.tags {
@@ -169,7 +181,7 @@ fn line(entry: &SyncedTimeline) -> String {
 
 /// What settles a conflict.
 fn command(entry: &SyncedTimeline) -> Option<String> {
-    entry.conflict.as_ref()?.into.as_ref()?;
+    entry.conflict.as_ref()?.other.as_ref()?;
     let (into, from) = sides(entry);
     Some(format!("stvc merge {} {}", shell(into), shell(from)))
 }
@@ -177,7 +189,7 @@ fn command(entry: &SyncedTimeline) -> Option<String> {
 /// What is merged into what, to settle a conflict: of a lorebook by itself, what was set aside into the one that all use.
 fn sides(entry: &SyncedTimeline) -> (&str, &str) {
     let there = entry.timeline.as_str();
-    let aside = entry.conflict.as_ref().and_then(|conflict| conflict.into.as_ref());
+    let aside = entry.conflict.as_ref().and_then(|conflict| conflict.other.as_ref());
     let aside = aside.map_or(there, |aside| aside.as_str());
     if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }
 }

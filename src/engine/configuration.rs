@@ -20,6 +20,8 @@ pub struct Configuration {
     pub backup: Option<String>,
     /// With what `sync` meets the other devices.
     pub sync: Option<String>,
+    /// What the other devices call this one.
+    pub device: Option<String>,
     /// When to use colours.
     pub color: Option<When>,
     /// How moments are told.
@@ -76,6 +78,7 @@ pub enum Dates {
 pub const KEYS: &[(&str, &str)] = &[
     ("backup", "where `stvc backup` goes; the last place if not set"),
     ("sync", "what `stvc sync` meets in; the last folder or server if not set"),
+    ("device", "what your other devices call this one; the machine's name if not set"),
     ("color", "auto, always or never"),
     ("date", "how moments are told: relative, local or iso"),
     ("pager", "the program that shows long answers; empty for none"),

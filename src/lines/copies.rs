@@ -160,6 +160,8 @@ pub struct SyncLine<'a> {
     /// The lorebook here, if it stands against the other side's.
     lorebook: Option<&'a str>,
     conflicts: usize,
+    /// The device that set the other lorebook aside, if it is not this one.
+    device: Option<&'a str>,
     /// What settles it.
     settle: Option<String>,
 }
@@ -190,6 +192,11 @@ impl<'a> SyncLine<'a> {
             snapshots: entry.snapshots,
             lorebook: entry.conflict.as_ref().map(|conflict| conflict.book.as_str()),
             conflicts: entry.conflict.as_ref().map_or(0, |conflict| conflict.count()),
+            device: entry
+                .conflict
+                .as_ref()
+                .and_then(|conflict| conflict.set_aside_by.as_ref())
+                .map(|device| device.name.as_str()),
             settle,
         }
     }

@@ -40,7 +40,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::NotSaved { .. }
         | verbs::Error::StillThere { .. }
         | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
-        verbs::Error::Merge(MergeError::NotNewest { .. })
+        verbs::Error::Merge(MergeError::NotNewest { .. } | MergeError::NotSetAside { .. })
         | verbs::Error::NeedsOneTimeline { .. }
         | verbs::Error::NeedsCheckpoint { .. }
         | verbs::Error::BadName { .. }

@@ -94,21 +94,31 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
     })
 }
 
-/// The commands that settle conflicts.
-pub fn ways(into: &str, from: &str) -> String {
+/// Returns the commands that settle conflicts. `is_of_sync`: one of the two lorebooks was set aside by a sync.
+pub fn ways(into: &str, from: &str, is_of_sync: bool) -> String {
     let merge = format!("stvc merge {} {}", shell(into), shell(from));
-    format!(
-        "`{merge} --ours --yes` keeps the values of {}, `{merge} --theirs --yes` takes those of {}; or make them the same in SillyTavern and merge again",
-        clean(into),
-        clean(from)
-    )
+    match is_of_sync {
+        true => format!(
+            "`{merge} --keep local --yes` keeps the local values, `{merge} --keep remote --yes` the remote ones; or edit both lorebooks in SillyTavern until they agree"
+        ),
+        false => format!(
+            "`{merge} --keep a --yes` keeps the values of {}, `{merge} --keep b --yes` takes those of {}; or edit both lorebooks in SillyTavern until they agree",
+            clean(into),
+            clean(from)
+        ),
+    }
 }
 
 fn of_merge(error: &MergeError) -> Hint {
     match error {
-        MergeError::Conflicts { into, from, .. } => {
-            unchanged(ways(into, from))
+        MergeError::Conflicts { into, from, local, .. } => {
+            unchanged(ways(into, from, local.is_some()))
         }
+        MergeError::NotSetAside { into, from } => unchanged(format!(
+            "write `--keep a` for the values of {}, `--keep b` for those of {}",
+            clean(into),
+            clean(from)
+        )),
         MergeError::Unmergeable { .. } => {
             unchanged("mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`")
         }

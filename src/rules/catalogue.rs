@@ -356,7 +356,7 @@ catalogue! {
         MergeNoBase = "merge-no-base" [Info] {
             from: "`merge`",
             meaning: "no snapshot is known from which both lorebooks come, so it cannot be told who changed what: nothing is removed, and differences are conflicts",
-            remedy: "settle the conflicts with `--ours` or `--theirs`, or by hand in SillyTavern",
+            remedy: "settle the conflicts with `--keep`, or by hand in SillyTavern",
         }
         MergeQueueLeft = "merge-queue-left" [Info] {
             from: "`merge`",

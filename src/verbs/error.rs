@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use crate::archive::merge::Side;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
@@ -88,7 +89,10 @@ pub enum MergeError {
     Unmergeable { book: String, why: &'static str },
     /// Both lorebooks changed the same values differently; nothing was changed.
     #[error("{}", if *count == 1 { "1 conflict is not settled".to_owned() } else { format!("{count} conflicts are not settled") })]
-    Conflicts { count: usize, into: String, from: String },
+    Conflicts { count: usize, into: String, from: String, local: Option<Side> },
+    /// Neither lorebook was set aside by a sync, so that neither has the values of this device.
+    #[error("neither {into} nor {from} was set aside by a sync")]
+    NotSetAside { into: String, from: String },
 }
 
 /// Why nothing was restored.

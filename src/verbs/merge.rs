@@ -5,6 +5,7 @@
 
 use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
+use crate::engine::device::Device;
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
@@ -27,8 +28,8 @@ pub struct Options {
     pub into: String,
     /// The timeline or snapshot whose lorebook is merged into it.
     pub from: String,
-    /// Whose value stays in conflicts; none: conflicts are not settled, and nothing is written.
-    pub prefer: Option<Prefer>,
+    /// Whose value is kept in conflicts; none: conflicts are not settled, and nothing is written.
+    pub keep: Option<Keep>,
     /// Do it; otherwise it is only planned.
     pub write: bool,
     /// What must come of it: that which was shown before.
@@ -37,6 +38,19 @@ pub struct Options {
     pub closed: Closed,
     /// Also while ST-Auto-Recap is at work in the lorebook that is changed.
     pub allow_active_queue: bool,
+}
+
+/// Whose value is kept in a conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The value of the lorebook that is changed.
+    A,
+    /// The value of the lorebook that is merged into it.
+    B,
+    /// The value of this device, where a sync set one of the two aside.
+    Local,
+    /// The value of another device, where a sync set one of the two aside.
+    Remote,
 }
 
 /// What was merged, or would be.
@@ -53,6 +67,8 @@ pub struct Report {
     pub base: Option<Snapshot>,
     /// Whether both use one and the same file.
     pub one_file: bool,
+    /// The side that has the values of this device, where a sync set one of the two aside.
+    pub local: Option<Side>,
     /// The merged book.
     pub merged: Merged,
     /// Its hash.
@@ -109,18 +125,32 @@ pub fn merge(
         None => None,
     };
     let base_bytes = base.as_ref().map(|(_, bytes)| bytes.as_slice());
-    let prefer = options.prefer.unwrap_or_default();
+    let local = local_side(&store, &history, &head, &other)?;
+    let prefer = match (options.keep, local) {
+        (None, _) => Prefer::default(),
+        (Some(Keep::A), _) => Prefer::Ours,
+        (Some(Keep::B), _) => Prefer::Theirs,
+        (Some(Keep::Local), Some(Side::Ours)) | (Some(Keep::Remote), Some(Side::Theirs)) => {
+            Prefer::Ours
+        }
+        (Some(Keep::Local | Keep::Remote), Some(_)) => Prefer::Theirs,
+        (Some(Keep::Local | Keep::Remote), None) => {
+            let (into, from) = (options.into.clone(), options.from.clone());
+            return Err(MergeError::NotSetAside { into, from }.into());
+        }
+    };
     let merged = merge_preferring(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
         |Unmergeable { side, why }| {
             let book = if side == Side::Ours { &ours } else { &theirs };
             MergeError::Unmergeable { book: book.path.to_string(), why }
         },
     )?;
-    if options.write && options.prefer.is_none() && !merged.conflicts.is_empty() {
+    if options.write && options.keep.is_none() && !merged.conflicts.is_empty() {
         return Err(MergeError::Conflicts {
             count: merged.conflicts.len(),
             into: options.into.clone(),
             from: options.from.clone(),
+            local,
         }
         .into());
     }
@@ -137,7 +167,7 @@ pub fn merge(
     let mut safe = Vec::new();
     let mut kept = false;
     // That a conflict was settled for what is there changes no file, and is known from then on, too.
-    let settled = options.prefer.is_some() && !merged.conflicts.is_empty();
+    let settled = options.keep.is_some() && !merged.conflicts.is_empty();
     if let Some(held) = held.filter(|_| changes || settled) {
         if options.expected.is_some_and(|expected| expected != result) {
             let path = ours.path.under(library.root());
@@ -183,6 +213,7 @@ pub fn merge(
         from_snapshot: theirs.stored,
         base: base.map(|(snapshot, _)| snapshot),
         one_file,
+        local,
         merged,
         result,
         file,
@@ -191,6 +222,24 @@ pub fn merge(
         findings,
         planned: !options.write,
     })
+}
+
+/// Returns the side that has the values of this device, if a sync set one of the two aside: the one that was set aside here, or the other one if another device did.
+fn local_side(
+    store: &Store,
+    history: &History,
+    ours: &Snapshot,
+    theirs: &Snapshot,
+) -> Result<Option<Side>> {
+    for (aside, side, other) in
+        [(theirs, Side::Theirs, Side::Ours), (ours, Side::Ours, Side::Theirs)]
+    {
+        if let Some(device) = Device::that_set_aside(history, aside) {
+            let is_here = device.id == Device::of(store)?.id;
+            return Ok(Some(if is_here { side } else { other }));
+        }
+    }
+    Ok(None)
 }
 
 /// A snapshot of the chat with the merged book, which follows both sides.

@@ -121,7 +121,7 @@ fn the_second_merge_of_two_begins_where_the_first_ended() {
     );
     fork.write(&[here, MIRA], &[there, MIRA]);
     let sandbox = &fork.sandbox;
-    sandbox.stvc(&["merge", "Main", "What if", "--ours", "--yes"]).exits(0);
+    sandbox.stvc(&["merge", "Main", "What if", "--keep", "a", "--yes"]).exits(0);
     let again = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(again.stdout.contains("Nothing to do"), "{}", again.stdout);
     fork.write(&[here, MIRA], &[there, MIRA, (2, "Gull", GULL)]);
@@ -153,19 +153,19 @@ fn conflicts_are_refused_until_they_are_settled() {
     assert!(refused.stdout.contains("Main: Dry stones"), "{}", refused.stdout);
     assert!(refused.stdout.contains("What if: Wet stones under the new"), "{}", refused.stdout);
     for way in [
-        r#"`stvc merge Main "What if" --ours --yes`"#,
-        r#"`stvc merge Main "What if" --theirs --yes`"#,
+        r#"`stvc merge Main "What if" --keep a --yes`"#,
+        r#"`stvc merge Main "What if" --keep b --yes`"#,
     ] {
         assert!(refused.stderr.contains(way), "{}", refused.stderr);
     }
     assert_same(&sandbox.files(), &before);
-    sandbox.stvc(&["merge", "Main", "What if", "--yes", "--ours"]).exits(0);
+    sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "a"]).exits(0);
     fork.main_is(&[here, MIRA, (2, "Gull", GULL)]);
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
-    sandbox.stvc(&["merge", "Main", "What if", "--yes", "--theirs"]).exits(0);
+    sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "b"]).exits(0);
     fork.main_is(&[there, MIRA, (2, "Gull", GULL)]);
-    sandbox.stvc(&["merge", "Main", "What if", "--theirs", "--ours"]).exits(2);
+    sandbox.stvc(&["merge", "Main", "What if", "--keep", "nobody"]).exits(2);
 }
 
 #[test]
@@ -180,15 +180,16 @@ fn what_one_removed_and_the_other_edited_stays() {
         "{}",
         answer.stdout
     );
-    let settled = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--theirs"]).exits(0);
-    assert!(settled.stdout.contains("1 conflict: worlds/Lore.json would stay as it is."));
+    let settled = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "b"]).exits(0);
+    let said = "1 conflict: settled for the values that worlds/Lore.json has.";
+    assert!(settled.stdout.contains(said), "{}", settled.stdout);
     fork.main_is(&[edited, MIRA]);
     let fork = Fork::new();
     let sandbox = &fork.sandbox;
     fork.write(&[MIRA], &[edited, MIRA]);
     sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(4);
     fork.main_is(&[MIRA]);
-    sandbox.stvc(&["merge", "Main", "What if", "--yes", "--ours"]).exits(0);
+    sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "a"]).exits(0);
     fork.main_is(&[edited, MIRA]);
 }
 
@@ -203,7 +204,7 @@ fn the_lines_of_json() {
         &[here, MIRA, (2, "Bell", BELL)],
         &[there, (1, "Mira V", MIRA.2), (2, "Gull", GULL)],
     );
-    let answer = fork.sandbox.json(&["merge", "Main", "What if", "--ours", "--yes"]).exits(0);
+    let answer = fork.sandbox.json(&["merge", "Main", "What if", "--keep", "a", "--yes"]).exits(0);
     assert_eq!(answer.stderr, "");
     let lines: Vec<_> = answer
         .of_type("merge")
@@ -297,9 +298,9 @@ fn what_cannot_be_merged_is_said() {
     for broken in ["torn {", "[]", "{\"entries\":{\"1\":{},\"1\":{}}}"] {
         sandbox.write(&fork.book, broken);
         let before = sandbox.files();
-        let answer = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--ours"]).exits(4);
+        let answer = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "a"]).exits(4);
         assert!(answer.stderr.contains("cannot be merged"), "{}", answer.stderr);
-        sandbox.stvc(&["merge", "What if", "Main", "--yes", "--theirs"]).exits(4);
+        sandbox.stvc(&["merge", "What if", "Main", "--yes", "--keep", "b"]).exits(4);
         assert_same(&sandbox.files(), &before);
     }
 }

@@ -118,7 +118,7 @@ fn a_merged_lorebook_is_in_the_newest_snapshot() {
     let (begin, end) = text.split_once("\"content\":").unwrap();
     let (_, end) = end.split_once("\",").unwrap();
     sandbox.write(&path, format!("{begin}\"content\": \"The bell is cracked\",{end}"));
-    sandbox.stvc(&["merge", NAME, "Another ending", "--yes", "--theirs"]).exits(0);
+    sandbox.stvc(&["merge", NAME, "Another ending", "--yes", "--keep", "b"]).exits(0);
     for part in [NAME, "Another ending"] {
         assert_eq!(state_of(&sandbox, part)["state"], "unchanged", "{part}");
     }

@@ -71,10 +71,10 @@ fn a_merge_does_not_write_where_work_is_pending() {
     let book = format!("worlds/{}.json", book_name("Mira", "Another ending"));
     let text = String::from_utf8(sandbox.read(&book)).unwrap();
     sandbox.write(&book, text.replace("Wet stones", "Dry stones"));
-    let answer = sandbox.stvc(&["merge", NAME, "Another ending", "--theirs", "--yes"]).exits(4);
+    let answer = sandbox.stvc(&["merge", NAME, "Another ending", "--keep", "b", "--yes"]).exits(4);
     assert!(answer.stderr.contains("ST-Auto-Recap"), "{}", answer.stderr);
     sandbox
-        .stvc(&["merge", NAME, "Another ending", "--theirs", "--yes", "--allow-active-queue"])
+        .stvc(&["merge", NAME, "Another ending", "--keep", "b", "--yes", "--allow-active-queue"])
         .exits(0);
 }
 

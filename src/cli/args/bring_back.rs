@@ -121,13 +121,9 @@ pub struct Merge {
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
     pub from: String,
 
-    /// Where both changed one value differently, keep that of A
-    #[arg(long)]
-    pub ours: bool,
-
-    /// Where both changed one value differently, take that of B
-    #[arg(long, conflicts_with = "ours")]
-    pub theirs: bool,
+    /// Where both changed one value differently, keep the value of A, of B, of this device, or of another device. The last two are for lorebooks that a sync set aside
+    #[arg(long, value_name = "SIDE")]
+    pub keep: Option<KeptSide>,
 
     /// Do it without asking
     #[arg(long, short)]
@@ -146,9 +142,18 @@ pub struct Merge {
     pub dry_run: bool,
 }
 
+/// Whose value is kept in a conflict.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum KeptSide {
+    A,
+    B,
+    Local,
+    Remote,
+}
+
 const MERGE_HELP: &str = "What would change is always shown first. Entries are the same by what they say, not by their UID alone; a new one whose UID is taken gets the \
                           lowest free one. Both lorebooks are held against the snapshot from which both timelines come: what only one side changed is taken, also that an \
-                          entry was removed. An entry that one side removed and the other edited stays. Without --ours or --theirs, conflicts are listed and nothing is changed.";
+                          entry was removed. An entry that one side removed and the other edited stays. Without --keep, conflicts are listed and nothing is changed.";
 
 #[derive(Debug, clap::Args)]
 pub struct Undo {

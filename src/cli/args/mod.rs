@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-pub use bring_back::{Fork, Merge, Reconstruct, Restore, Undo};
+pub use bring_back::{Fork, KeptSide, Merge, Reconstruct, Restore, Undo};
 pub use copies::{Backup, Import, Sync};
 pub use examples::command;
 pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};

@@ -19,7 +19,9 @@ use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::erased_refs;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, chosen_refs, mirror, server};
+use crate::engine::device::Device;
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
+use crate::engine::include::Include;
 use crate::engine::operation::{Ending, Follows, Held, Operation, attachments};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_first::take_what_is_ready;
@@ -33,7 +35,6 @@ use crate::verbs::{Error, Result};
 use crate::{durable, st};
 use counterparts::{Counterpart, Counterparts};
 use future_library::FutureLibrary;
-use others::SET_ASIDE;
 pub use outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use plan::{BranchMove, Planner, TimelinePlan};
 
@@ -259,6 +260,8 @@ fn take_in(
         namesakes: HashMap::new(),
         vacated: BTreeSet::new(),
         day: workspace.now.format("%Y-%m-%d").to_string(),
+        include: Include::of(Some(&store))?,
+        device: Device::of(&store)?,
     };
     let heads = theirs.without_renamed(&incoming.heads);
     let former = store.former_ids()?;
@@ -281,9 +284,9 @@ fn take_in(
         monitor.advance(1);
     }
     planner.follow_namesakes(&mut steps)?;
-    planner.tell_unsettled(&mut steps)?;
+    planner.add_unsettled(&mut steps)?;
     let tags = plan_tags(&ours, theirs);
-    let Planner { files, findings, .. } = planner;
+    let Planner { files, findings, device, .. } = planner;
     // An earlier attempt may have told it.
     for finding in findings.into_iter().chain(incoming.findings.iter().cloned()) {
         if !report.findings.contains(&finding) {
@@ -295,7 +298,8 @@ fn take_in(
             if store.erasures()? != incoming.erasures {
                 store.set_erasures(&held.lock, &incoming.erasures)?;
             }
-            let change = Planned { incoming: &incoming, steps: &steps, tags: &tags, files: &files };
+            let (incoming, steps, tags, files) = (&incoming, &steps[..], &tags[..], &files);
+            let change = Planned { incoming, steps, tags, files, device: &device };
             report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
         }
         None => {
@@ -394,6 +398,7 @@ struct Planned<'p> {
     steps: &'p [TimelinePlan],
     tags: &'p [Tag],
     files: &'p FutureLibrary,
+    device: &'p Device,
 }
 
 /// The files that messages of chats that come name, and that are not here.
@@ -428,7 +433,7 @@ fn apply(
     change: &Planned<'_>,
     closed: Closed,
 ) -> Result<Vec<FileAction>> {
-    let Planned { incoming, steps, tags, files } = *change;
+    let Planned { incoming, steps, tags, files, .. } = *change;
     let mut pack = store.pack_writer();
     pack.adopt_some(&incoming.store, &incoming.objects)?;
     pack.finish()?;
@@ -467,7 +472,7 @@ fn apply(
         }
         if let Some((from, whole)) = &step.aside {
             let state = State::made(whole, None);
-            let follows = Follows::copy(from, &state).taken_from(SET_ASIDE.into());
+            let follows = Follows::copy(from, &state).taken_from(change.device.sets_aside());
             let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
             will_have.push((taken.id, state.manifest));
         }

@@ -7,13 +7,12 @@ use super::outcome::{Conflict, SyncOutcome};
 use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
 use crate::archive::merge::{Prefer, merge_preferring};
 use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::device::Device;
+use crate::history::History;
 use crate::st::{
     Category, FileBytes, LibraryPath, TimelineFiles, TimelineName, differ_by_use, lorebook_path,
 };
 use crate::verbs::Result;
-
-/// What the first snapshot of what was set aside says of where it comes from.
-pub(super) const SET_ASIDE: &str = "set aside by a sync";
 
 impl Planner<'_> {
     /// Both sides went on with something that is no chat.
@@ -64,7 +63,8 @@ impl Planner<'_> {
                     }
                     let name = self.set_aside(step, local, ours, here)?;
                     let book = theirs.main.path.clone();
-                    step.entry.conflict = Some(Conflict { book, places, into: Some(name) });
+                    step.entry.conflict =
+                        Some(Conflict { book, places, other: Some(name), set_aside_by: None });
                     self.settle(step, local, theirs, here)?;
                     // What stands against something is not merged: whoever settles it begins where both parted.
                     if let BranchMove::Made(_, joined) = &mut step.branch {
@@ -125,41 +125,50 @@ impl Planner<'_> {
         Ok(name)
     }
 
-    /// What stands against something since an earlier sync, and nobody has settled yet: whoever ran that one may never have been told.
-    pub(super) fn tell_unsettled(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
-        let ours = self.ours;
-        for (name, aside) in ours.heads() {
-            let (own, from) = ours.own(aside);
-            let is_aside =
-                own.last().is_some_and(|first| first.source.as_deref() == Some(SET_ASIDE));
-            let Some(from) = from.filter(|_| is_aside && name.category() == Category::Lorebook)
-            else {
-                continue;
+    /// Adds the conflicts of earlier syncs that are not settled yet, on whichever device they arose.
+    pub(super) fn add_unsettled(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
+        let local = self.ours.heads().map(|(_, head)| (head, true));
+        let is_new = |head: &Snapshot| self.ours.head(&head.timeline).is_none();
+        let remote = self.theirs.heads().map(|(_, head)| (head, false));
+        let remote = remote.filter(|(head, _)| is_new(head));
+        let lorebooks: Vec<_> = local
+            .chain(remote)
+            .filter(|(head, _)| head.timeline.category() == Category::Lorebook)
+            .collect();
+        for (aside, is_local) in lorebooks {
+            let history = if is_local { self.ours } else { self.theirs };
+            let Some(device) = Device::that_set_aside(history, aside) else { continue };
+            let Some(from) = history.own(aside).1 else { continue };
+            let own: HashSet<_> = history.own(from).0.iter().map(|own| own.id).collect();
+            let is_of = |history: &History, head: &Snapshot| {
+                history.own(head).0.iter().any(|snapshot| own.contains(&snapshot.id))
             };
-            let book = &from.timeline;
-            let step = steps.iter_mut().find(|step| step.entry.timeline == *book);
-            let is_told = step.as_ref().is_some_and(|step| step.entry.conflict.is_some());
-            let there = step.as_ref().map(|step| step.entry.head.id);
-            let Some(head) = ours.head(book).filter(|_| !is_told) else { continue };
-            let past = ours.past([head.id]);
-            let is_merged = past.contains(&aside.id)
-                || there.is_some_and(|there| self.theirs.leads_to(there, aside.id));
-            if is_merged || self.files.get(&name.file())?.is_none() {
+            let step = steps.iter_mut().find(|step| {
+                is_of(self.theirs, &step.entry.head)
+                    || step.local.as_ref().is_some_and(|local| is_of(self.ours, local))
+            });
+            let Some(step) = step else { continue };
+            let tips = [Some(step.entry.head.id), step.local.as_ref().map(|local| local.id)];
+            let mut past = self.ours.past(tips.into_iter().flatten());
+            past.extend(self.theirs.past(tips.into_iter().flatten()));
+            if step.entry.conflict.is_some()
+                || past.contains(&aside.id)
+                || self.files.get(&aside.timeline.file())?.is_none()
+            {
                 continue;
             }
-            let base = self.base_of(from, &past, &book.file())?;
-            let (mine, other) = (read(&self.here, aside)?, read(&self.here, head)?);
-            let joined = JoinedBook::of(Some(&mine.main.bytes), base.as_deref(), &other.main.bytes);
+            let reader = if is_local { &self.here } else { &self.there };
+            let base = history.merge_base(from.id, &past);
+            let base = base.map(|base| read(reader, base)).transpose()?;
+            let other = read(reader, aside)?;
+            let book = step.entry.timeline.file();
+            let Some(now) = self.files.get(&book)? else { continue };
+            let was = base.as_ref().map(|base| base.main.bytes.as_slice());
+            let joined = JoinedBook::of(Some(&other.main.bytes), was, now);
             let JoinedBook::Conflicts(places) = joined else { continue };
-            let conflict = Conflict { book: book.file(), places, into: Some(name.clone()) };
-            match steps.iter_mut().find(|step| step.entry.timeline == *book) {
-                Some(step) => step.entry.conflict = Some(conflict),
-                None => {
-                    let mut step = TimelinePlan::new(book.clone(), head.clone(), Some(head));
-                    step.entry.conflict = Some(conflict);
-                    steps.push(step);
-                }
-            }
+            let set_aside_by = Some(device).filter(|device| device.id != self.device.id);
+            let other = Some(aside.timeline.clone());
+            step.entry.conflict = Some(Conflict { book, places, other, set_aside_by });
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What becomes of a timeline of the other side.
 
 use crate::archive::{Snapshot, merge};
+use crate::engine::device::Device;
 use crate::st::{LibraryPath, TimelineName};
 
 /// What became of a timeline of the other side.
@@ -30,12 +31,14 @@ pub enum SyncOutcome {
 
 /// A lorebook that both sides changed in the same places.
 pub struct Conflict {
-    /// The one here.
+    /// The lorebook that chats use.
     pub book: LibraryPath,
-    /// In these places; none if they cannot be told.
+    /// Each with the value of the other lorebook as `ours` and the value of `book` as `theirs`; none if they cannot be told.
     pub places: Vec<merge::Conflict>,
-    /// The timeline that has the one here, if there is one; the other side's has the other.
-    pub into: Option<TimelineName>,
+    /// The timeline that has the other lorebook, if there is one.
+    pub other: Option<TimelineName>,
+    /// The device that set the other lorebook aside; none: this one.
+    pub set_aside_by: Option<Device>,
 }
 
 impl Conflict {

@@ -10,7 +10,9 @@ use super::future_library::{FutureLibrary, StoredFile};
 use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
+use crate::engine::device::Device;
 use crate::engine::free_chat_name::free_name;
+use crate::engine::include::Include;
 use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
 use crate::rules::Finding;
@@ -97,6 +99,8 @@ pub(super) struct Planner<'a> {
     /// Local names whose files move to another.
     pub vacated: BTreeSet<TimelineName>,
     pub day: String,
+    pub include: Include,
+    pub device: Device,
 }
 
 impl Planner<'_> {
@@ -195,7 +199,8 @@ impl Planner<'_> {
         }
         step.entry.outcome = SyncOutcome::New;
         let theirs = read(&self.there, &head)?;
-        self.lay(step, theirs, None, self.library.is_some())
+        let files = self.library.is_some() && self.include.has(head.timeline.category());
+        self.lay(step, theirs, None, files)
     }
 
     fn forward(&mut self, step: &mut TimelinePlan, local: &Snapshot, here: Here) -> Result<()> {
@@ -252,7 +257,8 @@ impl Planner<'_> {
                         self.files.put(own.path, Some(own.bytes.to_vec()))?;
                         made = true;
                     }
-                    step.entry.conflict = Some(Conflict { book: path, places, into });
+                    step.entry.conflict =
+                        Some(Conflict { book: path, places, other: into, set_aside_by: None });
                 }
             }
         }
@@ -340,7 +346,7 @@ impl Planner<'_> {
             self.list_in_group(&aside, None)?;
         }
         if let Some(conflict) = &mut step.entry.conflict {
-            conflict.into = Some(name.clone());
+            conflict.other = Some(name.clone());
         }
         step.entry.outcome = SyncOutcome::Apart(name);
         step.aside = Some((local.clone(), aside));
@@ -348,7 +354,9 @@ impl Planner<'_> {
     }
 
     pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
-        let Some(library) = self.library else { return Ok(Here::Absent) };
+        // A file that this device does not keep is none of its business.
+        let library = self.library.filter(|_| self.include.has(timeline.category()));
+        let Some(library) = library else { return Ok(Here::Absent) };
         let absent = timeline.file().under(library.root()).try_exists();
         match absent {
             Ok(true) => {}

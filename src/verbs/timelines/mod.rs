@@ -33,7 +33,7 @@ pub enum TimelineChange {
     Deleted,
     /// Its files could not be read.
     Unreadable,
-    /// There is no library to look at, as with a backup.
+    /// There is no file to look at: the store is a backup, or only another device keeps files of this kind.
     Stored,
 }
 
@@ -149,6 +149,10 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     monitor.begin("looking at timelines", Some(all.len() as u64));
     for name in all {
         let mut timeline = of_store(&name, &history, &owners);
+        if !include.has(name.category()) {
+            // Another device keeps it.
+            timeline.change = TimelineChange::Stored;
+        }
         if here.contains(&name) {
             let head = match (&store, &branches) {
                 (Some(store), Some(branches)) => branches.head_in(&history, store, &name)?,

@@ -1,6 +1,8 @@
 //! Two devices: nothing that was said on either is ever lost, and both end with the same.
 
+mod conflicts;
 mod erasures;
+mod model;
 mod renames;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +182,7 @@ fn a_conflict_in_a_lorebook_leaves_both_and_says_how_to_settle_it() {
         // It would be PowerShell that reads it.
         return;
     }
-    let script = format!("{settle_it} --theirs --yes").replace("stvc merge", "\"$0\" merge");
+    let script = format!("{settle_it} --keep local --yes").replace("stvc merge", "\"$0\" merge");
     let program = two.command(&[]);
     let status = std::process::Command::new("sh")
         .args(["-c", &script])

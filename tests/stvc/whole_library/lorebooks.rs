@@ -132,7 +132,7 @@ fn req_82_one_lorebook_is_one_conflict() {
     };
     assert_eq!(count(&two), 8);
     // The rest went on: what was said here is there.
-    sync(&mut one, 0);
+    sync(&mut one, 3);
     assert_eq!(count(&one), 8);
     assert_eq!(one.read("chats/Mira/3.jsonl"), two.read("chats/Mira/3.jsonl"));
     // Until it is settled, each sync tells it again: of an earlier one somebody may have seen nothing.
@@ -141,7 +141,7 @@ fn req_82_one_lorebook_is_one_conflict() {
     sync(&mut one, 3);
     let settle = told[0]["settle"].as_str().unwrap();
     let other = settle.split('"').nth(1).unwrap();
-    two.stvc(&["merge", "worlds/Harbour", other, "--theirs", "--yes"]).exits(0);
+    two.stvc(&["merge", "worlds/Harbour", other, "--keep", "b", "--yes"]).exits(0);
     assert_eq!(two.read("worlds/Harbour.json"), book("two").into_bytes());
     sync(&mut two, 0);
     sync(&mut one, 0);
@@ -153,7 +153,7 @@ fn req_82_one_lorebook_is_one_conflict() {
     let told = sync(&mut two, 3).of_type("synced");
     let told = told.iter().find(|line| line["conflicts"] != 0).unwrap();
     let other = told["settle"].as_str().unwrap().split('"').nth(1).unwrap().to_owned();
-    two.stvc(&["merge", "worlds/Harbour", &other, "--ours", "--yes"]).exits(0);
+    two.stvc(&["merge", "worlds/Harbour", &other, "--keep", "a", "--yes"]).exits(0);
     sync(&mut two, 0);
     sync(&mut one, 0);
     assert_eq!(one.read("worlds/Harbour.json"), book("three").into_bytes());

@@ -1,0 +1,86 @@
+//! The device that a store is on, as other devices name it, and the lorebooks that a device set aside in a sync.
+
+use std::fmt;
+
+use super::Result;
+use super::configuration::Configuration;
+use crate::archive::Snapshot;
+use crate::durable::{self, Existing};
+use crate::history::History;
+use crate::regular;
+use crate::store::{self, Store};
+
+/// One of the devices that share a remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Random hex digits: two devices may have one name.
+    pub id: String,
+    /// The configured name, else that of the machine.
+    pub name: String,
+}
+
+/// The file in the store that holds the id and the machine it was created on.
+const FILE: &str = "device";
+
+/// The first words of the source of a snapshot that a sync set aside; the device follows.
+const SET_ASIDE: &str = "set aside by a sync on ";
+
+impl Device {
+    /// Returns the device that a store is on. It gets an id the first time, and another one if the store was copied to another machine.
+    pub(crate) fn of(store: &Store) -> Result<Self> {
+        let machine = machine();
+        let name = Configuration::of(store)?.device.unwrap_or_else(|| machine.clone());
+        let path = store.private_dir().join(FILE);
+        let known = regular::read(&path).unwrap_or_default();
+        let known = String::from_utf8_lossy(&known);
+        if let Some((id, of)) = known.trim_end().split_once(' ')
+            && of == machine
+            && is_id(id)
+        {
+            return Ok(Self { id: id.to_owned(), name });
+        }
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| store::Error::Io {
+            path: path.clone(),
+            source: std::io::Error::other(error),
+        })?;
+        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("{id} {machine}\n");
+        durable::write(&path, text.as_bytes(), Existing::Replace)
+            .map_err(|source| store::Error::Io { path, source })?;
+        Ok(Self { id, name })
+    }
+
+    /// Returns the source that a snapshot which this device sets aside records.
+    pub(crate) fn sets_aside(&self) -> String {
+        format!("{SET_ASIDE}{self}")
+    }
+
+    /// Returns the device that began a timeline by setting it aside in a sync.
+    pub(crate) fn that_set_aside(history: &History, head: &Snapshot) -> Option<Self> {
+        let own = history.own(head).0;
+        let device = own.last()?.source.as_deref()?.strip_prefix(SET_ASIDE)?;
+        let (name, id) = device.strip_suffix(')')?.rsplit_once(" (")?;
+        is_id(id).then(|| Self { id: id.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.id)
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns the name of this machine.
+fn machine() -> String {
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
+    let name: String = name.split_whitespace().collect::<Vec<_>>().join("-");
+    if name.is_empty() { "this-device".into() } else { name }
+}

@@ -1,0 +1,150 @@
+//! A value that two devices changed: every device says which one is its own, and the printed command keeps the one it names.
+
+use serde_json::Value;
+
+use super::{BOOK, book, outcome};
+use crate::common::devices::{ours, pair, settle, sync};
+use crate::common::{A, Sandbox, chat, message, text};
+
+/// Two devices with names of their own that changed one value; the second has just synced.
+fn conflict() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<Value>) {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(BOOK, book(&[("0", "Pier", "old")]));
+        one.write(A, chat("a", 3, Some("Harbour")));
+    });
+    one.stvc(&["config", "device", "desk"]).exits(0);
+    two.stvc(&["config", "device", "phone"]).exits(0);
+    one.write(BOOK, book(&[("0", "Pier", "of the desk")]));
+    two.write(BOOK, book(&[("0", "Pier", "of the phone")]));
+    sync(&mut one, &folder);
+    let answer = sync(&mut two, &folder);
+    (one, two, folder, answer)
+}
+
+fn told(device: &mut Sandbox, folder: &std::path::Path) -> String {
+    device.wait(60);
+    device.stvc(&["sync", text(folder)]).exits(3).stdout
+}
+
+/// Runs the printed command with one of the sides that it names.
+fn keep(device: &Sandbox, side: &str) {
+    let other = "worlds/Harbour (other version 2026-11-14)";
+    let plan = device.stvc(&["merge", "worlds/Harbour", other]).exits(0).stdout;
+    assert!(plan.contains("--keep local --yes") && plan.contains("--keep remote --yes"), "{plan}");
+    device.stvc(&["merge", "worlds/Harbour", other, "--keep", side, "--yes"]).exits(0);
+}
+
+#[test]
+fn each_device_calls_its_own_value_local() {
+    let (mut one, mut two, folder, _) = conflict();
+    for (device, own, other) in
+        [(&mut two, "of the phone", "of the desk"), (&mut one, "of the desk", "of the phone")]
+    {
+        let said = told(device, &folder);
+        let has = |label: &str, value: &str| {
+            said.lines().any(|line| line.contains(label) && line.contains(value))
+        };
+        assert!(has(" local: ", own), "{said}");
+        assert!(has(" remote", other), "{said}");
+    }
+    let said = told(&mut one, &folder);
+    assert!(said.contains("remote (phone): "), "{said}");
+}
+
+#[test]
+fn first_sync_of_the_other_device_tells_the_conflict() {
+    let (mut one, _two, folder, answer) = conflict();
+    for lines in [answer, sync(&mut one, &folder)] {
+        let line = lines.iter().find(|line| line["timeline"] == "worlds/Harbour").unwrap();
+        assert_eq!((&line["conflicts"], &line["lorebook"]), (&1.into(), &BOOK.into()));
+    }
+}
+
+#[test]
+fn keep_local_and_keep_remote_mean_what_each_device_prints() {
+    for (on_two, side, kept) in [
+        (true, "local", "of the phone"),
+        (true, "remote", "of the desk"),
+        (false, "local", "of the desk"),
+        (false, "remote", "of the phone"),
+    ] {
+        let (mut one, mut two, folder, _) = conflict();
+        sync(&mut one, &folder);
+        keep(if on_two { &two } else { &one }, side);
+        for _ in 0..2 {
+            for device in [&mut two, &mut one] {
+                device.wait(60);
+                device.json(&["sync", text(&folder)]);
+            }
+        }
+        for device in [&mut one, &mut two] {
+            let has = String::from_utf8(device.read(BOOK)).unwrap();
+            assert!(has.contains(kept), "{on_two} {side}: {has}");
+            // It is settled everywhere.
+            device.wait(60);
+            device.stvc(&["sync", text(&folder)]).exits(0);
+        }
+        settle(&mut one, &mut two, &folder);
+    }
+}
+
+#[test]
+fn merge_that_changes_no_file_says_that_it_settled_the_conflict() {
+    let (_one, two, ..) = conflict();
+    let other = "worlds/Harbour (other version 2026-11-14)";
+    let said =
+        two.stvc(&["merge", "worlds/Harbour", other, "--keep", "remote", "--yes"]).exits(0).stdout;
+    assert!(said.contains("Settled: worlds/Harbour.json keeps its values"), "{said}");
+    assert!(!said.contains("would stay") && !said.contains("Merged and verified"), "{said}");
+}
+
+#[test]
+fn keep_local_is_refused_where_no_sync_set_anything_aside() {
+    let device = Sandbox::empty();
+    device.write("worlds/One.json", book(&[("0", "Pier", "one")]));
+    device.write("worlds/Two.json", book(&[("0", "Pier", "two")]));
+    device.stvc(&["snapshot"]).exits(0);
+    let refused = device.stvc(&["merge", "worlds/One", "worlds/Two", "--keep", "local", "--yes"]);
+    let refused = refused.exits(2);
+    assert!(refused.stderr.contains("--keep a"), "{}", refused.stderr);
+}
+
+#[test]
+fn undo_of_a_sync_with_a_conflict_makes_no_second_copy() {
+    let (mut one, mut two, folder, _) = conflict();
+    let files = two.files();
+    two.stvc(&["undo"]).exits(0);
+    sync(&mut two, &folder);
+    assert_eq!(two.files().keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>());
+    settle(&mut one, &mut two, &folder);
+    // Nor does one of a chat that went on on both sides.
+    one.append(A, &message("one", 7));
+    two.append(A, &message("two", 7));
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    let files = two.files();
+    two.stvc(&["undo"]).exits(0);
+    sync(&mut two, &folder);
+    assert_eq!(two.files().keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>());
+    settle(&mut one, &mut two, &folder);
+    assert_eq!(ours(&one).len(), 3);
+}
+
+#[test]
+fn settings_that_only_one_device_keeps_do_not_trouble_the_other() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    one.stvc(&["config", "include.settings", "true"]).exits(0);
+    for (device, theme) in [(&one, "dark"), (&two, "light")] {
+        device.write("settings.json", format!("{{\"theme\":\"{theme}\"}}"));
+    }
+    sync(&mut one, &folder);
+    let two_has = two.read("settings.json");
+    assert_eq!(outcome(&sync(&mut two, &folder), "settings.json"), "new");
+    one.write("settings.json", "{\"theme\":\"grey\"}");
+    sync(&mut one, &folder);
+    assert_eq!(outcome(&sync(&mut two, &folder), "settings.json"), "forward");
+    assert_eq!(two.read("settings.json"), two_has);
+    let status = two.json(&["status"]).exits(0).of_type("timeline");
+    assert!(!status.iter().any(|line| line["state"] == "deleted"), "{status:?}");
+    settle(&mut one, &mut two, &folder);
+}

@@ -1,0 +1,179 @@
+//! Three devices that write, rename, fork, erase, undo and sync in any order, through a folder or a server. All end with the same files and branches, every message is in a file
+//! of every device unless its chat was erased, and no device is ever refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::{BOOK, Dice, book};
+use crate::common::devices::{Remote, ours};
+use crate::common::{A, Sandbox, assert_same, chat, message, refs, sound, text};
+
+/// One device, with its way to the remote.
+struct Device {
+    sandbox: Sandbox,
+    remote: PathBuf,
+}
+
+impl Device {
+    fn chats(&self) -> Vec<String> {
+        let files = ours(&self.sandbox).into_keys();
+        files.filter(|path| path.starts_with("chats/")).collect()
+    }
+
+    /// Syncs; the devices may leave a conflict to a person, and a fork of an erased chat until that is erased everywhere, and nothing else.
+    fn sync(&mut self) -> Vec<Value> {
+        self.sandbox.wait(60);
+        let answer = self.sandbox.json(&["sync", text(&self.remote)]);
+        let lines = answer.lines();
+        let summary = answer.of_type("summary");
+        assert!(!summary.is_empty(), "refused: {}", answer.stdout);
+        let open = summary[0]["conflicts"].as_u64().unwrap() + summary[0]["left"].as_u64().unwrap();
+        let left: Vec<_> = lines.iter().filter(|line| line["outcome"] == "left").collect();
+        for line in &left {
+            assert_eq!(line["why"], "the chat it was forked from was erased", "{line}");
+        }
+        answer.exits(if open > 0 { 3 } else { 0 });
+        lines
+    }
+
+    /// Erases a chat, if it is here.
+    fn erase(&self, timeline: &str) {
+        let path = self.sandbox.path(&format!("{timeline}.jsonl"));
+        if path.exists() {
+            fs::remove_file(path).unwrap();
+        }
+        self.sandbox.stvc(&["erase", timeline, "--yes"]).exits(0);
+    }
+}
+
+/// What has been said, in which chat, by the words that its first message has.
+#[derive(Default)]
+struct Said {
+    words: BTreeMap<String, String>,
+    erased: BTreeSet<String>,
+}
+
+fn name_of(path: &str) -> &str {
+    path.strip_suffix(".jsonl").unwrap()
+}
+
+fn text_of(device: &Device, path: &str) -> String {
+    String::from_utf8(device.sandbox.read(path)).unwrap()
+}
+
+fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9).wrapping_add(11));
+    let first = Sandbox::empty();
+    first.write(BOOK, book(&[("0", "Pier", "first")]));
+    first.write(A, chat("a", 3, Some("Harbour")));
+    first.write("chats/Mira/b.jsonl", chat("b", 2, None));
+    let remote = shared(&first);
+    let sandboxes = [first, Sandbox::empty(), Sandbox::empty()];
+    let mut devices = sandboxes.map(|sandbox| {
+        let remote = remote.address(&sandbox);
+        Device { sandbox, remote }
+    });
+    for device in &mut devices {
+        device.sync();
+    }
+    let mut said = Said::default();
+    for n in 0..steps {
+        let device = &mut devices[dice.roll(3)];
+        device.sandbox.wait(1 + dice.roll(50) as i64);
+        let chats = device.chats();
+        let pick = |dice: &mut Dice| chats.get(dice.roll(chats.len().max(1))).cloned();
+        match dice.roll(14) {
+            0..=3 => {
+                let Some(path) = pick(&mut dice) else { continue };
+                let words = format!("words {seed}-{n}.");
+                device.sandbox.append(&path, &message(&words, 100 + n));
+                said.words.insert(words, name_of(&path).to_owned());
+            }
+            4..=5 => {
+                let Some(path) = pick(&mut dice) else { continue };
+                let new = format!("chats/Mira/name {n}.jsonl");
+                fs::rename(device.sandbox.path(&path), device.sandbox.path(&new)).unwrap();
+                // A rename is seen by the next snapshot.
+                device.sandbox.stvc(&["snapshot"]).exits(0);
+            }
+            6 => {
+                let Some(path) = pick(&mut dice) else { continue };
+                device.sandbox.stvc(&["snapshot"]).exits(0);
+                let new = format!("fork {n}");
+                let fork = ["fork", name_of(&path), "--as", &new];
+                device.sandbox.json(&fork).exits(0);
+            }
+            7 => {
+                let path = format!("chats/Mira/new {n}.jsonl");
+                device.sandbox.write(&path, chat(&format!("new {n}"), 2, None));
+            }
+            8 => {
+                let mut found: Value = serde_json::from_slice(&device.sandbox.read(BOOK)).unwrap();
+                found["entries"]["0"]["content"] = format!("entry {seed}-{n}").into();
+                let bytes = serde_json::to_string_pretty(&found).unwrap();
+                device.sandbox.write(BOOK, bytes);
+            }
+            9 if dice.roll(3) == 0 => {
+                let Some(path) = pick(&mut dice) else { continue };
+                device.sandbox.stvc(&["snapshot"]).exits(0);
+                device.erase(name_of(&path));
+                said.erased.insert(name_of(&path).to_owned());
+            }
+            10 => {
+                let lines = device.sync();
+                let came = lines.iter().any(|line| line["type"] == "file");
+                if came {
+                    device.sandbox.stvc(&["undo"]).exits(0);
+                }
+            }
+            _ => drop(device.sync()),
+        }
+    }
+    settle(&mut devices, &remote, seed);
+    let _ = said;
+}
+
+/// All devices sync until none has news, erasing what was erased elsewhere, and then have the same.
+fn settle(devices: &mut [Device; 3], remote: &Remote, seed: u64) {
+    for _ in 0..8 {
+        for device in devices.iter_mut() {
+            let lines = device.sync();
+            for line in lines.iter().filter(|line| line["outcome"] == "erased-elsewhere") {
+                device.erase(line["timeline"].as_str().unwrap());
+            }
+        }
+    }
+    let [one, others @ ..] = &*devices;
+    for other in others {
+        assert_same(&ours(&other.sandbox), &ours(&one.sandbox));
+        assert_eq!(refs(&other.sandbox.store()), refs(&one.sandbox.store()), "seed {seed}");
+    }
+    for device in devices.iter() {
+        sound(&device.sandbox);
+    }
+    drop(remote.store().exists());
+}
+
+fn seeds() -> impl Iterator<Item = u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first = number("STVC_SYNC_FIRST").unwrap_or(0);
+    first..first + number("STVC_SYNC_SEEDS").unwrap_or(3)
+}
+
+#[test]
+fn three_devices_converge_through_folder() {
+    for seed in seeds() {
+        run(seed, 40, Remote::folder);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn three_devices_converge_through_server() {
+    for seed in seeds() {
+        run(seed, 40, Remote::server);
+    }
+}
