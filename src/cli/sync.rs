@@ -9,7 +9,7 @@ use stvc::engine::files::Action;
 use stvc::lines::{CopyLine, Counts, FileLine, SyncLine, TagLine};
 use stvc::rules::lost_attachments;
 use stvc::verbs;
-use stvc::verbs::sync::{Options, Report, SyncOutcome, SyncedTimeline};
+use stvc::verbs::sync::{Conflict, Options, Report, SyncOutcome, SyncedTimeline};
 
 /// So many places that stand against each other are shown.
 const PLACES: usize = 5;
@@ -38,35 +38,7 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
             out.say(line(entry));
         }
         if let Some(conflict) = &entry.conflict {
-            let (book, places) =
-                (clean(conflict.book.as_str()), count(conflict.count() as u64, "place"));
-            let settle = match &conflict.other {
-                Some(_) => {
-                    let (into, from) = sides(entry);
-                    stvc::lines::hint::ways(into, from, !entry.timeline.is_chat())
-                }
-                None => "no chat uses the one here".into(),
-            };
-            let labels = match &conflict.set_aside_by {
-                None => ("local".to_owned(), "remote".to_owned()),
-                Some(device) => (format!("remote ({})", clean(&device.name)), "local".to_owned()),
-            };
-            let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
-            for place in conflict.places.iter().take(PLACES) {
-                for line in super::merge::conflict_lines(place, (&labels.0, &labels.1), false, page)
-                {
-                    out.say(line);
-                }
-            }
-            let sign = paint(LOOK.warn, "!");
-            let (of_other, of_book) = labels;
-            out.say(match &conflict.other {
-                Some(other) if !entry.timeline.is_chat() => format!(
-                    "  {sign} {book} has the {of_book} values, {} the {of_other} ones; they differ in {places}. {settle}",
-                    clean(other.file().as_str())
-                ),
-                _ => format!("  {sign} {book} differs in {places}; both stay. {settle}"),
-            });
+            say_conflict(entry, conflict, out);
         }
     }
     for (tag, id) in &report.tags {
@@ -112,6 +84,40 @@ pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8
         && attachments_lost == 0;
     out.summary("sync", all, counts);
     Ok(if all { exit::DONE } else { exit::PARTLY })
+}
+
+/// Prints both sides of a conflict, and the commands that settle it.
+fn say_conflict(entry: &SyncedTimeline, conflict: &Conflict, out: &mut Out) {
+    let (of_other, of_book) = match &conflict.set_aside_by {
+        None => ("local".to_owned(), "remote".to_owned()),
+        Some(device) => (format!("remote ({})", clean(&device.name)), "local".to_owned()),
+    };
+    let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+    for place in conflict.places.iter().take(PLACES) {
+        for line in super::merge::conflict_lines(place, (&of_other, &of_book), false, page) {
+            out.say(line);
+        }
+    }
+    let (sign, book) = (paint(LOOK.warn, "!"), clean(conflict.book.as_str()));
+    let places = count(conflict.count() as u64, "place");
+    let (into, from) = sides(entry);
+    match &conflict.other {
+        Some(other) if !entry.timeline.is_chat() => {
+            let other = clean(other.file().as_str());
+            out.say(format!("  {sign} {places} to settle: {book} has the {of_book} values,"));
+            out.say(format!("    {other} the {of_other} ones."));
+            let merge = format!("stvc merge {} {}", shell(into), shell(from));
+            out.say(format!("    Keep the local values:   {merge} --keep local --yes"));
+            out.say(format!("    Keep the remote values:  {merge} --keep remote --yes"));
+        }
+        Some(_) => {
+            let settle = stvc::lines::hint::ways(into, from, false);
+            out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
+        }
+        None => out.say(format!(
+            "  {sign} {book} differs in {places}; both stay. No chat uses the local one"
+        )),
+    }
 }
 
 fn of(report: &Report, wanted: fn(&SyncOutcome) -> bool) -> usize {

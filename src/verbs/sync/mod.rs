@@ -457,9 +457,9 @@ fn apply(
                 operation.move_ref(branch(timeline), head.id)?;
                 will_have.push((head.id, read_manifest(&reader, head.tree)?));
             }
-            BranchMove::Renamed(whole, local) => {
+            BranchMove::Renamed(whole) => {
                 let state = State::made(whole, None);
-                let follows = Follows::renamed(local.clone());
+                let follows = step.local.clone().map(Follows::renamed).unwrap_or_default();
                 let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
                 will_have.push((taken.id, state.manifest));
             }

@@ -126,7 +126,7 @@ impl Planner<'_> {
     }
 
     /// Adds the conflicts of earlier syncs that are not settled yet, on whichever device they arose.
-    pub(super) fn add_unsettled(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
+    pub(super) fn add_unsettled(&mut self, steps: &mut [TimelinePlan]) -> Result<()> {
         let local = self.ours.heads().map(|(_, head)| (head, true));
         let is_new = |head: &Snapshot| self.ours.head(&head.timeline).is_none();
         let remote = self.theirs.heads().map(|(_, head)| (head, false));

@@ -32,7 +32,7 @@ pub(super) enum BranchMove {
     /// To a new snapshot after that; with this one of ours joined to it.
     Made(Box<TimelineFiles>, Option<SnapshotId>),
     /// To a new snapshot of this local state, under another name.
-    Renamed(Box<TimelineFiles>, Snapshot),
+    Renamed(Box<TimelineFiles>),
 }
 
 /// What is done for one timeline.
@@ -177,7 +177,7 @@ impl Planner<'_> {
             self.list_in_group(&renamed, Some(&local.timeline))?;
         }
         step.entry.outcome = SyncOutcome::Renamed;
-        step.branch = BranchMove::Renamed(Box::new(renamed), local.clone());
+        step.branch = BranchMove::Renamed(Box::new(renamed));
         Ok(())
     }
 
