@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Error, ObjectId, Result, Store};
-use crate::real_path;
+use crate::{durable, real_path, regular};
 
 /// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
 const REMEMBERED: [&str; 6] =
@@ -19,7 +19,9 @@ impl Store {
         set_refs(path, refs.into_iter().map(|(name, id)| (name.to_string(), id)))?;
         for name in REMEMBERED {
             // What cannot be read is as good as not there.
-            let _ = fs::copy(self.private_dir().join(name), copy.private_dir().join(name));
+            if let Ok(bytes) = regular::read(&self.private_dir().join(name)) {
+                let _ = durable::overwrite(&copy.private_dir().join(name), &bytes);
+            }
         }
         Self::open(path)
     }

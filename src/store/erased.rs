@@ -1,7 +1,6 @@
 //! Commits that were removed for good, in `stvc/erased`: one id a line, and nothing that tells what they were. What comes from elsewhere is held against it.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -46,7 +45,7 @@ impl Store {
         let new = ids.iter().filter(|id| !known.contains(*id));
         let text: String = new.map(|id| format!("{id}\n")).collect();
         let append = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            let mut file = durable::open_to_append(&path)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             durable::sync_dir(durable::parent(&path))

@@ -11,7 +11,6 @@ use crate::engine::Result;
 use crate::engine::configuration::Configuration;
 use crate::engine::verdict_findings::LostAttachments;
 use crate::history;
-use crate::regular;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
 use crate::store::{Kind, ObjectId, Reader, Store, unless_lost};
@@ -80,8 +79,7 @@ impl Operation<'_> {
             return Ok(known.clone());
         }
         let library = self.workspace.library().ok();
-        let file = library.map(|library| known.path.under(library.root()));
-        let bytes = file.and_then(|file| regular::read(&file).ok());
+        let bytes = library.and_then(|library| st::read(library.root(), &known.path).ok());
         let mut mended = known.clone();
         if let Some(bytes) = bytes.filter(|bytes| Blake3::of(bytes) == known.blake3) {
             mended.blob = Some(self.pack.add(Kind::Blob, &bytes)?);
@@ -103,15 +101,16 @@ impl Operation<'_> {
         let workspace = self.workspace;
         let library = || workspace.library().ok().map(|library| library.root().to_owned());
         let root = self.attachments.root.get_or_insert_with(library);
-        let Some(file) = root.as_ref().map(|root| path.under(root)) else { return Ok(None) };
+        let Some(root) = root.clone() else { return Ok(None) };
         // Gone: `doctor` tells of it.
-        let Ok(length) = fs::metadata(&file).map(|found| found.len()) else { return Ok(None) };
+        let found = fs::metadata(path.under(&root));
+        let Ok(length) = found.map(|found| found.len()) else { return Ok(None) };
         let room = self.room()?;
         if length > room {
             self.attachments.left_out.insert(path.clone(), length);
             return Ok(None);
         }
-        let bytes = match regular::read(&file) {
+        let bytes = match st::read(&root, path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.attachments.unreadable.insert(path.clone(), error.to_string());

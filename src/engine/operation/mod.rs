@@ -490,10 +490,9 @@ fn last_sequence(
 /// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.
 fn still_as_planned(root: &Path, steps: &[apply::FileStep<'_>]) -> Result<()> {
     for step in steps {
-        let path = step.path.under(root);
-        let now = st::Fingerprint::of_file(&path)?;
+        let now = st::Fingerprint::of_file(root, &step.path)?;
         if now != step.before && now != step.after {
-            return Err(st::Error::SavedMeanwhile { path }.into());
+            return Err(st::Error::SavedMeanwhile { path: step.path.under(root) }.into());
         }
     }
     Ok(())

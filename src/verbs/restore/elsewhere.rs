@@ -6,13 +6,14 @@ use std::{fs, io};
 use super::material::Material;
 use super::options::{Options, Report, wanted};
 use crate::archive::{Attachment, Blake3, Role};
+use crate::durable::{self, TEMP_PREFIX};
 use crate::engine::files::{Action, FileAction};
 use crate::engine::operation::attachments::read_to_write;
 use crate::engine::verdict_findings::LostAttachments;
+use crate::st;
 use crate::st::LibraryPath;
 use crate::store::Store;
 use crate::verbs::{RestoreError, Result};
-use crate::{durable, st};
 
 pub(super) fn restore(
     store: &Store,
@@ -87,7 +88,7 @@ fn write_folder(
 ) -> Result<()> {
     let parent = durable::parent(root);
     durable::create_dir_all(parent).map_err(at(parent))?;
-    let temp = durable::create_temp_dir(parent).map_err(at(parent))?;
+    let temp = durable::create_temp_dir(parent, TEMP_PREFIX).map_err(at(parent))?;
     let mut write = || -> Result<()> {
         for (path, bytes) in files {
             st::write(&temp, path, bytes, None)?;
