@@ -37,7 +37,7 @@ mod timeline_files;
 mod users;
 mod write;
 
-pub use attachments::{attachments, is_attachment};
+pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use card_parts::{

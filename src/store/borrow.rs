@@ -7,8 +7,8 @@ use super::{Error, ObjectId, Result, Store};
 use crate::{durable, real_path, regular};
 
 /// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
-const REMEMBERED: [&str; 6] =
-    ["cache", "lineage.json", "former-ids", "config.toml", "damaged", "erased"];
+const REMEMBERED: [&str; 7] =
+    ["cache", "lineage.json", "former-ids", "config.toml", "damaged", "erased", "own-attachments"];
 
 impl Store {
     /// A new store at `path` that has everything this one has, by reading it there.

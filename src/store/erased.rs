@@ -1,19 +1,14 @@
 //! Commits that were removed for good, in `stvc/erased`: one id a line, and nothing that tells what they were. What comes from elsewhere is held against it.
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::find_files::unless_absent;
-use super::{Error, Lock, ObjectId, RefName, Result, Store};
-use crate::{durable, regular};
+use super::{Error, Lock, ObjectId, RefName, Result, Store, id_list};
+use crate::durable;
 
 /// There while commits are being removed.
 const ERASING: &str = "erasing";
-
-fn ids_in(text: &[u8]) -> HashSet<ObjectId> {
-    text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
-}
 
 impl Store {
     /// Removing these commits begins: whoever finds that noted goes on with it.
@@ -26,9 +21,7 @@ impl Store {
 
     /// The commits whose removal was begun and not ended.
     pub fn erasing(&self) -> Result<Option<HashSet<ObjectId>>> {
-        let path = self.private_dir().join(ERASING);
-        let text = unless_absent(regular::read(&path), &path)?;
-        Ok(text.map(|text| ids_in(&text)))
+        id_list::read(&self.private_dir().join(ERASING))
     }
 
     /// They are gone.
@@ -40,24 +33,12 @@ impl Store {
 
     /// Remember that these commits shall not come back.
     fn remember_erased(&self, _lock: &Lock, ids: &[ObjectId]) -> Result<()> {
-        let path = self.erased_path();
-        let known = self.erased()?;
-        let new = ids.iter().filter(|id| !known.contains(*id));
-        let text: String = new.map(|id| format!("{id}\n")).collect();
-        let append = || {
-            let mut file = durable::open_to_append(&path)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            durable::sync_dir(durable::parent(&path))
-        };
-        append().map_err(Error::io(&path))
+        id_list::add(&self.erased_path(), ids)
     }
 
     /// The commits that were removed for good.
     pub fn erased(&self) -> Result<HashSet<ObjectId>> {
-        let path = self.erased_path();
-        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
-        Ok(ids_in(&text))
+        Ok(id_list::read(&self.erased_path())?.unwrap_or_default())
     }
 
     /// Let `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody shall read any more.

@@ -436,6 +436,7 @@ impl<'a> Operation<'a> {
         }
         self.pack.finish()?;
         store.remember_ids(lock, &self.renamed)?;
+        store.remember_own_attachments(lock, self.attachments.own())?;
         let sequence = last_sequence(store, self.sequence, &self.made, &self.moves)?;
         let effect = Effect {
             refs: self.moves.into_values().collect(),
