@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::folder::{Folder, open_in_place};
+use crate::folder::{Folder, open_in_place, own_like, patiently, unlink};
+pub use crate::folder::{is_held_elsewhere, remove, rename, sync_dir};
 
 /// What to do when a file of that name is already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,16 +160,6 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
     open_in_place(path, OpenOptions::new().write(true).create(true).truncate(false))
 }
 
-/// Give a file its name, in the place of what has it.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    patiently(|| though_protected(to, || fs::rename(from, to)))
-}
-
-/// Remove a file.
-pub fn remove(path: &Path) -> io::Result<()> {
-    patiently(|| unlink(path))
-}
-
 /// Remove a file if it is there, and do not wait if somebody else has it open: then it is still there, and the answer is `false`.
 pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
     match unlink(path) {
@@ -190,70 +181,11 @@ pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
     make_temp(prefix, |name| rename(&dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
-fn unlink(path: &Path) -> io::Result<()> {
-    though_protected(path, || fs::remove_file(path))
-}
-
-/// On Windows a file that is write-protected, as git's objects are, can be neither replaced nor removed; elsewhere that is up to its folder.
-fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    let done = deed();
-    #[cfg(windows)]
-    if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-        && let Ok(found) = fs::symlink_metadata(path)
-        && found.permissions().readonly()
-    {
-        let mut permissions = found.permissions();
-        permissions.set_readonly(false);
-        fs::set_permissions(path, permissions)?;
-        return deed();
-    }
-    #[cfg(not(windows))]
-    let _ = path;
-    done
-}
-
-/// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
-fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
-        match deed() {
-            Err(error) if is_held_elsewhere(&error) => {
-                std::thread::sleep(Duration::from_millis(wait));
-            }
-            done => return done,
-        }
-    }
-    deed()
-}
-
-/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked, mapped.
-pub fn is_held_elsewhere(error: &io::Error) -> bool {
-    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
-}
-
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
 pub fn remove_own(path: &Path) {
     if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         let _ = unlink(path);
     }
-}
-
-/// Only root can give a file away; for others it stays theirs, and that is as good as it gets.
-#[cfg(unix)]
-pub(crate) fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, fchown};
-    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
-        return Ok(());
-    }
-    match fchown(file, Some(other.uid()), Some(other.gid())) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// On Windows a new file has the owner and the rights of its folder.
-#[cfg(not(unix))]
-pub(crate) fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Result<()> {
-    Ok(())
 }
 
 /// Temporary files and folders of ours that a process left which is dead, or has had an hour for them. That it fails matters to nobody.
@@ -308,31 +240,6 @@ pub fn create_dir_all(dir: &Path) -> io::Result<()> {
 /// Sync a file that is there. Windows wants to be asked by somebody who may write it.
 pub fn sync_file(path: &Path) -> io::Result<()> {
     open_in_place(path, OpenOptions::new().append(true))?.sync_all()
-}
-
-/// Sync a folder, so that the names in it survive a power cut.
-#[cfg(unix)]
-pub fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-/// Windows promises nothing for a folder. NTFS writes its journal when it is asked here; where it is not, names are as old as the last sync of a file after them, and
-/// docs/format.md counts on no more.
-#[cfg(not(unix))]
-pub fn sync_dir(dir: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(windows)]
-    {
-        /// Without it a folder cannot be opened.
-        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
-        std::os::windows::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            FILE_FLAG_BACKUP_SEMANTICS,
-        );
-    }
-    let _ = options.open(dir).and_then(|dir| dir.sync_all());
-    Ok(())
 }
 
 /// The folder that holds `path`; the current one for a bare name.

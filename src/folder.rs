@@ -7,9 +7,10 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::regular;
 
@@ -52,7 +53,7 @@ impl Folder {
         let handle = unix::open_folder(&self.handle, name, unix::Links::Refuse)?;
         let path = self.path.join(name);
         #[cfg(not(unix))]
-        if std::fs::symlink_metadata(&path)?.is_symlink() {
+        if fs::symlink_metadata(&path)?.is_symlink() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         #[cfg(not(unix))]
@@ -81,7 +82,7 @@ impl Folder {
         #[cfg(unix)]
         return Ok(rustix::fs::mkdirat(&self.handle, name, rustix::fs::Mode::from(0o777))?);
         #[cfg(not(unix))]
-        std::fs::create_dir(self.path.join(name))
+        fs::create_dir(self.path.join(name))
     }
 
     /// Makes a file in it, which must not be there, to be written and read.
@@ -107,9 +108,9 @@ impl Folder {
         #[cfg(not(unix))]
         {
             let path = self.path.join(name);
-            match std::fs::symlink_metadata(&path) {
+            match fs::symlink_metadata(&path) {
                 Ok(found) if found.is_symlink() => {
-                    Ok(Some(Link { target: std::fs::read_link(&path)?, is_own: true }))
+                    Ok(Some(Link { target: fs::read_link(&path)?, is_own: true }))
                 }
                 Ok(_) => Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -123,7 +124,7 @@ impl Folder {
         #[cfg(unix)]
         let found = unix::stat(&self.handle, name).map(drop);
         #[cfg(not(unix))]
-        let found = std::fs::symlink_metadata(self.path.join(name)).map(drop);
+        let found = fs::symlink_metadata(self.path.join(name)).map(drop);
         match found {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -136,7 +137,7 @@ impl Folder {
         #[cfg(unix)]
         return Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?);
         #[cfg(not(unix))]
-        crate::durable::rename(&self.path.join(from), &self.path.join(to))
+        rename(&self.path.join(from), &self.path.join(to))
     }
 
     /// Gives a file a second name, which must be free.
@@ -147,7 +148,7 @@ impl Folder {
             Ok(rustix::fs::linkat(&self.handle, from, &self.handle, to, flags)?)
         }
         #[cfg(not(unix))]
-        std::fs::hard_link(self.path.join(from), self.path.join(to))
+        fs::hard_link(self.path.join(from), self.path.join(to))
     }
 
     /// Removes a file, or a link and not what it leads to.
@@ -155,7 +156,7 @@ impl Folder {
         #[cfg(unix)]
         return Ok(rustix::fs::unlinkat(&self.handle, name, rustix::fs::AtFlags::empty())?);
         #[cfg(not(unix))]
-        crate::durable::remove(&self.path.join(name))
+        remove(&self.path.join(name))
     }
 
     /// Syncs it, so that the names in it survive a power cut.
@@ -163,31 +164,121 @@ impl Folder {
         #[cfg(unix)]
         return self.handle.sync_all();
         #[cfg(not(unix))]
-        crate::durable::sync_dir(&self.path)
+        sync_dir(&self.path)
     }
 
     /// Returns its mode and owner.
-    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
+    pub fn metadata(&self) -> io::Result<fs::Metadata> {
         #[cfg(unix)]
         return self.handle.metadata();
         #[cfg(not(unix))]
-        std::fs::metadata(&self.path)
+        fs::metadata(&self.path)
     }
 
     /// Gives it to the user whom the folder above belongs to. Only root can; for others it stays theirs.
     pub fn belong_to(&self, above: &Folder) -> io::Result<()> {
         #[cfg(unix)]
-        return crate::durable::own_like(
-            &self.handle,
-            &self.handle.metadata()?,
-            &above.handle.metadata()?,
-        );
+        return own_like(&self.handle, &self.handle.metadata()?, &above.handle.metadata()?);
         #[cfg(not(unix))]
         {
             let _ = above;
             Ok(())
         }
     }
+}
+
+/// Give a file its name, in the place of what has it.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    patiently(|| though_protected(to, || fs::rename(from, to)))
+}
+
+/// Remove a file.
+pub fn remove(path: &Path) -> io::Result<()> {
+    patiently(|| unlink(path))
+}
+
+pub fn unlink(path: &Path) -> io::Result<()> {
+    though_protected(path, || fs::remove_file(path))
+}
+
+/// On Windows a file that is write-protected, as git's objects are, can be neither replaced nor removed; elsewhere that is up to its folder.
+fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    let done = deed();
+    #[cfg(windows)]
+    if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        && let Ok(found) = fs::symlink_metadata(path)
+        && found.permissions().readonly()
+    {
+        let mut permissions = found.permissions();
+        permissions.set_readonly(false);
+        fs::set_permissions(path, permissions)?;
+        return deed();
+    }
+    #[cfg(not(windows))]
+    let _ = path;
+    done
+}
+
+/// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
+pub fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
+        match deed() {
+            Err(error) if is_held_elsewhere(&error) => {
+                std::thread::sleep(Duration::from_millis(wait));
+            }
+            done => return done,
+        }
+    }
+    deed()
+}
+
+/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked, mapped.
+pub fn is_held_elsewhere(error: &io::Error) -> bool {
+    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
+}
+
+/// Only root can give a file away; for others it stays theirs, and that is as good as it gets.
+#[cfg(unix)]
+pub fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
+        return Ok(());
+    }
+    match fchown(file, Some(other.uid()), Some(other.gid())) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// On Windows a new file has the owner and the rights of its folder.
+#[cfg(not(unix))]
+pub fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Sync a folder, so that the names in it survive a power cut.
+#[cfg(unix)]
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Windows promises nothing for a folder. NTFS writes its journal when it is asked here; where it is not, names are as old as the last sync of a file after them, and
+/// docs/format.md counts on no more.
+#[cfg(not(unix))]
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(windows)]
+    {
+        /// Without it a folder cannot be opened.
+        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+        std::os::windows::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            FILE_FLAG_BACKUP_SEMANTICS,
+        );
+    }
+    let _ = options.open(dir).and_then(|dir| dir.sync_all());
+    Ok(())
 }
 
 /// Opens a file at a path without following a link in its place and without waiting for a pipe; anything but an ordinary file is an error.
@@ -220,7 +311,7 @@ fn refused_link(error: io::Error) -> io::Error {
 
 #[cfg(not(unix))]
 fn must_be_folder(path: &Path) -> io::Result<()> {
-    match std::fs::metadata(path)?.is_dir() {
+    match fs::metadata(path)?.is_dir() {
         true => Ok(()),
         false => Err(io::ErrorKind::NotADirectory.into()),
     }
