@@ -8,11 +8,15 @@
 // Here they are tried again.
 #![allow(clippy::disallowed_methods)]
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::folder::{Folder, open_in_place, own_like, patiently, unlink};
+pub use crate::folder::{is_held_elsewhere, remove, rename, sync_dir};
 
 /// What to do when a file of that name is already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,35 +37,30 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
 /// How the names of temporary files beside a user's own begin.
 pub const TEMP_PREFIX: &str = ".stvc-";
 
-/// Tells the temporary files of this process apart.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 /// A new folder in `dir`, to be filled and then renamed.
-pub fn create_temp_dir(dir: &Path) -> io::Result<PathBuf> {
-    make_temp(dir, TEMP_PREFIX, |path| fs::create_dir(path)).map(|(path, ())| path)
+pub fn create_temp_dir(dir: &Path, prefix: &str) -> io::Result<PathBuf> {
+    make_temp(prefix, |name| fs::create_dir(dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
-/// Make something under a name that nothing has yet.
-fn make_temp<T>(
-    dir: &Path,
-    prefix: &str,
-    make: impl Fn(&Path) -> io::Result<T>,
-) -> io::Result<(PathBuf, T)> {
+/// Make something under a name that nothing has yet, and that nobody can know before: what others put there cannot be in the way.
+fn make_temp<T>(prefix: &str, make: impl Fn(&OsStr) -> io::Result<T>) -> io::Result<(OsString, T)> {
     loop {
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let random = getrandom::u64().map_err(io::Error::other)?;
         // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
-        let path = dir.join(format!("{prefix}{}-{n}.tmp", std::process::id()));
-        match make(&path) {
-            // Left behind by a process of the same id that was killed.
+        let name = OsString::from(format!("{prefix}{}-{random}.tmp", std::process::id()));
+        match make(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|made| (path, made)),
+            made => return made.map(|made| (name, made)),
         }
     }
 }
 
 /// A file that has no name of its own yet and vanishes when dropped, unless [`finish`](Temp::finish)ed.
+///
+/// The one way to write a file into a folder: it is made exclusively and under a random name, no link is followed, and it is renamed within the folder that was opened for it.
 pub struct Temp {
-    path: PathBuf,
+    folder: Arc<Folder>,
+    name: OsString,
     file: File,
 }
 
@@ -73,9 +72,13 @@ impl Temp {
 
     /// A new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
     pub fn within(dir: &Path, prefix: &str) -> io::Result<Self> {
-        let make =
-            |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        make_temp(dir, prefix, make).map(|(path, file)| Self { path, file })
+        Self::in_folder(Arc::new(Folder::open(dir)?), prefix)
+    }
+
+    /// A new temporary file in an open folder.
+    pub fn in_folder(folder: Arc<Folder>, prefix: &str) -> io::Result<Self> {
+        let (name, file) = make_temp(prefix, |name| folder.create_new(name))?;
+        Ok(Self { folder, name, file })
     }
 
     pub fn file(&mut self) -> &mut File {
@@ -95,25 +98,26 @@ impl Temp {
 
     /// Whether the file `other` has the same bytes.
     pub fn is_same_as(&self, other: &Path) -> io::Result<bool> {
-        let hash = |path: &Path| {
+        let hash = |file: File| {
             let mut hasher = blake3::Hasher::new();
-            hasher.update_reader(File::open(path)?)?;
+            hasher.update_reader(file)?;
             io::Result::Ok(hasher.finalize())
         };
-        Ok(hash(&self.path)? == hash(other)?)
+        Ok(hash(self.folder.open_file(&self.name)?)? == hash(File::open(other)?)?)
     }
 
-    /// Sync the file and give it its name. The folder is **not** synced: several files may share that step.
+    /// Sync the file and give it its name in its folder. The folder is **not** synced: several files may share that step.
     pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
         self.file.sync_all()?;
+        let target = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
         match existing {
-            Existing::Replace => rename(&self.path, target),
-            Existing::Keep => match fs::hard_link(&self.path, target) {
+            Existing::Replace => self.folder.rename(&self.name, target),
+            Existing::Keep => match self.folder.hard_link(&self.name, target) {
                 // Drop removes the temporary name; the target's own name stays.
                 Ok(()) => Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
                 // A file system without hard links: the look before the rename is not atomic, but it is the best there is.
-                Err(_) if !target.try_exists()? => rename(&self.path, target),
+                Err(_) if !self.folder.has(target)? => self.folder.rename(&self.name, target),
                 Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
             },
         }
@@ -122,19 +126,38 @@ impl Temp {
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        // Gone already after a rename.
-        remove_own(&self.path);
+        // Gone already after a rename. A failure that passes must not leave it for ever.
+        if self
+            .folder
+            .remove(&self.name)
+            .is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        {
+            let _ = self.folder.remove(&self.name);
+        }
     }
 }
 
-/// Give a file its name, in the place of what has it.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    patiently(|| though_protected(to, || fs::rename(from, to)))
+/// Replaces a file in a folder. Nobody reads half of it, but nothing is synced: it need not outlive a power cut.
+pub fn replace_unsynced(folder: &Arc<Folder>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    let mut temp = Temp::in_folder(Arc::clone(folder), TEMP_PREFIX)?;
+    temp.file.write_all(bytes)?;
+    temp.folder.rename(&temp.name, name)
 }
 
-/// Remove a file.
-pub fn remove(path: &Path) -> io::Result<()> {
-    patiently(|| unlink(path))
+/// Writes a file where it stands, such as a note of who holds a lock.
+pub fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    open_in_place(path, options.write(true).create(true).truncate(true))?.write_all(bytes)
+}
+
+/// Opens a file to append to it.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    open_in_place(path, OpenOptions::new().read(true).append(true).create(true))
+}
+
+/// Opens a file that processes lock.
+pub fn open_to_lock(path: &Path) -> io::Result<File> {
+    open_in_place(path, OpenOptions::new().write(true).create(true).truncate(false))
 }
 
 /// Remove a file if it is there, and do not wait if somebody else has it open: then it is still there, and the answer is `false`.
@@ -154,47 +177,8 @@ pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
         true => Err(io::ErrorKind::AlreadyExists.into()),
         false => patiently(|| fs::rename(path, to)),
     };
-    make_temp(parent(path), prefix, rename).map(|(path, ())| path)
-}
-
-fn unlink(path: &Path) -> io::Result<()> {
-    though_protected(path, || fs::remove_file(path))
-}
-
-/// On Windows a file that is write-protected, as git's objects are, can be neither replaced nor removed; elsewhere that is up to its folder.
-fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    let done = deed();
-    #[cfg(windows)]
-    if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-        && let Ok(found) = fs::symlink_metadata(path)
-        && found.permissions().readonly()
-    {
-        let mut permissions = found.permissions();
-        permissions.set_readonly(false);
-        fs::set_permissions(path, permissions)?;
-        return deed();
-    }
-    #[cfg(not(windows))]
-    let _ = path;
-    done
-}
-
-/// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
-fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
-        match deed() {
-            Err(error) if is_held_elsewhere(&error) => {
-                std::thread::sleep(Duration::from_millis(wait));
-            }
-            done => return done,
-        }
-    }
-    deed()
-}
-
-/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked, mapped.
-pub fn is_held_elsewhere(error: &io::Error) -> bool {
-    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
+    let dir = parent(path);
+    make_temp(prefix, |name| rename(&dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
@@ -202,25 +186,6 @@ pub fn remove_own(path: &Path) {
     if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         let _ = unlink(path);
     }
-}
-
-/// Only root can give a file away; for others it stays theirs, and that is as good as it gets.
-#[cfg(unix)]
-fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, fchown};
-    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
-        return Ok(());
-    }
-    match fchown(file, Some(other.uid()), Some(other.gid())) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// On Windows a new file has the owner and the rights of its folder.
-#[cfg(not(unix))]
-fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Result<()> {
-    Ok(())
 }
 
 /// Temporary files and folders of ours that a process left which is dead, or has had an hour for them. That it fails matters to nobody.
@@ -274,32 +239,7 @@ pub fn create_dir_all(dir: &Path) -> io::Result<()> {
 
 /// Sync a file that is there. Windows wants to be asked by somebody who may write it.
 pub fn sync_file(path: &Path) -> io::Result<()> {
-    OpenOptions::new().append(true).open(path)?.sync_all()
-}
-
-/// Sync a folder, so that the names in it survive a power cut.
-#[cfg(unix)]
-pub fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-/// Windows promises nothing for a folder. NTFS writes its journal when it is asked here; where it is not, names are as old as the last sync of a file after them, and
-/// docs/format.md counts on no more.
-#[cfg(not(unix))]
-pub fn sync_dir(dir: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(windows)]
-    {
-        /// Without it a folder cannot be opened.
-        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
-        std::os::windows::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            FILE_FLAG_BACKUP_SEMANTICS,
-        );
-    }
-    let _ = options.open(dir).and_then(|dir| dir.sync_all());
-    Ok(())
+    open_in_place(path, OpenOptions::new().append(true))?.sync_all()
 }
 
 /// The folder that holds `path`; the current one for a bare name.
@@ -310,20 +250,9 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Put a cache in its place; no link there is followed. Nothing is synced: one that is torn is not believed. That it fails matters to nobody.
+/// Put a cache in its place. Nothing is synced: one that is torn is not believed. That it fails matters to nobody.
 pub fn replace_cache(path: &Path, bytes: &[u8]) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temp = format!("{}{}-{name}.tmp", TEMP_PREFIX, std::process::id());
-    let temp = parent(path).join(temp);
-    // Left behind by a process of the same number that was killed.
-    let _ = unlink(&temp);
-    let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&temp)?;
-        file.write_all(bytes)?;
-        drop(file);
-        rename(&temp, path)
-    };
-    if write().is_err() {
-        let _ = unlink(&temp);
+    if let (Ok(folder), Some(name)) = (Folder::open(parent(path)), path.file_name()) {
+        let _ = replace_unsynced(&Arc::new(folder), name, bytes);
     }
 }

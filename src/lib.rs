@@ -17,6 +17,7 @@ pub mod archive;
 mod durable;
 pub mod engine;
 mod file_lock;
+mod folder;
 pub mod history;
 pub mod lines;
 mod parallel;

@@ -30,6 +30,9 @@ pub enum Refusal {
     /// Page and program do not understand each other.
     #[error("this page speaks protocol {page}, and this program {program}")]
     Protocol { page: u32, program: u32 },
+    /// It was not made for the watch that runs: somebody prepared it, or the watch was started anew.
+    #[error("{verb:?} changes something, and the request does not name this watch's session")]
+    Session { verb: &'static str },
     /// More was asked than is served.
     #[error("more than {most} such requests within a minute are not served")]
     TooMany { most: usize },

@@ -58,6 +58,10 @@ impl Answer {
             Refusal::Protocol { .. } => {
                 Some("`stvc extension update`, then reload SillyTavern's page".to_owned())
             }
+            Refusal::Session { .. } => Some(
+                "send it again with the \"session\" of this answer; if nobody sent it, nothing was done"
+                    .to_owned(),
+            ),
             Refusal::Unwritable { .. } => Some("`stvc operations` says what was done".to_owned()),
             Refusal::BrokeDown { .. } => Some(
                 "`stvc check` says whether the store is sound; the watch's own output says where it broke down"
@@ -66,7 +70,7 @@ impl Answer {
             _ => None,
         };
         let exit = match refusal {
-            Refusal::ReadOnly { .. } => exit::REFUSED,
+            Refusal::ReadOnly { .. } | Refusal::Session { .. } => exit::REFUSED,
             Refusal::Unwritable { .. } | Refusal::BrokeDown { .. } => exit::FAILED,
             _ => exit::USAGE,
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{self, Noticed};
 use super::part_names::attachment_file;
-use super::problem::{AttachmentLoss, Problem};
+use super::problem::{AttachmentLoss, LossCause, Problem};
 use super::{Blake3, Result};
 use crate::st::LibraryPath;
 use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, tree, unless_lost};
@@ -52,7 +52,7 @@ impl Attachment {
 
     fn loss(&self, why: String, object: Option<ObjectId>) -> AttachmentLoss {
         let object = object.map(|object| (object, Kind::Blob));
-        AttachmentLoss { path: Some(self.path.clone()), why, object }
+        AttachmentLoss { path: Some(self.path.clone()), cause: LossCause::Lost, why, object }
     }
 
     fn not_stored(&self) -> AttachmentLoss {
@@ -64,7 +64,7 @@ impl Attachment {
             ),
             None => ("the snapshot lists it and does not contain it".to_owned(), None),
         };
-        AttachmentLoss { path, why, object }
+        AttachmentLoss { path, cause: LossCause::Lost, why, object }
     }
 
     fn differs(&self) -> AttachmentLoss {
@@ -178,6 +178,16 @@ pub(super) fn read(
     let mut attachments: Vec<Attachment> = Vec::with_capacity(listed.len());
     let (mut paths, mut used) = (HashSet::new(), HashSet::new());
     for Listed { path, bytes, blake3 } in listed {
+        if crate::st::belongs_to_stvc(&path) {
+            used.insert(attachment_file(&path));
+            noticed.problems.lose_attachment(AttachmentLoss {
+                path: Some(path),
+                cause: LossCause::Name,
+                why: "its name belongs to stvc, so no command writes it".into(),
+                object: None,
+            });
+            continue;
+        }
         // Nobody is led to write anywhere else, nor to write one file twice.
         if !crate::st::is_attachment(&path) || !paths.insert(path.clone()) {
             noticed.problems.push(Problem::BadAttachment { path: path.to_string() });
@@ -200,7 +210,7 @@ pub(super) fn no_folder() -> AttachmentLoss {
 }
 
 fn lost_list(why: impl Into<String>, object: Option<(ObjectId, Kind)>) -> AttachmentLoss {
-    AttachmentLoss { path: None, why: why.into(), object }
+    AttachmentLoss { path: None, cause: LossCause::Lost, why: why.into(), object }
 }
 
 /// Reads an object on which the list depends; `None` if it is lost, which is noted.

@@ -41,7 +41,7 @@ pub use new_texts::{NewText, NewTexts, TextPlace, Wanted};
 pub use pack_order::{
     Reach, Referenced, all_objects, new_versions, objects_beyond, objects_of, readable_beyond,
 };
-pub use problem::{AttachmentLoss, Problem, Problems, Weight};
+pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Weight};
 pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,

@@ -212,9 +212,20 @@ impl fmt::Display for Problem {
 pub struct AttachmentLoss {
     /// `None` if the list is lost, so that the snapshot's attachments are unknown.
     pub path: Option<LibraryPath>,
+    pub cause: LossCause,
     pub why: String,
     /// The object that is missing or damaged, and the kind that it should have. `None` if all objects can be read.
     pub object: Option<(ObjectId, Kind)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LossCause {
+    /// It is missing from the store, or damaged there, or this system has no such file names.
+    Lost,
+    /// Its name belongs to stvc.
+    Name,
+    /// Its kind is none that comes from elsewhere without asking.
+    Kind,
 }
 
 /// How many problems of one snapshot are kept: a tree may be full of them.

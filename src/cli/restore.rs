@@ -31,6 +31,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         overwrite: args.overwrite,
         closed: closed(args.chat_closed),
         allow_active_queue: args.allow_active_queue,
+        any_attachments: args.any_attachments,
         queue: match (args.clear_queue, args.trim_queue) {
             (true, _) => QueueChange::Clear,
             (_, true) => QueueChange::Trim,

@@ -18,6 +18,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         overwrite: args.overwrite,
         closed: closed(args.chat_closed),
         allow_active_queue: args.allow_active_queue,
+        any_attachments: args.any_attachments,
         dry_run: args.dry_run,
         ..Options::default()
     };

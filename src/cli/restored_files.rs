@@ -20,7 +20,7 @@ pub fn written_files(report: &Report, out: &mut Out) {
 pub fn tell_lost_attachments(lost: usize, out: &mut Out) {
     if lost > 0 {
         let lost = count(lost as u64, "attachment");
-        out.say(format!("Not restored: {lost}, lost or damaged in the store."));
+        out.say(format!("Not restored: {lost}. The findings say why."));
     }
 }
 

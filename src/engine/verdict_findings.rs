@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{AttachmentLoss, Problems, Snapshot, Verdict, Weight};
+use crate::archive::{AttachmentLoss, LossCause, Problems, Snapshot, Verdict, Weight};
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
 
@@ -69,6 +69,7 @@ pub(crate) struct LostAttachments {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct LossKey {
     is_list: bool,
+    cause: LossCause,
     subject: String,
     why: String,
 }
@@ -80,18 +81,20 @@ impl LostAttachments {
                 Some(path) => (false, path.to_string()),
                 None => (true, snapshot.timeline.to_string()),
             };
-            let key = LossKey { is_list, subject, why: loss.why.clone() };
+            let key = LossKey { is_list, cause: loss.cause, subject, why: loss.why.clone() };
             let timelines = self.losses.entry(key).or_default();
             *timelines.entry(snapshot.timeline.clone()).or_default() += 1;
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.losses.is_empty()
+    /// Whether something is missing from the store or damaged there, and not only refused.
+    pub(crate) fn has_damage(&self) -> bool {
+        self.losses.keys().any(|key| key.cause == LossCause::Lost)
     }
 
     pub(crate) fn findings(self) -> impl Iterator<Item = Finding> {
-        self.losses.into_iter().map(|(LossKey { is_list, subject, why }, timelines)| {
+        self.losses.into_iter().map(|(LossKey { is_list, cause, subject, why }, timelines)| {
+            let first = timelines.keys().next().map(ToString::to_string).unwrap_or_default();
             let timelines = timelines.iter().map(|(name, snapshots)| match snapshots {
                 1 => format!("{name} (1 snapshot)"),
                 many => format!("{name} ({many} snapshots)"),
@@ -102,6 +105,14 @@ impl LostAttachments {
                 Finding::new(Code::AttachmentListLost, Level::Error, subject, message).remedy(
                     "the chat itself can be restored; `stvc check` and then `stvc snapshot` store the attachments that are in the library again",
                 )
+            } else if cause != LossCause::Lost {
+                let message = format!("attachment of {of}: {why}");
+                let finding =
+                    Finding::new(Code::AttachmentRefused, Level::Warning, subject, message);
+                finding.remedy(match cause {
+                    LossCause::Kind => format!("if you know the file, `stvc restore \"{first}\" --any-attachments` writes it"),
+                    _ => "nothing; SillyTavern gives no file such a name. The rest of the chat is restored".to_owned(),
+                })
             } else {
                 let message = format!("attachment of {of}: {why}");
                 Finding::new(Code::AttachmentLost, Level::Error, subject, message).remedy(

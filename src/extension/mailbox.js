@@ -39,17 +39,34 @@ export function hex(bytes) {
 
 const newId = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
+/** The session of the watch that runs; a change is refused without it. @type {string | null} */
+let session = null;
+
 /**
- * Ask, and wait for the answer, whatever it says.
+ * Ask, and wait for the answer, whatever it says. A request of a session that is over was refused, so it is sent again.
  * @param {string} verb
  * @param {Record<string, unknown>} args
  * @param {number} patience
- * @returns {Promise<{ lines: Line[], exit: number, next: number | null, operation?: number }>}
+ * @returns {Promise<{ lines: Line[], exit: number, next: number | null, operation?: number, session?: string }>}
  */
 export async function send(verb, args = {}, patience = PATIENCE) {
+  const sent = session;
+  const answer = await sendOnce(verb, args, patience);
+  const isOver = answer.session !== sent && answer.lines.some((line) => line.type === "error");
+  return isOver ? await sendOnce(verb, args, patience) : answer;
+}
+
+/**
+ * Ask once.
+ * @param {string} verb
+ * @param {Record<string, unknown>} args
+ * @param {number} patience
+ * @returns {Promise<{ lines: Line[], exit: number, next: number | null, operation?: number, session?: string }>}
+ */
+async function sendOnce(verb, args, patience) {
   const id = newId();
   const locale = SillyTavern.getContext().getCurrentLocale?.() ?? "en";
-  const data = base64(JSON.stringify({ protocol: PROTOCOL, verb, args, locale }));
+  const data = base64(JSON.stringify({ protocol: PROTOCOL, session, verb, args, locale }));
   const put = await fetch("/api/files/upload", { method: "POST", headers: headers(), body: JSON.stringify({ name: `stvc-req-${id}.json`, data }) });
   if (!put.ok) throw new Refused(`SillyTavern: ${put.status} ${await put.text()}`);
   const begin = Date.now();
@@ -59,6 +76,7 @@ export async function send(verb, args = {}, patience = PATIENCE) {
     const told = answer.ok ? await answer.json().catch(() => null) : null;
     if (!told) continue;
     void remove(`user/files/stvc-res-${id}.json`);
+    session = told.session ?? session;
     return told;
   }
   void remove(`user/files/stvc-req-${id}.json`);
@@ -92,6 +110,7 @@ export async function status() {
     const answer = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(() => null);
     if (!answer?.ok) return null;
     const told = await answer.json().catch(() => null);
+    session = told?.session ?? session;
     if (told) return told;
   }
   return null;

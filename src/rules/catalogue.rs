@@ -464,6 +464,11 @@ catalogue! {
             meaning: "the list of the pictures and files that messages name is lost or damaged, so that none of them can be restored; everything else of the chat is restored and copied",
             remedy: "`stvc check` and then `stvc snapshot` store the files that are in the library again",
         }
+        AttachmentRefused = "attachment-refused" [Warning] {
+            from: "`snapshot`, `check`, `backup`, `import`, `sync`, `restore`, `show`",
+            meaning: "a file that messages name is not written: its name belongs to stvc (`stvc-…`, `.stvc-…`), or it came from a backup or another device and is of a kind that may run code, such as `html`, `svg` or a script; everything else of the chat is stored and restored",
+            remedy: "if you know the file, `stvc restore CHAT --any-attachments` writes one that was refused for its kind",
+        }
         AttachmentMissing = "attachment-missing" [Warning] {
             from: "`doctor`",
             meaning: "messages of the chat name pictures or files that are not there",

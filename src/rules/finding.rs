@@ -55,10 +55,11 @@ impl Finding {
     }
 }
 
-/// Counts the attachments, and lists of them, that could not be restored or copied.
+/// Counts the attachments, and lists of them, that were not restored or copied: lost, damaged or refused.
 pub fn lost_attachments(findings: &[Finding]) -> usize {
     let is_lost = |finding: &&Finding| {
-        matches!(finding.code, Code::AttachmentLost | Code::AttachmentListLost)
+        use Code::{AttachmentListLost, AttachmentLost, AttachmentRefused};
+        matches!(finding.code, AttachmentLost | AttachmentListLost | AttachmentRefused)
     };
     findings.iter().filter(is_lost).count()
 }

@@ -5,13 +5,26 @@
 
 use std::collections::BTreeSet;
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::json::Raw;
 use super::{Chat, LibraryPath};
 
 /// Where they lie.
 const FOLDERS: [&str; 2] = ["user/images/", "user/files/"];
 
-/// Every file that a chat names, whose metadata is `metadata`. What is no place for such a file is none.
+/// The kinds of file that a message may bring from elsewhere: pictures, recordings, texts, documents and data that a program shows and does not carry out. Not among them: what a browser runs
+/// (`html`, `svg`, `xml`, `js`), what a system runs, documents that may have macros, and names without an ending. SillyTavern itself stores texts of all kinds as `txt`.
+const COMMON_KINDS: [&str; 64] = [
+    "png", "apng", "jpg", "jpeg", "jfif", "gif", "webp", "avif", "bmp", "tif", "tiff", "heic",
+    "heif", "jxl", "ico", "mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "flac", "weba", "aif",
+    "aiff", "mid", "midi", "mp4", "m4v", "webm", "mov", "mkv", "avi", "ogv", "mpg", "mpeg", "3gp",
+    "txt", "text", "md", "markdown", "rst", "log", "srt", "vtt", "lrc", "csv", "tsv", "json",
+    "jsonl", "json5", "yaml", "yml", "toml", "pdf", "epub", "docx", "xlsx", "pptx", "odt", "ods",
+    "odp", "rtf",
+];
+
+/// Every file that a chat names, whose metadata is `metadata`, also one whose name belongs to stvc. What is no place for such a file is none.
 pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<LibraryPath> {
     let mut found = Found(BTreeSet::new());
     // Few lines name one, and looking for a word is much cheaper than reading a line.
@@ -33,9 +46,38 @@ pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<Libra
     found.0
 }
 
-/// Whether a file lies where attachments do.
+/// Whether a file can be an attachment: it lies where attachments do, and its name does not belong to stvc. The one place that decides this: nothing else is stored, taken from a snapshot or
+/// written as an attachment.
 pub fn is_attachment(path: &LibraryPath) -> bool {
+    is_in_folder(path) && !belongs_to_stvc(path)
+}
+
+fn is_in_folder(path: &LibraryPath) -> bool {
     FOLDERS.iter().any(|folder| path.as_str().starts_with(folder))
+}
+
+/// Whether a file has a name that only stvc gives: a request, an answer, the status, a temporary file. A running watch carries out a request that lies in `user/files`, so no snapshot may bring
+/// one there, under any name that a file system takes for one.
+pub fn belongs_to_stvc(path: &LibraryPath) -> bool {
+    let (folders, file) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+    let file = as_taken(file);
+    // A character may be called `stvc-…`, and then a folder of pictures is.
+    file.starts_with("stvc-")
+        || file.starts_with(".stvc-")
+        || folders.split('/').any(|folder| as_taken(folder).starts_with(".stvc-"))
+}
+
+/// Returns what some file system makes of a name: without regard to case and form, without dots and spaces at its end (Windows), without characters that are not seen (HFS+).
+fn as_taken(name: &str) -> String {
+    let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.chars().filter(is_seen).nfkc().flat_map(char::to_lowercase).collect();
+    name.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// Whether an attachment is of a kind that may come from elsewhere without asking.
+pub fn is_common_kind(path: &LibraryPath) -> bool {
+    let ending = path.file_name().rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    ending.is_some_and(|ending| COMMON_KINDS.contains(&ending.as_str()))
 }
 
 fn names_one(text: &[u8]) -> bool {
@@ -91,7 +133,7 @@ impl Found {
 
     fn path(&mut self, text: &str) {
         let path = text.strip_prefix('/').unwrap_or(text);
-        self.0.extend(LibraryPath::parse(path).ok().filter(is_attachment));
+        self.0.extend(LibraryPath::parse(path).ok().filter(is_in_folder));
     }
 }
 
@@ -177,5 +219,61 @@ mod tests {
             of(&odd, r#"{"attachments":"user/","custom_background":"user/ none"}"#),
             [""; 0]
         );
+    }
+
+    fn path(text: &str) -> LibraryPath {
+        LibraryPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn names_of_stvc_are_no_attachments_however_they_are_written() {
+        for name in [
+            "user/files/stvc-req-00000000000000000000000000000000.json",
+            "user/files/STVC-Req-0.json",
+            "user/files/stvc-status.json. .",
+            "user/files/.stvc-4711-1.tmp",
+            "user/files/.STVC-mail-1.tmp",
+            "user/files/ſtvc-req-0.json",
+            "user/files/st\u{200d}vc-req-0.json",
+            "user/images/.stvc-4711-1.tmp/1.png",
+            "user/images/Mira/stvc-res-0.json",
+        ] {
+            assert!(!is_attachment(&path(name)), "{name}");
+        }
+        for name in
+            ["user/images/stvc-fan/1.png", "user/files/my stvc-notes.txt", "user/files/stvc.txt"]
+        {
+            assert!(is_attachment(&path(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_kinds_that_nothing_runs_come_from_elsewhere() {
+        for name in ["1.png", "1.JPEG", "a.b.txt", "雪.webm", "x.pdf"] {
+            assert!(is_common_kind(&path(&format!("user/files/{name}"))), "{name}");
+        }
+        for name in [
+            "x.html",
+            "x.svg",
+            "x.xhtml",
+            "x.xml",
+            "x.js",
+            "x.mjs",
+            "x.exe",
+            "x.bat",
+            "x.lnk",
+            "x.sh",
+            "x.desktop",
+            "x.docm",
+            "x.html.",
+            "x.png ",
+            "x.png.html",
+            "png",
+            "x",
+            ".png.",
+            "x.htm",
+        ] {
+            assert!(!is_common_kind(&path(&format!("user/files/{name}"))), "{name}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     BoundBook, Chat, Error, FileAt, Groups, Library, LibraryPath, Result, TimelineFiles,
     TimelineName,
 };
-use super::{bound_lorebook, lorebook_path};
+use super::{bound_lorebook, lorebook_path, open_file};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::io;
@@ -53,20 +53,20 @@ fn inode(_: &Metadata) -> u64 {
 }
 
 pub trait Files {
-    fn read(&self, path: &Path) -> io::Result<FileBytes>;
-    fn stamp(&self, path: &Path) -> io::Result<Stamp>;
+    fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes>;
+    fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp>;
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
 impl Files for Disk {
-    fn read(&self, path: &Path) -> io::Result<FileBytes> {
-        read_file(path)
+    fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes> {
+        read_file(open_file(root, path)?)
     }
 
-    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
-        fs::metadata(path).map(|metadata| Stamp::of(&metadata))
+    fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp> {
+        fs::metadata(path.under(root)).map(|metadata| Stamp::of(&metadata))
     }
 }
 
@@ -198,8 +198,7 @@ impl Attempt<'_> {
     /// A file with the stamp it had before it was read; none if it is missing.
     fn read(&self, path: &LibraryPath) -> Attempted<Option<ReadFile>> {
         let Some(stamp) = self.stamp(path)? else { return Ok(None) };
-        let full = path.under(self.root);
-        match self.files.read(&full) {
+        match self.files.read(self.root, path) {
             Ok(bytes) if bytes.len() as u64 == stamp.len => {
                 let file = FileAt { path: path.clone(), bytes };
                 Ok(Some(ReadFile { file, stamp }))
@@ -214,16 +213,15 @@ impl Attempt<'_> {
             {
                 Err(Halt::Moved(path.clone()))
             }
-            Err(source) => Err(Error::Io { path: full, source }.into()),
+            Err(source) => Err(Error::Io { path: path.under(self.root), source }.into()),
         }
     }
 
     fn stamp(&self, path: &LibraryPath) -> Result<Option<Stamp>> {
-        let full = path.under(self.root);
-        match self.files.stamp(&full) {
+        match self.files.stamp(self.root, path) {
             Ok(stamp) => Ok(Some(stamp)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::Io { path: full, source }),
+            Err(source) => Err(Error::Io { path: path.under(self.root), source }),
         }
     }
 }

@@ -29,8 +29,6 @@ pub enum Error {
     AlreadyThere { path: PathBuf },
     #[error("{} was saved or removed by another program just now; it was left as it is", path.display())]
     SavedMeanwhile { path: PathBuf },
-    #[error("{} leads out of the library", path.display())]
-    LeadsOutside { path: PathBuf },
     #[error("{} does not hold what was just written to it", path.display())]
     WrittenDiffers { path: PathBuf },
 }

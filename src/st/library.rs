@@ -3,7 +3,7 @@
 use super::auto_recap::BookTemplate;
 use super::discover;
 use super::name::{CHAT_ENDING, Category, LibraryPath, SETTINGS, TimelineName};
-use super::{Error, Groups, Result};
+use super::{Error, Groups, Result, open_file, open_folder, read};
 use crate::regular;
 use std::fs::{self, DirEntry};
 use std::io::{self, Read};
@@ -89,7 +89,8 @@ impl Library {
     pub fn book_template(&self) -> &BookTemplate {
         self.book_template.get_or_init(|| {
             let mut bytes = Vec::new();
-            let file = regular::open(&self.root.join(SETTINGS));
+            let path = LibraryPath::parse(SETTINGS).map_err(io::Error::other);
+            let file = path.and_then(|path| open_file(&self.root, &path));
             let read = file.and_then(|file| file.take(MOST_SETTINGS + 1).read_to_end(&mut bytes));
             match read {
                 Ok(length) if length as u64 <= MOST_SETTINGS => BookTemplate::of_settings(&bytes),
@@ -240,7 +241,7 @@ impl Library {
                     continue;
                 }
             };
-            match regular::read(&entry.path()) {
+            match read(&self.root, &path) {
                 Ok(bytes) => {
                     scan.others.extend(TimelineName::of_file(&path));
                     files.push((path, bytes));
@@ -262,7 +263,8 @@ impl Library {
 
     /// The entries of a folder of the library; a missing folder has none.
     pub(super) fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
-        let entries = match fs::read_dir(self.root.join(at)) {
+        let entries = open_folder(&self.root, at).and_then(|_| fs::read_dir(self.root.join(at)));
+        let entries = match entries {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => {

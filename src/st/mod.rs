@@ -22,6 +22,7 @@ mod mark;
 mod mere_use;
 mod metadata;
 mod name;
+mod place;
 mod png;
 mod read_file;
 mod references;
@@ -36,7 +37,7 @@ mod timeline_files;
 mod users;
 mod write;
 
-pub use attachments::{attachments, is_attachment};
+pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use card_parts::{
@@ -59,6 +60,7 @@ pub use mark::{mark, new_mark, with_mark};
 pub use mere_use::differ_by_use;
 pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
+pub use place::{open_file, open_folder, read};
 pub use read_file::FileBytes;
 pub use references::{Reference, References, User};
 pub use running::{Running, process_on, running_on};

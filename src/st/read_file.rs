@@ -4,12 +4,10 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::{Deref, Range};
-use std::path::Path;
 
 use memmap2::MmapMut;
 
 use crate::parallel::{cores, each};
-use crate::regular;
 
 /// Files shorter than this are read into ordinary memory.
 const LONG: u64 = 1 << 20;
@@ -83,8 +81,7 @@ impl std::fmt::Debug for FileBytes {
 }
 
 /// The bytes of a file. All parts are read through one handle: whoever saves it meanwhile by a rename does not mix two files.
-pub(super) fn read_file(path: &Path) -> io::Result<FileBytes> {
-    let mut file = regular::open(path)?;
+pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
     let length = file.metadata()?.len();
     if length > LONGEST {
         let why = "it is longer than 512 MiB; not even SillyTavern can read that";
@@ -155,7 +152,7 @@ mod tests {
         for length in lengths.into_iter().chain([VERY_LONG - 1, VERY_LONG, 3 * VERY_LONG + 7]) {
             let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
             fs::write(&path, &bytes).unwrap();
-            assert!(*read_file(&path).unwrap() == bytes, "{length}");
+            assert!(*read_file(File::open(&path).unwrap()).unwrap() == bytes, "{length}");
         }
     }
 }

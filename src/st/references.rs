@@ -5,13 +5,12 @@
 
 use super::card::card_lorebook;
 use super::json::Raw;
-use super::name::lorebook_path;
-use super::{Chat, Library, Scan, TimelineName, lorebook_name};
+use super::name::{SETTINGS, lorebook_path};
+use super::{Chat, Library, LibraryPath, Scan, TimelineName, lorebook_name, open_file, read};
 use std::collections::HashSet;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 
-use crate::regular;
 use unicode_normalization::UnicodeNormalization;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,25 +75,21 @@ impl Library {
         for name in &scan.chats {
             self.chat_reference(name, &mut found);
         }
-        self.each_file("groups", ".json", &mut found, |found, subject, path| {
+        self.each_file("groups", ".json", &mut found, |found, subject, file| {
             // Groups that cannot be read are in the scan already.
-            if let Ok(bytes) = regular::read(path) {
+            let mut bytes = Vec::new();
+            if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
                 group_references(&bytes, subject, found);
             }
         });
-        self.each_file(
-            "characters",
-            ".png",
-            &mut found,
-            |found, subject, path| match regular::open(path)
-                .map_err(|error| error.to_string())
-                .and_then(card_lorebook)
-            {
+        self.each_file("characters", ".png", &mut found, |found, subject, file| {
+            match file.map_err(|error| error.to_string()).and_then(card_lorebook) {
                 Ok(book) => found.add(book, || User::Card(stem(subject).to_owned())),
                 Err(why) => found.failed(subject, why),
-            },
-        );
-        match regular::read(&self.root().join("settings.json")) {
+            }
+        });
+        let settings = LibraryPath::parse(SETTINGS).map_err(io::Error::other);
+        match settings.and_then(|settings| read(self.root(), &settings)) {
             Ok(bytes) => settings_references(&bytes, &mut found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.failed("settings.json", error),
@@ -104,7 +99,7 @@ impl Library {
 
     fn chat_reference(&self, name: &TimelineName, found: &mut References) {
         let path = name.file();
-        let line = match first_line(&path.under(self.root())) {
+        let line = match open_file(self.root(), &path).and_then(first_line) {
             Ok(line) => line,
             Err(error) => return found.failed(path.as_str(), error),
         };
@@ -124,13 +119,13 @@ impl Library {
         }
     }
 
-    /// Call `each` with the path in the library and on the disk of every file in the folder `at` that ends so.
+    /// Call `each` with the path in the library of every file in the folder `at` that ends so, and with the file, opened.
     fn each_file(
         &self,
         at: &str,
         ending: &str,
         found: &mut References,
-        mut each: impl FnMut(&mut References, &str, &Path),
+        mut each: impl FnMut(&mut References, &str, io::Result<File>),
     ) {
         let entries = self.list(at, &mut found.unreadable);
         let mut files: Vec<_> =
@@ -139,15 +134,18 @@ impl Library {
         for (name, path) in files {
             let name = name.to_string_lossy();
             if name.to_ascii_lowercase().ends_with(ending) && !path.is_dir() {
-                each(found, &format!("{at}/{name}"), &path);
+                let subject = format!("{at}/{name}");
+                let path = LibraryPath::parse(&subject).map_err(io::Error::other);
+                let file = path.and_then(|path| open_file(self.root(), &path));
+                each(found, &subject, file);
             }
         }
     }
 }
 
-pub(super) fn first_line(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn first_line(file: File) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    BufReader::new(regular::open(path)?).read_until(b'\n', &mut line)?;
+    BufReader::new(file).read_until(b'\n', &mut line)?;
     line.pop_if(|last| *last == b'\n');
     Ok(line)
 }

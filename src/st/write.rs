@@ -2,13 +2,15 @@
 //!
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
+use super::place::{Missing, Place, open_file};
 use super::sanitize::is_name_on_windows;
 use super::{Error, LibraryPath, Result, TimelineName, is_attachment};
-use crate::durable::{self, Existing, Temp};
-use crate::{real_path, regular};
-use std::fs;
+use crate::durable::{self, Existing, TEMP_PREFIX, Temp};
+use crate::regular;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a file holds, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +25,24 @@ impl Fingerprint {
     }
 
     /// What is in the file; `None` if there is no such file. Read in pieces, so that a long chat needs no memory.
-    pub fn of_file(path: &Path) -> Result<Option<Self>> {
-        match fingerprint(path) {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-        }
+    pub fn of_file(root: &Path, path: &LibraryPath) -> Result<Option<Self>> {
+        existing(open_file(root, path).and_then(fingerprint), &path.under(root))
+    }
+
+    fn of_place(place: &Place) -> Result<Option<Self>> {
+        existing(place.folder.open_file(&place.name).and_then(fingerprint), &place.path())
     }
 }
 
-fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
-    let mut file = regular::open(path)?;
+fn existing(found: io::Result<Fingerprint>, path: &Path) -> Result<Option<Fingerprint>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn fingerprint(mut file: File) -> io::Result<Fingerprint> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(&mut file)?;
     Ok(Fingerprint { bytes: hasher.count(), blake3: *hasher.finalize().as_bytes() })
@@ -50,17 +59,17 @@ pub fn write(
     must_be_a_name_here(path)?;
     must_be_a_place(path)?;
     let full = path.under(root);
-    let dir = durable::parent(&full);
-    stay_inside(root, dir, &full)?;
-    make_folder(dir)?;
-    durable::clear_left_behind(dir);
-    let mut temp = Temp::beside(&full).map_err(Error::io(&full))?;
+    let place = Place::find(root, path, Missing::Make).and_then(Place::followed);
+    let place = place.map_err(Error::io(&full))?;
+    let folder = &place.folder;
+    durable::clear_left_behind(folder.path());
+    let mut temp = Temp::in_folder(Arc::clone(folder), TEMP_PREFIX).map_err(Error::io(&full))?;
     temp.file().write_all(bytes).map_err(Error::io(&full))?;
-    match fs::metadata(&full) {
+    match folder.open_file(&place.name).and_then(|there| there.metadata()) {
         Ok(there) => temp.resemble(&there).map_err(Error::io(&full))?,
         Err(_) => {
-            let folder = fs::metadata(dir).map_err(Error::io(dir))?;
-            temp.belong_to(&folder).map_err(Error::io(&full))?;
+            let above = folder.metadata().map_err(Error::io(&full))?;
+            temp.belong_to(&above).map_err(Error::io(&full))?;
         }
     }
     temp.file().sync_all().map_err(Error::io(&full))?;
@@ -68,24 +77,24 @@ pub fn write(
         None => Existing::Keep,
         Some(former) => {
             // As late as can be: only the rename comes after.
-            unchanged(&full, former)?;
+            unchanged(&place, former)?;
             Existing::Replace
         }
     };
-    temp.finish(&full, existing).map_err(|source| match source.kind() {
+    temp.finish(Path::new(&place.name), existing).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Error::AlreadyThere { path: full.clone() },
         _ => Error::Io { path: full.clone(), source },
     })?;
-    durable::sync_dir(dir).map_err(Error::io(dir))?;
-    match holds(&full, bytes).map_err(Error::io(&full))? {
+    folder.sync().map_err(Error::io(&full))?;
+    let written = folder.open_file(&place.name).and_then(|file| holds(file, bytes));
+    match written.map_err(Error::io(&full))? {
         true => Ok(()),
         false => Err(Error::WrittenDiffers { path: full }),
     }
 }
 
 /// Whether a file holds just these bytes.
-fn holds(path: &Path, mut bytes: &[u8]) -> io::Result<bool> {
-    let mut file = regular::open(path)?;
+fn holds(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
     let mut buffer = vec![0; 1 << 16];
     loop {
         let read = regular::read_some(&mut file, &mut buffer)?;
@@ -99,77 +108,24 @@ fn holds(path: &Path, mut bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-fn unchanged(full: &Path, former: Fingerprint) -> Result<()> {
-    match Fingerprint::of_file(full)? == Some(former) {
+fn unchanged(place: &Place, former: Fingerprint) -> Result<()> {
+    match Fingerprint::of_place(place)? == Some(former) {
         true => Ok(()),
-        false => Err(Error::SavedMeanwhile { path: full.to_path_buf() }),
+        false => Err(Error::SavedMeanwhile { path: place.path() }),
     }
 }
 
-/// Remove a file of the library that holds `former`, durably. The caller has made sure that these bytes are in the store.
+/// Remove a file of the library that holds `former`, durably. The caller has made sure that these bytes are in the store. A link in its place is removed, as SillyTavern does it, and not
+/// what it leads to.
 pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()> {
     must_be_a_place(path)?;
     let full = path.under(root);
-    let dir = durable::parent(&full);
-    stay_inside(root, dir, &full)?;
-    unchanged(&full, former)?;
-    durable::remove(&full).map_err(Error::io(&full))?;
-    durable::sync_dir(dir).map_err(Error::io(dir))
-}
-
-/// Make a folder and those above it; each belongs to whom the one above it belongs.
-fn make_folder(dir: &Path) -> Result<()> {
-    let mut missing: Vec<_> = dir.ancestors().take_while(|dir| !dir.is_dir()).collect();
-    while let Some(folder) = missing.pop() {
-        durable::create_dir_all(folder).map_err(Error::io(folder))?;
-        belong_to_parent(folder).map_err(Error::io(folder))?;
+    if Fingerprint::of_file(root, path)? != Some(former) {
+        return Err(Error::SavedMeanwhile { path: full });
     }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn belong_to_parent(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, chown};
-    let (own, above) = (fs::metadata(folder)?, fs::metadata(durable::parent(folder))?);
-    if (own.uid(), own.gid()) == (above.uid(), above.gid()) {
-        return Ok(());
-    }
-    match chown(folder, Some(above.uid()), Some(above.gid())) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(not(unix))]
-fn belong_to_parent(_folder: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Refuse if a symbolic link leads `dir` out of `root`. The file itself need not be looked at: a link there is replaced, not
-/// followed.
-fn stay_inside(root: &Path, dir: &Path, full: &Path) -> Result<()> {
-    // Folders are made below it, and never itself.
-    fs::metadata(root).map_err(Error::io(root))?;
-    let outside = || Error::LeadsOutside { path: full.to_path_buf() };
-    let mut at = root.to_path_buf();
-    for part in dir.strip_prefix(root).map_err(|_| outside())? {
-        at.push(part);
-        match fs::symlink_metadata(&at) {
-            Ok(found) if found.is_symlink() => {
-                let inside = real_path::of_existing(root).map_err(Error::io(root))?;
-                // A folder cannot be made through a link that leads nowhere.
-                let real = real_path::of_existing(&at);
-                if !real.is_ok_and(|real| real.starts_with(inside)) {
-                    return Err(outside());
-                }
-            }
-            Ok(_) => {}
-            // Not made yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(source) => return Err(Error::Io { path: at, source }),
-        }
-    }
-    Ok(())
+    let place = Place::find(root, path, Missing::Fail).map_err(Error::io(&full))?;
+    place.folder.remove(&place.name).map_err(Error::io(&full))?;
+    place.folder.sync().map_err(Error::io(&full))
 }
 
 /// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
@@ -192,36 +148,27 @@ pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
     }
 }
 
-/// Returns why a file cannot be written or removed at a path without following a link, if it cannot. What cannot be looked at just now is left to the attempt.
+/// Returns why a file can never be written or removed at a path, if it cannot. What cannot be looked at just now is left to the attempt.
 pub fn why_not_writable(root: &Path, path: &LibraryPath) -> Option<String> {
-    let mut at = root.to_path_buf();
-    let mut parts = path.as_str().split('/').peekable();
-    while let Some(part) = parts.next() {
-        at.push(part);
-        let is_last = parts.peek().is_none();
-        match fs::symlink_metadata(&at) {
-            Ok(found) if found.is_symlink() => {
-                return Some(format!("{path} leads through a link"));
-            }
-            Ok(found) if is_last && !found.is_file() => {
-                return Some(format!("{path} is not a file"));
-            }
-            Ok(found) if !is_last && !found.is_dir() => {
-                return Some(format!("{path} is inside a file"));
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
-                return Some(format!("{path} is too long"));
-            }
-            // Further names may be too long, too.
-            Err(_) => {
-                if part.len() > LONGEST_NAME {
-                    return Some(format!("{path} is too long"));
-                }
-            }
-        }
+    if path.as_str().split('/').any(|part| part.len() > LONGEST_NAME) {
+        return Some(format!("{path} is too long"));
     }
-    None
+    let place = match Place::find(root, path, Missing::Fail).and_then(Place::followed) {
+        Ok(place) => place,
+        Err(error) => return never(&error).then(|| format!("{path}: {error}")),
+    };
+    let error = place.folder.open_file(&place.name).err()?;
+    never(&error).then(|| format!("{path}: {error}"))
+}
+
+/// Whether a later attempt would fail in the same way: the path leads through a file, or a link, or names something else than a file.
+fn never(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory};
+    let lasting = [InvalidFilename, InvalidInput, IsADirectory, NotADirectory];
+    // A link of another user, and not a file without permissions: those come from the system, with its number.
+    let is_refused =
+        error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+    lasting.contains(&error.kind()) || is_refused
 }
 
 /// File systems stop here, in bytes or in other units that are no shorter.

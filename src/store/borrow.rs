@@ -4,11 +4,19 @@ use std::fs;
 use std::path::Path;
 
 use super::{Error, ObjectId, Result, Store};
-use crate::real_path;
+use crate::{durable, real_path, regular};
 
 /// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
-const REMEMBERED: [&str; 7] =
-    ["cache", "lineage.json", "former-ids", "config.toml", "damaged", "erased", "device"];
+const REMEMBERED: [&str; 8] = [
+    "cache",
+    "lineage.json",
+    "former-ids",
+    "config.toml",
+    "damaged",
+    "device",
+    "erased",
+    "own-attachments",
+];
 
 impl Store {
     /// A new store at `path` that has everything this one has, by reading it there.
@@ -19,7 +27,9 @@ impl Store {
         set_refs(path, refs.into_iter().map(|(name, id)| (name.to_string(), id)))?;
         for name in REMEMBERED {
             // What cannot be read is as good as not there.
-            let _ = fs::copy(self.private_dir().join(name), copy.private_dir().join(name));
+            if let Ok(bytes) = regular::read(&self.private_dir().join(name)) {
+                let _ = durable::overwrite(&copy.private_dir().join(name), &bytes);
+            }
         }
         Self::open(path)
     }

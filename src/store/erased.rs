@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::commit::{self, NewCommit};
 use super::find_files::unless_absent;
 use super::tree::{self, TreeEntry};
-use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store, Time, unless_lost};
+use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store, Time, id_list, unless_lost};
 use crate::{durable, regular};
 
 /// There while commits are being removed.
@@ -70,10 +70,6 @@ impl Erasures {
     }
 }
 
-fn ids_in(text: &[u8]) -> HashSet<ObjectId> {
-    text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
-}
-
 impl Store {
     /// Begins to remove these commits, of timelines with these marks. An interrupted removal is continued by the next.
     pub fn begin_erasing(&self, lock: &Lock, ids: &[ObjectId], marks: Vec<String>) -> Result<()> {
@@ -89,9 +85,7 @@ impl Store {
 
     /// The commits whose removal was begun and not ended.
     pub fn erasing(&self) -> Result<Option<HashSet<ObjectId>>> {
-        let path = self.private_dir().join(ERASING);
-        let text = unless_absent(regular::read(&path), &path)?;
-        Ok(text.map(|text| ids_in(&text)))
+        id_list::read(&self.private_dir().join(ERASING))
     }
 
     /// They are gone.

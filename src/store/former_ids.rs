@@ -2,13 +2,12 @@
 //! is gone.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
 use super::find_files::unless_absent;
 use super::{Error, Lock, ObjectId, Result, Store};
-use crate::regular;
+use crate::{durable, regular};
 
 impl Store {
     /// Remember that these commits have new ids.
@@ -22,7 +21,7 @@ impl Store {
         let new = ids.iter().filter(|(old, new)| known.get(old) != Some(new));
         let text: String = new.map(|(old, new)| format!("{old} {new}\n")).collect();
         let append = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            let mut file = durable::open_to_append(&path)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()
         };

@@ -2,7 +2,7 @@
 //! ends; a second file (`stvc/lock.json`) says who has it, and is emptied on the way out. Whoever gets the lock finishes what the
 //! operation log says was begun.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::features::Use;
 use super::pack_folder::TEMP_PREFIX;
 use super::set_aside::{Judge, SetAside};
 use super::{Error, LoggedOperation, Result, Store};
-use crate::{durable, file_lock};
+use crate::{durable, file_lock, regular};
 
 /// The store's lock, held until dropped.
 pub struct Lock {
@@ -45,12 +45,7 @@ impl Store {
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(Error::io(&path))?;
+        let file = durable::open_to_lock(&path).map_err(Error::io(&path))?;
         let deadline = Instant::now() + patience;
         loop {
             if file_lock::try_lock(&file).map_err(Error::io(&path))? {
@@ -77,7 +72,7 @@ impl Store {
             Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
         // Not synced: what was interrupted is known by the log.
-        fs::write(&holder_path, words).map_err(Error::io(&holder_path))?;
+        durable::overwrite(&holder_path, &words).map_err(Error::io(&holder_path))?;
         let command = command.to_owned();
         Ok(Lock { holder: holder_path, command, finished, set_aside, file })
     }
@@ -87,7 +82,7 @@ impl Store {
     }
 
     fn holder_in_words(&self) -> String {
-        let holder = fs::read(self.holder_path())
+        let holder = regular::read(&self.holder_path())
             .ok()
             .and_then(|words| serde_json::from_slice::<Holder>(&words).ok());
         match holder {
@@ -146,7 +141,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let _ = fs::write(&self.holder, b"");
+        let _ = durable::overwrite(&self.holder, b"");
         file_lock::unlock(&self.file);
     }
 }

@@ -75,7 +75,7 @@ impl Store {
         let parent = durable::parent(path);
         durable::create_dir_all(parent).map_err(Error::io(parent))?;
         durable::clear_left_behind(parent);
-        let temp = parent.join(format!(".stvc-new-{}.tmp", std::process::id()));
+        let temp = durable::create_temp_dir(parent, ".stvc-new-").map_err(Error::io(parent))?;
         let marked = || if mirror { mark_mirror(&temp.join(PRIVATE)) } else { Ok(()) };
         let made = Self::create_in(&temp).and_then(|()| marked()).and_then(|()| {
             // An empty folder may stand in the way on systems whose rename does not replace one.
@@ -94,8 +94,6 @@ impl Store {
     }
 
     fn create_in(dir: &Path) -> Result<()> {
-        let _ = fs::remove_dir_all(dir);
-        fs::create_dir(dir).map_err(Error::io(dir))?;
         make_private(dir).map_err(Error::io(dir))?;
         let what = || format!("making a repository in {}", dir.display());
         gix::create::into(dir, gix::create::Kind::Bare, gix::create::Options::default())

@@ -4,7 +4,7 @@
 //! Two kinds of lines: an operation, synced before its refs move; and `{"finished":N}`, once the refs and files of operation N are in
 //! place. The second kind is a note that saves a look: if a power cut loses it, the look finds everything in place.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -250,7 +250,7 @@ pub(super) fn decode(line: &[u8]) -> Option<Line> {
 
 pub(super) fn append(path: &Path, line: &[u8], sync: Sync) -> io::Result<()> {
     let new = !path.exists();
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut file = durable::open_to_append(path)?;
     let former = file.seek(SeekFrom::End(0))?;
     let mut text = Vec::with_capacity(line.len() + 1);
     // A line that a power cut tore must not swallow this one.

@@ -6,7 +6,7 @@
 //! A pack may come from anywhere, so what it says of itself is believed only as far as its bytes allow: no object is longer than its kind may be, nor than zlib could make it of the
 //! bytes that are there; memory is taken as bytes come, not as they are promised; deltas of deltas end somewhere.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,8 @@ use super::{Error, Kind, ObjectId, Result, delta, longest};
 const KEPT_BYTES: usize = 16 << 20;
 /// More deltas in a row than any git makes: it stops at 4095.
 const DEEPEST: usize = 4096;
-/// From here on everything on the way is kept: whoever reads such a row from its end would else begin anew for each.
+/// From here on everything on the way is kept: whoever reads such a row from its end would else begin anew for each. And the pack is asked for its longest row before: one with a longer row
+/// than any git makes was made to use up time and memory, and nothing so deep is read from it.
 const DEEP: usize = 64;
 /// What is not longer is kept in any row: histories are read from their end, and their commits and trees are small.
 const SMALL: usize = 32 << 10;
@@ -41,6 +42,8 @@ pub(super) struct PackFile {
     number: u64,
     index: OnceLock<Opened<index::File>>,
     data: OnceLock<Opened<data::File>>,
+    /// Whether some object is made of more deltas than any git makes.
+    is_too_deep: OnceLock<bool>,
 }
 
 /// What opening a file came to. That it could not be opened at all is an error, and may be otherwise the next time.
@@ -78,7 +81,8 @@ impl PackFile {
     pub(super) fn new(path: PathBuf) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { path, number, index: OnceLock::new(), data: OnceLock::new() }
+        let (index, data, is_too_deep) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { path, number, index, data, is_too_deep }
     }
 
     /// Where its index is.
@@ -128,7 +132,17 @@ impl PackFile {
     ) -> Result<Kind> {
         let data = self.data_for(id)?;
         let made = self.make(data, offset, kept, out);
-        made.map_err(|why| Error::Damaged { id, why: why.into() })
+        made.map_err(|why| self.damaged(id, why))
+    }
+
+    fn damaged(&self, id: ObjectId, why: Fault) -> Error {
+        let name = self.path.with_extension("pack");
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
+        let why = match why {
+            TOO_DEEP => format!("{name} {TOO_DEEP}"),
+            why => why.to_owned(),
+        };
+        Error::Damaged { id, why }
     }
 
     fn make(
@@ -193,10 +207,8 @@ impl PackFile {
         loop {
             let found = kept.get((self.number, at));
             let below = found.as_ref().map_or(0, |found| found.depth);
-            if deltas.len() + below > DEEPEST || kept.too_deep.contains(&(self.number, at)) {
-                // Those that are made of it need not go down again.
-                kept.too_deep.insert((self.number, offset));
-                return Err("it is made of more than 4096 deltas");
+            if deltas.len() + below >= DEEP && self.is_too_deep(data) {
+                return Err(TOO_DEEP);
             }
             if let Some(found) = found {
                 return Ok(Chain { deltas, base: Base::Recent(found), base_at: at });
@@ -226,6 +238,52 @@ impl PackFile {
         }
     }
 
+    /// Whether some object is made of more than [`DEEPEST`] deltas, or of itself. Reads only where each entry begins, and each once.
+    fn is_too_deep(&self, data: &data::File) -> bool {
+        *self.is_too_deep.get_or_init(|| {
+            let Some(Opened::Whole(index)) = self.index.get() else { return true };
+            let base_of = |at: u64| match data.entry(at).ok()?.header {
+                Header::OfsDelta { base_distance } => at.checked_sub(base_distance),
+                Header::RefDelta { base_id } => {
+                    index.lookup(base_id).map(|place| index.pack_offset_at_index(place))
+                }
+                _ => None,
+            };
+            let end = data.pack_end() as u64;
+            let mut depths: HashMap<u64, usize> = HashMap::new();
+            let mut row = Vec::new();
+            for entry in index.iter() {
+                let mut at = entry.pack_offset;
+                // Down to what is known, or is not a delta, and back up.
+                let mut depth = loop {
+                    if let Some(depth) = depths.get(&at) {
+                        break *depth;
+                    }
+                    row.push(at);
+                    if row.len() > DEEPEST + 1 {
+                        return true;
+                    }
+                    match base_of(at).filter(|base| *base < end) {
+                        Some(base) => at = base,
+                        None => {
+                            row.pop();
+                            depths.insert(at, 0);
+                            break 0;
+                        }
+                    }
+                };
+                while let Some(at) = row.pop() {
+                    depth += 1;
+                    depths.insert(at, depth);
+                }
+                if depth > DEEPEST {
+                    return true;
+                }
+            }
+            false
+        })
+    }
+
     /// Kind and length of the object `id`, which stands at `offset`, as its pack has them.
     pub(super) fn header(
         &self,
@@ -251,7 +309,7 @@ impl PackFile {
             };
             if length > longest(kind) { Err(TOO_LONG) } else { Ok((kind, length)) }
         };
-        header().map_err(|why: Fault| Error::Damaged { id, why: why.into() })
+        header().map_err(|why: Fault| self.damaged(id, why))
     }
 }
 
@@ -334,6 +392,7 @@ impl Default for Zlib {
     }
 }
 
+const TOO_DEEP: Fault = "has an object that is made of more than 4096 deltas, as git writes none";
 const TORN: Fault = "its bytes cannot be unpacked";
 const TOO_LONG: Fault = "it says that it is longer than any such object";
 
@@ -423,8 +482,6 @@ pub(super) struct RecentObjects {
     /// In the order in which they came: the oldest goes first, unless it was asked for since.
     order: VecDeque<(u64, u64)>,
     bytes: usize,
-    /// Objects that are made of too many deltas.
-    too_deep: HashSet<(u64, u64)>,
     zlib: Zlib,
     /// The delta at work.
     delta: Vec<u8>,

@@ -128,7 +128,12 @@ impl Reader {
 
     /// Kind and length of an object, without reading all of it; `None` if it is not there or damaged.
     pub fn look(&self, id: ObjectId) -> Result<Option<(Kind, u64)>> {
-        unless_lost(self.find(id, |place, kept| header_at(id, place, kept)))
+        unless_lost(self.header(id))
+    }
+
+    /// Kind and length of an object, without reading all of it; the error says why it cannot be had.
+    pub fn header(&self, id: ObjectId) -> Result<(Kind, u64)> {
+        self.find(id, |place, kept| header_at(id, place, kept))
     }
 
     pub fn kind(&self, id: ObjectId) -> Result<Option<Kind>> {

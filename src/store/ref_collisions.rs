@@ -12,7 +12,7 @@
 //!
 //! Everywhere else refs have files as ever.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -80,7 +80,7 @@ impl Store {
             let private = self.private_dir();
             let path = |letter: &str| private.join(format!("form-{}-{letter}", std::process::id()));
             let (composed, decomposed) = (path("\u{e9}"), path("e\u{301}"));
-            let made = OpenOptions::new().write(true).create(true).truncate(false).open(&composed);
+            let made = durable::open_to_lock(&composed);
             let folds = made.is_err() || decomposed.exists();
             durable::remove_own(&composed);
             folds

@@ -20,6 +20,8 @@ type Local<T> = super::Result<T>;
 const PREFIX: &str = ".stvc-incoming-";
 /// A server that tells of more refs than fit here is not listened to.
 const LONGEST_LIST: u64 = 64 << 20;
+/// Answers git with the name and password of the address, which are in its environment: only processes of the user can read that.
+const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$STVC_GIT_USER\" \"$STVC_GIT_PASSWORD\"; }; f";
 /// Command lines end somewhere: on Windows at 32 kB.
 const LONGEST_LINE: usize = 16_000;
 
@@ -239,7 +241,15 @@ impl Transit {
         ] {
             command.arg("-c").arg(setting);
         }
-        command.args(arguments).arg(self.url.as_str()).args(more);
+        let (address, login) = self.url.split_login();
+        if let Some(login) = login {
+            // Only for this server, also if it sends git on to another one. The empty one sets aside what the user's configuration has.
+            for helper in ["", HELPER] {
+                command.arg("-c").arg(format!("credential.{}.helper={helper}", self.url.server()));
+            }
+            command.env("STVC_GIT_USER", login.user).env("STVC_GIT_PASSWORD", login.password);
+        }
+        command.args(arguments).arg(address).args(more);
         // Whatever repository this was started in, it is not the one that is meant.
         for name in [
             "GIT_DIR",

@@ -2,9 +2,17 @@
 
 use std::fmt;
 
+use super::percent_encoding;
+
 /// An address that git may be given.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
+
+/// The name and password in an address.
+pub(super) struct Login {
+    pub user: String,
+    pub password: String,
+}
 
 /// The ways to a server that git may take.
 const SCHEMES: [&str; 6] = ["ssh", "git+ssh", "ssh+git", "https", "http", "git"];
@@ -25,6 +33,10 @@ impl Url {
                 true if rest.starts_with(['-', '/']) || rest.contains("@-") => {
                     Err("it names no server")
                 }
+                // Git talks to its helpers in lines.
+                true if percent_encoding::undo(rest).iter().any(u8::is_ascii_control) => {
+                    Err("there are control characters in it")
+                }
                 true => Ok(Some(Self(text.to_owned()))),
                 false => Err("only ssh://, https://, http:// and git:// lead to a git server"),
             };
@@ -42,9 +54,29 @@ impl Url {
         Ok(Some(Self(text.to_owned())))
     }
 
-    /// As git must be given it.
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
+    /// Returns the address without a password, for the arguments of git, and the name and password that it has. Every user of the machine can read the arguments of a process.
+    pub(super) fn split_login(&self) -> (String, Option<Login>) {
+        let whole = || (self.0.clone(), None);
+        let Some((scheme, rest)) = self.0.split_once("://") else { return whole() };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let Some((login, host)) = rest[..end].rsplit_once('@') else { return whole() };
+        let Some((user, password)) = login.split_once(':') else { return whole() };
+        let text = |part| String::from_utf8_lossy(&percent_encoding::undo(part)).into_owned();
+        // To a server by SSH the name belongs into the address, and a password is of no use.
+        let (kept, login) = match scheme.to_ascii_lowercase().starts_with("http") {
+            true => ("", Some(Login { user: text(user), password: text(password) })),
+            false => (user, None),
+        };
+        let at = if kept.is_empty() { "" } else { "@" };
+        (format!("{scheme}://{kept}{at}{host}{}", &rest[end..]), login)
+    }
+
+    /// Returns the server as git's configuration names it, `https://host:port`.
+    pub(super) fn server(&self) -> String {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        format!("{scheme}://{host}")
     }
 
     /// `text` with the password of an address in it hidden: logs and notes are read by others.
@@ -103,6 +135,31 @@ mod tests {
             "host:",
             "ssh://host/a\nb",
         ] {
+            assert!(Url::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_among_the_arguments_of_git() {
+        for (address, argument, login) in [
+            (
+                "https://me:s%40:cret@host:81/x.git",
+                "https://host:81/x.git",
+                Some(("me", "s@:cret")),
+            ),
+            ("http://:token@host/a@b", "http://host/a@b", Some(("", "token"))),
+            ("https://me@host/x", "https://me@host/x", None),
+            ("ssh://me:s3cret@host/x", "ssh://me@host/x", None),
+            ("me@host:x", "me@host:x", None),
+        ] {
+            let url = Url::parse(address).unwrap().unwrap();
+            let (found, given) = url.split_login();
+            let given = given.as_ref().map(|it| (it.user.as_str(), it.password.as_str()));
+            assert_eq!((&*found, given), (argument, login), "{address}");
+        }
+        let url = Url::parse("https://me:s3cret@host:81/x.git").unwrap().unwrap();
+        assert_eq!(url.server(), "https://host:81");
+        for bad in ["https://me:a%0Ahost=evil@host/x", "https://me%00:a@host/x"] {
             assert!(Url::parse(bad).is_err(), "{bad}");
         }
     }

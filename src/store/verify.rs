@@ -78,7 +78,7 @@ impl Store {
 
     /// The commits that the last check could not rebuild.
     pub fn known_damaged(&self) -> HashSet<ObjectId> {
-        let text = fs::read(self.private_dir().join(DAMAGED)).unwrap_or_default();
+        let text = regular::read(&self.private_dir().join(DAMAGED)).unwrap_or_default();
         text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
     }
 
@@ -87,14 +87,14 @@ impl Store {
         let path = self.private_dir().join(DAMAGED);
         let mut text = String::from("see `stvc check`\n");
         commits.iter().for_each(|id| text.push_str(&format!("{id}\n")));
-        let there = fs::read(&path).ok();
+        let there = regular::read(&path).ok();
         if there.as_deref() == damaged.then_some(text.as_bytes()) {
             return Ok(());
         }
         self.refuse_links()?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
-        if damaged { fs::write(&path, text) } else { durable::remove(&path) }
+        if damaged { durable::overwrite(&path, text.as_bytes()) } else { durable::remove(&path) }
             .map_err(Error::io(path))
     }
 

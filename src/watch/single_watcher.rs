@@ -1,10 +1,10 @@
 //! One watch a library. The operating system holds the lock, so it ends with its process, however that ends.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 
 use crate::store::{self, Store};
 use crate::watch::error::{Error, Result};
-use crate::{durable, file_lock};
+use crate::{durable, file_lock, regular};
 
 /// Held while a library is watched.
 pub(super) struct Guard(File);
@@ -17,21 +17,21 @@ impl Guard {
         let words = dir.join("watch.pid");
         let io = |source| store::Error::Io { path: path.clone(), source };
         durable::create_dir_all(&dir).map_err(io)?;
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(&path).map_err(io)?;
+        let file = durable::open_to_lock(&path).map_err(io)?;
         if !file_lock::try_lock(&file).map_err(io)? {
-            let process = fs::read_to_string(words).ok();
+            let process = regular::read(&words).ok();
+            let process = process.and_then(|words| String::from_utf8(words).ok());
             return Err(Error::Watched { store: store.path().to_owned(), process });
         }
         // Only for people who ask who it is.
-        let _ = fs::write(words, std::process::id().to_string());
+        let _ = durable::overwrite(&words, std::process::id().to_string().as_bytes());
         Ok(Self(file))
     }
 }
 
 /// Whether somebody watches. Looks without waiting and leaves no trace.
 pub(super) fn is_held(store: &Store) -> bool {
-    let file = File::open(store.private_dir().join("watch.lock"));
+    let file = regular::open(&store.private_dir().join("watch.lock"));
     file.and_then(|file| file_lock::is_held(&file)).unwrap_or(false)
 }
 

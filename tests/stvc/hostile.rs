@@ -279,18 +279,47 @@ fn a_tree_with_dots_in_it_writes_nothing_outside() {
     assert!(new.len() < before && !new.iter().any(|key| key.contains("evil")), "{new:?}");
 }
 
+/// A user may have put a character's chats on another disk. What is stored from there is restored to there.
 #[cfg(unix)]
 #[test]
-fn a_link_does_not_lead_a_restore_out_of_the_library() {
+fn restore_goes_where_a_link_of_the_user_leads() {
+    let sandbox = library();
+    let outside = sandbox.folder().join("outside");
+    fs::rename(sandbox.path("chats/Mira"), &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, sandbox.path("chats/Mira")).unwrap();
+    let stored = Stored::take(&sandbox, A);
+    let bytes = sandbox.read(A);
+    fs::remove_file(outside.join("a.jsonl")).unwrap();
+    calm(sandbox.stvc(&["restore", &stored.id])).exits(0);
+    assert_eq!(fs::read(outside.join("a.jsonl")).unwrap(), bytes);
+    assert!(sandbox.path("chats/Mira").is_symlink());
+    calm(sandbox.stvc(&["undo"])).exits(0);
+    assert!(!outside.join("a.jsonl").exists());
+}
+
+/// Only root can give a link away, so others cannot try this.
+#[cfg(unix)]
+#[test]
+fn links_of_another_user_are_told_and_neither_read_nor_written() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
-    fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
     let outside = sandbox.folder().join("outside");
-    fs::create_dir(&outside).unwrap();
-    std::os::unix::fs::symlink(&outside, sandbox.path("chats/Mira")).unwrap();
+    fs::rename(sandbox.path("chats/Mira"), &outside).unwrap();
+    let link = sandbox.path("chats/Mira");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    if std::os::unix::fs::lchown(&link, Some(4711), Some(4711)).is_err() {
+        return;
+    }
+    fs::write(outside.join("b.jsonl"), "{}").unwrap();
+    let taken = sandbox.json(&["snapshot"]);
+    let told = taken.of_type("finding");
+    assert!(told.iter().any(|it| it["subject"] == "chats/Mira"), "{told:?}");
+    let log = sandbox.json(&["log"]).of_type("snapshot");
+    assert!(log.iter().all(|it| it["timeline"] != "chats/Mira/b"), "{log:?}");
+    fs::remove_file(outside.join("a.jsonl")).unwrap();
     let answer = calm(sandbox.stvc(&["restore", &stored.id])).exits(1);
-    assert!(answer.stderr.contains("a.jsonl leads out of the library"), "{}", answer.stderr);
-    assert_eq!(fs::read_dir(outside).unwrap().count(), 0);
+    assert!(answer.stderr.contains("a link that another user made"), "{}", answer.stderr);
+    assert!(!outside.join("a.jsonl").exists());
 }
 
 #[test]

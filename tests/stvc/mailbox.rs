@@ -46,7 +46,15 @@ fn id(n: usize) -> String {
 
 #[track_caller]
 fn ask(sandbox: &Sandbox, n: usize, verb: &str, args: Value) -> Value {
-    let request = json!({ "protocol": 1, "verb": verb, "args": args, "locale": "en" });
+    let hello = json!({ "protocol": 1, "verb": "hello" });
+    put(sandbox, &id(n + 0x1000_0000), hello.to_string());
+    let session = fetch(sandbox, &id(n + 0x1000_0000))["session"].clone();
+    ask_in(sandbox, &session, n, verb, args)
+}
+
+#[track_caller]
+fn ask_in(sandbox: &Sandbox, session: &Value, n: usize, verb: &str, args: Value) -> Value {
+    let request = json!({ "protocol": 1, "session": session, "verb": verb, "args": args });
     put(sandbox, &id(n), request.to_string());
     fetch(sandbox, &id(n))
 }
@@ -250,11 +258,13 @@ fn what_belongs_to_somebody_else_stops_nothing() {
     let sandbox = library();
     let theirs = sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(1)));
     let theirs = theirs.to_str().unwrap();
+    // Files are reached through the open folder, by their names.
+    let name = format!("stvc-req-{}.json", id(1));
     let request = json!({ "protocol": 1, "verb": "log" }).to_string();
     for calls in ["open,openat", "unlink,unlinkat"] {
         // The tracer is the child, so that signals come to the program.
         let inject = format!("inject={calls}:error=EACCES");
-        let options = ["-D", "-P", theirs, "-e", &inject];
+        let options = ["-D", "-P", theirs, "-P", &name, "-e", &inject];
         let arguments = ["--json", "watch", "--settle", "150ms"];
         let watching = Watching::of(traced_with(&sandbox, &options, &arguments));
         put(&sandbox, &id(1), &request);
@@ -476,5 +486,88 @@ fn what_a_page_restores_others_hear_of() {
     let written = status(&sandbox)["written"].clone();
     assert_eq!(written[0], json!({ "operation": done["operation"], "paths": [CHAT], "gone": [] }));
     assert_eq!(ask(&sandbox, 6, "library", json!({})).get("operation"), None);
+    watching.stop();
+}
+
+/// Whoever brings a file into the library (a backup that another program unpacks, an archive from a stranger) must not give orders with it.
+#[test]
+fn a_change_is_refused_unless_the_request_was_made_for_this_watch() {
+    let sandbox = library();
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    let before = sandbox.json(&["operations"]).of_type("operation").len();
+    let args = json!({ "timelines": ["Mira/one"] });
+    for (n, session) in [(1, Value::Null), (2, json!("0".repeat(32)))] {
+        let answer = ask_in(&sandbox, &session, n, "undo", json!({}));
+        let said = answer["lines"][0]["message"].as_str().unwrap();
+        assert!(answer["exit"] == 4 && said.contains("session"), "{answer}");
+    }
+    assert_eq!(sandbox.json(&["operations"]).of_type("operation").len(), before);
+    // Who only looks need not name it.
+    let looked = ask_in(&sandbox, &Value::Null, 3, "timelines", json!({}));
+    assert_eq!(looked["exit"], 0);
+    assert_eq!(looked["session"], status(&sandbox)["session"]);
+    assert_eq!(ask_in(&sandbox, &looked["session"], 4, "snapshot", args.clone())["exit"], 0);
+    watching.stop();
+    // Another watch, another session.
+    let watching = Watching::start(&sandbox, &[]);
+    assert_eq!(ask_in(&sandbox, &looked["session"], 5, "snapshot", args)["exit"], 4);
+    watching.stop();
+}
+
+/// SillyTavern may run as another user than the watch. What that user puts there in the place of an answer, of the status or of a temporary file leads the watch nowhere.
+#[cfg(unix)]
+#[test]
+fn answers_and_status_are_not_written_through_planted_links() {
+    use std::os::unix::fs::symlink;
+    let sandbox = library();
+    let victim = sandbox.folder().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    let plant = |name: &str| symlink(&victim, sandbox.path(&format!("{FOLDER}/{name}"))).unwrap();
+    plant("stvc-status.json");
+    plant(&format!("stvc-res-{}.json", id(1)));
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    plant(&format!(".stvc-mail-{}.tmp", watching.child.id()));
+    for n in 0..20 {
+        plant(&format!(".stvc-{}-{n}.tmp", watching.child.id()));
+    }
+    put(&sandbox, &id(1), json!({ "protocol": 1, "verb": "hello" }).to_string());
+    let path = sandbox.path(&format!("{FOLDER}/stvc-res-{}.json", id(1)));
+    let begin = Instant::now();
+    while path.is_symlink() {
+        assert!(begin.elapsed() < LIMIT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(fetch(&sandbox, &id(1))["exit"], 0);
+    watching.stop();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+    assert!(!sandbox.path("user/files/stvc-status.json").is_symlink());
+}
+
+#[cfg(unix)]
+#[test]
+fn planted_pipes_block_neither_the_mailbox_nor_the_end_of_the_watch() {
+    let sandbox = library();
+    let pipe = |name: &str| {
+        let path = sandbox.path(&format!("{FOLDER}/{name}"));
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    pipe("stvc-status.json");
+    let watching = Watching::start(&sandbox, &[]);
+    watching.snapshot_of(4);
+    pipe(&format!(".stvc-mail-{}.tmp", watching.child.id()));
+    pipe(&format!("stvc-res-{}.json", id(2)));
+    pipe(&format!("stvc-req-{}.json", id(3)));
+    let answer = fetch(&sandbox, &id(3));
+    assert!(answer["lines"][0]["message"].as_str().unwrap().contains("a pipe"), "{answer}");
+    assert_eq!(ask(&sandbox, 1, "timelines", json!({}))["exit"], 0);
+    put(&sandbox, &id(2), json!({ "protocol": 1, "verb": "hello" }).to_string());
+    let path = sandbox.path(&format!("{FOLDER}/stvc-res-{}.json", id(2)));
+    let begin = Instant::now();
+    while !path.is_file() {
+        assert!(begin.elapsed() < LIMIT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
     watching.stop();
 }

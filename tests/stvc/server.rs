@@ -140,6 +140,67 @@ fn what_goes_wrong_on_the_way_changes_nothing() {
     sound(&sandbox);
 }
 
+/// Other users of the machine can read the arguments of every process. The server gets the password all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_password_in_an_address_is_in_the_arguments_of_no_process() {
+    use base64::Engine as _;
+    use std::io::{Read, Write};
+    let sandbox = small();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut buffer, mut text) = ([0; 4096], String::new());
+            while !text.contains("\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(read @ 1..) => text.push_str(&String::from_utf8_lossy(&buffer[..read])),
+                    _ => break,
+                }
+            }
+            // While git waits for an answer.
+            let shown: Vec<String> = fs::read_dir("/proc")
+                .unwrap()
+                .flatten()
+                .filter_map(|it| fs::read(it.path().join("cmdline")).ok())
+                .map(|it| String::from_utf8_lossy(&it).replace('\0', " "))
+                .filter(|it| it.contains(&format!("127.0.0.1:{port}")))
+                .collect();
+            if sender.send((text, shown)).is_err() {
+                return;
+            }
+            let _ = stream.write_all(b"HTTP/1.1 401 no\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    // A git that notes its arguments and then is the real one.
+    let (bin, noted) = (sandbox.folder().join("bin"), sandbox.folder().join("noted"));
+    fs::create_dir(&bin).unwrap();
+    let real = std::process::Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    let script =
+        format!("#!/bin/sh\necho \"$@\" >> '{}'\nexec {} \"$@\"\n", noted.display(), real.trim());
+    fs::write(bin.join("git"), script).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let url = format!("http://me:s3%63ret@127.0.0.1:{port}/chats.git");
+    let mut command = sandbox.command(&["backup", &url, "--no-snapshot"]);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let told = answer(command.env("PATH", path).output().unwrap()).exits(1);
+    assert!(!told.stderr.contains("s3"), "{}", told.stderr);
+    let noted = fs::read_to_string(noted).unwrap();
+    assert!(noted.contains(&format!("http://127.0.0.1:{port}/chats.git")), "{noted}");
+    assert!(!noted.contains("s3cret") && !noted.contains("s3%63ret"), "{noted}");
+    let heard: Vec<_> = heard.try_iter().collect();
+    let login = base64::engine::general_purpose::STANDARD.encode("me:s3cret");
+    assert!(heard.iter().any(|(text, _)| text.contains(&login)), "{heard:?}");
+    let shown = heard.iter().flat_map(|(_, shown)| shown);
+    // stvc's own arguments are what the user typed.
+    let mut shown = shown.filter(|it| !it.contains("--no-snapshot")).peekable();
+    assert!(shown.peek().is_some());
+    shown.for_each(|it| assert!(!it.contains("s3cret") && !it.contains("s3%63ret"), "{it}"));
+}
+
 #[test]
 fn the_users_configuration_opens_no_other_way() {
     let sandbox = small();

@@ -8,8 +8,8 @@ mod limits;
 mod status;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,6 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
 use super::{Answer, Refusal, Rights, serve};
-use crate::durable;
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 pub use letters::PROTOCOL;
@@ -88,11 +87,13 @@ impl Mailbox {
     /// Serve it until the bell says stop; `poll`: file events are not relied on.
     pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
         let Ok(library) = workspace.library() else { return };
-        let folder = library.root().join("user").join("files");
+        let Ok(session) = new_session() else { return };
+        let folder = library.root().join(letters::FOLDER);
         let mut served = Served {
             workspace,
             clock,
-            letters: Letters::new(folder.clone()),
+            session,
+            letters: Letters::new(library.root().to_owned()),
             limits: Limits::default(),
             status: Status::default(),
             known: HashSet::new(),
@@ -148,20 +149,31 @@ fn is_mail(event: &notify::Event) -> bool {
         EventKind::Access(_) => true,
         _ => false,
     };
-    event.need_rescan() || (!is_read && event.paths.iter().any(|path| letters::is_request(path)))
+    event.need_rescan()
+        || (!is_read
+            && event.paths.iter().filter_map(|path| path.file_name()).any(letters::is_request))
+}
+
+/// Returns 128 random bits in hexadecimal digits.
+fn new_session() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 struct Served<'a> {
     workspace: &'a Workspace,
     clock: Clock<'a>,
+    /// Tells requests that were made for this watch from those that somebody prepared: a file from an archive, say.
+    session: String,
     letters: Letters,
     limits: Limits,
     status: Status,
     /// The ids that were served, and in which order.
     known: HashSet<String>,
     order: VecDeque<String>,
-    /// Answers that lie there, and since when.
-    answers: BTreeMap<PathBuf, Instant>,
+    /// Answers that lie there, by their names, and since when.
+    answers: BTreeMap<OsString, Instant>,
     /// When somebody asked last.
     asked: Option<Instant>,
     /// When the status was written last, or should have been.
@@ -191,12 +203,13 @@ impl Served<'_> {
         for letter in self.letters.waiting() {
             self.answer(&letter);
         }
-        self.answers.retain(|path, since| {
+        let letters = &self.letters;
+        self.answers.retain(|name, since| {
             let is_old = since.elapsed() >= LIFETIME;
             if is_old {
-                durable::remove_own(path);
+                letters.remove(name);
             }
-            !is_old && path.exists()
+            !is_old && letters.has(name)
         });
         self.letters.clear(LIFETIME);
         let is_time = self.told.is_none_or(|told| told.elapsed() >= HEARTBEAT);
@@ -222,6 +235,9 @@ impl Served<'_> {
         let verb = read.as_ref().map_or("", letters::Asked::verb);
         let answer = read.and_then(|asked| {
             self.limits.admit(asked.changes())?;
+            if asked.changes() && asked.session.as_ref() != Some(&self.session) {
+                return Err(Refusal::Session { verb });
+            }
             // One that breaks down must not leave the others without an answer.
             let served = catch_unwind(AssertUnwindSafe(|| self.serve(&asked)));
             served.map_err(|_| Refusal::BrokeDown { verb })
@@ -231,13 +247,15 @@ impl Served<'_> {
         let newest =
             || self.workspace.open_store().ok()?.last_operations().ok()?.into_iter().next();
         let operation = changes.then(newest).flatten().map(|operation| operation.number);
-        let put = self.letters.put(&letter.id, &answer, operation).or_else(|error| {
-            // For a few words there may be room where there is none for all.
-            let refusal = Refusal::Unwritable { verb, why: error.to_string() };
-            self.letters.put(&letter.id, &Answer::refused(&refusal), operation)
-        });
-        if let Ok(path) = put {
-            self.answers.insert(path, Instant::now());
+        let put =
+            self.letters.put(&letter.id, &answer, &self.session, operation).or_else(|error| {
+                // For a few words there may be room where there is none for all.
+                let refusal = Refusal::Unwritable { verb, why: error.to_string() };
+                let refused = Answer::refused(&refusal);
+                self.letters.put(&letter.id, &refused, &self.session, operation)
+            });
+        if let Ok(name) = put {
+            self.answers.insert(name, Instant::now());
         }
         if must_tell {
             self.tell();
@@ -245,7 +263,7 @@ impl Served<'_> {
     }
 
     fn serve(&self, asked: &letters::Asked) -> Answer {
-        let letters::Asked::Api(request) = asked else { return Answer::default() };
+        let Some(request) = &asked.request else { return Answer::default() };
         let mut command = vec!["stvc".to_owned(), "extension".to_owned()];
         command.extend(request.words());
         let workspace = Workspace {
@@ -272,7 +290,7 @@ impl Served<'_> {
         self.told = Some(Instant::now());
         let status = catch_unwind(AssertUnwindSafe(|| {
             let write = self.rights() == Rights::Change;
-            self.status.told(self.workspace, (self.clock)(), write)
+            self.status.told(self.workspace, (self.clock)(), write, &self.session)
         }));
         if let Ok(status) = status {
             let _ = self.letters.put_status(&status);
@@ -280,8 +298,8 @@ impl Served<'_> {
     }
 
     fn end(mut self) {
-        for path in self.answers.keys() {
-            durable::remove_own(path);
+        for name in self.answers.keys() {
+            self.letters.remove(name);
         }
         self.status.end();
         self.tell();

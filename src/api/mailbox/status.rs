@@ -46,7 +46,13 @@ impl Status {
         self.is_over = true;
     }
 
-    pub fn told(&self, workspace: &Workspace, now: DateTime<FixedOffset>, write: bool) -> Value {
+    pub fn told(
+        &self,
+        workspace: &Workspace,
+        now: DateTime<FixedOffset>,
+        write: bool,
+        session: &str,
+    ) -> Value {
         let store = workspace.open_store();
         let history = store.as_ref().ok().and_then(|store| workspace.history(store).ok());
         // Every page that has one of these in memory reads it again.
@@ -72,6 +78,7 @@ impl Status {
             "protocol": PROTOCOL,
             "program": env!("CARGO_PKG_VERSION"),
             "alive": (!self.is_over).then(|| now.timestamp()),
+            "session": (!self.is_over).then_some(session),
             "write": write,
             "timelines": heads.iter().take(TIMELINES).map(timeline).collect::<Vec<_>>(),
             "alarms": self.alarms,

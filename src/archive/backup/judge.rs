@@ -8,7 +8,7 @@ use super::{BackupError, LONGEST_OBJECT, Result};
 use crate::archive::validate::{Wholes, hinders};
 use crate::archive::{self, Problem, Reach, Snapshot, Validator, Verdict};
 use crate::progress::Monitor;
-use crate::store::{Kind, Loss, ObjectId, Reader, RefName, Store};
+use crate::store::{self, Kind, Loss, ObjectId, Reader, RefName, Store, unless_lost};
 
 /// Kind and length of every object that a backup holds.
 pub type Lengths = HashMap<ObjectId, (Kind, u64)>;
@@ -227,11 +227,14 @@ impl Walk<'_> {
         id: ObjectId,
         kind: Kind,
     ) -> archive::Result<std::result::Result<(), Problem>> {
+        let lacks = |why: String| Err(Problem::Lacks { why });
         let header = match self.given {
             Given::All(lengths) => lengths.get(&id).copied(),
-            Given::Beyond => self.reader.look(id)?,
+            Given::Beyond => match self.reader.header(id) {
+                Err(error @ store::Error::Damaged { .. }) => return Ok(lacks(error.to_string())),
+                header => unless_lost(header)?,
+            },
         };
-        let lacks = |why: String| Err(Problem::Lacks { why });
         Ok(match header {
             None => lacks(format!("object {id}, which others refer to, is not there")),
             Some((_, length)) if length > LONGEST_OBJECT => {

@@ -25,7 +25,8 @@ use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Weight};
 use super::{
-    AttachmentLoss, Blake3, ContentId, Error, FileRecord, Manifest, Result, Role, Snapshot,
+    AttachmentLoss, Blake3, ContentId, Error, FileRecord, LossCause, Manifest, Result, Role,
+    Snapshot,
 };
 use crate::store::{Mode, ObjectId, Reader};
 use needed::needed;
@@ -63,7 +64,8 @@ impl Verdict {
 
     /// Whether something of it is lost that its files, if they are still what they were, have.
     pub fn can_be_mended(&self) -> bool {
-        self.is_damaged() || !self.lost_attachments().is_empty()
+        let is_lost = |loss: &AttachmentLoss| loss.cause == LossCause::Lost;
+        self.is_damaged() || self.lost_attachments().iter().any(is_lost)
     }
 
     /// Whether its files can be brought back by this program.

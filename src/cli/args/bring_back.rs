@@ -50,6 +50,10 @@ pub struct Restore {
     #[arg(long, requires = "overwrite")]
     pub allow_active_queue: bool,
 
+    /// Also write attachments that came from a backup or another device and that may run code: web pages, scripts, programs
+    #[arg(long)]
+    pub any_attachments: bool,
+
     /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
     #[arg(long)]
     pub clear_queue: bool,

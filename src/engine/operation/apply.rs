@@ -59,7 +59,7 @@ impl FileStep<'_> {
 
     /// Bring the file there; whether it could be. `false`: somebody saved it.
     fn take(&self, store: &Store, root: &Path) -> Result<bool> {
-        let now = Fingerprint::of_file(&self.path.under(root))?;
+        let now = Fingerprint::of_file(root, &self.path)?;
         if now == self.after {
             return Ok(true);
         }

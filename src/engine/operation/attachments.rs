@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::Operation;
 use super::files::FilePlan;
-use crate::archive::{Attachment, AttachmentLoss, Blake3, Snapshot, State, Tree};
+use crate::archive::{Attachment, AttachmentLoss, Blake3, LossCause, Snapshot, State, Tree};
 use crate::engine::Result;
 use crate::engine::configuration::Configuration;
 use crate::engine::verdict_findings::LostAttachments;
 use crate::history;
-use crate::regular;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
 use crate::store::{Kind, ObjectId, Reader, Store, unless_lost};
@@ -27,9 +26,21 @@ pub(super) struct Attaching {
     room: Option<u64>,
     /// Read in this command.
     read: HashMap<LibraryPath, Option<Attachment>>,
+    /// Those of uncommon kinds that the library has, or that the user wants there.
+    own: HashSet<ObjectId>,
+    /// Those that the store knows to be the library's own, once somebody asked.
+    known_own: Option<HashSet<ObjectId>>,
+    /// Those whose names belong to stvc.
+    refused: BTreeSet<LibraryPath>,
     /// What is too much, and how long it is.
     left_out: BTreeMap<LibraryPath, u64>,
     unreadable: BTreeMap<LibraryPath, String>,
+}
+
+impl Attaching {
+    pub(super) fn own(&self) -> &HashSet<ObjectId> {
+        &self.own
+    }
 }
 
 impl Operation<'_> {
@@ -60,13 +71,45 @@ impl Operation<'_> {
             before.into_iter().map(|attachment| (attachment.path.clone(), attachment)).collect();
         let mut attached = Vec::new();
         for path in wanted {
+            if !st::is_attachment(&path) {
+                self.attachments.refused.insert(path);
+                continue;
+            }
             match before.get(&path).filter(|known| known.blob.is_some()) {
                 // SillyTavern never writes another file under the name of one.
-                Some(known) => attached.push(self.mend_attachment(known, reader)?),
+                Some(known) => {
+                    self.note_own(known)?;
+                    attached.push(self.mend_attachment(known, reader)?);
+                }
                 None => attached.extend(self.attachment(&path)?),
             }
         }
         Ok(attached)
+    }
+
+    /// Notes that the library has an attachment of an uncommon kind, so that it can be restored without asking.
+    fn note_own(&mut self, attachment: &Attachment) -> Result<()> {
+        let Some(blob) = attachment.blob.filter(|_| !st::is_common_kind(&attachment.path)) else {
+            return Ok(());
+        };
+        if self.attachments.known_own.is_none() {
+            self.attachments.known_own = Some(self.store.own_attachments()?);
+        }
+        let is_known = self.attachments.known_own.as_ref().is_some_and(|own| own.contains(&blob));
+        if is_known || self.attachments.own.contains(&blob) {
+            return Ok(());
+        }
+        let library = self.workspace.library().ok();
+        let bytes = library.and_then(|library| st::read(library.root(), &attachment.path).ok());
+        if bytes.is_some_and(|bytes| Blake3::of(&bytes) == attachment.blake3) {
+            self.attachments.own.insert(blob);
+        }
+        Ok(())
+    }
+
+    /// Notes that the user wants attachments of uncommon kinds in the library.
+    pub(crate) fn want_attachments(&mut self, missing: &MissingAttachments) {
+        self.attachments.own.extend(&missing.uncommon);
     }
 
     /// Stores an attachment again that is lost in the store, if the library's file still is what it was. Only a store that is
@@ -80,8 +123,7 @@ impl Operation<'_> {
             return Ok(known.clone());
         }
         let library = self.workspace.library().ok();
-        let file = library.map(|library| known.path.under(library.root()));
-        let bytes = file.and_then(|file| regular::read(&file).ok());
+        let bytes = library.and_then(|library| st::read(library.root(), &known.path).ok());
         let mut mended = known.clone();
         if let Some(bytes) = bytes.filter(|bytes| Blake3::of(bytes) == known.blake3) {
             mended.blob = Some(self.pack.add(Kind::Blob, &bytes)?);
@@ -103,15 +145,16 @@ impl Operation<'_> {
         let workspace = self.workspace;
         let library = || workspace.library().ok().map(|library| library.root().to_owned());
         let root = self.attachments.root.get_or_insert_with(library);
-        let Some(file) = root.as_ref().map(|root| path.under(root)) else { return Ok(None) };
+        let Some(root) = root.clone() else { return Ok(None) };
         // Gone: `doctor` tells of it.
-        let Ok(length) = fs::metadata(&file).map(|found| found.len()) else { return Ok(None) };
+        let found = fs::metadata(path.under(&root));
+        let Ok(length) = found.map(|found| found.len()) else { return Ok(None) };
         let room = self.room()?;
         if length > room {
             self.attachments.left_out.insert(path.clone(), length);
             return Ok(None);
         }
-        let bytes = match regular::read(&file) {
+        let bytes = match st::read(&root, path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.attachments.unreadable.insert(path.clone(), error.to_string());
@@ -120,6 +163,9 @@ impl Operation<'_> {
         };
         self.attachments.room = Some(room.saturating_sub(bytes.len() as u64));
         let blob = self.pack.add(Kind::Blob, &bytes)?;
+        if !st::is_common_kind(path) {
+            self.attachments.own.insert(blob);
+        }
         let (path, blake3) = (path.clone(), Blake3::of(&bytes));
         let (length, blob) = (bytes.len() as u64, Some(blob));
         Ok(Some(Attachment { path, bytes: length, blake3, blob, lost_folder: None }))
@@ -138,8 +184,17 @@ impl Operation<'_> {
 
     /// What was left out.
     pub(crate) fn attachments_left_out(&self) -> Vec<Finding> {
-        let Attaching { left_out, unreadable, .. } = &self.attachments;
+        let Attaching { refused, left_out, unreadable, .. } = &self.attachments;
         let mut findings = Vec::new();
+        for path in refused {
+            let what =
+                "a message names it, and its name belongs to stvc; the chat was stored without it";
+            let finding =
+                Finding::new(Code::AttachmentRefused, Level::Warning, path.as_str(), what);
+            findings.push(
+                finding.remedy("if it is yours, give the file another name and attach it again"),
+            );
+        }
         if let Some((first, _)) = left_out.first_key_value() {
             let (many, bytes) = (left_out.len(), left_out.values().sum::<u64>());
             let message = format!(
@@ -172,14 +227,46 @@ pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Reads an attachment, verified, if this system can have a file of its name.
+/// Which attachments a command may write.
+pub(crate) enum Admission {
+    /// Those of common kinds, and those that the library itself had.
+    Own(HashSet<ObjectId>),
+    /// All: the user said so.
+    Any,
+}
+
+impl Admission {
+    /// The store is the library's own, wherever the attachments are read from.
+    pub(crate) fn of(store: &Store, any: bool) -> Result<Self> {
+        Ok(if any { Self::Any } else { Self::Own(store.own_attachments()?) })
+    }
+
+    fn refuses(&self, attachment: &Attachment) -> bool {
+        match self {
+            Self::Any => false,
+            Self::Own(own) => {
+                let is_own = attachment.blob.is_some_and(|blob| own.contains(&blob));
+                !is_own && !st::is_common_kind(&attachment.path)
+            }
+        }
+    }
+}
+
+/// Reads an attachment, verified, if it may be written and this system can have a file of its name.
 pub(crate) fn read_to_write(
     attachment: &Attachment,
     reader: &Reader,
+    admission: &Admission,
 ) -> Result<std::result::Result<Vec<u8>, AttachmentLoss>> {
+    let loss = |cause, why| {
+        Ok(Err(AttachmentLoss { path: Some(attachment.path.clone()), cause, why, object: None }))
+    };
+    if admission.refuses(attachment) {
+        let why = "it came from a backup or another device, and files of its kind may run code";
+        return loss(LossCause::Kind, why.to_owned());
+    }
     if let Err(error) = st::must_be_a_name_here(&attachment.path) {
-        let path = Some(attachment.path.clone());
-        return Ok(Err(AttachmentLoss { path, why: error.to_string(), object: None }));
+        return loss(LossCause::Lost, error.to_string());
     }
     Ok(attachment.read(reader)?)
 }
@@ -189,6 +276,8 @@ pub(crate) fn read_to_write(
 pub(crate) struct MissingAttachments {
     /// Those that can be written, each verified.
     pub plan: Vec<FilePlan<'static>>,
+    /// The blobs of those among them that are of uncommon kinds.
+    uncommon: Vec<ObjectId>,
     /// Those that are lost in the store, and files of other content that are there under their names and stay.
     pub findings: Vec<Finding>,
 }
@@ -199,14 +288,20 @@ pub(crate) fn missing(
     reader: &Reader,
     snapshot: &Snapshot,
     attachments: &[Attachment],
+    admission: &Admission,
 ) -> Result<MissingAttachments> {
     let mut missing = MissingAttachments::default();
     let mut lost = LostAttachments::default();
     for attachment in attachments {
         match fs::symlink_metadata(attachment.path.under(root)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                match read_to_write(attachment, reader)? {
-                    Ok(_) => missing.plan.extend(FilePlan::attachment(attachment)),
+                match read_to_write(attachment, reader, admission)? {
+                    Ok(_) => {
+                        if !st::is_common_kind(&attachment.path) {
+                            missing.uncommon.extend(attachment.blob);
+                        }
+                        missing.plan.extend(FilePlan::attachment(attachment));
+                    }
                     Err(loss) => lost.note(snapshot, &[loss]),
                 }
             }

@@ -14,7 +14,8 @@ use crate::engine::other_timelines::copied_from;
 use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
 use crate::st::{
-    self, Captured, Chat, FileBytes, Files, Fingerprint, Groups, Library, Stamp, TimelineName,
+    self, Captured, Chat, FileBytes, Files, Fingerprint, Groups, Library, LibraryPath, Stamp,
+    TimelineName,
 };
 use crate::store::{FileChange, Kept, Reader, unless_lost};
 
@@ -38,8 +39,8 @@ impl Operation<'_> {
         ending: &Ending<'_>,
     ) -> Result<Option<(Snapshot, Manifest)>> {
         let reader = self.store.reader();
-        let future = FutureFiles { root: library.root(), reader, steps: &self.steps };
-        if future.stamp(&timeline.file().under(library.root())).is_err() {
+        let future = FutureFiles { reader, steps: &self.steps };
+        if future.stamp(library.root(), &timeline.file()).is_err() {
             return Ok(None);
         }
         let mut groups = Groups::default();
@@ -125,7 +126,7 @@ impl Operation<'_> {
         for record in &manifest.files {
             let will_be = match planned(&record.path) {
                 Some(step) => step.after,
-                None => Fingerprint::of_file(&root.join(&record.path))?,
+                None => Fingerprint::of_file(root, &LibraryPath::parse(&record.path)?)?,
             };
             let has = Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() };
             if will_be != Some(has) {
@@ -167,21 +168,20 @@ impl Operation<'_> {
 
 /// The library's files as they will be.
 struct FutureFiles<'f> {
-    root: &'f Path,
     reader: Reader,
     steps: &'f [FileStep<'f>],
 }
 
 impl FutureFiles<'_> {
-    fn planned(&self, path: &Path) -> Option<&FileStep<'_>> {
-        self.steps.iter().find(|step| step.path.under(self.root) == path)
+    fn planned(&self, path: &LibraryPath) -> Option<&FileStep<'_>> {
+        self.steps.iter().find(|step| step.path == *path)
     }
 }
 
 impl Files for FutureFiles<'_> {
-    fn read(&self, path: &Path) -> io::Result<FileBytes> {
+    fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes> {
         match self.planned(path) {
-            None => st::Disk.read(path),
+            None => st::Disk.read(root, path),
             Some(FileStep { bytes: Some(bytes), .. }) => Ok(bytes.to_vec().into()),
             Some(FileStep { after: None, .. }) => Err(io::ErrorKind::NotFound.into()),
             // It is as long in memory as somebody looks at it.
@@ -192,9 +192,9 @@ impl Files for FutureFiles<'_> {
         }
     }
 
-    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+    fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp> {
         match self.planned(path) {
-            None => st::Disk.stamp(path),
+            None => st::Disk.stamp(root, path),
             Some(FileStep { after: Some(after), .. }) => {
                 Ok(Stamp { len: after.bytes, mtime_ns: 0, inode: 0 })
             }

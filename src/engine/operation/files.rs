@@ -9,7 +9,6 @@ use super::Operation;
 use super::apply::{FileStep, is_lost};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
-use crate::regular;
 use crate::rules::{self, Wish};
 use crate::st::{self, Fingerprint, LibraryPath, Running};
 use crate::store::name_encoding::tree_segment;
@@ -170,11 +169,10 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
 
 /// What a file of the library holds; `None` if it is not there.
 pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
-    let path = path.under(root);
-    match regular::read(&path) {
+    match st::read(root, path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::St(st::Error::Io { path, source })),
+        Err(source) => Err(Error::St(st::Error::Io { path: path.under(root), source })),
     }
 }
 

@@ -436,6 +436,7 @@ impl<'a> Operation<'a> {
         }
         self.pack.finish()?;
         store.remember_ids(lock, &self.renamed)?;
+        store.remember_own_attachments(lock, self.attachments.own())?;
         let sequence = last_sequence(store, self.sequence, &self.made, &self.moves)?;
         let effect = Effect {
             refs: self.moves.into_values().collect(),
@@ -490,10 +491,9 @@ fn last_sequence(
 /// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.
 fn still_as_planned(root: &Path, steps: &[apply::FileStep<'_>]) -> Result<()> {
     for step in steps {
-        let path = step.path.under(root);
-        let now = st::Fingerprint::of_file(&path)?;
+        let now = st::Fingerprint::of_file(root, &step.path)?;
         if now != step.before && now != step.after {
-            return Err(st::Error::SavedMeanwhile { path }.into());
+            return Err(st::Error::SavedMeanwhile { path: step.path.under(root) }.into());
         }
     }
     Ok(())

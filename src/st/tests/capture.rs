@@ -1,6 +1,7 @@
 use super::put;
 use crate::st::{
-    Captured, Disk, Error, FileBytes, Files, Library, Result, Stamp, TimelineName, capture,
+    Captured, Disk, Error, FileBytes, Files, Library, LibraryPath, Result, Stamp, TimelineName,
+    capture,
 };
 use std::cell::Cell;
 use std::fs;
@@ -29,17 +30,17 @@ struct Busy<F> {
 }
 
 impl<F: Fn(usize)> Files for Busy<F> {
-    fn read(&self, path: &Path) -> io::Result<FileBytes> {
-        let bytes = Disk.read(path);
-        if path.ends_with(self.after) {
+    fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes> {
+        let bytes = Disk.read(root, path);
+        if path.file_name() == self.after {
             self.reads.set(self.reads.get() + 1);
             (self.event)(self.reads.get());
         }
         bytes
     }
 
-    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
-        Disk.stamp(path)
+    fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp> {
+        Disk.stamp(root, path)
     }
 }
 
@@ -128,12 +129,12 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
     /// A lorebook that appears after it was first looked for.
     struct Appears<'a>(&'a Path, Cell<usize>);
     impl Files for Appears<'_> {
-        fn read(&self, path: &Path) -> io::Result<FileBytes> {
-            Disk.read(path)
+        fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes> {
+            Disk.read(root, path)
         }
-        fn stamp(&self, path: &Path) -> io::Result<Stamp> {
-            let stamp = Disk.stamp(path);
-            if path.ends_with("Lore.json") && self.1.replace(self.1.get() + 1) == 0 {
+        fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp> {
+            let stamp = Disk.stamp(root, path);
+            if path.file_name() == "Lore.json" && self.1.replace(self.1.get() + 1) == 0 {
                 fs::write(self.0, b"{}").unwrap();
             }
             stamp

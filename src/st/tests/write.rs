@@ -1,5 +1,5 @@
 use super::put;
-use crate::st::{Error, Fingerprint, LibraryPath, remove, write};
+use crate::st::{Error, Fingerprint, LibraryPath, read, remove, write};
 use std::fs;
 
 fn path(text: &str) -> LibraryPath {
@@ -74,25 +74,80 @@ fn only_files_that_timelines_can_have_are_written_and_removed() {
 
 #[cfg(unix)]
 #[test]
-fn links_do_not_lead_out() {
+fn write_goes_where_a_link_of_the_user_leads() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     symlink(outside.path(), dir.path().join("chats")).unwrap();
-    symlink(outside.path().join("none"), dir.path().join("worlds")).unwrap();
-    let written = write(dir.path(), &path("chats/A/c.jsonl"), b"", Some(Fingerprint::of(b"")));
-    assert!(matches!(written, Err(Error::LeadsOutside { .. })), "{written:?}");
-    assert!(write(dir.path(), &path("worlds/w.json"), b"", Some(Fingerprint::of(b""))).is_err());
-    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-
-    // A link within the library is as good as a folder; a link in the file's place is replaced, not followed.
-    fs::create_dir(dir.path().join("real")).unwrap();
-    symlink("real", dir.path().join("groups")).unwrap();
+    write(dir.path(), &path("chats/A/c.jsonl"), b"new", None).unwrap();
+    assert_eq!(fs::read(outside.path().join("A/c.jsonl")).unwrap(), b"new");
+    assert_eq!(read(dir.path(), &path("chats/A/c.jsonl")).unwrap(), b"new");
+    // SillyTavern writes through a link in the place of the file, too.
+    fs::create_dir(dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
-    symlink(outside.path().join("f"), dir.path().join("real/g.json")).unwrap();
-    write(dir.path(), &path("groups/g.json"), b"new", Some(Fingerprint::of(b"kept"))).unwrap();
-    assert_eq!(fs::read(dir.path().join("real/g.json")).unwrap(), b"new");
-    assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"kept");
+    symlink(outside.path().join("f"), dir.path().join("middle")).unwrap();
+    symlink("../middle", dir.path().join("groups/g.json")).unwrap();
+    let group = path("groups/g.json");
+    assert_eq!(read(dir.path(), &group).unwrap(), b"kept");
+    write(dir.path(), &group, b"new", Some(Fingerprint::of(b"kept"))).unwrap();
+    assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"new");
+    assert!(dir.path().join("groups/g.json").is_symlink());
+    // But it removes the link, and not what that leads to.
+    remove(dir.path(), &group, Fingerprint::of(b"new")).unwrap();
+    assert!(!dir.path().join("groups/g.json").is_symlink());
+    assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"new");
+}
+
+#[cfg(unix)]
+#[test]
+fn write_refuses_a_link_that_leads_nowhere_or_in_a_circle() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("groups")).unwrap();
+    symlink(dir.path().join("none"), dir.path().join("worlds")).unwrap();
+    symlink("b.json", dir.path().join("groups/a.json")).unwrap();
+    symlink("a.json", dir.path().join("groups/b.json")).unwrap();
+    for name in ["worlds/w.json", "groups/a.json"] {
+        for former in [None, Some(Fingerprint::of(b""))] {
+            let written = write(dir.path(), &path(name), b"new", former).unwrap_err();
+            assert!(written.to_string().ends_with("a link that leads nowhere"), "{written}");
+        }
+        assert!(read(dir.path(), &path(name)).is_err());
+    }
+    assert!(!dir.path().join("none").exists());
+}
+
+/// A library that another user can write must not make stvc read or write what that user cannot.
+#[cfg(unix)]
+#[test]
+fn a_link_of_another_user_is_followed_neither_by_reads_nor_by_writes() {
+    use std::os::unix::fs::{lchown, symlink};
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    put(outside.path(), "c.jsonl", b"secret");
+    symlink(outside.path(), dir.path().join("worlds")).unwrap();
+    fs::create_dir_all(dir.path().join("chats/A")).unwrap();
+    symlink(outside.path().join("c.jsonl"), dir.path().join("chats/A/c.jsonl")).unwrap();
+    for link in ["worlds", "chats/A/c.jsonl"] {
+        // Only root can give one away.
+        if lchown(dir.path().join(link), Some(4711), Some(4711)).is_err() {
+            return;
+        }
+    }
+    for name in ["worlds/w.json", "chats/A/c.jsonl"] {
+        let error = read(dir.path(), &path(name)).unwrap_err();
+        assert!(error.to_string().contains("a link that another user made"), "{error}");
+        for former in [None, Some(Fingerprint::of(b"secret"))] {
+            let error = write(dir.path(), &path(name), b"new", former).unwrap_err();
+            assert!(error.to_string().contains("a link that another user made"), "{error}");
+        }
+        assert!(remove(dir.path(), &path(name), Fingerprint::of(b"secret")).is_err());
+    }
+    assert_eq!(fs::read(outside.path().join("c.jsonl")).unwrap(), b"secret");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    let scan = crate::st::Library::open(dir.path(), None).unwrap().scan().unwrap();
+    assert_eq!(scan.others, []);
+    assert!(scan.unreadable[0].1.contains("a link that another user made"), "{scan:?}");
 }
 
 /// A private chat stays private, and root who restores somebody's chat leaves it theirs.

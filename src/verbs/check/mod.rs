@@ -113,7 +113,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     // The next snapshot mends what it can of the timelines. A store that cannot be written to can still be checked.
     let is_damaged = tally.damaged > 0
         || !hurt.is_empty()
-        || !lost_attachments.is_empty()
+        || lost_attachments.has_damage()
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
     let _ = store.mark_damaged(is_damaged, &damaged);

@@ -61,6 +61,7 @@ pub fn restore_all(
             overwrite: wanted.overwrite,
             closed: wanted.closed,
             allow_active_queue: wanted.allow_active_queue,
+            any_attachments: wanted.any_attachments,
             dry_run: wanted.dry_run,
             ..Options::default()
         };

@@ -6,13 +6,14 @@ use std::{fs, io};
 use super::material::Material;
 use super::options::{Options, Report, wanted};
 use crate::archive::{Attachment, Blake3, Role};
+use crate::durable::{self, TEMP_PREFIX};
 use crate::engine::files::{Action, FileAction};
-use crate::engine::operation::attachments::read_to_write;
+use crate::engine::operation::attachments::{Admission, read_to_write};
 use crate::engine::verdict_findings::LostAttachments;
+use crate::st;
 use crate::st::LibraryPath;
 use crate::store::Store;
 use crate::verbs::{RestoreError, Result};
-use crate::{durable, st};
 
 pub(super) fn restore(
     store: &Store,
@@ -38,12 +39,13 @@ pub(super) fn restore(
         _ => &material.contents.attachments,
     };
     let reader = store.reader();
+    let admission = Admission::of(store, options.any_attachments)?;
     let mut lost = LostAttachments::default();
     let mut written = Vec::new();
     // One after the other: they may be long.
     let mut write_attached = |folder: Option<&Path>| -> Result<()> {
         for attachment in attached {
-            match (read_to_write(attachment, &reader)?, folder) {
+            match (read_to_write(attachment, &reader, &admission)?, folder) {
                 (Ok(bytes), Some(folder)) => st::write(folder, &attachment.path, &bytes, None)?,
                 (Ok(_), None) => {}
                 (Err(loss), _) => {
@@ -87,7 +89,7 @@ fn write_folder(
 ) -> Result<()> {
     let parent = durable::parent(root);
     durable::create_dir_all(parent).map_err(at(parent))?;
-    let temp = durable::create_temp_dir(parent).map_err(at(parent))?;
+    let temp = durable::create_temp_dir(parent, TEMP_PREFIX).map_err(at(parent))?;
     let mut write = || -> Result<()> {
         for (path, bytes) in files {
             st::write(&temp, path, bytes, None)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::material::Material;
-use super::options::{Report, reload};
+use super::options::{Options, Report, reload};
 use crate::archive::{Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_book_name::clone_name;
@@ -38,9 +38,10 @@ pub(super) fn restore(
     held: Option<&Held>,
     history: &History,
     material: &Material,
-    wanted: &str,
+    options: &Options,
     report: &mut Report,
 ) -> Result<()> {
+    let wanted = options.name.as_deref().unwrap_or_default();
     let library = workspace.library()?;
     let root = library.root().to_owned();
     let owners = Owners::of(history);
@@ -148,10 +149,13 @@ pub(super) fn restore(
     plan.push(file(&chat_path, &files.main.bytes));
     // Both chats name the same files.
     let attached = &material.contents.attachments;
-    let missing = attachments::missing(&root, &store.reader(), &report.snapshot, attached)?;
-    report.findings.extend(missing.findings);
+    let admission = attachments::Admission::of(store, options.any_attachments)?;
+    let reader = store.reader();
+    let mut missing = attachments::missing(&root, &reader, &report.snapshot, attached, &admission)?;
+    report.findings.append(&mut missing.findings);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
+        operation.want_attachments(&missing);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
         let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
         for file in &mut plan {

@@ -6,6 +6,7 @@ use super::material::Material;
 use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{self, Closed, FilePlan, Leave};
+use crate::engine::operation::attachments::{Admission, MissingAttachments};
 use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::{Ending, Held, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
@@ -42,11 +43,14 @@ pub(super) fn restore(
             }
         });
     }
+    let mut missing = MissingAttachments::default();
     if options.only != Some(Role::Lorebook) {
         let attached = &material.contents.attachments;
-        let missing = attachments::missing(&root, &store.reader(), &report.snapshot, attached)?;
-        plan.extend(missing.plan);
-        report.findings.extend(missing.findings);
+        let admission = Admission::of(store, options.any_attachments)?;
+        let reader = store.reader();
+        missing = attachments::missing(&root, &reader, &report.snapshot, attached, &admission)?;
+        plan.extend(std::mem::take(&mut missing.plan));
+        report.findings.append(&mut missing.findings);
     }
     let timeline = &material.files().timeline;
     if material.files().group.is_none()
@@ -95,6 +99,7 @@ pub(super) fn restore(
         None => report.files = plan.iter().map(FilePlan::action).collect(),
         Some(held) => {
             let mut operation = Operation::new(workspace, store, Some("before a restore"));
+            operation.want_attachments(&missing);
             let mut taken = None;
             if anything_in_the_way {
                 taken = safety_snapshot::take(store, &library, timeline, &mut operation)?;

@@ -123,8 +123,8 @@ fn bring_back(
     };
     let write = || match (&options.to, &options.name) {
         (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report),
-        (None, Some(name)) => {
-            fork::restore(workspace, store, held, history, &material, name, &mut report)
+        (None, Some(_)) => {
+            fork::restore(workspace, store, held, history, &material, options, &mut report)
         }
         (None, None) => in_place::restore(workspace, store, held, &material, options, &mut report),
     };

@@ -32,6 +32,8 @@ pub struct Options {
     pub closed: Closed,
     /// Also where ST-Auto-Recap is at work in the lorebook that is replaced.
     pub allow_active_queue: bool,
+    /// Also attachments of uncommon kinds that the library never had.
+    pub any_attachments: bool,
     /// What to do with the queue in the lorebook.
     pub queue: QueueChange,
     /// Only say what would be done.

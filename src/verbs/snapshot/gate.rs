@@ -8,7 +8,6 @@ use crate::archive::uses_auto_recap;
 use crate::engine::take_snapshots::Judgement;
 use crate::history::at_message::message_not_found;
 use crate::progress::Monitor;
-use crate::regular;
 use crate::rules::{self, Code, Point, Wish};
 use crate::st::auto_recap::{queue_activity, scene_breaks};
 use crate::st::{self, Captured, Library, Scan, TimelineName};
@@ -73,7 +72,7 @@ pub(super) fn wait(
     let books: BTreeSet<_> =
         names.iter().filter_map(|name| st::lorebook_of(library, &scan.groups, name)).collect();
     let pending = || -> u64 {
-        let bytes = books.iter().filter_map(|book| regular::read(&book.under(library.root())).ok());
+        let bytes = books.iter().filter_map(|book| st::read(library.root(), book).ok());
         bytes.map(|bytes| queue_activity(&bytes).total()).sum()
     };
     let mut left_to_do = pending();

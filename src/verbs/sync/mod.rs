@@ -22,13 +22,14 @@ use crate::engine::copies::{CopyPlace, May, chosen_refs, mirror, server};
 use crate::engine::device::Device;
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::include::Include;
+use crate::engine::operation::attachments::Admission;
 use crate::engine::operation::{Ending, Follows, Held, Operation, attachments};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_first::take_what_is_ready;
 use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::rules::Finding;
+use crate::rules::{Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
 use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
@@ -300,12 +301,16 @@ fn take_in(
             }
             let (incoming, steps, tags, files) = (&incoming, &steps[..], &tags[..], &files);
             let change = Planned { incoming, steps, tags, files, device: &device };
-            report.files.extend(apply(workspace, &store, held, &change, options.closed)?);
+            let (actions, findings) = apply(workspace, &store, held, &change, options.closed)?;
+            report.files.extend(actions);
+            report.findings.extend(findings);
         }
         None => {
             let mut plan = files.plan(&[]);
             if let Some(library) = &library {
-                plan.extend(attached(&incoming, &steps, library.root())?);
+                let (files, findings) = attached(&store, &incoming, &steps, library.root())?;
+                plan.extend(files);
+                report.findings.extend(findings);
             }
             report.files.extend(plan.iter().map(FilePlan::action));
         }
@@ -401,12 +406,15 @@ struct Planned<'p> {
     device: &'p Device,
 }
 
-/// The files that messages of chats that come name, and that are not here.
+/// Returns the files that messages of chats that come name, and that are not here, and what is told of those that are refused for their kind.
 fn attached(
+    store: &Store,
     incoming: &Incoming,
     steps: &[TimelinePlan],
     root: &Path,
-) -> Result<Vec<FilePlan<'static>>> {
+) -> Result<(Vec<FilePlan<'static>>, Vec<Finding>)> {
+    let admission = Admission::of(store, false)?;
+    let mut findings = Vec::new();
     let reader = incoming.store.reader();
     let mut plan: BTreeMap<LibraryPath, FilePlan<'static>> = BTreeMap::new();
     // A chat of here may only get another lorebook's name.
@@ -419,10 +427,13 @@ fn attached(
     for step in steps.iter().filter(comes) {
         let tree = Tree::open(&reader, step.entry.head.tree)?;
         // What is lost was told when the snapshots were judged.
-        let missing = attachments::missing(root, &reader, &step.entry.head, tree.attachments())?;
+        let (head, found) = (&step.entry.head, tree.attachments());
+        let missing = attachments::missing(root, &reader, head, found, &admission)?;
+        let is_refused = |finding: &Finding| finding.code == Code::AttachmentRefused;
+        findings.extend(missing.findings.into_iter().filter(is_refused));
         plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));
     }
-    Ok(plan.into_values().collect())
+    Ok((plan.into_values().collect(), findings))
 }
 
 /// Do what was planned, in one operation.
@@ -432,7 +443,7 @@ fn apply(
     held: &Held,
     change: &Planned<'_>,
     closed: Closed,
-) -> Result<Vec<FileAction>> {
+) -> Result<(Vec<FileAction>, Vec<Finding>)> {
     let Planned { incoming, steps, tags, files, .. } = *change;
     let mut pack = store.pack_writer();
     pack.adopt_some(&incoming.store, &incoming.objects)?;
@@ -491,7 +502,8 @@ fn apply(
         }
     }
     let mut plan = files.plan(&will_have);
-    plan.extend(attached(incoming, steps, workspace.library()?.root())?);
+    let (attached, findings) = attached(store, incoming, steps, workspace.library()?.root())?;
+    plan.extend(attached);
     let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
     let why = "Files as they were before what another device wrote came";
     let library = workspace.library()?;
@@ -503,7 +515,7 @@ fn apply(
     }
     operation.end_others(&library, &ending)?;
     operation.finish(held)?;
-    Ok(planned.actions)
+    Ok((planned.actions, findings))
 }
 
 /// Where tags go. One that stands for different snapshots here and there is the remote's; the one here gets a number.

@@ -169,7 +169,7 @@ fn req_91_restore_writes_chat_when_attachment_is_lost() {
         assert_eq!(sandbox.read(CHAT), longer, "{harm:?}");
         let words = sandbox.stvc(&["restore", head.trim(), "--overwrite"]).exits(3);
         let lost = if harm == FilesFolderMissing { "2 attachments" } else { "1 attachment" };
-        let said = format!("Not restored: {lost}, lost or damaged in the store.");
+        let said = format!("Not restored: {lost}. The findings say why.");
         assert!(words.stdout.contains(&said), "{harm:?}: {}", words.stdout);
     });
 }

@@ -2,6 +2,7 @@
 
 mod attachments;
 mod characters;
+mod foreign_attachments;
 mod lorebooks;
 mod lost_attachments;
 

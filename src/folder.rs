@@ -1,0 +1,389 @@
+//! An open folder, in which files are made, renamed and removed by their names.
+//!
+//! Other programs may write to the folder, or to one above it. On Unix every call is relative to the open folder, so a link that takes the place of the folder meanwhile changes nothing. No call
+//! follows a link in the place of the file, and none waits for a pipe. Windows has no such calls here: the path is used, and a link in the place of the file is still not followed.
+
+// Here they are tried again.
+#![allow(clippy::disallowed_methods)]
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::regular;
+
+pub struct Folder {
+    path: PathBuf,
+    #[cfg(unix)]
+    handle: File,
+}
+
+/// A link that is in the place of a file or folder.
+pub struct Link {
+    /// Relative to the link's folder, or absolute.
+    pub target: PathBuf,
+    /// Whether the user of this process made it, or root. Where the system does not say who made a link, every link counts as theirs.
+    pub is_own: bool,
+}
+
+impl Folder {
+    /// Opens the folder at `path`, through any links on the way there.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        #[cfg(unix)]
+        let handle = unix::open_folder(rustix::fs::CWD, path.as_os_str(), unix::Links::Follow)?;
+        #[cfg(not(unix))]
+        must_be_folder(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            #[cfg(unix)]
+            handle,
+        })
+    }
+
+    /// Returns the path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a folder in it. A link there is an error.
+    pub fn folder(&self, name: &OsStr) -> io::Result<Self> {
+        #[cfg(unix)]
+        let handle = unix::open_folder(&self.handle, name, unix::Links::Refuse)?;
+        let path = self.path.join(name);
+        #[cfg(not(unix))]
+        if fs::symlink_metadata(&path)?.is_symlink() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        #[cfg(not(unix))]
+        must_be_folder(&path)?;
+        Ok(Self {
+            path,
+            #[cfg(unix)]
+            handle,
+        })
+    }
+
+    /// Opens the folder at a path that begins here, through any links.
+    pub fn follow(&self, target: &Path) -> io::Result<Self> {
+        let path = self.path.join(target);
+        #[cfg(unix)]
+        {
+            let handle = unix::open_folder(&self.handle, target.as_os_str(), unix::Links::Follow)?;
+            Ok(Self { path, handle })
+        }
+        #[cfg(not(unix))]
+        Self::open(&path)
+    }
+
+    /// Makes a folder in it, which must not be there.
+    pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {
+        #[cfg(unix)]
+        return Ok(rustix::fs::mkdirat(&self.handle, name, rustix::fs::Mode::from(0o777))?);
+        #[cfg(not(unix))]
+        fs::create_dir(self.path.join(name))
+    }
+
+    /// Makes a file in it, which must not be there, to be written and read.
+    pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
+        #[cfg(unix)]
+        return unix::create_new(&self.handle, name);
+        #[cfg(not(unix))]
+        OpenOptions::new().read(true).write(true).create_new(true).open(self.path.join(name))
+    }
+
+    /// Opens an ordinary file in it for reading.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        #[cfg(unix)]
+        return unix::open_file(&self.handle, name);
+        #[cfg(not(unix))]
+        open_in_place(&self.path.join(name), OpenOptions::new().read(true))
+    }
+
+    /// Returns the link that has this name. `None`: there is nothing of this name, or something else.
+    pub fn link(&self, name: &OsStr) -> io::Result<Option<Link>> {
+        #[cfg(unix)]
+        return unix::link(&self.handle, name);
+        #[cfg(not(unix))]
+        {
+            let path = self.path.join(name);
+            match fs::symlink_metadata(&path) {
+                Ok(found) if found.is_symlink() => {
+                    Ok(Some(Link { target: fs::read_link(&path)?, is_own: true }))
+                }
+                Ok(_) => Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// Returns whether anything has this name, also a link that leads nowhere.
+    pub fn has(&self, name: &OsStr) -> io::Result<bool> {
+        #[cfg(unix)]
+        let found = unix::stat(&self.handle, name).map(drop);
+        #[cfg(not(unix))]
+        let found = fs::symlink_metadata(self.path.join(name)).map(drop);
+        match found {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives a file another name, in the place of what has it.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        #[cfg(unix)]
+        return Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?);
+        #[cfg(not(unix))]
+        rename(&self.path.join(from), &self.path.join(to))
+    }
+
+    /// Gives a file a second name, which must be free.
+    pub fn hard_link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            let flags = rustix::fs::AtFlags::empty();
+            Ok(rustix::fs::linkat(&self.handle, from, &self.handle, to, flags)?)
+        }
+        #[cfg(not(unix))]
+        fs::hard_link(self.path.join(from), self.path.join(to))
+    }
+
+    /// Removes a file, or a link and not what it leads to.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        #[cfg(unix)]
+        return Ok(rustix::fs::unlinkat(&self.handle, name, rustix::fs::AtFlags::empty())?);
+        #[cfg(not(unix))]
+        remove(&self.path.join(name))
+    }
+
+    /// Syncs it, so that the names in it survive a power cut.
+    pub fn sync(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        return self.handle.sync_all();
+        #[cfg(not(unix))]
+        sync_dir(&self.path)
+    }
+
+    /// Returns its mode and owner.
+    pub fn metadata(&self) -> io::Result<fs::Metadata> {
+        #[cfg(unix)]
+        return self.handle.metadata();
+        #[cfg(not(unix))]
+        fs::metadata(&self.path)
+    }
+
+    /// Gives it to the user whom the folder above belongs to. Only root can; for others it stays theirs.
+    pub fn belong_to(&self, above: &Folder) -> io::Result<()> {
+        #[cfg(unix)]
+        return own_like(&self.handle, &self.handle.metadata()?, &above.handle.metadata()?);
+        #[cfg(not(unix))]
+        {
+            let _ = above;
+            Ok(())
+        }
+    }
+}
+
+/// Give a file its name, in the place of what has it.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    patiently(|| though_protected(to, || fs::rename(from, to)))
+}
+
+/// Remove a file.
+pub fn remove(path: &Path) -> io::Result<()> {
+    patiently(|| unlink(path))
+}
+
+pub fn unlink(path: &Path) -> io::Result<()> {
+    though_protected(path, || fs::remove_file(path))
+}
+
+/// On Windows a file that is write-protected, as git's objects are, can be neither replaced nor removed; elsewhere that is up to its folder.
+fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    let done = deed();
+    #[cfg(windows)]
+    if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        && let Ok(found) = fs::symlink_metadata(path)
+        && found.permissions().readonly()
+    {
+        let mut permissions = found.permissions();
+        permissions.set_readonly(false);
+        fs::set_permissions(path, permissions)?;
+        return deed();
+    }
+    #[cfg(not(windows))]
+    let _ = path;
+    done
+}
+
+/// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
+pub fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
+        match deed() {
+            Err(error) if is_held_elsewhere(&error) => {
+                std::thread::sleep(Duration::from_millis(wait));
+            }
+            done => return done,
+        }
+    }
+    deed()
+}
+
+/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked, mapped.
+pub fn is_held_elsewhere(error: &io::Error) -> bool {
+    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
+}
+
+/// Only root can give a file away; for others it stays theirs, and that is as good as it gets.
+#[cfg(unix)]
+pub fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
+        return Ok(());
+    }
+    match fchown(file, Some(other.uid()), Some(other.gid())) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// On Windows a new file has the owner and the rights of its folder.
+#[cfg(not(unix))]
+pub fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// Sync a folder, so that the names in it survive a power cut.
+#[cfg(unix)]
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Windows promises nothing for a folder. NTFS writes its journal when it is asked here; where it is not, names are as old as the last sync of a file after them, and
+/// docs/format.md counts on no more.
+#[cfg(not(unix))]
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(windows)]
+    {
+        /// Without it a folder cannot be opened.
+        const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+        std::os::windows::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            FILE_FLAG_BACKUP_SEMANTICS,
+        );
+    }
+    let _ = options.open(dir).and_then(|dir| dir.sync_all());
+    Ok(())
+}
+
+/// Opens a file at a path without following a link in its place and without waiting for a pipe; anything but an ordinary file is an error.
+pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    #[cfg(windows)]
+    {
+        /// Opens the link itself, which then is not a file.
+        const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+        std::os::windows::fs::OpenOptionsExt::custom_flags(options, FILE_FLAG_OPEN_REPARSE_POINT);
+    }
+    let file = options.open(path).map_err(refused_link)?;
+    regular::must_be_file(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// Says in words that a link is in the place of a file.
+fn refused_link(error: io::Error) -> io::Error {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+        return io::Error::new(io::ErrorKind::InvalidInput, "it is a link, not a file");
+    }
+    error
+}
+
+#[cfg(not(unix))]
+fn must_be_folder(path: &Path) -> io::Result<()> {
+    match fs::metadata(path)?.is_dir() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::NotADirectory.into()),
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::{OsStr, OsString};
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsFd;
+    use std::os::unix::ffi::OsStringExt;
+    use std::path::PathBuf;
+
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+    use rustix::io::retry_on_intr;
+    use rustix::process::geteuid;
+
+    use super::{Link, refused_link};
+    use crate::regular;
+
+    #[derive(PartialEq, Eq)]
+    pub enum Links {
+        Follow,
+        Refuse,
+    }
+
+    pub fn open_folder(at: impl AsFd, name: &OsStr, links: Links) -> io::Result<File> {
+        let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if links == Links::Refuse {
+            flags |= OFlags::NOFOLLOW;
+        }
+        Ok(retry_on_intr(|| rustix::fs::openat(&at, name, flags, Mode::empty()))?.into())
+    }
+
+    pub fn create_new(at: impl AsFd, name: &OsStr) -> io::Result<File> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(retry_on_intr(|| rustix::fs::openat(&at, name, flags, Mode::from(0o666)))?.into())
+    }
+
+    pub fn open_file(at: impl AsFd, name: &OsStr) -> io::Result<File> {
+        // Looked at before: some devices do something when they are opened.
+        if FileType::from_raw_mode(stat(&at, name)?.st_mode) == FileType::Symlink {
+            return Err(refused_link(rustix::io::Errno::LOOP.into()));
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = retry_on_intr(|| rustix::fs::openat(&at, name, flags, Mode::empty()));
+        let file: File = file.map_err(|error| refused_link(error.into()))?.into();
+        regular::must_be_file(file.metadata()?.file_type())?;
+        Ok(file)
+    }
+
+    pub fn stat(at: impl AsFd, name: &OsStr) -> io::Result<Stat> {
+        Ok(rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    pub fn link(at: impl AsFd, name: &OsStr) -> io::Result<Option<Link>> {
+        let found = match stat(&at, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+            return Ok(None);
+        }
+        let target = rustix::fs::readlinkat(&at, name, Vec::new())?.into_bytes();
+        // A link never changes, so this is the target of the one whose owner was looked at.
+        let again = stat(&at, name)?;
+        if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino) {
+            return Err(io::Error::other("the link was replaced by another program just now"));
+        }
+        let is_own = found.st_uid == 0 || found.st_uid == geteuid().as_raw();
+        Ok(Some(Link { target: PathBuf::from(OsString::from_vec(target)), is_own }))
+    }
+}
