@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::gate::{Admitted, Denied, Gate};
 use crate::api::{Answer, Request, Rights, page, serve};
-use crate::engine::Workspace;
+use crate::engine::{CommandRun, Workspace};
 
 /// No request is longer.
 const LONGEST_REQUEST: usize = 64 << 10;
@@ -228,6 +228,7 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
                 let now = chrono::Local::now().fixed_offset();
                 let command = ["stvc", "view"].map(str::to_owned);
                 let command = command.into_iter().chain(request.words()).collect();
+                let command = CommandRun::new(command);
                 let workspace = Workspace { now, command, ..shared.workspace.clone() };
                 serve(&workspace, &request, shared.rights)
             }

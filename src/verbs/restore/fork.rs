@@ -148,7 +148,8 @@ pub(super) fn restore(
     plan.push(file(&chat_path, &files.main.bytes));
     // Both chats name the same files.
     let attached = &material.contents.attachments;
-    let missing = attachments::missing(&root, &store.reader(), &report.snapshot, attached)?;
+    let missing =
+        attachments::missing(&root, &store.reader(), &report.snapshot, attached, &|_| None)?;
     report.findings.extend(missing.findings);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);

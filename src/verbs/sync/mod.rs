@@ -357,7 +357,8 @@ fn attached(
     for step in steps.iter().filter(comes) {
         let tree = Tree::open(&reader, step.entry.head.tree)?;
         // What is lost was told when the snapshots were judged.
-        let missing = attachments::missing(root, &reader, &step.entry.head, tree.attachments())?;
+        let missing =
+            attachments::missing(root, &reader, &step.entry.head, tree.attachments(), &|_| None)?;
         plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));
     }
     Ok(plan.into_values().collect())
