@@ -16,6 +16,8 @@ export class Refused extends Error {
     super(error?.message ?? "?");
     this.hint = error?.hint ?? null;
     this.lines = lines;
+    /** States that can be restored beside what is there. @type {{ timeline: string, moment: string, name: string }[]} */
+    this.offers = error?.offers ?? [];
   }
 
   /** Whether this is why. @param {string} code */

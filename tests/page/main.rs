@@ -231,6 +231,29 @@ fn what_the_page_changes_can_be_undone_there() {
     visit.end();
 }
 
+/// One more message was written, so the restore cannot be undone: one click restores the state before as a chat of its own.
+#[test]
+fn refused_undo_offers_the_state_before_in_one_click() {
+    let sandbox = story();
+    let before = sandbox.read(CHAT);
+    let Some(mut visit) = Visit::begin(&sandbox, &["--write"], "offer") else { return };
+    visit.until("written");
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
+    let written = sandbox.read(CHAT);
+    visit.go_on();
+    visit.until("restored");
+    assert_eq!(sandbox.read(CHAT), written);
+    let messages = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let files = sandbox.files();
+    let beside = files.iter().find(|(path, _)| path.contains("Tide Office (before "));
+    assert_eq!(messages(beside.unwrap().1), messages(&before));
+    visit.go_on();
+    visit.end();
+}
+
 /// A page in a file shows what it holds without any program, and nothing of other chats.
 #[test]
 fn a_page_in_a_file_opens_by_itself() {

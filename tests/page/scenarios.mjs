@@ -388,6 +388,24 @@ const scenarios = {
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await yours("forked");
   },
+
+  async offer() {
+    const page = await open();
+    await go(page, "#/read/Tide%20Office~2");
+    await page.click("button >> text=Bring back");
+    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
+    await page.locator("dialog input[type=checkbox]").check();
+    await page.click("dialog button.yes");
+    await page.locator("dialog", { hasText: "Done." }).waitFor();
+    await yours("written");
+    await page.click("dialog button >> text=Undo");
+    await title(page, "Done");
+    await page.locator(".operations button").first().click();
+    await page.locator("dialog", { hasText: "1 message was added to" }).waitFor();
+    await page.click("dialog .offer button");
+    await page.locator("dialog .offer", { hasText: "Done." }).waitFor();
+    await yours("restored");
+  },
 };
 
 try {

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::common::{Sandbox, git, refs};
+use crate::common::devices::{pair, sync};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{A, Sandbox, assert_same, chat, git, message, refs, text};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
 
@@ -176,15 +178,6 @@ fn what_a_group_learnt_before_a_restore_is_there_after_its_undoing() {
 
 const BOOK: &str = "worlds/Tide Office Lore.json";
 
-/// Returns the paths of files that are in one of two states of a library only, or hold something else in the other.
-fn differing(a: &Files, b: &Files) -> Vec<String> {
-    let paths: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
-    paths.into_iter().filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
-}
-
-type Files = std::collections::BTreeMap<String, Vec<u8>>;
-const NONE: [&str; 0] = [];
-
 /// Returns the numbers of all operations, newest first.
 fn numbers(sandbox: &Sandbox) -> Vec<u64> {
     let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
@@ -206,14 +199,14 @@ fn undo_takes_back_restore_of_all_as_a_whole() {
     let removed = sandbox.files();
     let count = numbers(&sandbox).len();
     sandbox.stvc(&["restore", "--all"]).exits(0);
-    assert_eq!(differing(&sandbox.files(), &files_before), NONE);
+    assert_same(&sandbox.files(), &files_before);
     assert_eq!(numbers(&sandbox).len(), count + 1, "one command is one operation");
     sandbox.stvc(&["undo"]).exits(0);
-    assert_eq!(differing(&sandbox.files(), &removed), NONE);
+    assert_same(&sandbox.files(), &removed);
     assert_eq!(refs(&sandbox.store()), refs_before);
     let redo = numbers(&sandbox)[0].to_string();
     sandbox.stvc(&["undo", &redo]).exits(0);
-    assert_eq!(differing(&sandbox.files(), &files_before), NONE);
+    assert_same(&sandbox.files(), &files_before);
     sandbox.stvc(&["check"]).exits(0);
 }
 
@@ -233,15 +226,15 @@ fn undo_takes_back_restore_of_all_with_overwrite_as_a_whole() {
             }
         }
         let (changed, refs_before) = (sandbox.files(), refs(&sandbox.store()));
-        assert!(!differing(&changed, &stored).is_empty());
+        assert!(changed != stored);
         let count = numbers(&sandbox).len();
         sandbox.stvc(&["restore", "--all", "--overwrite"]).exits(0);
-        assert_eq!(differing(&sandbox.files(), &stored), NONE);
+        assert_same(&sandbox.files(), &stored);
         assert_eq!(numbers(&sandbox).len(), count + 1, "one command is one operation");
         let newest = sandbox.json(&["status"]).exits(0).of_type("summary");
         assert_eq!(newest[0]["changed"], json!(0), "the newest snapshots are what is on disk");
         sandbox.stvc(&["undo"]).exits(0);
-        assert_eq!(differing(&sandbox.files(), &changed), NONE);
+        assert_same(&sandbox.files(), &changed);
         // What was never stored is now: the newest snapshot is what is on disk.
         assert_ne!(refs(&sandbox.store()), refs_before);
         assert_eq!(sandbox.json(&["status"]).exits(0).of_type("summary")[0]["changed"], json!(0));
@@ -270,7 +263,7 @@ fn restore_of_all_lists_every_chat_in_a_group_that_was_deleted() {
     let listed: serde_json::Value = serde_json::from_slice(&sandbox.read(group)).unwrap();
     assert_eq!(listed["chats"].as_array().unwrap().len(), chats().count(), "{listed}");
     sandbox.stvc(&["undo"]).exits(0);
-    assert_eq!(differing(&sandbox.files(), &before), NONE);
+    assert_same(&sandbox.files(), &before);
 }
 
 #[test]
@@ -301,7 +294,7 @@ fn undo_takes_back_snapshots_that_a_command_began_with() {
     assert_eq!(lines[0]["continues"], lines[1]["number"], "{lines:?}");
     assert_eq!(lines[1]["continued_by"], lines[0]["number"]);
     sandbox.stvc(&["undo"]).exits(0);
-    assert_eq!(differing(&sandbox.files(), &before), NONE);
+    assert_same(&sandbox.files(), &before);
     // One undo, and the next one takes back the command before.
     let next = sandbox.json(&["undo", "--dry-run"]).exits(0).of_type("operation");
     assert_eq!(next[0]["number"], json!(1));
@@ -310,7 +303,7 @@ fn undo_takes_back_snapshots_that_a_command_began_with() {
     sandbox.stvc(&["undo", &redo]).exits(0);
     assert!(sandbox.path("chats/Mira Voss/What if.jsonl").exists());
     sandbox.stvc(&["undo", "2"]).exits(0);
-    assert_eq!(differing(&sandbox.files(), &before), NONE);
+    assert_same(&sandbox.files(), &before);
 }
 
 #[test]
@@ -350,7 +343,7 @@ fn refused_undo_names_what_was_written_and_offers_the_state_before() {
     }
     let now = sandbox.files();
     let answer = sandbox.json(&["undo", "2"]).exits(4);
-    assert_eq!(differing(&sandbox.files(), &now), NONE);
+    assert_same(&sandbox.files(), &now);
     let error = &answer.of_type("error")[0];
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("2 messages were added to chats/Mira Voss/The Tide"), "{message}");
@@ -398,4 +391,48 @@ fn every_undo_says_how_to_redo() {
     let words = sandbox.stvc(&["operations"]).exits(0).stdout;
     assert!(words.contains("(undone by 4; `stvc undo 4` redoes it)"), "{words}");
     sandbox.stvc(&["show", "here"]).exits(0);
+}
+
+/// Runs a command that takes a snapshot of what is there first; one undo takes back both.
+fn is_undone_at_once(sandbox: &Sandbox, command: &[&str]) {
+    sandbox.stvc(&["init"]).exits(0);
+    let (before, files) = (numbers(sandbox).first().copied().unwrap_or(0), sandbox.files());
+    sandbox.stvc(command).exits(0);
+    assert!(numbers(sandbox)[0] > before + 1, "{command:?} began with no snapshot");
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &files);
+    let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
+    let stand = lines
+        .iter()
+        .filter(|line| line["number"].as_u64().unwrap() > before && line["undone_by"].is_null());
+    let stand: Vec<_> = stand.map(|line| line["undoes"].clone()).collect();
+    assert_eq!(stand.len(), 1, "{command:?}: only the undoing stands: {lines:?}");
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn undo_takes_back_every_part_of_a_command() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    is_undone_at_once(&sandbox, &["import"]);
+
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    is_undone_at_once(&sandbox, &["reconstruct", "Harbour", "--all"]);
+
+    let sandbox = Sandbox::empty();
+    let main = RecapLibrary::default();
+    main.write(&sandbox);
+    let fork = main.fork("Branch #1", 7);
+    sandbox.write(&fork.chat_path(), fork.chat_bytes());
+    is_undone_at_once(&sandbox, &["doctor", "--fix", "--yes"]);
+
+    let other = "chats/Mira/b.jsonl";
+    let (mut one, two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(other, chat("b", 3, None));
+    });
+    one.append(A, &message("one", 4));
+    sync(&mut one, &folder);
+    two.append(other, &message("two", 4));
+    is_undone_at_once(&two, &["sync", text(&folder)]);
 }

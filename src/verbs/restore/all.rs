@@ -131,6 +131,11 @@ impl<'a> All<'a> {
                 (note, options.only) = (None, Some(Role::Chat));
             }
             let mut result = self.plan_one(head, &options, &mut operation);
+            // The disk is full, or gone: that is not a matter of this timeline.
+            if operation.pack.is_broken() {
+                result?;
+                continue;
+            }
             if let Ok(report) = &mut result {
                 report.findings.extend(note);
             }
