@@ -288,13 +288,14 @@ fn undo_takes_back_snapshots_that_a_command_began_with() {
     let sandbox = Sandbox::of_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"not stored"}"#);
-    let before = sandbox.files();
+    let (before, refs_before) = (sandbox.files(), refs(&sandbox.store()));
     sandbox.stvc(&["fork", "Tide Office — part 1 (雨)", "--at", "2", "--as", "What if"]).exits(0);
     let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
     assert_eq!(lines[0]["continues"], lines[1]["number"], "{lines:?}");
     assert_eq!(lines[1]["continued_by"], lines[0]["number"]);
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
+    assert_eq!(refs(&sandbox.store()), refs_before);
     // One undo, and the next one takes back the command before.
     let next = sandbox.json(&["undo", "--dry-run"]).exits(0).of_type("operation");
     assert_eq!(next[0]["number"], json!(1));

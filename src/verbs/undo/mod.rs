@@ -241,7 +241,7 @@ impl<'u> Undoing<'u> {
         }
         let words = format!("after operation {number} was undone");
         let ending = Ending { message: &words, ..Ending::default() };
-        let mut open = touched(self.store, &chosen.operation)?;
+        let mut open = touched(self.store, chosen)?;
         let mut planned = PlannedFiles { actions: Vec::new(), asked: true };
         let mut in_memory = InMemory::default();
         let chat_of = |change: &&FileChange| {
@@ -315,10 +315,13 @@ impl InMemory {
     }
 }
 
-/// The timelines whose branch or chat an operation changed.
-fn touched(store: &Store, operation: &LoggedOperation) -> Result<BTreeSet<TimelineName>> {
+/// Returns the timelines whose branch or chat a command changed; not those of which it only took a snapshot first.
+fn touched(store: &Store, chosen: &Chosen) -> Result<BTreeSet<TimelineName>> {
+    let operation = &chosen.operation;
+    let is_meant =
+        |change: &&RefChange| change.name.is_branch() && !chosen.optional.contains(&change.name);
     let mut timelines = BTreeSet::new();
-    for change in operation.refs.iter().filter(|change| change.name.is_branch()) {
+    for change in operation.refs.iter().filter(is_meant) {
         for id in [change.before, change.after].into_iter().flatten() {
             timelines.extend(name_lookup::find(store, SnapshotId(id))?.map(|found| found.timeline));
         }
