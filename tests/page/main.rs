@@ -258,7 +258,7 @@ fn refused_undo_offers_the_state_before_in_one_click() {
 #[test]
 fn a_page_in_a_file_opens_by_itself() {
     let sandbox = story();
-    sandbox.write("chats/Secret/Diary.jsonl", chat("secret", 3, Some("Harbour")));
+    sandbox.write("chats/Secret/Diary.jsonl", chat("confided", 3, Some("Harbour")));
     sandbox.take(&[]);
     let file = sandbox.folder().join("story.html");
     let out = file.to_str().unwrap();
@@ -267,7 +267,7 @@ fn a_page_in_a_file_opens_by_itself() {
     // What is there is never written over.
     sandbox.stvc(&["view", "Tide Office", "--out", out]).exits(1);
     let text = std::fs::read_to_string(&file).unwrap();
-    for other in ["Diary", "secret", "What if", "http://", "https://"] {
+    for other in ["Diary", "confided", "What if", "http://", "https://"] {
         let found = text.replace("http://www.w3.org/2000/svg", "");
         assert!(!found.contains(other), "{other} is in the file");
     }
