@@ -65,15 +65,15 @@ pub fn restore_all(
                 outcomes.iter_mut().for_each(|outcome| outcome.was_left_alone(&paths));
                 break outcomes;
             }
-            // A file that cannot be written prevents only the timeline that has it: all of them are planned again without that one.
-            Err(error) => match cause_of(&error, &outcomes) {
-                Some(at) => {
-                    let timeline = outcomes.swap_remove(at).timeline;
-                    heads.retain(|head| head.timeline != timeline);
-                    failed.push(RestoredTimeline { timeline, result: Err(error.into()) });
+            // A file that cannot be written prevents only the timelines that have it: all others are planned again without them.
+            Err(error) => {
+                let prevented = prevented_by(&error, &outcomes);
+                if prevented.is_empty() {
+                    return Err(error.into());
                 }
-                None => return Err(error.into()),
-            },
+                heads.retain(|head| prevented.iter().all(|other| other.timeline != head.timeline));
+                failed.extend(prevented);
+            }
         }
     };
     timelines.append(&mut failed);
@@ -188,10 +188,12 @@ impl RestoredTimeline {
     }
 }
 
-/// Returns which timeline has the file that could not be written, if that is a matter of this file and not of the disk.
-fn cause_of(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Option<usize> {
-    let engine::Error::TakenBack { source } = error else { return None };
-    let engine::Error::St(st::Error::Io { path, source }) = source.as_ref() else { return None };
+/// Returns the timelines that have the file or folder that could not be written, if that is a matter of this file and not of the disk.
+fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<RestoredTimeline> {
+    let engine::Error::TakenBack { source } = error else { return Vec::new() };
+    let engine::Error::St(st::Error::Io { path, source }) = source.as_ref() else {
+        return Vec::new();
+    };
     let is_of_file = matches!(
         source.kind(),
         io::ErrorKind::PermissionDenied
@@ -200,14 +202,23 @@ fn cause_of(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Option<usiz
             | io::ErrorKind::InvalidFilename
             | io::ErrorKind::AlreadyExists
     );
+    if !is_of_file {
+        return Vec::new();
+    }
     let has = |report: &Report| {
-        // A folder that cannot be written is named instead of the file.
         let is_at = |file: &FileAction| file.path.under(&report.root).starts_with(path);
         report.files.iter().any(is_at)
     };
-    let is_cause =
-        |outcome: &RestoredTimeline| outcome.result.as_ref().is_ok_and(|report| has(report));
-    outcomes.iter().position(is_cause).filter(|_| is_of_file)
+    let prevented = outcomes.iter().filter(|outcome| outcome.result.as_ref().is_ok_and(has));
+    let why = || st::Error::Io {
+        path: path.clone(),
+        source: io::Error::new(source.kind(), source.to_string()),
+    };
+    let failed = |outcome: &RestoredTimeline| RestoredTimeline {
+        timeline: outcome.timeline.clone(),
+        result: Err(why().into()),
+    };
+    prevented.map(failed).collect()
 }
 
 fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {
