@@ -75,7 +75,7 @@ impl Answer {
             _ => exit::USAGE,
         };
         let mut answer = Self { exit, ..Self::default() };
-        answer.add(ErrorLine { message, hint, candidates, exit });
+        answer.add(ErrorLine { message, hint, candidates, offers: Vec::new(), exit });
         answer
     }
 

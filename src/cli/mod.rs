@@ -252,7 +252,7 @@ fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
         },
         user: args.user.clone(),
         store: args.store.as_ref().map(absolute),
-        command: without_secrets(arguments),
+        command: engine::CommandRun::new(without_secrets(arguments)),
         now: now(),
         patience: PATIENCE,
         notices: Default::default(),

@@ -19,12 +19,17 @@ pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Res
         let operation = &entry.operation;
         let number = paint(LOOK.id, format!("{:>4}", operation.number));
         let undone = match (entry.undone_by, operation.undoes, operation.finishes) {
-            (Some(by), ..) => paint(LOOK.warn, format!("  (undone by {by})")),
+            (Some(by), ..) => {
+                paint(LOOK.warn, format!("  (undone by {by}; `stvc undo {by}` redoes it)"))
+            }
             (None, Some(undoes), _) => paint(LOOK.dim, format!("  (undid {undoes})")),
             (None, None, Some(number)) => {
                 paint(LOOK.dim, format!("  (found {number} interrupted)"))
             }
-            (None, None, None) => String::new(),
+            (None, None, None) => match entry.continued_by {
+                Some(by) => paint(LOOK.dim, format!("  (part of {by}, undone with it)")),
+                None => String::new(),
+            },
         };
         let time = DateTime::parse_from_rfc3339(&operation.time).ok();
         let time = time.map(|time| clock.date(Time { seconds: time.timestamp(), offset: 0 }));

@@ -10,7 +10,7 @@ use super::exit::{FAILED, USAGE, exit_code};
 use super::hint::hint;
 use super::output::{LOOK, Out, paint};
 use super::wording::clean;
-use stvc::lines::{Counts, ErrorLine, Line, Summary, candidates};
+use stvc::lines::{Counts, ErrorLine, Line, Summary, candidates, offers};
 use stvc::{engine, history};
 
 /// Print an error; its exit code.
@@ -23,7 +23,8 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
             out.findings(findings);
         }
         let message = error.to_string();
-        out.object(ErrorLine { message, hint, candidates, exit });
+        let offers = error.of_verb().map(offers).unwrap_or_default();
+        out.object(ErrorLine { message, hint, candidates, offers, exit });
         out.summary(command, false, Counts::None {});
         return exit;
     }
@@ -56,7 +57,8 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = ErrorLine { message, hint: None, candidates: Vec::new(), exit };
+        let error =
+            ErrorLine { message, hint: None, candidates: Vec::new(), offers: Vec::new(), exit };
         let summary = Summary { command: "", ok: false, counts: Counts::None {} };
         let lines = [Line::Error(error), Line::Summary(summary)];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");

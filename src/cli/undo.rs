@@ -39,6 +39,9 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8
         };
         out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
     }
+    if let Some(redo) = report.redo {
+        out.say(format!("`stvc undo {redo}` redoes it."));
+    }
     out.findings(&report.findings);
     Ok(report.exit())
 }

@@ -8,7 +8,7 @@ use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, size};
 use super::{args, exit};
-use stvc::api::http::{Linger, Server};
+use stvc::api::http::{Linger, Redirect, Server};
 use stvc::api::{Rights, page};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, PageLine, ViewLine};
@@ -27,25 +27,45 @@ pub fn run(args: &args::View, workspace: &Workspace, out: &mut Out) -> Result<u8
     let rights = if args.write { Rights::Change } else { Rights::Read };
     let server = Server::bind(workspace.clone(), rights, args.port);
     let server = server.map_err(|source| Error::NoServer { source })?;
-    let place = timeline.map(|name| format!("#/tree/{}", encoded(name)));
-    let address = format!("{}{}", server.address(), place.unwrap_or_default());
+    let place = timeline.map(|name| format!("/tree/{}", encoded(name))).unwrap_or_default();
+    let new_address = || {
+        let address = server.new_address().map_err(|source| Error::NoServer { source })?;
+        Ok::<_, Error>(format!("{address}{place}"))
+    };
+    let address = new_address()?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
         .map_err(|why| Error::NoSignals { why: why.to_string() })?;
     out.object(ViewLine { address: &address, write: args.write });
     out.line(clean(&address));
-    let is_open = !args.no_open && !out.is_json() && opener::open_browser(&address).is_ok();
-    match is_open {
-        true => out.say(paint(LOOK.dim, "Opened in the browser. Ctrl-C ends it.")),
-        false => out.say(paint(
-            LOOK.dim,
-            "Open this address in a browser on this computer. Ctrl-C ends it.",
-        )),
-    }
+    let is_open = match args.no_open || out.is_json() {
+        true => false,
+        // Not with the address that was printed: each works once.
+        false => open(&new_address()?, &server),
+    };
+    out.say(paint(
+        LOOK.dim,
+        match is_open {
+            true => {
+                "Opened in the browser; if it shows nothing, open this address, which works once. Ctrl-C ends it."
+            }
+            false => {
+                "Open this address in a browser on this computer; it works once. Ctrl-C ends it."
+            }
+        },
+    ));
     server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
     out.summary("view", true, Counts::None {});
     Ok(exit::DONE)
+}
+
+/// Opens the browser; whether that could be done.
+fn open(address: &str, server: &Server) -> bool {
+    let Ok(redirect) = Redirect::to(address) else { return false };
+    let is_open = opener::open_browser(redirect.path()).is_ok();
+    server.keep(redirect);
+    is_open
 }
 
 /// The page in a file.

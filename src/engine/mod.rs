@@ -32,4 +32,4 @@ pub(crate) mod workspace;
 pub use error::{ConfigurationError, Error, Result, TagError};
 pub(crate) use include::Include;
 pub use operation::{files, finish_interrupted};
-pub use workspace::{LibraryPlace, Workspace};
+pub use workspace::{CommandRun, LibraryPlace, Workspace};

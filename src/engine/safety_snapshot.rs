@@ -3,7 +3,7 @@
 use super::operation::{Follows, Operation};
 use super::{Result, changed_timelines};
 use crate::archive::{self, Kind, Manifest, Snapshot, State};
-use crate::st::{Library, TimelineName};
+use crate::st::{Groups, Library, TimelineName};
 use crate::store::Store;
 
 /// Snapshot what is on disk for this timeline, unless its newest snapshot has it already; that one then. None if there is no chat.
@@ -16,7 +16,10 @@ pub(crate) fn take(
     if !timeline.file().under(library.root()).exists() {
         return Ok(None);
     }
-    let groups = library.scan()?.groups;
+    let groups = match timeline.is_group() {
+        true => library.scan()?.groups,
+        false => Groups::default(),
+    };
     let look = changed_timelines::look(Some(store), library, &groups, timeline, &mut None)?;
     let Some(captured) = look.captured else { return Ok(None) };
     match (look.head, look.unchanged) {

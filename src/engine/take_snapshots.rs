@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Branches, Head, touched};
-use super::operation::{Follows, Held, Operation};
+use super::operation::{self, Follows, Held, Operation};
 use super::{Error, Include, Result, Workspace};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
@@ -380,7 +380,7 @@ impl<'a> Taking<'a> {
     pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
         let anew: HashMap<_, _> = self.settle_families()?.into_iter().collect();
         self.findings.extend(self.operation.attachments_left_out());
-        let (objects, bytes) = self.operation.finish(held)?;
+        let operation::Done { objects, bytes, .. } = self.operation.finish(held)?;
         for outcome in &mut self.outcomes {
             if let Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) = &mut outcome.result
                 && let Some(became) = anew.get(&snapshot.id.0)

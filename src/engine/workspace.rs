@@ -22,6 +22,42 @@ pub enum LibraryPlace {
     Above(PathBuf),
 }
 
+/// One run of a command. What it logs after its first operation continues that one, so that `undo` takes back all of it.
+#[derive(Clone, Debug)]
+pub struct CommandRun {
+    words: Vec<String>,
+    /// The operation that it logged last, and in which store.
+    logged: Arc<Mutex<Option<(PathBuf, u64)>>>,
+}
+
+impl CommandRun {
+    /// Begins a run of a command line, program first.
+    pub fn new(words: Vec<String>) -> Self {
+        Self { words, logged: Arc::default() }
+    }
+
+    /// Begins another run of the same command line.
+    pub fn again(&self) -> Self {
+        Self::new(self.words.clone())
+    }
+
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Returns the operation that this run logged last in a store.
+    pub(crate) fn last_in(&self, store: &Store) -> Option<u64> {
+        let logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.as_ref().filter(|(path, _)| path == store.path()).map(|(_, number)| *number)
+    }
+
+    /// Notes that this run logged an operation.
+    pub(crate) fn logged(&self, store: &Store, number: u64) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        *logged = Some((store.path().to_owned(), number));
+    }
+}
+
 /// The surroundings of a command.
 #[derive(Clone, Debug)]
 pub struct Workspace {
@@ -31,8 +67,8 @@ pub struct Workspace {
     pub user: Option<String>,
     /// Where the store is, if not in the library.
     pub store: Option<PathBuf>,
-    /// The command line, for the lock and the operation log.
-    pub command: Vec<String>,
+    /// The command, for the lock and the operation log.
+    pub command: CommandRun,
     /// Whether nobody asked for it: `undo` without a number passes it by.
     pub automatic: bool,
     /// The moment of the command.

@@ -108,6 +108,18 @@ export async function undo() {
   return answer.lines.find((line) => line.type === "operation")?.number ?? 0;
 }
 
+/**
+ * Restores the state before what cannot be undone as a chat of its own, and opens that if its character or group is open.
+ * @param {{ timeline: string, moment: string, name: string }} offer
+ */
+export async function restoreBefore({ timeline: owner, moment, name }) {
+  await save(true);
+  const made = await ask("restore", { snapshot: moment, name });
+  const folder = (/** @type {string} */ path) => path.slice(0, path.lastIndexOf("/"));
+  if (folder(owner) === folder(openTimeline())) await open(name, made.operation);
+  return name;
+}
+
 /** The files that went. @param {Line[]} lines @returns {string[]} */
 export function goneBy(lines) {
   return lines.filter((line) => line.type === "file" && line.action === "delete").map((line) => line.path);

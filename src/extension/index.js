@@ -3,7 +3,7 @@
 import { badge, careful, refresh, watchTheWatch } from "./badge.js";
 import { addCommands, learn } from "./commands.js";
 import * as deeds from "./deeds.js";
-import { ask } from "./mailbox.js";
+import { Refused, ask } from "./mailbox.js";
 import { openTimeline, timeline } from "./memory.js";
 import { settingsPanel } from "./settings.js";
 import { view } from "./viewer.js";
@@ -64,7 +64,18 @@ const mark = (message) => careful(async () => {
 });
 
 const undoLast = () => careful(async () => {
-  const number = await deeds.undo();
+  const number = await deeds.undo().catch((error) => {
+    const [offer] = error instanceof Refused ? error.offers : [];
+    if (!offer) throw error;
+    const onclick = () => careful(async () => {
+      const name = await deeds.restoreBefore(offer);
+      toastr.success(t("Restored: {name}", { name }), "", { escapeHtml: true });
+      return name;
+    });
+    toastr.warning(t("Click here to restore the state before as a chat of its own."), error.message, { escapeHtml: true, timeOut: 30_000, onclick });
+    return 0;
+  });
+  if (!number) return "";
   toastr.success(t("Undone."));
   return String(number);
 });

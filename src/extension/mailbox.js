@@ -14,6 +14,8 @@ export class Refused extends Error {
     super(message);
     this.hint = hint;
     this.lines = lines;
+    /** States that can be restored beside what is there. @type {{ timeline: string, moment: string, name: string }[]} */
+    this.offers = lines.find((line) => line.type === "error")?.offers ?? [];
   }
 
   /** Whether this is why. @param {string} code */

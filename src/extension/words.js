@@ -26,6 +26,8 @@ const CHINESE = {
   "What the lorebook was then is not known: it is the one of now.": "当时的世界书已无从得知，用的是现在的。",
   "Undone.": "已撤销。",
   "Restored.": "已恢复。",
+  "Restored: {name}": "已恢复：{name}",
+  "Click here to restore the state before as a chat of its own.": "点这里把之前的状态恢复成独立的聊天。",
   "This would be done": "将会这样做",
   "A reply is being generated; wait until it is done.": "正在生成回复，请等它结束。",
   "A message is being edited; finish that first.": "有一条消息正在编辑，请先完成或取消。",

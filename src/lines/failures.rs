@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::exit::code_of_verb;
 use super::hint::hint;
-use crate::{engine, history, verbs};
+use crate::verbs::undo::Offer;
+use crate::verbs::{self, UndoError};
+use crate::{engine, history};
 
 /// An error.
 #[derive(Serialize)]
@@ -12,7 +14,16 @@ pub struct ErrorLine {
     pub message: String,
     pub hint: Option<String>,
     pub candidates: Vec<String>,
+    pub offers: Vec<OfferLine>,
     pub exit: u8,
+}
+
+/// A state that a `restore` with these values writes beside what is there.
+#[derive(Serialize)]
+pub struct OfferLine {
+    pub timeline: String,
+    pub moment: String,
+    pub name: String,
 }
 
 impl From<&verbs::Error> for ErrorLine {
@@ -21,9 +32,23 @@ impl From<&verbs::Error> for ErrorLine {
             message: error.to_string(),
             hint: hint(error).map(|hint| hint.to_string()),
             candidates: candidates(error),
+            offers: offers(error),
             exit: code_of_verb(error),
         }
     }
+}
+
+/// Returns the states that can be restored beside what is there, where an undo is refused.
+pub fn offers(error: &verbs::Error) -> Vec<OfferLine> {
+    let verbs::Error::Undo(UndoError::ChangedSince { offers, .. }) = error else {
+        return Vec::new();
+    };
+    let line = |offer: &Offer| OfferLine {
+        timeline: offer.timeline.to_string(),
+        moment: offer.moment.clone(),
+        name: offer.name.clone(),
+    };
+    offers.iter().map(line).collect()
 }
 
 /// What an ambiguous name can mean, or what is called nearly like an unknown one.

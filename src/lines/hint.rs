@@ -6,6 +6,7 @@ use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
 use crate::store::{self, RemoteError};
+use crate::verbs::undo::Offer;
 use crate::verbs::{self, MergeError, RestoreError, UndoError};
 use crate::{durable, history, st};
 
@@ -189,14 +190,25 @@ fn of_undo(error: &UndoError) -> Hint {
     match error {
         UndoError::Nothing => "`stvc operations` lists what was done".into(),
         UndoError::Already { by, .. } => format!("`stvc undo {by}` does it again").into(),
-        UndoError::ChangedSince { by, .. } if !by.is_empty() => unchanged(format!(
-            "`stvc watch` took it since: `stvc undo {}` takes that back first, or bring an older state back with `stvc restore`",
-            by[0]
-        )),
+        UndoError::ChangedSince { offers, .. } if !offers.is_empty() => {
+            let restores: Vec<_> = offers.iter().map(restore_beside).collect();
+            unchanged(format!(
+                "{} restores the state before it as a chat of its own",
+                restores.join(", ")
+            ))
+        }
+        UndoError::ChangedSince { is_new: true, .. } => unchanged(
+            "nothing was there before it; delete the chat in SillyTavern if you do not want it, its snapshots stay",
+        ),
         UndoError::ChangedSince { .. } => unchanged(
-            "undo what came later first, or bring an older state back with `stvc restore`",
+            "`stvc operations` lists what was done since; `stvc undo N` undoes one of them",
         ),
     }
+}
+
+/// Returns the command that restores a state under another name.
+fn restore_beside(offer: &Offer) -> String {
+    format!("`stvc restore {} --as {}`", offer.moment, shell(&offer.name))
 }
 
 fn of_engine(error: &engine::Error) -> Option<Hint> {

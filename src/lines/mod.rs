@@ -23,7 +23,7 @@ use serde::Serialize;
 
 pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine};
 pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
-pub use failures::{ErrorLine, FailedLine, candidates};
+pub use failures::{ErrorLine, FailedLine, OfferLine, candidates, offers};
 pub use found::{FindingLine, MatchLine, RepairLine};
 pub use graph::{GraphLine, LaneLine};
 pub use lore::{

@@ -18,11 +18,16 @@ pub struct OperationLine<'a> {
     #[serde(flatten)]
     operation: &'a LoggedOperation,
     undone_by: Option<u64>,
+    continued_by: Option<u64>,
 }
 
 impl<'a> OperationLine<'a> {
-    pub fn new(operation: &'a LoggedOperation, undone_by: Option<u64>) -> Self {
-        Self { operation, undone_by }
+    pub fn new(
+        operation: &'a LoggedOperation,
+        undone_by: Option<u64>,
+        continued_by: Option<u64>,
+    ) -> Self {
+        Self { operation, undone_by, continued_by }
     }
 }
 

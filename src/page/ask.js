@@ -16,6 +16,8 @@ export class Refused extends Error {
     super(error?.message ?? "?");
     this.hint = error?.hint ?? null;
     this.lines = lines;
+    /** States that can be restored beside what is there. @type {{ timeline: string, moment: string, name: string }[]} */
+    this.offers = error?.offers ?? [];
   }
 
   /** Whether this is why. @param {string} code */
@@ -54,15 +56,44 @@ export async function ask(verb, args = {}) {
   return answer;
 }
 
+/** Where the secret is kept for a reload of this tab. */
+const KEY = "stvc-secret";
+
+/** What every question to the server is asked with. It is in no cookie: those are sent to every server on this computer. */
+let secret = kept();
+
+function kept() {
+  try {
+    return sessionStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Trade the code in the address, which works once, for the secret. */
+export async function enter() {
+  const [, code, place] = location.hash.match(/^#code=([0-9a-f]+)(.*)$/) ?? [];
+  if (!code || isFile || outside) return;
+  history.replaceState(null, "", `#${place || "/"}`);
+  secret = (await (await told(fetch("/enter", { method: "POST", headers: { "content-type": "application/json", "x-stvc-code": code } }))).json()).secret;
+  try {
+    sessionStorage.setItem(KEY, secret);
+  } catch {
+    // Then a reload needs another address.
+  }
+}
+
+/** What the server answers, unless it refuses. @param {Promise<Response>} asked */
+async function told(asked) {
+  const response = await asked;
+  if (!response.ok) throw new Error(await response.text());
+  return response;
+}
+
 /** @param {string} body @returns {Promise<Answer>} */
 async function fromServer(body) {
-  const response = await fetch("/api", {
-    method: "POST",
-    headers: { "content-type": "application/json", "x-stvc": "1" },
-    body,
-  });
-  if (!response.ok) throw new Error(await response.text());
-  return response.json();
+  const headers = { "content-type": "application/json", "x-stvc": secret };
+  return (await told(fetch("/api", { method: "POST", headers, body }))).json();
 }
 
 /**
@@ -91,7 +122,7 @@ export async function pages(verb, args, each) {
 
 /** What changes whenever the store does, and what may be done. @returns {Promise<State>} */
 async function state() {
-  return outside ? outside.state() : (await fetch("/state")).json();
+  return outside ? outside.state() : (await told(fetch("/state", { headers: { "x-stvc": secret } }))).json();
 }
 
 let write = false;
@@ -118,8 +149,9 @@ export async function follow(changed) {
       }
       [known, write] = [now.state, now.write];
       document.body.classList.remove("gone");
-    } catch {
-      document.body.classList.add("gone");
+    } catch (error) {
+      // Nobody answers. Whoever answers with a refusal is there.
+      if (outside || error instanceof TypeError) document.body.classList.add("gone");
     }
     await new Promise((done) => setTimeout(done, document.hidden ? 10_000 : 1_500));
   }
@@ -128,5 +160,7 @@ export async function follow(changed) {
 /** Ask once what may be done, before anything is drawn. */
 export async function begin() {
   if (isFile) return;
+  // A code that was used before is told by what is asked next.
+  await enter().catch(() => {});
   write = (await state()).write;
 }

@@ -60,7 +60,28 @@ export async function plan(verb, args) {
 /** @param {unknown} error */
 function why(error) {
   const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
+  if (error instanceof Refused && error.offers.length) {
+    return [el("p", { class: "bad", role: "alert" }, message), ...error.offers.map(offer)];
+  }
   return el("p", { class: "bad", role: "alert" }, message, hint ? el("br") : null, hint ?? null);
+}
+
+/**
+ * The state before an operation that cannot be undone: one click restores it beside what is there.
+ * @param {{ moment: string, name: string }} state
+ */
+function offer({ moment, name }) {
+  const place = el("div", { class: "offer" });
+  const restore = async () => {
+    show(place, t("loading"));
+    try {
+      show(place, t("doneNow"), told(await ask("restore", { snapshot: moment, name })));
+    } catch (error) {
+      show(place, why(error));
+    }
+  };
+  show(place, el("button", { type: "button", onclick: restore }, t("stateBefore", { name })));
+  return place;
 }
 
 /** @param {import("./ask.js").Answer} answer */

@@ -1,6 +1,6 @@
 // The page: its head, its places, and the way between them.
 
-import { begin, follow } from "./ask.js";
+import { begin, enter, follow } from "./ask.js";
 import { compare } from "./compare.js";
 import { isFile } from "./file.js";
 import { library } from "./library.js";
@@ -53,6 +53,8 @@ async function go() {
   const mine = ++visits;
   visit.left?.();
   visit = {};
+  // The address of another code may be typed into a page that is open.
+  await enter().catch(() => {});
   head();
   const { name, parts, query } = parse();
   const inside = el("div", { class: `place ${name || "library"}` }, t("loading"));

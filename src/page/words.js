@@ -14,7 +14,7 @@ const ENGLISH = {
   before: "Before", after: "After", noDifference: "No difference.", metadata: "Metadata", lorebook: "Lorebook", chat: "Chat", card: "Character",
   added: "added", removed: "removed", edited: "edited", moved: "moved", swiped: "swiped", renamed: "renamed",
   searchAll: "Search all that was ever said", live: "there now", was: "not there any more", alsoIn: "also in {n}", searchHint: "Messages, all their swipes, and lorebook entries, deleted ones too.",
-  undo: "Undo", undone: "undone by {n}", undid: "undid {n}", restore: "Bring back", restoreAs: "As a chat of its own …", fork: "Another ending from here …", tag: "Name this moment …", name: "Name",
+  undo: "Undo", redo: "Redo", stateBefore: "Restore the state before as “{name}”", undone: "undone by {n}", undid: "undid {n}", restore: "Bring back", restoreAs: "As a chat of its own …", fork: "Another ending from here …", tag: "Name this moment …", name: "Name",
   plan: "This would be done", doIt: "Do it", cancel: "Cancel", write: "write", replace: "replace", keep: "keep", remove: "remove", doneNow: "Done.", closedFirst: "The chat is closed in SillyTavern, or SillyTavern does not run",
   gonePage: "The program is not running any more. Start `stvc view` again.", error: "This went wrong", back: "Back", language: "中文", tagged: "Named.", zoom: "Zoom", here: "you are here", folded: "{n} messages are folded; unfold them", scene: "end of a scene", hold: "Compare another with this", compareHeld: "Compare with the one held", keys: "j k: along · h l: between · Enter: read · d: compare · m: hold · /: search",
 };
@@ -34,7 +34,7 @@ const CHINESE = {
   before: "之前", after: "之后", noDifference: "没有不同。", metadata: "元数据", lorebook: "世界书", chat: "聊天", card: "角色",
   added: "新增", removed: "删除", edited: "修改", moved: "移动", swiped: "换了 swipe", renamed: "改名",
   searchAll: "搜索写过的一切", live: "现在还在", was: "已经不在了", alsoIn: "另外 {n} 处也有", searchHint: "消息、所有 swipe 和世界书条目，删掉的也算。",
-  undo: "撤销", undone: "已被 {n} 撤销", undid: "撤销了 {n}", restore: "恢复", restoreAs: "恢复成独立的聊天……", fork: "从这里另写一个结局……", tag: "给这一刻起名……", name: "名字",
+  undo: "撤销", redo: "重做", stateBefore: "把之前的状态恢复成“{name}”", undone: "已被 {n} 撤销", undid: "撤销了 {n}", restore: "恢复", restoreAs: "恢复成独立的聊天……", fork: "从这里另写一个结局……", tag: "给这一刻起名……", name: "名字",
   plan: "将会这样做", doIt: "执行", cancel: "取消", write: "写入", replace: "替换", keep: "不变", remove: "删除", doneNow: "完成。", closedFirst: "酒馆里已关闭这个聊天，或者酒馆没有在运行",
   gonePage: "程序已经停止。请重新运行 `stvc view`。", error: "出错了", back: "返回", language: "English", tagged: "已命名。", zoom: "缩放", here: "当前位置", folded: "折叠了 {n} 条消息，点开查看", scene: "一幕结束", hold: "拿另一个来和它比较", compareHeld: "和选定的那个比较", keys: "j k：前后 · h l：左右 · Enter：阅读 · d：比较 · m：选定 · /：搜索",
 };

@@ -21,9 +21,15 @@ pub struct LoggedOperation {
     /// The operation that this one took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
+    /// The other parts of that command, which this one took back with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes_also: Vec<u64>,
     /// The operation that was interrupted, and that this one brought to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finishes: Option<u64>,
+    /// The operation before this one that is a part of the same command: the snapshots that it began with. Both are undone together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u64>,
     /// Files of the user's that the command wrote, outside the store, in the order of writing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
@@ -83,8 +89,12 @@ pub struct Effect {
     pub library: Option<String>,
     /// The operation that is taken back.
     pub undoes: Option<u64>,
+    /// The other parts of its command, which are taken back with it.
+    pub undoes_also: Vec<u64>,
     /// The operation that was interrupted and is brought to its end.
     pub finishes: Option<u64>,
+    /// The operation that is another part of the same command.
+    pub continues: Option<u64>,
     /// Nobody asked for it.
     pub automatic: bool,
     /// The position of its last snapshot in the order of creation.

@@ -78,7 +78,7 @@ pub use mirror::Copied;
 pub use object::hash;
 pub use open::{Format, MARK_TRAILER, is_repository};
 pub use operation_log::SET_ASIDE;
-pub use operations::{Before, Expiry};
+pub use operations::{Before, Expiry, Transacted};
 pub use pack::PackWriter;
 pub use packer::Placed;
 pub use reader::{Reader, Readers};

@@ -24,6 +24,16 @@ pub enum Before {
     Everything,
 }
 
+/// What became of an [`Effect`].
+pub enum Transacted {
+    /// It had none.
+    Nothing,
+    /// It is the operation of this number, and finished.
+    Done(u64),
+    /// Its files are to be written.
+    FilesToWrite(Box<LoggedOperation>),
+}
+
 /// Operations that are old enough to go.
 pub struct Expiry {
     pub dropped: usize,
@@ -35,19 +45,14 @@ pub struct Expiry {
 
 impl Store {
     /// Log an operation and move its refs. With all objects written ([`PackWriter::finish`](super::PackWriter::finish)), this is the commit
-    /// point of every command. What is given back has files to be written; call [`Store::finished`] when they are.
+    /// point of every command. If it has files to be written, call [`Store::finished`] when they are.
     ///
     /// If a ref cannot be moved, those that were are moved back, and the log says that it was taken back.
-    pub fn transact(
-        &self,
-        lock: &Lock,
-        time: String,
-        mut effect: Effect,
-    ) -> Result<Option<LoggedOperation>> {
+    pub fn transact(&self, lock: &Lock, time: String, mut effect: Effect) -> Result<Transacted> {
         effect.refs.retain(|change| change.before != change.after);
         let says_more = effect.finishes.is_some() || effect.undoes.is_some();
         if effect.refs.is_empty() && effect.files.is_empty() && !says_more {
-            return Ok(None);
+            return Ok(Transacted::Nothing);
         }
         // Looked at before anything is logged, too: what is refused here did not begin. They are compared again once they are locked.
         for change in &effect.refs {
@@ -58,7 +63,17 @@ impl Store {
         let end = self.end_of_log()?;
         let previous = end.last.as_ref().and_then(LoggedOperation::sequence);
         let seconds = DateTime::parse_from_rfc3339(&time).ok().map(|time| time.timestamp());
-        let Effect { refs, files, library, undoes, finishes, automatic, sequence: made } = effect;
+        let Effect {
+            refs,
+            files,
+            library,
+            undoes,
+            undoes_also,
+            finishes,
+            continues,
+            automatic,
+            sequence: made,
+        } = effect;
         let sequence = seconds.and_then(|now| {
             let next = Sequence::after(previous, now);
             made.map_or(next, |made| made.max(next)).unless_at(now)
@@ -70,7 +85,9 @@ impl Store {
             command: lock.command().to_owned(),
             refs,
             undoes,
+            undoes_also,
             finishes,
+            continues,
             files,
             library,
             summary: false,
@@ -88,9 +105,9 @@ impl Store {
         self.show_a_branch(&operation.refs);
         if operation.files.is_empty() {
             self.log_finished(operation.number, Sync::Whenever)?;
-            return Ok(None);
+            return Ok(Transacted::Done(operation.number));
         }
-        Ok(Some(operation))
+        Ok(Transacted::FilesToWrite(Box::new(operation)))
     }
 
     /// Returns the position that an operation at `seconds` has in the order of operations. Only the holder of the lock can rely on it.
@@ -122,7 +139,15 @@ impl Store {
         refs.retain(|change| change.before != change.after);
         let files = operation.files.iter().map(FileChange::reversed).collect();
         let (undoes, finishes) = (Some(operation.number), None);
-        let outcome = LoggedOperation { undoes, finishes, refs, files, ..operation.clone() };
+        let outcome = LoggedOperation {
+            undoes,
+            undoes_also: Vec::new(),
+            finishes,
+            continues: None,
+            refs,
+            files,
+            ..operation.clone()
+        };
         self.log_outcome(operation.number, outcome, Sync::Now)
     }
 
@@ -235,7 +260,9 @@ impl Store {
             command: by.to_owned(),
             refs: Vec::new(),
             undoes: None,
+            undoes_also: Vec::new(),
             finishes: Some(operation.number),
+            continues: None,
             library: None,
             ..operation.clone()
         };
@@ -295,7 +322,9 @@ impl Store {
             refs: left.collect(),
             files: Vec::new(),
             undoes: None,
+            undoes_also: Vec::new(),
             finishes: None,
+            continues: None,
             unfinished: Vec::new(),
             summary: true,
             ..last.clone()

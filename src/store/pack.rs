@@ -34,6 +34,8 @@ pub struct PackWriter {
     /// The store was found damaged: an object counts as stored only if it can be read.
     distrust: bool,
     compressor: Compressor,
+    /// An object could not be written, so the pack is not what `entries` say.
+    broken: bool,
 }
 
 impl Store {
@@ -49,6 +51,7 @@ impl Store {
             added: HashSet::new(),
             distrust: self.is_marked_damaged(),
             compressor: Compressor::new(),
+            broken: false,
         }
     }
 }
@@ -93,8 +96,23 @@ impl PackWriter {
         let parts: Vec<_> = parts(&new).collect();
         let compress = |part: &&[_]| compress_together(part);
         // Each is written while others are compressed; so their compressed copies never add up to much.
-        in_turn(&parts, compress, |part, ready| self.append_together(part, &ready?))?;
+        let written = self.entries.len();
+        let added = in_turn(&parts, compress, |part, ready| self.append_together(part, &ready?));
+        if let Err(error) = added {
+            // Whoever goes on with this pack must not take what is missing in it for written.
+            let written: HashSet<_> =
+                self.entries[written..].iter().map(|entry| entry.id).collect();
+            for (id, _) in new.iter().filter(|(id, _)| !written.contains(id)) {
+                self.added.remove(id);
+            }
+            return Err(error);
+        }
         Ok(ids)
+    }
+
+    /// Whether writing failed: then nothing can be added any more, and the pack cannot be finished.
+    pub fn is_broken(&self) -> bool {
+        self.broken
     }
 
     /// Append blobs of which some are deltas of others among them.
@@ -134,6 +152,9 @@ impl PackWriter {
 
     /// Complete the pack, sync it and make it visible. When this returns, its objects survive a power cut.
     pub fn finish(mut self) -> Result<Option<PathBuf>> {
+        if self.broken {
+            return Err(self.cannot_go_on());
+        }
         let Some(out) = self.out.take() else {
             return Ok(None);
         };
@@ -211,6 +232,21 @@ impl PackWriter {
     }
 
     fn write(&mut self, id: ObjectId, crc32: u32, parts: &[&[u8]]) -> Result<()> {
+        if self.broken {
+            return Err(self.cannot_go_on());
+        }
+        self.broken = true;
+        self.write_entry(id, crc32, parts)?;
+        self.broken = false;
+        Ok(())
+    }
+
+    fn cannot_go_on(&self) -> Error {
+        let source = io::Error::other("an object could not be written into the pack before");
+        Error::Io { path: self.dir.clone(), source }
+    }
+
+    fn write_entry(&mut self, id: ObjectId, crc32: u32, parts: &[&[u8]]) -> Result<()> {
         let dir = &self.dir;
         if self.out.is_none() {
             let pack = Pack::begin(dir).map_err(Error::io(dir))?;

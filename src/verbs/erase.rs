@@ -10,7 +10,7 @@ use crate::archive::{Snapshot, SnapshotId, branch, erasure_marks, former_branch}
 use crate::engine::cache;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::operation::Operation;
-use crate::engine::{self, Workspace, collect};
+use crate::engine::{self, CommandRun, Workspace, collect};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
@@ -59,8 +59,8 @@ pub fn erase(
 ) -> Result<Report> {
     // The log must not say who was removed.
     let mut workspace = workspace.clone();
-    workspace.command.truncate(1);
-    workspace.command.push("erase".into());
+    let program = workspace.command.words().first().cloned();
+    workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
     let history = History::load(&store)?;

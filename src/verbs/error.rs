@@ -5,6 +5,7 @@ use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
 use crate::store::{self, Loss};
+use crate::verbs::undo::{ChangeSince, Offer};
 use crate::{history, st};
 
 /// What verbs return.
@@ -148,15 +149,26 @@ pub enum UndoError {
     #[error("operation {number} was undone already, by operation {by}")]
     Already { number: u64, by: u64 },
     /// What the operation did has changed since.
-    #[error("operation {number} cannot be undone: {what} changed since")]
+    #[error("operation {number} cannot be undone: {} since", in_short_changes(changes))]
     ChangedSince {
-        /// The operation.
         number: u64,
-        /// A ref or file.
-        what: String,
-        /// Later operations that nobody asked for, one of which may have done it.
-        by: Vec<u64>,
+        changes: Vec<ChangeSince>,
+        /// The states before it that can be restored beside what is there.
+        offers: Vec<Offer>,
+        /// It wrote files only where there were none, so there is no state before it.
+        is_new: bool,
     },
+}
+
+/// The first changes, and how many more there are.
+fn in_short_changes(changes: &[ChangeSince]) -> String {
+    const MOST: usize = 3;
+    let told: Vec<_> = changes.iter().take(MOST).map(ToString::to_string).collect();
+    match changes.len().saturating_sub(MOST) {
+        0 => told.join(", "),
+        1 => format!("{}, and 1 other file was changed", told.join(", ")),
+        more => format!("{}, and {more} other files were changed", told.join(", ")),
+    }
 }
 
 macro_rules! from_below {

@@ -272,6 +272,12 @@ impl Watch<'_> {
         Ok(true)
     }
 
+    /// Each look is a command of its own.
+    fn begin_command(&mut self) {
+        self.workspace.now = (self.clock)();
+        self.workspace.command = self.workspace.command.again();
+    }
+
     fn has_changed(&self) -> bool {
         // If that cannot be told, the snapshot says why.
         snapshot::has_changed(&self.workspace).unwrap_or(true)
@@ -279,7 +285,7 @@ impl Watch<'_> {
 
     /// Take what changed; `last`: also what waits.
     fn look(&mut self, last: bool, due: &mut Due, tell: &mut dyn FnMut(Event<'_>)) {
-        self.workspace.now = (self.clock)();
+        self.begin_command();
         let looked =
             snapshot::snapshot(&self.workspace, &snapshot::Options::default(), &mut Silent);
         let notices = self.workspace.take_notices();
@@ -382,7 +388,7 @@ impl Watch<'_> {
         if Configuration::of(&self.workspace.open_store()?)?.retention().is_none() {
             return Ok(());
         }
-        self.workspace.now = (self.clock)();
+        self.begin_command();
         let report = forget::forget(&self.workspace, &forget::Options::default(), &mut Silent)?;
         if !report.timelines.is_empty() {
             tell(Event::Tidied(&report));

@@ -231,11 +231,34 @@ fn what_the_page_changes_can_be_undone_there() {
     visit.end();
 }
 
+/// One more message was written, so the restore cannot be undone: one click restores the state before as a chat of its own.
+#[test]
+fn refused_undo_offers_the_state_before_in_one_click() {
+    let sandbox = story();
+    let before = sandbox.read(CHAT);
+    let Some(mut visit) = Visit::begin(&sandbox, &["--write"], "offer") else { return };
+    visit.until("written");
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
+    let written = sandbox.read(CHAT);
+    visit.go_on();
+    visit.until("restored");
+    assert_eq!(sandbox.read(CHAT), written);
+    let messages = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let files = sandbox.files();
+    let beside = files.iter().find(|(path, _)| path.contains("Tide Office (before "));
+    assert_eq!(messages(beside.unwrap().1), messages(&before));
+    visit.go_on();
+    visit.end();
+}
+
 /// A page in a file shows what it holds without any program, and nothing of other chats.
 #[test]
 fn a_page_in_a_file_opens_by_itself() {
     let sandbox = story();
-    sandbox.write("chats/Secret/Diary.jsonl", chat("secret", 3, Some("Harbour")));
+    sandbox.write("chats/Secret/Diary.jsonl", chat("confided", 3, Some("Harbour")));
     sandbox.take(&[]);
     let file = sandbox.folder().join("story.html");
     let out = file.to_str().unwrap();
@@ -244,7 +267,7 @@ fn a_page_in_a_file_opens_by_itself() {
     // What is there is never written over.
     sandbox.stvc(&["view", "Tide Office", "--out", out]).exits(1);
     let text = std::fs::read_to_string(&file).unwrap();
-    for other in ["Diary", "secret", "What if", "http://", "https://"] {
+    for other in ["Diary", "confided", "What if", "http://", "https://"] {
         let found = text.replace("http://www.w3.org/2000/svg", "");
         assert!(!found.contains(other), "{other} is in the file");
     }

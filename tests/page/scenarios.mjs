@@ -10,6 +10,8 @@ const { chromium } = createRequire(`${playwright}/`)("playwright-core");
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const turns = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const problems = [];
+/** What the page shows to the server, once it was opened. */
+let secret;
 /** The page that is looked at, to tell what it shows when something went wrong. */
 let seen;
 
@@ -30,7 +32,14 @@ async function open(options = {}) {
     const own = address.startsWith("file:") ? address : new URL(address).origin;
     if (!request.url().startsWith(own) && request.url() !== "data:,") problems.push(`asked elsewhere: ${request.url()}`);
   });
-  await page.goto(address);
+  // The address works once; what the page has by then is carried over to other windows.
+  if (secret) await context.addInitScript((kept) => sessionStorage.setItem("stvc-secret", kept), secret);
+  await page.goto(secret ? address.replace(/#code=[0-9a-f]+(.*)$/, (_, place) => `#${place || "/"}`) : address);
+  if (address.includes("#code=")) {
+    await page.waitForFunction(() => sessionStorage.getItem("stvc-secret") && !location.hash.includes("code="));
+    secret = await page.evaluate(() => sessionStorage.getItem("stvc-secret"));
+    assert.deepEqual(await context.cookies(), [], "there is a cookie");
+  }
   return page;
 }
 
@@ -62,7 +71,10 @@ const scenarios = {
   async walk() {
     const page = await open();
     await title(page, "Library");
-    assert.ok(!page.url().includes("token"), "the token stays in the address");
+    assert.ok(!page.url().includes("code"), "the code stays in the address");
+    await page.reload();
+    await title(page, "Library");
+    assert.equal(await page.locator(".bad").count(), 0, "a reload needs no other code");
     assert.equal(await page.locator(".row a.name", { hasText: "Tide Office" }).count(), 1);
     // A chat, with what the story knew; back in time both move.
     await page.click(".row a.name >> text=Tide Office");
@@ -388,6 +400,24 @@ const scenarios = {
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await yours("forked");
   },
+
+  async offer() {
+    const page = await open();
+    await go(page, "#/read/Tide%20Office~2");
+    await page.click("button >> text=Bring back");
+    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
+    await page.locator("dialog input[type=checkbox]").check();
+    await page.click("dialog button.yes");
+    await page.locator("dialog", { hasText: "Done." }).waitFor();
+    await yours("written");
+    await page.click("dialog button >> text=Undo");
+    await title(page, "Done");
+    await page.locator(".operations button").first().click();
+    await page.locator("dialog", { hasText: "1 message was added to" }).waitFor();
+    await page.click("dialog .offer button");
+    await page.locator("dialog .offer", { hasText: "Done." }).waitFor();
+    await yours("restored");
+  },
 };
 
 try {
@@ -396,7 +426,7 @@ try {
   const real = problems.filter((problem) => !problem.includes("403"));
   assert.deepEqual(real, []);
 } catch (error) {
-  console.error(error.message, error.stack, problems, seen?.url().replace(/token=.*/, ""), await seen?.innerText("body").catch(() => ""));
+  console.error(error.message, error.stack, problems, seen?.url().replace(/code=.*/, ""), await seen?.innerText("body").catch(() => ""));
   process.exitCode = 1;
 } finally {
   await browser.close();

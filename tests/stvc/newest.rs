@@ -205,7 +205,7 @@ fn what_nobody_asked_for_is_passed_by() {
     assert_eq!(sandbox.read(CHAT), bad);
     assert_eq!(state_of(&sandbox, "Another")["state"], "unchanged");
 
-    // Where it was the same chat, it is said, and one can go step by step.
+    // Where it was the same chat, it is said, and the state before is offered.
     sandbox.stvc(&["restore", &format!("{NAME}~1"), "--overwrite"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
     sandbox.wait(60);
@@ -213,7 +213,8 @@ fn what_nobody_asked_for_is_passed_by() {
     workspace.automatic = true;
     snapshot(&workspace, &Options::default(), &mut Silent).unwrap();
     let refused = sandbox.stvc(&["undo"]).exits(4);
-    let hint = refused.stderr.split("`stvc ").nth(2).unwrap().split('`').next().unwrap();
-    assert!(hint.starts_with("undo "), "{}", refused.stderr);
-    sandbox.stvc(&hint.split(' ').collect::<Vec<_>>()).exits(0);
+    assert!(refused.stderr.contains("1 message was added to"), "{}", refused.stderr);
+    let command = refused.stderr.split("`stvc ").nth(1).unwrap().split('`').next().unwrap();
+    let (moment, name) = command.strip_prefix("restore ").unwrap().split_once(" --as ").unwrap();
+    sandbox.stvc(&["restore", moment, "--as", name.trim_matches('"')]).exits(0);
 }

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::common::{Sandbox, git, refs};
+use crate::common::devices::{pair, sync};
+use crate::common::recap_library::RecapLibrary;
+use crate::common::{A, Sandbox, assert_same, chat, git, message, refs, text};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
 
@@ -107,7 +109,7 @@ fn what_changed_since_is_not_overwritten() {
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"something new"}"#);
     let now = sandbox.files();
     let answer = sandbox.stvc(&["undo"]).exits(4);
-    assert!(answer.stderr.contains("changed since"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("1 message was added to chats/Mira Voss/"), "{}", answer.stderr);
     assert_eq!(sandbox.files(), now);
     // Nor is an operation taken back from under a later one.
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -128,7 +130,10 @@ fn operations_tell_what_was_done() {
     assert_eq!((&lines[0]["undoes"], &lines[1]["undone_by"]), (&json!(2), &json!(3)));
     assert_eq!(lines[2]["refs"].as_array().unwrap().len(), 18);
     let text = sandbox.stvc(&["operations", "-n", "2"]).exits(0).stdout;
-    assert!(text.contains("stvc tag here \"Tide Office\"  (undone by 3)"), "{text}");
+    assert!(
+        text.contains("stvc tag here \"Tide Office\"  (undone by 3; `stvc undo 3` redoes it)"),
+        "{text}"
+    );
     assert!(!text.contains("moved 18 timelines"), "{text}");
     sandbox.stvc(&["undo", "2"]).exits(1);
     sandbox.stvc(&["undo", "99"]).exits(1);
@@ -169,4 +174,266 @@ fn what_a_group_learnt_before_a_restore_is_there_after_its_undoing() {
     );
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.read(group), joined.into_bytes());
+}
+
+const BOOK: &str = "worlds/Tide Office Lore.json";
+
+/// Returns the numbers of all operations, newest first.
+fn numbers(sandbox: &Sandbox) -> Vec<u64> {
+    let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
+    lines.iter().map(|line| line["number"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn undo_takes_back_restore_of_all_as_a_whole() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let (refs_before, files_before) = (refs(&sandbox.store()), sandbox.files());
+    let chats = ["chats", "group chats", "groups", "worlds"];
+    for folder in chats {
+        let folder = sandbox.path(folder);
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+    }
+    let removed = sandbox.files();
+    let count = numbers(&sandbox).len();
+    sandbox.stvc(&["restore", "--all"]).exits(0);
+    assert_same(&sandbox.files(), &files_before);
+    assert_eq!(numbers(&sandbox).len(), count + 1, "one command is one operation");
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &removed);
+    assert_eq!(refs(&sandbox.store()), refs_before);
+    let redo = numbers(&sandbox)[0].to_string();
+    sandbox.stvc(&["undo", &redo]).exits(0);
+    assert_same(&sandbox.files(), &files_before);
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn undo_takes_back_restore_of_all_with_overwrite_as_a_whole() {
+    for fixture in ["1.19.0", "1.12.6"] {
+        let sandbox = Sandbox::of_fixture(fixture);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        let stored = sandbox.files();
+        // Every chat, group and lorebook is another one, and none of that is stored.
+        for (path, bytes) in &stored {
+            if path.starts_with("chats/") || path.starts_with("group chats/") {
+                sandbox.append(path, r#"{"name":"Wren","mes":"not stored"}"#);
+            } else if path.starts_with("worlds/") {
+                let text = String::from_utf8(bytes.clone()).unwrap();
+                sandbox.write(path, format!("{text}\n"));
+            }
+        }
+        let (changed, refs_before) = (sandbox.files(), refs(&sandbox.store()));
+        assert!(changed != stored);
+        let count = numbers(&sandbox).len();
+        sandbox.stvc(&["restore", "--all", "--overwrite"]).exits(0);
+        assert_same(&sandbox.files(), &stored);
+        assert_eq!(numbers(&sandbox).len(), count + 1, "one command is one operation");
+        let newest = sandbox.json(&["status"]).exits(0).of_type("summary");
+        assert_eq!(newest[0]["changed"], json!(0), "the newest snapshots are what is on disk");
+        sandbox.stvc(&["undo"]).exits(0);
+        assert_same(&sandbox.files(), &changed);
+        // What was never stored is now: the newest snapshot is what is on disk.
+        assert_ne!(refs(&sandbox.store()), refs_before);
+        assert_eq!(sandbox.json(&["status"]).exits(0).of_type("summary")[0]["changed"], json!(0));
+        sandbox.stvc(&["check"]).exits(0);
+    }
+}
+
+#[test]
+fn restore_of_all_lists_every_chat_in_a_group_that_was_deleted() {
+    let sandbox = Sandbox::of_fixture("1.12.6");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let stored = sandbox.files();
+    let chats = || stored.keys().filter(|path| path.starts_with("group chats/"));
+    assert!(chats().count() > 1);
+    for path in chats() {
+        std::fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    let group = "groups/1794702122839.json";
+    let text = String::from_utf8(sandbox.read(group)).unwrap();
+    let (head, rest) = text.split_once("\"chats\": [").unwrap();
+    let (_, rest) = rest.split_once(']').unwrap();
+    sandbox.write(group, format!("{head}\"chats\": []{rest}"));
+    let before = sandbox.files();
+    // The group is another one, and stays; its chats are listed in it.
+    sandbox.stvc(&["restore", "--all"]).exits(3);
+    let listed: serde_json::Value = serde_json::from_slice(&sandbox.read(group)).unwrap();
+    assert_eq!(listed["chats"].as_array().unwrap().len(), chats().count(), "{listed}");
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+}
+
+#[test]
+fn restore_of_all_leaves_out_a_timeline_that_cannot_be_written() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let stored = sandbox.files();
+    let folder = sandbox.path("chats/Mira Voss");
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_file(sandbox.path(BOOK)).unwrap();
+    // A file is where its folder was.
+    std::fs::write(&folder, "in the way").unwrap();
+    sandbox.stvc(&["restore", "--all"]).exits(3);
+    assert_eq!(sandbox.read(BOOK), stored[BOOK]);
+    std::fs::remove_file(&folder).unwrap();
+    sandbox.stvc(&["undo"]).exits(0);
+    assert!(!sandbox.path(BOOK).exists());
+}
+
+#[test]
+fn undo_takes_back_snapshots_that_a_command_began_with() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"not stored"}"#);
+    let (before, refs_before) = (sandbox.files(), refs(&sandbox.store()));
+    sandbox.stvc(&["fork", "Tide Office — part 1 (雨)", "--at", "2", "--as", "What if"]).exits(0);
+    let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
+    assert_eq!(lines[0]["continues"], lines[1]["number"], "{lines:?}");
+    assert_eq!(lines[1]["continued_by"], lines[0]["number"]);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+    assert_eq!(refs(&sandbox.store()), refs_before);
+    // One undo, and the next one takes back the command before.
+    let next = sandbox.json(&["undo", "--dry-run"]).exits(0).of_type("operation");
+    assert_eq!(next[0]["number"], json!(1));
+    // What is asked for by the number of a part is all of it; and it can be done again.
+    let redo = numbers(&sandbox)[0].to_string();
+    sandbox.stvc(&["undo", &redo]).exits(0);
+    assert!(sandbox.path("chats/Mira Voss/What if.jsonl").exists());
+    sandbox.stvc(&["undo", "2"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+}
+
+#[test]
+fn undo_after_an_undone_restore_takes_back_the_operation_before_it() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"stored"}"#);
+    let stored = refs(&sandbox.store());
+    sandbox.stvc(&["snapshot"]).exits(0);
+    // What is there when it is restored is in no snapshot.
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"not stored"}"#);
+    let written = sandbox.read(CHAT);
+    sandbox.stvc(&["restore", "Tide Office~1", "--overwrite"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(sandbox.read(CHAT), written);
+    let answer = sandbox.json(&["undo"]).exits(0);
+    assert_eq!(answer.of_type("operation")[0]["number"], json!(2));
+    assert_eq!(refs(&sandbox.store()), stored);
+    assert_eq!(sandbox.read(CHAT), written, "a snapshot that is taken back changes no file");
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn refused_undo_names_what_was_written_and_offers_the_state_before() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.append(CHAT, r#"{"name":"Wren","mes":"never stored"}"#);
+    let text = String::from_utf8(sandbox.read(BOOK)).unwrap();
+    sandbox.write(BOOK, text.replacen("content\": \"", "content\": \"Once. ", 1));
+    let (chat, book) = (sandbox.read(CHAT), sandbox.read(BOOK));
+    assert!(book != text.as_bytes());
+    sandbox.stvc(&["restore", "Tide Office", "--overwrite"]).exits(0);
+    for words in ["one", "two"] {
+        sandbox.append(CHAT, &format!(r#"{{"name":"Wren","mes":"{words}"}}"#));
+        // Whether or not the watch stored it.
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    let now = sandbox.files();
+    let answer = sandbox.json(&["undo", "2"]).exits(4);
+    assert_same(&sandbox.files(), &now);
+    let error = &answer.of_type("error")[0];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("2 messages were added to chats/Mira Voss/The Tide"), "{message}");
+    let [offer] = error["offers"].as_array().unwrap().as_slice() else { panic!("{error}") };
+    let hint = error["hint"].as_str().unwrap();
+    let (moment, name) = (offer["moment"].as_str().unwrap(), offer["name"].as_str().unwrap());
+    assert!(hint.contains(&format!("`stvc restore {moment} --as \"{name}\"`")), "{hint}");
+    // Just as it is printed.
+    sandbox.stvc(&["restore", moment, "--as", name]).exits(0);
+    let made = sandbox.read(&format!("chats/Mira Voss/{name}.jsonl"));
+    let lines = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&made), lines(&chat));
+    let books = sandbox.files().into_iter();
+    let copies: Vec<_> =
+        books.filter(|(path, bytes)| path.starts_with("worlds/") && *bytes == book).collect();
+    assert_eq!(copies.len(), 1, "the new chat has the lorebook of then");
+}
+
+#[test]
+fn refused_undo_of_a_fork_names_what_was_written_and_nothing_to_restore() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Tide Office — part 1 (雨)", "--as", "What if"]).exits(0);
+    sandbox.append("chats/Mira Voss/What if.jsonl", r#"{"name":"Wren","mes":"one more"}"#);
+    let answer = sandbox.json(&["undo"]).exits(4);
+    let error = &answer.of_type("error")[0];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("1 message was added to chats/Mira Voss/What if since"), "{message}");
+    assert_eq!(error["offers"], json!([]));
+    assert!(error["hint"].as_str().unwrap().contains("nothing was there before it"), "{error}");
+}
+
+#[test]
+fn every_undo_says_how_to_redo() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
+    let words = sandbox.stvc(&["undo"]).exits(0).stdout;
+    assert!(words.contains("`stvc undo 3` redoes it."), "{words}");
+    let redone = sandbox.json(&["undo", "3"]).exits(0).of_type("summary");
+    assert_eq!((&redone[0]["operation"], &redone[0]["redo"]), (&json!(3), &json!(4)));
+    let words = sandbox.stvc(&["operations"]).exits(0).stdout;
+    assert!(words.contains("(undone by 4; `stvc undo 4` redoes it)"), "{words}");
+    sandbox.stvc(&["show", "here"]).exits(0);
+}
+
+/// Runs a command that takes a snapshot of what is there first; one undo takes back both.
+fn is_undone_at_once(sandbox: &Sandbox, command: &[&str]) {
+    sandbox.stvc(&["init"]).exits(0);
+    let (before, files) = (numbers(sandbox).first().copied().unwrap_or(0), sandbox.files());
+    sandbox.stvc(command).exits(0);
+    assert!(numbers(sandbox)[0] > before + 1, "{command:?} began with no snapshot");
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &files);
+    let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
+    let stand = lines
+        .iter()
+        .filter(|line| line["number"].as_u64().unwrap() > before && line["undone_by"].is_null());
+    let stand: Vec<_> = stand.map(|line| line["undoes"].clone()).collect();
+    assert_eq!(stand.len(), 1, "{command:?}: only the undoing stands: {lines:?}");
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn undo_takes_back_every_part_of_a_command() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    is_undone_at_once(&sandbox, &["import"]);
+
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    is_undone_at_once(&sandbox, &["reconstruct", "Harbour", "--all"]);
+
+    let sandbox = Sandbox::empty();
+    let main = RecapLibrary::default();
+    main.write(&sandbox);
+    let fork = main.fork("Branch #1", 7);
+    sandbox.write(&fork.chat_path(), fork.chat_bytes());
+    is_undone_at_once(&sandbox, &["doctor", "--fix", "--yes"]);
+
+    let other = "chats/Mira/b.jsonl";
+    let (mut one, two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(other, chat("b", 3, None));
+    });
+    one.append(A, &message("one", 4));
+    sync(&mut one, &folder);
+    two.append(other, &message("two", 4));
+    is_undone_at_once(&two, &["sync", text(&folder)]);
 }

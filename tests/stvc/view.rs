@@ -13,7 +13,9 @@ use crate::common::{Sandbox, chat};
 struct View {
     child: Child,
     port: u16,
-    token: String,
+    /// What was printed: it works once.
+    code: String,
+    secret: String,
 }
 
 impl View {
@@ -24,10 +26,23 @@ impl View {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
         let address = line["address"].as_str().unwrap();
-        let (host, token) =
-            address.strip_prefix("http://127.0.0.1:").unwrap().split_once("/?token=").unwrap();
-        let token = token.split('#').next().unwrap();
-        Self { child, port: host.parse().unwrap(), token: token.to_owned() }
+        let (host, code) =
+            address.strip_prefix("http://127.0.0.1:").unwrap().split_once("/#code=").unwrap();
+        let code = code.split('/').next().unwrap().to_owned();
+        let mut view = Self { child, port: host.parse().unwrap(), code, secret: String::new() };
+        let entered = view.enter(&view.code);
+        assert_eq!(status(&entered), 200, "{entered}");
+        let body: Value = serde_json::from_str(entered.split_once("\r\n\r\n").unwrap().1).unwrap();
+        view.secret = body["secret"].as_str().unwrap().to_owned();
+        view
+    }
+
+    /// What a page does with the code of the address.
+    fn enter(&self, code: &str) -> String {
+        let port = self.port;
+        self.raw(&format!(
+            "POST /enter HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nX-Stvc-Code: {code}\r\nContent-Length: 0\r\n\r\n"
+        ))
     }
 
     /// What is answered to these bytes, until the other side has said all.
@@ -48,16 +63,17 @@ impl View {
         ))
     }
 
-    fn cookie(&self) -> String {
-        format!("Cookie: stvc{}={}\r\n", self.port, self.token)
+    /// The header that the page sends.
+    fn known(&self) -> String {
+        format!("X-Stvc: {}\r\n", self.secret)
     }
 
     fn ask(&self, request: &Value) -> Value {
         let (body, port) = (request.to_string(), self.port);
         let answer = self.raw(&format!(
-            "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\nOrigin: http://127.0.0.1:{port}\r\nX-Stvc: 1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{body}",
+            "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{body}",
             body.len(),
-            self.cookie(),
+            self.known(),
         ));
         serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
@@ -85,11 +101,10 @@ fn library() -> Sandbox {
 fn the_address_opens_the_page_and_the_page_asks() {
     let sandbox = library();
     let view = View::start(&sandbox, &["Mira/one"]);
-    let welcome = view.get(&format!("/?token={}", view.token), "");
-    assert_eq!(status(&welcome), 303, "{welcome}");
-    assert!(welcome.contains("location: /\r\n") && welcome.contains("HttpOnly; SameSite=Strict"));
-    let page = view.get("/", &view.cookie());
+    // The page itself is no secret, and tells none.
+    let page = view.get("/", "");
     assert!(page.contains("<noscript>"), "{page}");
+    assert!(!page.contains(&view.secret) && !page.to_lowercase().contains("set-cookie"));
     assert!(
         page.contains("default-src 'none'") && !page.to_lowercase().contains("access-control-")
     );
@@ -97,7 +112,7 @@ fn the_address_opens_the_page_and_the_page_asks() {
     for asset in stvc::api::page::ASSETS {
         let is_module = asset.path.ends_with(".js");
         let is_there = if is_module { 404 } else { 200 };
-        assert_eq!(status(&view.get(asset.path, &view.cookie())), is_there, "{}", asset.path);
+        assert_eq!(status(&view.get(asset.path, "")), is_there, "{}", asset.path);
         let others = asset.text.replace("http://www.w3.org/2000/svg", "");
         assert!(!others.contains("http://") && !others.contains("https://"), "{}", asset.path);
         assert!(
@@ -106,13 +121,13 @@ fn the_address_opens_the_page_and_the_page_asks() {
             asset.path
         );
     }
-    assert_eq!(status(&view.get("/page.js", &view.cookie())), 200, "the modules are one script");
+    assert_eq!(status(&view.get("/page.js", "")), 200, "the modules are one script");
     let answer = view.ask(&json!({ "verb": "timelines" }));
     assert_eq!(answer["lines"][0]["timeline"], "chats/Mira/one");
     // It only looks, and what was taken meanwhile is seen.
     assert_eq!(view.ask(&json!({ "verb": "snapshot" }))["exit"], 4);
     let state = |view: &View| {
-        view.get("/state", &view.cookie()).split_once("\r\n\r\n").unwrap().1.to_owned()
+        view.get("/state", &view.known()).split_once("\r\n\r\n").unwrap().1.to_owned()
     };
     let before = state(&view);
     assert!(before.contains("\"write\":false"));
@@ -126,76 +141,87 @@ fn the_address_opens_the_page_and_the_page_asks() {
 fn whoever_does_not_belong_is_turned_away() {
     let sandbox = library();
     let view = View::start(&sandbox, &["--write"]);
-    let (port, cookie) = (view.port, view.cookie());
+    let (port, known) = (view.port, view.known());
     let files = sandbox.files();
     for (request, code) in [
-        (format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"), 403),
         (
-            format!(
-                "GET /?token=00 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
-            ),
-            403,
-        ),
-        (format!("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n{cookie}\r\n"), 421),
-        (
-            format!(
-                "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://evil.example\r\nConnection: close\r\n{cookie}\r\n"
-            ),
+            format!("GET /state HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"),
             403,
         ),
         (
             format!(
-                "GET /../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{cookie}\r\n"
+                "GET /state HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Stvc: 00\r\nConnection: close\r\n\r\n"
+            ),
+            403,
+        ),
+        // A cookie, which the browser would send to every server on this computer, says nothing.
+        (
+            format!(
+                "GET /state HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: stvc{port}={}\r\nConnection: close\r\n\r\n",
+                view.secret
+            ),
+            403,
+        ),
+        (format!("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n{known}\r\n"), 421),
+        (
+            format!(
+                "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://evil.example\r\nConnection: close\r\n{known}\r\n"
+            ),
+            403,
+        ),
+        (
+            format!(
+                "GET /../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{known}\r\n"
             ),
             404,
         ),
         (
             format!(
-                "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{cookie}\r\n"
+                "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{known}\r\n"
             ),
             404,
         ),
         (
             format!(
-                "GET /main.js%00.html HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{cookie}\r\n"
+                "GET /main.js%00.html HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{known}\r\n"
             ),
             404,
         ),
         (
             format!(
-                "GET /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{cookie}\r\n"
+                "GET /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{known}\r\n"
             ),
             404,
         ),
         // A form of another page.
         (
             format!(
-                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\nContent-Length: 19\r\nConnection: close\r\n{cookie}\r\n{{\"verb\":\"snapshot\"}}"
+                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\nContent-Length: 19\r\nConnection: close\r\n{known}\r\n{{\"verb\":\"snapshot\"}}"
             ),
             403,
         ),
         (
             format!(
-                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nX-Stvc: 1\r\nContent-Length: 19\r\nConnection: close\r\n{cookie}\r\n{{\"verb\":\"snapshot\"}}"
+                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: 19\r\nConnection: close\r\n{known}\r\n{{\"verb\":\"snapshot\"}}"
             ),
             403,
         ),
         (
             format!(
-                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/x-www-form-urlencoded\r\nX-Stvc: 1\r\nContent-Length: 2\r\nConnection: close\r\n{cookie}\r\n{{}}"
+                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 2\r\nConnection: close\r\n{known}\r\n{{}}"
             ),
             415,
         ),
         (
             format!(
-                "DELETE /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{cookie}\r\n"
+                "DELETE /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{known}\r\n"
             ),
             405,
         ),
         // As much as a gigabyte.
         (
             format!(
-                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nX-Stvc: 1\r\nContent-Length: 1000000000\r\nConnection: close\r\n{cookie}\r\n{}",
+                "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: 1000000000\r\nConnection: close\r\n{known}\r\n{}",
                 "x".repeat(100_000)
             ),
             413,
@@ -203,7 +229,7 @@ fn whoever_does_not_belong_is_turned_away() {
     ] {
         let answer = view.raw(&request);
         assert_eq!(status(&answer), code, "{request}\n{answer}");
-        assert!(!answer.contains(&view.token), "the token is told to a stranger");
+        assert!(!answer.contains(&view.secret), "the secret is told to a stranger");
     }
     // What is no HTTP, and headers without end.
     for garbage in [
@@ -225,8 +251,8 @@ fn whoever_does_not_belong_is_turned_away() {
 fn two_views_do_not_meddle_and_a_port_can_be_taken() {
     let sandbox = library();
     let (one, two) = (View::start(&sandbox, &[]), View::start(&sandbox, &[]));
-    assert_ne!(one.token, two.token);
-    assert_eq!(status(&two.get("/", &format!("Cookie: stvc{}={}\r\n", two.port, one.token))), 403);
+    assert_ne!(one.secret, two.secret);
+    assert_eq!(status(&two.get("/state", &one.known())), 403);
     for view in [&one, &two] {
         assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
     }
@@ -255,9 +281,9 @@ fn a_store_that_goes_is_told() {
 fn who_is_slow_is_not_waited_for() {
     let sandbox = library();
     let view = View::start(&sandbox, &[]);
-    let (port, cookie) = (view.port, view.cookie());
+    let (port, known) = (view.port, view.known());
     let head = format!(
-        "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nX-Stvc: 1\r\nContent-Length: 18\r\nConnection: close\r\n{cookie}\r\n{{"
+        "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: 18\r\nConnection: close\r\n{known}\r\n{{"
     );
     std::thread::scope(|scope| {
         let half = scope.spawn(|| view.raw("GET / HTTP/1.1\r\nHost: "));
@@ -267,4 +293,119 @@ fn who_is_slow_is_not_waited_for() {
         assert!(half.is_empty() || status(&half) == 408, "{half}");
         assert_eq!(status(&body.join().unwrap()), 408);
     });
+}
+
+#[test]
+fn printed_address_works_once() {
+    let sandbox = library();
+    let view = View::start(&sandbox, &[]);
+    assert_ne!(view.code, view.secret);
+    let again = view.enter(&view.code);
+    assert_eq!(status(&again), 403, "{again}");
+    assert!(again.contains("start `stvc view` again"), "{again}");
+    // The page goes on with the secret, also after it was loaded again.
+    for _ in 0..2 {
+        assert_eq!(status(&view.get("/", "")), 200);
+        assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
+    }
+}
+
+/// The arguments of a process are seen by every user of the machine.
+#[cfg(unix)]
+#[test]
+fn browser_is_opened_on_a_private_file_that_is_removed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let sandbox = library();
+    let (told, browser) = (sandbox.folder().join("told"), sandbox.folder().join("browser"));
+    let script =
+        format!("#!/bin/sh\nprintf '%s' \"$*\" > '{0}.new'\nmv '{0}.new' '{0}'\n", told.display());
+    std::fs::write(&browser, script).unwrap();
+    std::fs::set_permissions(&browser, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = sandbox.command(&["view", "Mira/one"]);
+    command.env("BROWSER", &browser).env_remove("WSL_DISTRO_NAME");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut printed = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut printed).unwrap();
+    let until = |done: &dyn Fn() -> bool| {
+        for _ in 0..200 {
+            if done() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("nothing happened for 10 seconds");
+    };
+    until(&|| told.exists());
+    let argument = std::fs::read_to_string(&told).unwrap();
+    let file = std::path::Path::new(&argument);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(file), mode(file.parent().unwrap())), (0o600, 0o700), "{argument}");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (_, rest) = page.split_once("url=http://127.0.0.1:").unwrap();
+    let (port, rest) = rest.split_once("/#code=").unwrap();
+    let (code, rest) = rest.split_once('/').unwrap();
+    assert!(rest.starts_with("tree/Mira%2Fone\""), "{page}");
+    let cmdline = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap_or_default();
+    let cmdline = String::from_utf8_lossy(&cmdline).into_owned();
+    assert!(!argument.contains(code) && !cmdline.contains(code));
+    assert!(!printed.contains(code), "each of both works once");
+    let code = code.to_owned();
+    let view = View { child, port: port.parse().unwrap(), code, secret: String::new() };
+    assert_eq!(status(&view.enter(&view.code)), 200);
+    until(&|| !file.exists() && !file.parent().unwrap().exists());
+    let code = printed.trim().split_once("/#code=").unwrap().1.split('/').next().unwrap();
+    assert_eq!(status(&view.enter(code)), 200, "the printed address works, too");
+}
+
+#[test]
+fn visitors_without_secret_cannot_use_up_all_connections() {
+    let sandbox = library();
+    let view = View::start(&sandbox, &[]);
+    let connect = || TcpStream::connect(("127.0.0.1", view.port)).unwrap();
+    let mut idle: Vec<_> = (0..150).map(|_| connect()).collect();
+    for stream in &mut idle {
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
+    }
+    assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
+    assert_eq!(status(&view.get("/", "")), 200);
+    drop(idle);
+}
+
+#[test]
+fn visitor_that_reads_no_answer_is_not_waited_for() {
+    let sandbox = Sandbox::empty();
+    let long = "a rather long message ".repeat(20_000);
+    sandbox.write("chats/Mira/one.jsonl", chat(&long, 40, None));
+    sandbox.take(&[]);
+    let view = View::start(&sandbox, &[]);
+    let (port, known) = (view.port, view.known());
+    let body = json!({ "verb": "messages", "args": { "snapshot": "Mira/one" } }).to_string();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = format!(
+        "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{known}\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_secs(14));
+    // What was on its way is read; then the connection is over before the answer is.
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let head = String::from_utf8_lossy(&answer[..answer.len().min(2000)]).to_lowercase();
+    let length = head.split_once("content-length: ").unwrap().1.split('\r').next().unwrap();
+    assert!(answer.len() < length.parse::<usize>().unwrap(), "{} of {length}", answer.len());
+    assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
+}
+
+#[test]
+fn head_of_a_request_has_16_kb_at_most() {
+    let sandbox = library();
+    let view = View::start(&sandbox, &[]);
+    let with =
+        |length: usize| status(&view.get("/", &format!("X-Long: {}\r\n", "y".repeat(length))));
+    assert_eq!(with(15_000), 200);
+    for length in [17_000, 40_000, 60_000] {
+        assert_eq!(with(length), 431);
+    }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use ::stvc::engine::{LibraryPlace, Workspace};
+use ::stvc::engine::{CommandRun, LibraryPlace, Workspace};
 
 pub use git::git_in;
 pub use stvc::Stvc;
@@ -72,7 +72,7 @@ impl Place {
             library: LibraryPlace::At(self.library.clone()),
             user: None,
             store: Some(self.store()),
-            command: vec!["stvc".into(), "snapshot".into()],
+            command: CommandRun::new(vec!["stvc".into(), "snapshot".into()]),
             automatic: false,
             now: now.fixed_offset(),
             patience: Duration::from_secs(10),

@@ -1,25 +1,39 @@
 //! Who is let in. Each rule stands because somebody's server lacked it: pages of other origins reach servers on this machine, too, under names of their own.
 
+use std::sync::{Mutex, PoisonError};
+
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Uri};
 
-/// What a visitor must know and say.
-#[derive(Clone, Debug)]
+/// What a visitor must know and say. The page's own files are no secret; what they ask for is told to whoever has the secret, and the secret to
+/// whoever has a code that was not used yet. No cookie: a browser would send it to every other server on this machine.
+#[derive(Debug)]
 pub struct Gate {
     /// 256 bits, in hexadecimal.
-    token: String,
+    secret: String,
+    /// Each opens the page once.
+    codes: Mutex<Vec<String>>,
     port: u16,
 }
 
 /// What is asked for, once somebody is let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
-    /// The address that was printed: the visitor gets a cookie and is sent on.
-    Welcome,
-    /// Something to read: its path.
-    Get(String),
+    /// A file of the page, which anybody may have: its path.
+    Page(String),
+    /// A code was used: the page gets the secret.
+    Enter,
+    /// Whether the store changed.
+    State,
     /// A request of the API.
     Api,
+}
+
+impl Admitted {
+    /// Whether the visitor has shown a secret of this server.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::Page(_))
+    }
 }
 
 /// Why nobody is let in.
@@ -29,8 +43,8 @@ pub enum Denied {
     ForeignHost,
     /// Another origin's page asks.
     ForeignOrigin,
-    /// No token.
-    NoToken,
+    /// No secret, or a code that was used before.
+    NoSecret,
     /// Neither to read nor a request of the API.
     BadMethod,
     /// A form of another page could say that, too.
@@ -41,7 +55,7 @@ impl Denied {
     pub fn status(self) -> u16 {
         match self {
             Self::ForeignHost => 421,
-            Self::ForeignOrigin | Self::NoToken => 403,
+            Self::ForeignOrigin | Self::NoSecret => 403,
             Self::BadMethod => 405,
             Self::NotJson => 415,
         }
@@ -51,39 +65,37 @@ impl Denied {
         match self {
             Self::ForeignHost => "This server is only called 127.0.0.1 or localhost.",
             Self::ForeignOrigin => "Another page may not ask.",
-            Self::NoToken => "Open the address that `stvc view` printed.",
+            Self::NoSecret => {
+                "Open the address that `stvc view` printed. It works once: if it was opened before, start `stvc view` again."
+            }
             Self::BadMethod => "This cannot be done here.",
             Self::NotJson => "A request is JSON and says so.",
         }
     }
 }
 
-/// The header that only a page of this origin can set without being asked for it.
-pub const OWN_HEADER: &str = "x-stvc";
-const COOKIE: &str = "stvc";
+/// The header with the secret, which only a page of this origin can set without being asked for it.
+pub const SECRET_HEADER: &str = "x-stvc";
+/// The header with a code.
+pub const CODE_HEADER: &str = "x-stvc-code";
 
 impl Gate {
-    /// A new token for a server on this port.
+    /// A new secret for a server on this port.
     pub fn new(port: u16) -> std::io::Result<Self> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-        let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { token, port })
+        Ok(Self { secret: random()?, codes: Mutex::default(), port })
     }
 
-    /// The address to open.
-    pub fn address(&self) -> String {
-        format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
+    /// Returns an address that opens the page once. The code stands behind the `#`, so that no browser sends it anywhere by itself.
+    pub fn new_address(&self) -> std::io::Result<String> {
+        let code = random()?;
+        let address = format!("http://127.0.0.1:{}/#code={code}", self.port);
+        self.codes.lock().unwrap_or_else(PoisonError::into_inner).push(code);
+        Ok(address)
     }
 
-    /// The cookie that a visitor gets.
-    pub fn cookie(&self) -> String {
-        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.token)
-    }
-
-    /// Cookies do not know ports: two servers must not take each other's away.
-    fn cookie_name(&self) -> String {
-        format!("{COOKIE}{}", self.port)
+    /// What the page gets for a code.
+    pub fn secret(&self) -> &str {
+        &self.secret
     }
 
     /// Let somebody in, or say why not. The host's name comes before all else.
@@ -107,49 +119,53 @@ impl Gate {
         if origin.is_some_and(|origin| !is_own(origin)) || is_cross_site(headers, method) {
             return Err(Denied::ForeignOrigin);
         }
-        let has_cookie = self.has_cookie(headers);
-        match *method {
-            Method::GET | Method::HEAD if uri.path() == "/" && self.has_token(uri) => {
-                Ok(Admitted::Welcome)
-            }
-            Method::GET | Method::HEAD if has_cookie => Ok(Admitted::Get(uri.path().to_owned())),
-            Method::POST if uri.path() == "/api" => {
-                // Whoever does not say where he comes from is not let in.
-                if origin.is_none() {
-                    return Err(Denied::ForeignOrigin);
-                }
-                let json = single(headers, header::CONTENT_TYPE.as_str());
-                let is_json = json.is_some_and(|json| json.trim() == "application/json");
-                match (has_cookie, is_json && headers.contains_key(OWN_HEADER)) {
-                    (false, _) => Err(Denied::NoToken),
-                    (true, false) => Err(Denied::NotJson),
-                    (true, true) => Ok(Admitted::Api),
-                }
-            }
-            Method::GET | Method::HEAD => Err(Denied::NoToken),
+        let has_secret = || {
+            let secret = single(headers, SECRET_HEADER);
+            secret.is_some_and(|secret| is_equal(&self.secret, secret))
+        };
+        match (method, uri.path()) {
+            (&Method::GET, "/state") if has_secret() => Ok(Admitted::State),
+            (&Method::GET, "/state") => Err(Denied::NoSecret),
+            (&Method::GET | &Method::HEAD, path) => Ok(Admitted::Page(path.to_owned())),
+            // Whoever does not say where he comes from is not let in.
+            (&Method::POST, "/api" | "/enter") if origin.is_none() => Err(Denied::ForeignOrigin),
+            (&Method::POST, "/api") if !has_secret() => Err(Denied::NoSecret),
+            (&Method::POST, "/api" | "/enter") if !is_json(headers) => Err(Denied::NotJson),
+            (&Method::POST, "/api") => Ok(Admitted::Api),
+            (&Method::POST, "/enter") => match single(headers, CODE_HEADER) {
+                Some(code) if self.use_code(code) => Ok(Admitted::Enter),
+                _ => Err(Denied::NoSecret),
+            },
             _ => Err(Denied::BadMethod),
         }
     }
 
-    fn has_token(&self, uri: &Uri) -> bool {
-        let query = uri.query().unwrap_or_default();
-        query.split('&').filter_map(|part| part.strip_prefix("token=")).any(|it| self.is_it(it))
+    /// Whether it is a code that was not used yet. From now on it was.
+    fn use_code(&self, code: &str) -> bool {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = codes.len();
+        codes.retain(|own| !is_equal(own, code));
+        codes.len() < unused
     }
+}
 
-    fn has_cookie(&self, headers: &HeaderMap) -> bool {
-        let name = self.cookie_name();
-        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
-        let mut pairs =
-            cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-        pairs.any(|(key, value)| key == name && self.is_it(value))
-    }
+/// 256 random bits, in hexadecimal.
+fn random() -> std::io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
 
-    /// In the same time whatever is wrong about it.
-    fn is_it(&self, token: &str) -> bool {
-        let (own, other) = (self.token.as_bytes(), token.as_bytes());
-        let differs = own.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
-        own.len() == other.len() && differs == 0
-    }
+/// Compares secrets, in the same time whatever is wrong about one.
+fn is_equal(own: &str, other: &str) -> bool {
+    let (own, other) = (own.as_bytes(), other.as_bytes());
+    let differs = own.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
+    own.len() == other.len() && differs == 0
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let json = single(headers, header::CONTENT_TYPE.as_str());
+    json.is_some_and(|json| json.trim() == "application/json")
 }
 
 /// What the browser itself says of where a request comes from. A link on another page may lead here; nothing else may.
@@ -174,94 +190,116 @@ fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 mod tests {
     use super::*;
 
+    const SECRET: &str = "abababababababababababababababababababababababababababababababab";
+    const CODE: &str = "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd";
+
     fn gate() -> Gate {
-        Gate { token: "ab".repeat(32), port: 4711 }
+        Gate { secret: SECRET.into(), codes: Mutex::new(vec![CODE.into()]), port: 4711 }
     }
 
-    fn ask(method: &str, uri: &str, headers: &[(&'static str, &str)]) -> Result<Admitted, Denied> {
+    fn ask_at(
+        gate: &Gate,
+        method: &str,
+        uri: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Admitted, Denied> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        gate().admit(&method.parse().unwrap(), &uri.parse().unwrap(), &map)
+        gate.admit(&method.parse().unwrap(), &uri.parse().unwrap(), &map)
+    }
+
+    fn ask(method: &str, uri: &str, headers: &[(&'static str, &str)]) -> Result<Admitted, Denied> {
+        ask_at(&gate(), method, uri, headers)
     }
 
     const HOST: (&str, &str) = ("host", "127.0.0.1:4711");
     const ORIGIN: (&str, &str) = ("origin", "http://127.0.0.1:4711");
     const JSON: (&str, &str) = ("content-type", "application/json");
-    const OWN: (&str, &str) = (OWN_HEADER, "1");
+    const KNOWN: (&str, &str) = (SECRET_HEADER, SECRET);
 
-    fn cookie() -> String {
-        format!("other=1; stvc4711={}", "ab".repeat(32))
+    #[test]
+    fn whoever_has_the_secret_is_let_in() {
+        assert_eq!(ask("GET", "/page.js", &[HOST]), Ok(Admitted::Page("/page.js".into())));
+        assert_eq!(ask("GET", "/", &[("host", "localhost:4711")]), Ok(Admitted::Page("/".into())));
+        assert_eq!(ask("GET", "/state", &[HOST, KNOWN]), Ok(Admitted::State));
+        assert_eq!(ask("POST", "/api", &[HOST, KNOWN, ORIGIN, JSON]), Ok(Admitted::Api));
+        // A link in a mail or on another page may lead here.
+        let link = [HOST, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        assert_eq!(ask("GET", "/", &link), Ok(Admitted::Page("/".into())));
     }
 
     #[test]
-    fn whoever_knows_the_token_is_let_in() {
-        let token = format!("/?token={}", "ab".repeat(32));
-        assert_eq!(ask("GET", &token, &[HOST]), Ok(Admitted::Welcome));
-        assert_eq!(ask("GET", &token, &[("host", "localhost:4711")]), Ok(Admitted::Welcome));
-        let cookie = cookie();
-        let known = ("cookie", cookie.as_str());
-        assert_eq!(ask("GET", "/page.js", &[HOST, known]), Ok(Admitted::Get("/page.js".into())));
-        let api = [HOST, known, ORIGIN, JSON, OWN];
-        assert_eq!(ask("POST", "/api", &api), Ok(Admitted::Api));
-        // A link in a mail or on another page may lead here.
-        let link = [HOST, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-        assert_eq!(ask("GET", &token, &link), Ok(Admitted::Welcome));
+    fn code_is_accepted_once() {
+        let gate = gate();
+        let enter = [HOST, ORIGIN, JSON, (CODE_HEADER, CODE)];
+        assert_eq!(ask_at(&gate, "POST", "/enter", &enter), Ok(Admitted::Enter));
+        assert_eq!(ask_at(&gate, "POST", "/enter", &enter), Err(Denied::NoSecret));
+        // Nor is it the secret, nor the secret a code.
+        let api = [HOST, ORIGIN, JSON, (SECRET_HEADER, CODE)];
+        assert_eq!(ask("POST", "/api", &api), Err(Denied::NoSecret));
+        let enter = [HOST, ORIGIN, JSON, (CODE_HEADER, SECRET)];
+        assert_eq!(ask("POST", "/enter", &enter), Err(Denied::NoSecret));
     }
 
     #[test]
     fn nobody_else_is() {
-        let cookie = cookie();
-        let known = ("cookie", cookie.as_str());
         let foreign = ("origin", "http://evil.example");
+        let code = (CODE_HEADER, CODE);
         for (method, uri, headers, why) in [
-            ("GET", "/", &[HOST][..], Denied::NoToken),
-            ("GET", "/?token=ab", &[HOST], Denied::NoToken),
-            ("GET", "/", &[HOST, ("cookie", "stvc4711=ab")], Denied::NoToken),
-            ("GET", "/", &[HOST, ("cookie", "stvc4712=ab")], Denied::NoToken),
+            ("GET", "/state", &[HOST][..], Denied::NoSecret),
+            ("GET", "/state", &[HOST, (SECRET_HEADER, "ab")], Denied::NoSecret),
+            ("GET", "/state", &[HOST, KNOWN, KNOWN], Denied::NoSecret),
+            // A cookie says nothing.
+            ("GET", "/state", &[HOST, ("cookie", "stvc4711=abab")], Denied::NoSecret),
             // Another name for this machine.
-            ("GET", "/", &[("host", "evil.example:4711"), known], Denied::ForeignHost),
-            ("GET", "/", &[("host", "127.0.0.1"), known], Denied::ForeignHost),
-            ("GET", "/", &[("host", "127.0.0.1:80"), known], Denied::ForeignHost),
-            ("GET", "/", &[("host", "127.0.0.1:4711.evil.example"), known], Denied::ForeignHost),
-            ("GET", "/", &[known], Denied::ForeignHost),
-            ("GET", "/", &[HOST, HOST, known], Denied::ForeignHost),
-            ("GET", "http://evil.example/", &[HOST, known], Denied::ForeignHost),
+            ("GET", "/", &[("host", "evil.example:4711")], Denied::ForeignHost),
+            ("GET", "/", &[("host", "127.0.0.1")], Denied::ForeignHost),
+            ("GET", "/", &[("host", "127.0.0.1:80")], Denied::ForeignHost),
+            ("GET", "/", &[("host", "127.0.0.1:4711.evil.example")], Denied::ForeignHost),
+            ("GET", "/", &[], Denied::ForeignHost),
+            ("GET", "/", &[HOST, HOST], Denied::ForeignHost),
+            ("GET", "http://evil.example/", &[HOST], Denied::ForeignHost),
             // Another origin's page.
-            ("GET", "/", &[HOST, known, foreign], Denied::ForeignOrigin),
-            ("POST", "/api", &[HOST, known, foreign, JSON, OWN], Denied::ForeignOrigin),
-            ("POST", "/api", &[HOST, known, ("origin", "null"), JSON, OWN], Denied::ForeignOrigin),
-            ("POST", "/api", &[HOST, known, JSON, OWN], Denied::ForeignOrigin),
+            ("GET", "/", &[HOST, foreign], Denied::ForeignOrigin),
+            ("POST", "/api", &[HOST, KNOWN, foreign, JSON], Denied::ForeignOrigin),
+            ("POST", "/api", &[HOST, KNOWN, ("origin", "null"), JSON], Denied::ForeignOrigin),
+            ("POST", "/api", &[HOST, KNOWN, JSON], Denied::ForeignOrigin),
+            ("POST", "/enter", &[HOST, code, foreign, JSON], Denied::ForeignOrigin),
+            ("POST", "/enter", &[HOST, code, JSON], Denied::ForeignOrigin),
             (
                 "GET",
                 "/x.js",
-                &[HOST, known, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")],
+                &[HOST, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")],
                 Denied::ForeignOrigin,
             ),
             // A form of another page, which the browser sends without asking.
-            ("POST", "/api", &[HOST, ORIGIN, JSON, OWN], Denied::NoToken),
-            ("POST", "/api", &[HOST, known, ORIGIN, OWN], Denied::NotJson),
+            ("POST", "/api", &[HOST, ORIGIN, JSON], Denied::NoSecret),
+            ("POST", "/enter", &[HOST, ORIGIN, JSON], Denied::NoSecret),
+            ("POST", "/enter", &[HOST, ORIGIN, code], Denied::NotJson),
+            ("POST", "/api", &[HOST, KNOWN, ORIGIN], Denied::NotJson),
             (
                 "POST",
                 "/api",
-                &[HOST, known, ORIGIN, ("content-type", "text/plain"), OWN],
+                &[HOST, KNOWN, ORIGIN, ("content-type", "text/plain")],
                 Denied::NotJson,
             ),
-            ("POST", "/api", &[HOST, known, ORIGIN, JSON], Denied::NotJson),
-            ("POST", "/", &[HOST, known, ORIGIN, JSON, OWN], Denied::BadMethod),
-            ("PUT", "/api", &[HOST, known, ORIGIN, JSON, OWN], Denied::BadMethod),
-            ("OPTIONS", "/api", &[HOST, known, ORIGIN], Denied::BadMethod),
+            ("POST", "/", &[HOST, KNOWN, ORIGIN, JSON], Denied::BadMethod),
+            ("PUT", "/api", &[HOST, KNOWN, ORIGIN, JSON], Denied::BadMethod),
+            ("OPTIONS", "/api", &[HOST, KNOWN, ORIGIN], Denied::BadMethod),
         ] {
             assert_eq!(ask(method, uri, headers), Err(why), "{method} {uri} {headers:?}");
         }
     }
 
     #[test]
-    fn tokens_are_long_and_differ() {
+    fn secrets_are_long_and_differ() {
         let (one, other) = (Gate::new(1).unwrap(), Gate::new(1).unwrap());
-        assert_eq!(one.token.len(), 64);
-        assert_ne!(one.token, other.token);
-        assert!(one.cookie().contains("HttpOnly; SameSite=Strict"));
+        assert_eq!(one.secret.len(), 64);
+        assert_ne!(one.secret, other.secret);
+        let addresses = [one.new_address().unwrap(), one.new_address().unwrap()];
+        assert_ne!(addresses[0], addresses[1]);
+        assert!(addresses.iter().all(|address| !address.contains(&one.secret)));
     }
 }

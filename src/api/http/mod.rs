@@ -1,7 +1,10 @@
 //! The API over HTTP, for a page in a browser on this machine.
 
+mod connections;
 mod gate;
+mod redirect;
 mod server;
 
-pub use gate::{Admitted, Denied, Gate, OWN_HEADER};
+pub use gate::{Admitted, CODE_HEADER, Denied, Gate, SECRET_HEADER};
+pub use redirect::Redirect;
 pub use server::{Linger, Server};

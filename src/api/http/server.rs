@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,16 +15,16 @@ use hyper::service::service_fn;
 use hyper::{Request as HttpRequest, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
+use super::connections::{Connections, PATIENCE};
 use super::gate::{Admitted, Denied, Gate};
+use super::redirect::Redirect;
 use crate::api::{Answer, Request, Rights, page, serve};
-use crate::engine::Workspace;
+use crate::engine::{CommandRun, Workspace};
 
-/// No request is longer.
+/// No body of a request is longer.
 const LONGEST_REQUEST: usize = 64 << 10;
-/// Nor slower.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A browser opens a handful.
-const CONNECTIONS: usize = 64;
+/// Nor its first line and headers.
+const LONGEST_HEAD: usize = 16 << 10;
 
 /// When the server ends by itself.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,9 @@ struct Shared {
     rights: Rights,
     /// When somebody who was let in asked last.
     seen: Mutex<Option<Instant>>,
-    connections: AtomicUsize,
+    connections: Connections,
+    /// The file that leads the browser here, until it did.
+    redirect: Mutex<Option<Redirect>>,
 }
 
 impl Server {
@@ -62,14 +64,19 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))?;
         listener.set_nonblocking(true)?;
         let gate = Gate::new(listener.local_addr()?.port())?;
-        let (seen, connections) = Default::default();
-        let shared = Arc::new(Shared { gate, workspace, rights, seen, connections });
-        Ok(Self { listener, shared })
+        let (seen, connections, redirect) = Default::default();
+        let shared = Shared { gate, workspace, rights, seen, connections, redirect };
+        Ok(Self { listener, shared: Arc::new(shared) })
     }
 
-    /// The address to open.
-    pub fn address(&self) -> String {
-        self.shared.gate.address()
+    /// Returns an address that opens the page once.
+    pub fn new_address(&self) -> io::Result<String> {
+        self.shared.gate.new_address()
+    }
+
+    /// Keeps a file that leads a browser here until a page was opened.
+    pub fn keep(&self, redirect: Redirect) {
+        *self.shared.redirect.lock().unwrap_or_else(PoisonError::into_inner) = Some(redirect);
     }
 
     /// Serve until nobody looks any more, or `stop` is set.
@@ -83,32 +90,34 @@ impl Server {
         let shared = Arc::clone(&self.shared);
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            let mut number = 0;
             while !stop.load(Ordering::Relaxed) && !shared.is_over(begin, linger) {
+                shared.connections.end_overdue();
                 let wait = tokio::time::timeout(Duration::from_millis(250), listener.accept());
                 // Nobody came, or was gone before we opened.
                 let Ok(Ok((stream, _))) = wait.await else { continue };
-                if shared.connections.load(Ordering::Relaxed) >= CONNECTIONS {
-                    continue;
-                }
-                shared.connections.fetch_add(1, Ordering::Relaxed);
-                let shared = Arc::clone(&shared);
-                tokio::task::spawn(async move {
-                    let service = service_fn(|request| {
-                        let shared = Arc::clone(&shared);
-                        async move { Ok::<_, Infallible>(answer(shared, request).await) }
-                    });
-                    let _ = http1::Builder::new()
-                        .timer(TokioTimer::new())
-                        .header_read_timeout(PATIENCE)
-                        .max_buf_size(LONGEST_REQUEST)
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                    shared.connections.fetch_sub(1, Ordering::Relaxed);
-                });
+                number += 1;
+                let visit = tokio::task::spawn(visit(Arc::clone(&shared), number, stream));
+                // It begins when this task waits again, so it is in the list by then.
+                shared.connections.add(number, visit.abort_handle());
             }
             Ok(())
         })
     }
+}
+
+async fn visit(shared: Arc<Shared>, number: u64, stream: tokio::net::TcpStream) {
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(&shared, number, request).await) }
+    });
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(LONGEST_HEAD)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    shared.connections.remove(number);
 }
 
 impl Shared {
@@ -143,22 +152,29 @@ impl Shared {
 
 type Body = Full<Bytes>;
 
-async fn answer(shared: Arc<Shared>, request: HttpRequest<Incoming>) -> Response<Body> {
+async fn answer(
+    shared: &Arc<Shared>,
+    number: u64,
+    request: HttpRequest<Incoming>,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let mut response = match shared.gate.admit(&parts.method, &parts.uri, &parts.headers) {
+    let admitted = shared.gate.admit(&parts.method, &parts.uri, &parts.headers);
+    let is_known = admitted.as_ref().is_ok_and(Admitted::is_known);
+    shared.connections.asked(number, is_known);
+    if is_known {
+        shared.note();
+    }
+    let mut response = match admitted {
         Err(denied) => deny(denied),
-        Ok(admitted) => {
-            shared.note();
-            match admitted {
-                Admitted::Welcome => welcome(&shared.gate),
-                Admitted::Get(path) => get(&shared, &path).await,
-                Admitted::Api => api(&shared, body).await,
-            }
-        }
+        Ok(Admitted::Page(path)) => file(&path),
+        Ok(Admitted::Enter) => enter(shared),
+        Ok(Admitted::State) => state(shared).await,
+        Ok(Admitted::Api) => api(shared, body).await,
     };
     for (name, value) in SAFE {
         response.headers_mut().insert(*name, HeaderValue::from_static(value));
     }
+    shared.connections.answered(number);
     response
 }
 
@@ -190,23 +206,20 @@ fn deny(denied: Denied) -> Response<Body> {
     plain(denied.status(), TEXT, denied.words())
 }
 
-/// The token goes out of the address, which others may see, and into a cookie.
-fn welcome(gate: &Gate) -> Response<Body> {
-    let mut response = plain(303, TEXT, "");
-    let headers = response.headers_mut();
-    headers.insert(header::LOCATION, HeaderValue::from_static("/"));
-    if let Ok(cookie) = HeaderValue::from_str(&gate.cookie()) {
-        headers.insert(header::SET_COOKIE, cookie);
-    }
-    response
+/// The page has shown a code: from now on it shows the secret.
+fn enter(shared: &Shared) -> Response<Body> {
+    shared.redirect.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let secret = serde_json::json!({ "secret": shared.gate.secret() });
+    plain(200, JSON, secret.to_string())
 }
 
-async fn get(shared: &Arc<Shared>, path: &str) -> Response<Body> {
-    if path == "/state" {
-        let shared = Arc::clone(shared);
-        let state = tokio::task::spawn_blocking(move || shared.state()).await;
-        return plain(200, JSON, state.unwrap_or_default());
-    }
+async fn state(shared: &Arc<Shared>) -> Response<Body> {
+    let shared = Arc::clone(shared);
+    let state = tokio::task::spawn_blocking(move || shared.state()).await;
+    plain(200, JSON, state.unwrap_or_default())
+}
+
+fn file(path: &str) -> Response<Body> {
     match page::at(path) {
         Some((kind, text)) => plain(200, kind, text),
         None => plain(404, TEXT, "There is nothing here."),
@@ -228,6 +241,7 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
                 let now = chrono::Local::now().fixed_offset();
                 let command = ["stvc", "view"].map(str::to_owned);
                 let command = command.into_iter().chain(request.words()).collect();
+                let command = CommandRun::new(command);
                 let workspace = Workspace { now, command, ..shared.workspace.clone() };
                 serve(&workspace, &request, shared.rights)
             }

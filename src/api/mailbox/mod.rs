@@ -17,8 +17,8 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
 use super::{Answer, Refusal, Rights, serve};
-use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
+use crate::engine::{CommandRun, Workspace};
 pub use letters::PROTOCOL;
 use letters::{Letter, Letters};
 use limits::Limits;
@@ -269,7 +269,7 @@ impl Served<'_> {
         let workspace = Workspace {
             // A person asked for it.
             automatic: false,
-            command,
+            command: CommandRun::new(command),
             now: (self.clock)(),
             ..self.workspace.clone()
         };

@@ -321,7 +321,7 @@ pub struct View {
     pub port: Option<u16>,
 }
 
-const VIEW_HELP: &str = "The page is served to this computer only, and only to whoever has the address: it holds a secret. It ends a minute after the last page was closed, or with Ctrl-C. \
+const VIEW_HELP: &str = "The page is served to this computer only. The address opens it once; after that the page itself holds the secret, also when it is loaded again. It ends a minute after the last page was closed, or with Ctrl-C. \
                          `stvc --store BACKUP view` shows a backup.";
 
 fn date(text: &str) -> Result<i64, String> {

@@ -282,19 +282,27 @@ pub(crate) struct MissingAttachments {
     pub findings: Vec<Finding>,
 }
 
-/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and prevents nothing else.
+/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and prevents nothing else. `planned` returns the length of a file that is about to
+/// be written there.
 pub(crate) fn missing(
     root: &Path,
     reader: &Reader,
     snapshot: &Snapshot,
     attachments: &[Attachment],
     admission: &Admission,
+    planned: &dyn Fn(&LibraryPath) -> Option<u64>,
 ) -> Result<MissingAttachments> {
     let mut missing = MissingAttachments::default();
     let mut lost = LostAttachments::default();
     for attachment in attachments {
+        if planned(&attachment.path) == Some(attachment.bytes) {
+            continue;
+        }
         match fs::symlink_metadata(attachment.path.under(root)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error)
+                if planned(&attachment.path).is_none()
+                    && error.kind() == std::io::ErrorKind::NotFound =>
+            {
                 match read_to_write(attachment, reader, admission)? {
                     Ok(_) => {
                         if !st::is_common_kind(&attachment.path) {

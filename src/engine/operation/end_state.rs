@@ -8,8 +8,11 @@ use std::path::Path;
 
 use super::apply::{FileStep, bytes_of};
 use super::files::holds;
-use super::{Follows, Operation};
-use crate::archive::{Kind, Manifest, Role, Snapshot, SnapshotId, State, branch, read_manifest};
+use super::steps::Steps;
+use super::{Follows, Operation, Point};
+use crate::archive::{
+    Kind, Manifest, Role, Snapshot, SnapshotId, State, Tree, branch, read_manifest,
+};
 use crate::engine::other_timelines::copied_from;
 use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
 use crate::history::name_lookup;
@@ -43,15 +46,10 @@ impl Operation<'_> {
         if future.stamp(library.root(), &timeline.file()).is_err() {
             return Ok(None);
         }
-        let mut groups = Groups::default();
-        if timeline.is_group() {
-            groups = library.scan()?.groups;
-            for step in self.steps.iter().filter(|step| step.path.is_group()) {
-                if let Some(bytes) = &step.bytes {
-                    groups.read_again(&step.path, bytes);
-                }
-            }
-        }
+        let groups = match timeline.is_group() {
+            true => self.groups(library)?,
+            false => Groups::default(),
+        };
         let head = self.newest(timeline)?;
         if let Some(head) = head.as_ref().filter(|head| head.kind != Kind::DELETED)
             && self.will_be(timeline, head, library)?
@@ -86,7 +84,7 @@ impl Operation<'_> {
         self.message = former;
         let snapshot = taken?;
         // What no snapshot had is in this one.
-        for step in self.steps.iter_mut().filter(|step| step.change.after.is_none()) {
+        for step in self.steps.since_mut(0).filter(|step| step.change.after.is_none()) {
             let bytes = step.bytes.as_deref().filter(|_| step.after.is_some());
             if bytes.is_some_and(|bytes| holds(&state.manifest, &step.path, bytes)) {
                 step.change.after = Some(Kept::Commit(snapshot.id.0));
@@ -110,21 +108,37 @@ impl Operation<'_> {
         library: &Library,
     ) -> Result<bool> {
         let root = library.root();
-        let planned = |path: &str| self.steps.iter().find(|step| step.path.as_str() == path);
-        let chat = planned(timeline.file().as_str()).and_then(|step| step.bytes.as_deref());
-        let (Some(chat), false) = (chat, timeline.is_group()) else { return Ok(false) };
-        let Some(manifest) = unless_lost(read_manifest(&self.store.reader(), snapshot.tree))?
-        else {
+        let planned = |path: &LibraryPath| self.steps.of(path);
+        let (Some(chat), false) = (planned(&timeline.file()), timeline.is_group()) else {
             return Ok(false);
         };
-        let bound = st::bound_lorebook(&Chat::header_of(chat, false), timeline, None);
+        let reader = self.store.reader();
+        let Some(manifest) = unless_lost(read_manifest(&reader, snapshot.tree))? else {
+            return Ok(false);
+        };
+        let stored;
+        let header = match &chat.bytes {
+            Some(bytes) => Chat::header_of(bytes, false),
+            // It is compared below: its first line is that of the snapshot, or it is another file.
+            None => {
+                let header = match unless_lost(Tree::open(&reader, snapshot.tree))? {
+                    Some(tree) => tree.header(),
+                    None => None,
+                };
+                let Some(header) = header else { return Ok(false) };
+                stored = reader.blob(header)?;
+                Chat { header: Some(&stored), messages: Vec::new() }
+            }
+        };
+        let bound = st::bound_lorebook(&header, timeline, None);
         let bound = bound.as_deref().and_then(st::lorebook_path);
         let has = manifest.file(Role::Lorebook).map(|record| record.path.as_str());
         if bound.as_ref().map(|path| path.as_str()) != has {
             return Ok(false);
         }
         for record in &manifest.files {
-            let will_be = match planned(&record.path) {
+            let path = LibraryPath::parse(&record.path)?;
+            let will_be = match planned(&path) {
                 Some(step) => step.after,
                 None => Fingerprint::of_file(root, &LibraryPath::parse(&record.path)?)?,
             };
@@ -138,19 +152,67 @@ impl Operation<'_> {
 
     /// The same for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first, if it is not yet.
     pub(crate) fn end_others(&mut self, library: &Library, ending: &Ending<'_>) -> Result<()> {
-        let planned = self.steps.iter().filter_map(|step| TimelineName::of_file(&step.path));
+        self.end_others_from(0, library, ending)
+    }
+
+    /// Does that for what was planned since a point.
+    pub(crate) fn end_others_since(
+        &mut self,
+        since: &Point,
+        library: &Library,
+        ending: &Ending<'_>,
+    ) -> Result<()> {
+        self.end_others_from(since.steps, library, ending)
+    }
+
+    fn end_others_from(
+        &mut self,
+        from: usize,
+        library: &Library,
+        ending: &Ending<'_>,
+    ) -> Result<()> {
+        let planned = self.steps.since(from).filter_map(|step| TimelineName::of_file(&step.path));
         let others: Vec<_> = planned.filter(|name| !name.is_chat()).collect();
         for name in others {
             if !Include::of(Some(self.store))?.has(name.category()) {
                 continue;
             }
-            let former = self.message.replace("before it was replaced".to_owned());
-            let safety = safety_snapshot::take(self.store, library, &name, self);
-            self.message = former;
-            safety?;
+            // What is there was stored when the file was planned first.
+            if !self.steps.has_before(from, &name.file()) {
+                let former = self.message.replace("before it was replaced".to_owned());
+                let safety = safety_snapshot::take(self.store, library, &name, self);
+                self.message = former;
+                safety?;
+            }
             self.end_with(library, &name, &Ending { from: None, ..*ending })?;
         }
         Ok(())
+    }
+
+    /// Returns which group has which chat once the planned files are written.
+    pub(crate) fn groups(&self, library: &Library) -> Result<Groups> {
+        let mut groups = library.scan()?.groups;
+        for step in self.steps.iter().filter(|step| step.path.is_group()) {
+            if let Some(bytes) = self.read(library.root(), &step.path)? {
+                groups.read_again(&step.path, &bytes);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Returns what a file of the library will hold once the planned files are written; `None` if it will not be there.
+    pub(crate) fn read(&self, root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
+        let future = FutureFiles { reader: self.store.reader(), steps: &self.steps };
+        match future.read(root, path) {
+            Ok(bytes) => Ok(Some(bytes.into_vec())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(st::Error::Io { path: path.under(root), source }.into()),
+        }
+    }
+
+    /// Returns how long a file will be, if it is planned and will be there.
+    pub(crate) fn planned_length(&self, path: &LibraryPath) -> Option<u64> {
+        Some(self.steps.of(path)?.after?.bytes)
     }
 
     /// Where a timeline's branch will lead.
@@ -169,12 +231,12 @@ impl Operation<'_> {
 /// The library's files as they will be.
 struct FutureFiles<'f> {
     reader: Reader,
-    steps: &'f [FileStep<'f>],
+    steps: &'f Steps<'f>,
 }
 
 impl FutureFiles<'_> {
     fn planned(&self, path: &LibraryPath) -> Option<&FileStep<'_>> {
-        self.steps.iter().find(|step| step.path == *path)
+        self.steps.of(path)
     }
 }
 

@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use super::Operation;
 use super::apply::{FileStep, is_lost};
+use super::{Operation, Point};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::engine::{Error, Result};
 use crate::rules::{self, Wish};
-use crate::st::{self, Fingerprint, LibraryPath, Running};
+use crate::st::{self, Fingerprint, LibraryPath, Running, TimelineName};
 use crate::store::name_encoding::tree_segment;
 use crate::store::{
-    FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, RefName, Store, TreeEntry,
-    commit, tree,
+    FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, PackWriter, RefName, Store,
+    TreeEntry, commit, tree,
 };
 
 /// What was done with one file.
@@ -219,10 +219,52 @@ impl<'a> Operation<'a> {
         leave: Leave,
         why: &str,
     ) -> Result<Planned> {
+        self.plan_files(root, plan, had, leave, why, |bytes| bytes)
+    }
+
+    /// Plans files as [`write_files`](Self::write_files) does, one of many times in one operation. What the store has is read from there when it
+    /// is written; the rest stays in memory until [`release`](Self::release).
+    pub(crate) fn write_stored_files(
+        &mut self,
+        root: &Path,
+        mut plan: Vec<FilePlan<'_>>,
+        had: &[(SnapshotId, &Manifest)],
+        leave: Leave,
+        why: &str,
+    ) -> Result<Planned> {
+        for file in &mut plan {
+            let is_stored = file.stored_in.is_some() || file.known.is_some() && file.mark.is_none();
+            file.in_memory = !is_stored;
+        }
+        self.plan_files(root, plan, had, leave, why, |bytes| Cow::Owned(bytes.into_owned()))
+    }
+
+    /// Drops the bytes of chats that were planned since a point: no later part of the operation looks at them.
+    pub(crate) fn release(&mut self, since: &Point) -> Result<()> {
+        let is_chat = |step: &&mut FileStep<'_>| {
+            TimelineName::of_file(&step.path).is_some_and(|name| name.is_chat())
+        };
+        let Self { pack, kept, steps, .. } = self;
+        for step in steps.since_mut(since.steps).filter(is_chat) {
+            store_planned(step, pack, kept)?;
+            step.bytes = None;
+        }
+        Ok(())
+    }
+
+    fn plan_files<'p>(
+        &mut self,
+        root: &Path,
+        plan: Vec<FilePlan<'p>>,
+        had: &[(SnapshotId, &Manifest)],
+        leave: Leave,
+        why: &str,
+        hold: fn(Cow<'p, [u8]>) -> Cow<'a, [u8]>,
+    ) -> Result<Planned> {
         for file in plan.iter().filter(|file| file.new.is_some() || file.described.is_some()) {
             st::must_be_a_name_here(&file.path)?;
         }
-        ask_pages(&plan, leave, root)?;
+        self.ask_pages(&plan, leave, root)?;
         ask_queues(&plan, leave)?;
         let mut planned = Planned::default();
         self.why = why.to_owned();
@@ -232,7 +274,7 @@ impl<'a> Operation<'a> {
             planned.actions.push(action);
             if let (Some(change), None) = (&file.known, &file.mark) {
                 // Also one that is there: the log says all that was taken back.
-                let bytes = file.new;
+                let bytes = file.new.filter(|_| file.in_memory).map(hold);
                 self.steps.push(FileStep { bytes, ..FileStep::of(self.store, change)? });
                 continue;
             }
@@ -242,10 +284,13 @@ impl<'a> Operation<'a> {
             let path = file.path.to_string();
             let had =
                 |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
-            let before = match (&file.now, file.known) {
-                (None, _) => None,
-                (Some(_), Some(change)) => change.before,
-                (Some(now), None) => match had(now) {
+            // What this operation planned to write there before never comes to be.
+            let earlier = self.steps.of(&file.path).map(|step| (step.before, step.change.before));
+            let before = match (earlier, &file.now, file.known) {
+                (Some((_, before)), ..) => before,
+                (None, None, _) => None,
+                (None, Some(_), Some(change)) => change.before,
+                (None, Some(now), None) => match had(now) {
                     Some((snapshot, _)) => Some(Kept::Commit(snapshot.0)),
                     None => {
                         planned.kept = true;
@@ -260,10 +305,11 @@ impl<'a> Operation<'a> {
                 (Some(_), None) if file.in_memory => None,
                 (Some(new), None) => Some(self.keep(&format!("{path} after"), new)?),
             };
+            let now = file.now.as_deref().zip(there).map(print);
             self.steps.push(FileStep {
-                before: file.now.as_deref().zip(there).map(print),
+                before: earlier.map_or(now, |(before, _)| before),
                 after: file.new.as_deref().map(|new| print((new, blake3))),
-                bytes: file.new.filter(|_| file.in_memory),
+                bytes: file.new.filter(|_| file.in_memory).map(hold),
                 change: FileChange { path, before, after },
                 path: file.path,
             });
@@ -275,21 +321,32 @@ impl<'a> Operation<'a> {
     }
 
     fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<Kept> {
-        let blob = self.pack.add(ObjectKind::Blob, bytes)?;
-        self.kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
-        Ok(Kept::Blob(blob))
+        keep(&mut self.pack, &mut self.kept, name, bytes)
+    }
+
+    /// Returns whether SillyTavern runs on the library at `root`; looked for once.
+    pub(crate) fn running_on(&mut self, root: &Path) -> Running {
+        *self.running.get_or_insert_with(|| st::running_on(root))
+    }
+
+    /// Refuse to replace what a SillyTavern that runs would write back without a word.
+    fn ask_pages(&mut self, plan: &[FilePlan<'_>], leave: Leave, root: &Path) -> Result<()> {
+        let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
+        if leave.closed != Closed::Unknown || !plan.iter().any(|file| lost(&file)) {
+            return Ok(());
+        }
+        let Running::Seen { process, asks } = self.running_on(root) else { return Ok(()) };
+        let silent = plan.iter().filter(lost).filter(|file| !(asks && file.is_asked_about()));
+        let paths: Vec<_> = silent.map(|file| file.path.to_string()).collect();
+        if paths.is_empty() { Ok(()) } else { Err(Error::SillyTavernRuns { process, paths }) }
     }
 
     /// What will be there and what no snapshot has by now is kept as it is, and all that is kept has a ref.
     pub(super) fn keep_the_rest(&mut self) -> Result<()> {
-        for n in 0..self.steps.len() {
-            let step = &mut self.steps[n];
-            if step.after.is_some() && step.change.after.is_none() {
-                let (name, bytes) = (format!("{} after", step.path), step.bytes.take());
-                let kept = self.keep(&name, bytes.as_deref().unwrap_or_default())?;
-                let step = &mut self.steps[n];
-                (step.bytes, step.change.after) = (bytes, Some(kept));
-            }
+        let Self { pack, kept, steps, .. } = self;
+        steps.drop_replaced();
+        for step in steps.since_mut(0) {
+            store_planned(step, pack, kept)?;
         }
         if !self.kept.is_empty() {
             let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&self.kept))?;
@@ -308,20 +365,32 @@ impl<'a> Operation<'a> {
 
     /// Write files in this order: what is first in `order` of their path comes first.
     pub(crate) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
-        self.steps.sort_by_key(|step| order(&step.path));
+        self.steps.sort_by_key(order);
     }
 }
 
-/// Refuse to replace what a SillyTavern that runs would write back without a word.
-fn ask_pages(plan: &[FilePlan<'_>], leave: Leave, root: &Path) -> Result<()> {
-    let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
-    if leave.closed != Closed::Unknown || !plan.iter().any(|file| lost(&file)) {
-        return Ok(());
+/// Stores what will be in a file, unless a snapshot has it.
+fn store_planned(
+    step: &mut FileStep<'_>,
+    pack: &mut PackWriter,
+    kept: &mut Vec<TreeEntry>,
+) -> Result<()> {
+    if step.after.is_some() && step.change.after.is_none() {
+        let bytes = step.bytes.as_deref().unwrap_or_default();
+        step.change.after = Some(keep(pack, kept, &format!("{} after", step.path), bytes)?);
     }
-    let Running::Seen { process, asks } = st::running_on(root) else { return Ok(()) };
-    let silent = plan.iter().filter(lost).filter(|file| !(asks && file.is_asked_about()));
-    let paths: Vec<_> = silent.map(|file| file.path.to_string()).collect();
-    if paths.is_empty() { Ok(()) } else { Err(Error::SillyTavernRuns { process, paths }) }
+    Ok(())
+}
+
+fn keep(
+    pack: &mut PackWriter,
+    kept: &mut Vec<TreeEntry>,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Kept> {
+    let blob = pack.add(ObjectKind::Blob, bytes)?;
+    kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
+    Ok(Kept::Blob(blob))
 }
 
 /// Refuse to replace a lorebook in which ST-Auto-Recap is at work, unless that may be.

@@ -11,6 +11,8 @@ pub struct Logged {
     pub operation: LoggedOperation,
     /// The operation that took it back, if one did and stands itself.
     pub undone_by: Option<u64>,
+    /// The operation that is the next part of the same command.
+    pub continued_by: Option<u64>,
 }
 
 /// The operation of that number.
@@ -22,15 +24,19 @@ pub(crate) fn find(store: &Store, number: u64) -> Result<LoggedOperation> {
 /// All operations, newest first, with what was taken back.
 pub(crate) fn load(store: &Store) -> Result<(Vec<Logged>, usize)> {
     let (operations, unreadable) = store.operations()?;
-    let mut undone: HashMap<u64, u64> = HashMap::new();
+    let (mut undone, mut continued) = (HashMap::new(), HashMap::new());
     let mut entries = Vec::with_capacity(operations.len());
     // From the newest on, an undoing is known to stand or not before what it undid comes up.
     for operation in operations.into_iter().rev().filter(|operation| !operation.summary) {
-        let undone_by = undone.get(&operation.number).copied();
-        if let (Some(target), None) = (operation.undoes, undone_by) {
-            undone.insert(target, operation.number);
+        let number = operation.number;
+        let undone_by: Option<u64> = undone.get(&number).copied();
+        if undone_by.is_none() {
+            let targets = operation.undoes.iter().chain(&operation.undoes_also);
+            undone.extend(targets.map(|target| (*target, number)));
+            continued.extend(operation.continues.map(|former| (former, number)));
         }
-        entries.push(Logged { operation, undone_by });
+        let continued_by = continued.get(&number).copied();
+        entries.push(Logged { operation, undone_by, continued_by });
     }
     Ok((entries, unreadable))
 }

@@ -2,7 +2,6 @@
 //! instead of doing so without a word. What was there, with its mark, is in the store.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use super::files::{Closed, FilePlan};
 use crate::archive::Blake3;
@@ -20,9 +19,9 @@ pub(crate) fn fresh(what: &str, workspace: &Workspace) -> String {
 pub(crate) fn give(
     plan: &mut [FilePlan<'_>],
     closed: Closed,
-    root: &Path,
     mark: &str,
     which: Which,
+    running: impl FnOnce() -> Running,
 ) {
     let is_meant = |file: &&mut FilePlan<'_>| {
         file.replaces_chat() && (which == Which::All || !file.is_asked_about())
@@ -32,7 +31,7 @@ pub(crate) fn give(
     let may_run = || match closed {
         Closed::Said => false,
         Closed::Rereads => true,
-        Closed::Unknown => st::running_on(root) != Running::NotSeen,
+        Closed::Unknown => running() != Running::NotSeen,
     };
     if files.peek().is_some() && may_run() {
         files.for_each(|file| file.give_mark(mark));

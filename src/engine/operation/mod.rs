@@ -12,6 +12,7 @@ pub mod files;
 pub mod log;
 pub(crate) mod marks;
 mod recover;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -29,13 +30,14 @@ use crate::parallel::both_if;
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{
     Effect, Kind as ObjectKind, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence,
-    Store, Time, TreeEntry, commit,
+    Store, Time, Transacted, TreeEntry, commit,
 };
-pub(crate) use apply::{bytes_of, is_lost};
+pub(crate) use apply::{FileStep, bytes_of, is_lost};
 pub(crate) use end_state::Ending;
 pub(crate) use files::actions_of;
 pub(crate) use recover::Held;
 pub use recover::finish_interrupted;
+use steps::Steps;
 
 /// What a new snapshot follows.
 #[derive(Default)]
@@ -151,6 +153,8 @@ pub(crate) struct Operation<'a> {
     store: &'a Store,
     pub(crate) pack: PackWriter,
     moves: BTreeMap<RefName, RefChange>,
+    /// What `moves` had before each change of it, for [`back_to`](Self::back_to).
+    former_moves: Vec<(RefName, Option<RefChange>)>,
     pub(crate) message: Option<String>,
     /// The snapshots that branches will lead to.
     made: Vec<(Snapshot, NewCommit)>,
@@ -158,11 +162,14 @@ pub(crate) struct Operation<'a> {
     renamed: Vec<(ObjectId, ObjectId)>,
     /// The library, if files of it are written, and these.
     root: Option<PathBuf>,
-    steps: Vec<apply::FileStep<'a>>,
+    steps: Steps<'a>,
+    /// Whether SillyTavern runs there, once it was looked for.
+    running: Option<st::Running>,
     /// Bytes that no snapshot has, and why they are kept.
     kept: Vec<TreeEntry>,
     why: String,
     undoes: Option<u64>,
+    undoes_also: Vec<u64>,
     attachments: attachments::Attaching,
     /// The positions of its snapshots in the order of creation, first and last, once there is one.
     sequence: Option<(Sequence, Sequence)>,
@@ -175,23 +182,30 @@ impl<'a> Operation<'a> {
             store,
             pack: store.pack_writer(),
             moves: BTreeMap::new(),
+            former_moves: Vec::new(),
             message: message.map(str::to_owned),
             made: Vec::new(),
             folders: Vec::new(),
             renamed: Vec::new(),
             root: None,
-            steps: Vec::new(),
+            steps: Steps::default(),
+            running: None,
             kept: Vec::new(),
             why: String::new(),
             undoes: None,
+            undoes_also: Vec::new(),
             attachments: attachments::Attaching::default(),
             sequence: None,
         }
     }
 
-    /// It takes back the operation of that number.
-    pub(crate) fn undoes(&mut self, number: u64) {
-        self.undoes = Some(number);
+    /// It takes back the operation of that number, and other parts of the same command.
+    pub(crate) fn undoes(&mut self, number: u64, others: Vec<u64>) {
+        (self.undoes, self.undoes_also) = (Some(number), others);
+    }
+
+    pub(crate) fn store(&self) -> &'a Store {
+        self.store
     }
 
     /// What snapshots from now on are called.
@@ -412,62 +426,129 @@ impl<'a> Operation<'a> {
 
     /// Let a branch or tag name a snapshot.
     pub(crate) fn move_ref(&mut self, name: RefName, to: SnapshotId) -> Result<()> {
-        let before = self.store.ref_target(&name)?;
-        self.moves.insert(name.clone(), RefChange { name, before, after: Some(to.0) });
-        Ok(())
+        self.change_ref(name, Some(to.0))
     }
 
     /// Take a branch or tag away.
     pub(crate) fn drop_ref(&mut self, name: RefName) -> Result<()> {
+        self.change_ref(name, None)
+    }
+
+    fn change_ref(&mut self, name: RefName, after: Option<ObjectId>) -> Result<()> {
         let before = self.store.ref_target(&name)?;
-        self.moves.insert(name.clone(), RefChange { name, before, after: None });
+        let former =
+            self.moves.insert(name.clone(), RefChange { name: name.clone(), before, after });
+        self.former_moves.push((name, former));
         Ok(())
     }
 
-    /// Make it so: the pack, the log, the refs, the files, in this order. How many objects and bytes were written to the store.
+    /// Returns the point that [`back_to`](Self::back_to) goes back to.
+    pub(crate) fn point(&self) -> Point {
+        Point {
+            moves: self.former_moves.len(),
+            made: self.made.len(),
+            folders: self.folders.len(),
+            steps: self.steps.len(),
+            kept: self.kept.len(),
+        }
+    }
+
+    /// Drops all that was planned since a point. Objects that were stored since stay in the pack, where nothing leads to them.
+    pub(crate) fn back_to(&mut self, point: &Point) {
+        while self.former_moves.len() > point.moves {
+            let Some((name, former)) = self.former_moves.pop() else { break };
+            match former {
+                Some(former) => self.moves.insert(name, former),
+                None => self.moves.remove(&name),
+            };
+        }
+        self.made.truncate(point.made);
+        self.folders.truncate(point.folders);
+        self.steps.truncate(point.steps);
+        self.kept.truncate(point.kept);
+    }
+
+    /// Make it so: the pack, the log, the refs, the files, in this order. Nothing is done if a file was saved since it was looked at.
     ///
     /// A file that somebody saved in the last moment is left as it is, and named in the error when all else is done.
-    pub(crate) fn finish(mut self, held: &Held) -> Result<(usize, u64)> {
+    pub(crate) fn finish(self, held: &Held) -> Result<Done> {
+        if let Some(root) = &self.root {
+            still_as_planned(root, self.steps.iter())?;
+        }
+        self.finish_leaving_saved(held)
+    }
+
+    /// Does what [`finish`](Self::finish) does, and also leaves files as they are that were saved since they were looked at: for commands that
+    /// plan so many files that one of them may well be.
+    pub(crate) fn finish_leaving_saved(mut self, held: &Held) -> Result<Done> {
         self.keep_the_rest()?;
         let (objects, bytes) = (self.pack.len(), self.pack.bytes());
         let (store, lock) = (self.store, &held.lock);
-        if let Some(root) = &self.root {
-            still_as_planned(root, &self.steps)?;
-        }
         self.pack.finish()?;
         store.remember_ids(lock, &self.renamed)?;
         store.remember_own_attachments(lock, self.attachments.own())?;
         let sequence = last_sequence(store, self.sequence, &self.made, &self.moves)?;
+        let steps = self.steps.into_list();
         let effect = Effect {
             refs: self.moves.into_values().collect(),
-            files: self.steps.iter().map(|step| step.change.clone()).collect(),
+            files: steps.iter().map(|step| step.change.clone()).collect(),
             library: self.root.as_ref().and_then(|root| recover::name_of_library(store, root)),
             undoes: self.undoes,
+            undoes_also: self.undoes_also,
             finishes: None,
+            continues: self.workspace.command.last_in(store),
             automatic: self.workspace.automatic,
             sequence,
         };
-        let operation = store.transact(lock, self.workspace.timestamp(), effect)?;
-        known_folders::save(store, &self.folders);
-        let (Some(operation), Some(root)) = (operation, self.root) else {
-            return Ok((objects, bytes));
+        let (number, operation) = match store.transact(lock, self.workspace.timestamp(), effect)? {
+            Transacted::Nothing => (None, None),
+            Transacted::Done(number) => (Some(number), None),
+            Transacted::FilesToWrite(operation) => (Some(operation.number), Some(operation)),
         };
-        let left = match apply::apply(store, &root, &self.steps) {
+        known_folders::save(store, &self.folders);
+        let done = Done { objects, bytes, number };
+        let note =
+            || number.into_iter().for_each(|number| self.workspace.command.logged(store, number));
+        let (Some(operation), Some(root)) = (operation, self.root) else {
+            note();
+            return Ok(done);
+        };
+        let left = match apply::apply(store, &root, &steps) {
             Ok(left) => left,
             Err(error) => {
-                return Err(match apply::take_back(store, &root, &operation, &self.steps) {
+                return Err(match apply::take_back(store, &root, &operation, &steps) {
                     Ok(()) => Error::TakenBack { source: Box::new(error) },
                     Err(_) => Error::Unfinished { source: Box::new(error) },
                 });
             }
         };
         apply::settle(self.workspace, store, lock, &operation, &left, false)?;
+        note();
         if left.is_empty() {
-            return Ok((objects, bytes));
+            return Ok(done);
         }
-        let others = self.steps.len() - left.len();
+        let others = steps.len() - left.len();
         Err(Error::LeftAlone { paths: left.iter().map(ToString::to_string).collect(), others })
     }
+}
+
+/// What an operation wrote.
+pub(crate) struct Done {
+    /// How many objects the store got.
+    pub objects: usize,
+    /// How long they are.
+    pub bytes: u64,
+    /// The number of the operation; `None` if there was nothing to do.
+    pub number: Option<u64>,
+}
+
+/// How much of an operation was planned.
+pub(crate) struct Point {
+    moves: usize,
+    made: usize,
+    folders: usize,
+    steps: usize,
+    kept: usize,
 }
 
 /// Returns the last position in the order of creation of what an operation's refs lead to. Snapshots from a device whose clock is ahead count, so that whatever is created here
@@ -489,7 +570,10 @@ fn last_sequence(
 }
 
 /// Whether everything still is as it was when it was looked at: SillyTavern may have saved since, and then nothing has happened yet.
-fn still_as_planned(root: &Path, steps: &[apply::FileStep<'_>]) -> Result<()> {
+fn still_as_planned<'s>(
+    root: &Path,
+    steps: impl Iterator<Item = &'s apply::FileStep<'s>>,
+) -> Result<()> {
     for step in steps {
         let now = st::Fingerprint::of_file(root, &step.path)?;
         if now != step.before && now != step.after {

@@ -22,7 +22,7 @@ impl Workspace {
     /// Take the lock of a store. What was remembered of it before is forgotten: it may have changed while this waited.
     pub(crate) fn hold(&self, store: &Store) -> Result<(Store, Held)> {
         let judge = |operation: &LoggedOperation| why_impossible(self, store, operation);
-        let lock = store.lock(&self.command, &self.timestamp(), self.patience, &judge)?;
+        let lock = store.lock(self.command.words(), &self.timestamp(), self.patience, &judge)?;
         let store = store.refreshed();
         self.notice(lock.set_aside().iter().map(was_set_aside).collect());
         let mut finished = finish_files(self, &store, &lock)?;
@@ -50,7 +50,7 @@ impl Held {
         workspace: &Workspace,
         store: &Store,
     ) -> Result<Option<LoggedOperation>> {
-        let same = |operation: &&LoggedOperation| operation.command == workspace.command;
+        let same = |operation: &&LoggedOperation| operation.command == workspace.command.words();
         // Perhaps when the lock was taken an earlier time.
         let finished = workspace.finished.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(now) = finished.iter().find(same) {

@@ -174,7 +174,7 @@ impl Answer for from_message::Report {
 
 impl Answer for undo::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(OperationLine::new(&self.operation, None).into());
+        tell(OperationLine::new(&self.operation, None, None).into());
         self.files.iter().for_each(|file| tell(FileLine::from(file).into()));
         findings(&self.findings, tell);
     }
@@ -182,6 +182,7 @@ impl Answer for undo::Report {
     fn summary(&self) -> Summary {
         let counts = Counts::Undo {
             operation: self.operation.number,
+            redo: self.redo,
             refs: self.refs.len(),
             files: self.files.len(),
             attachments_lost: lost_attachments(&self.findings),

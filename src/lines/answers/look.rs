@@ -264,7 +264,9 @@ impl Answer for search::Report {
 impl Answer for operations::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         let entries = self.entries.iter();
-        entries.for_each(|it| tell(OperationLine::new(&it.operation, it.undone_by).into()));
+        entries.for_each(|it| {
+            tell(OperationLine::new(&it.operation, it.undone_by, it.continued_by).into());
+        });
     }
 
     fn summary(&self) -> Summary {

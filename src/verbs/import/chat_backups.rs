@@ -127,7 +127,7 @@ pub fn import(
     report.new_timelines = new;
     let rewritten = insert(&mut operation.pack, &store, &mut lineage, insertions)?;
     report.rewritten = operation.follow(&rewritten)?.len();
-    (_, report.bytes_written) = operation.finish(&held)?;
+    report.bytes_written = operation.finish(&held)?.bytes;
     lineage.save();
     Ok(report)
 }

@@ -217,9 +217,9 @@ pub fn take_in(
             _ => {}
         }
         want_again(store, held, &incoming, &report.entries)?;
-        let (objects, bytes) = operation.finish(held)?;
-        report.objects += objects;
-        report.bytes += bytes;
+        let done = operation.finish(held)?;
+        report.objects += done.objects;
+        report.bytes += done.bytes;
         if let Some(root) = begun {
             // Now it is a user's folder, and `restore --all` finds it.
             let chats = root.join("chats");

@@ -1,19 +1,23 @@
 //! `--all`: the newest snapshot of every timeline, each as `restore` would bring it back.
 //!
-//! Each is an operation of its own: one that is refused or fails leaves the others alone, and each can be undone. Characters and lorebooks come first: a chat that is there has what it needs. Of a lorebook
-//! or group that several timelines have and that has no history of its own, the newest state is the one that is written.
+//! All of them are one operation, which is finished, taken back and undone as a whole; one timeline that is refused or fails is left out of it. What the store has is planned without its bytes and read again when it is
+//! written, so that memory does not grow with the library. Characters and lorebooks come first: a chat that is there has what it needs. Of a lorebook or group that several timelines have and that has no
+//! history of its own, the newest state is the one that is written.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 
-use super::bring_back;
 use super::options::{Options, Report};
+use super::{Mode, bring_back};
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
-use crate::engine::Workspace;
+use crate::engine::files::FileAction;
+use crate::engine::operation::Operation;
+use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::moment::Moment;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
-use crate::st::TimelineName;
+use crate::st::{self, TimelineName};
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
 
@@ -40,7 +44,7 @@ pub fn restore_all(
     deleted: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Restored> {
-    let store = workspace.open_store()?;
+    let (store, held) = workspace.open(wanted.dry_run)?;
     workspace.library()?;
     let history = History::load(&store)?;
     let heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
@@ -48,67 +52,174 @@ pub fn restore_all(
         heads.into_iter().partition(|head| !deleted && head.kind == Kind::DELETED);
     let order = |head: &Snapshot| (head.timeline.is_chat(), std::cmp::Reverse(head.time.seconds));
     heads.sort_by_key(|head| (order(head), head.timeline.clone()));
-    let own: HashSet<_> = history.heads().map(|(name, _)| name.file().to_string()).collect();
-    monitor.begin("restoring timelines", Some(heads.len() as u64));
-    let reader = store.reader();
-    // Which state of each lorebook was written, and with which timeline.
-    let mut books: HashMap<String, (Blake3, TimelineName)> = HashMap::new();
-    let mut outcomes = Vec::new();
-    for head in heads {
-        let timeline = head.timeline.clone();
-        let mut options = Options {
-            snapshot: head.id.to_string(),
-            overwrite: wanted.overwrite,
-            closed: wanted.closed,
-            allow_active_queue: wanted.allow_active_queue,
-            any_attachments: wanted.any_attachments,
-            dry_run: wanted.dry_run,
-            ..Options::default()
-        };
-        let manifest = unless_lost(read_manifest(&reader, head.tree))?;
-        let book = manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
-        let newer = book
-            .as_ref()
-            .and_then(|book| books.get(&book.path).filter(|(written, _)| *written != book.blake3));
-        let mut note = newer.map(|(_, with)| newer_book(&head, with));
-        if note.is_some() {
-            options.only = Some(Role::Chat);
+    let own = history.heads().map(|(name, _)| name.file().to_string()).collect();
+    let all = All { workspace, store: &store, history: &history, own, wanted };
+    let mut failed = Vec::new();
+    let mut timelines = loop {
+        let (mut outcomes, operation) = all.plan(&heads, monitor)?;
+        let Some(held) = &held else { break outcomes };
+        monitor.begin("writing files", None);
+        match operation.finish_leaving_saved(held) {
+            Ok(_) => break outcomes,
+            Err(engine::Error::LeftAlone { paths, .. }) => {
+                outcomes.iter_mut().for_each(|outcome| outcome.was_left_alone(&paths));
+                break outcomes;
+            }
+            // A file that cannot be written prevents only the timelines that have it: all others are planned again without them.
+            Err(error) => {
+                let prevented = prevented_by(&error, &outcomes);
+                if prevented.is_empty() {
+                    return Err(error.into());
+                }
+                heads.retain(|head| prevented.iter().all(|other| other.timeline != head.timeline));
+                failed.extend(prevented);
+            }
         }
-        // A lorebook that has a history of its own comes with that.
-        let is_own = |book: &FileRecord| own.contains(&book.path);
-        if head.timeline.is_chat() && book.as_ref().is_some_and(is_own) {
-            (note, options.only) = (None, Some(Role::Chat));
-        }
-        let result = restore_one(workspace, &store, &history, head, &options).map(|mut report| {
-            report.findings.extend(note);
-            report
-        });
-        if let (Ok(_), Some(book)) = (&result, book) {
-            books.entry(book.path).or_insert((book.blake3, timeline.clone()));
-        }
-        outcomes.push(RestoredTimeline { timeline, result });
-        monitor.advance(1);
-    }
-    outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+    };
+    timelines.append(&mut failed);
+    timelines.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     let left_out = gone.into_iter().map(|head| head.timeline).collect();
-    Ok(Restored { timelines: outcomes, left_out })
+    Ok(Restored { timelines, left_out })
 }
 
-/// Under a lock of its own, so that nobody waits for all of them.
-fn restore_one(
-    workspace: &Workspace,
-    store: &Store,
-    history: &History,
-    head: Snapshot,
-    options: &Options,
-) -> Result<Report> {
-    // Its lorebook comes with its own history, or as the newest of those that have it.
-    let moment = &Moment::recorded(head);
-    if options.dry_run {
-        return bring_back(workspace, store, None, history, moment, options);
+/// What is brought back, and from where.
+struct All<'a> {
+    workspace: &'a Workspace,
+    store: &'a Store,
+    history: &'a History,
+    /// The files that have a history of their own.
+    own: HashSet<String>,
+    wanted: &'a Options,
+}
+
+impl<'a> All<'a> {
+    /// Plans every timeline into one operation.
+    fn plan(
+        &self,
+        heads: &[Snapshot],
+        monitor: &mut dyn Monitor,
+    ) -> Result<(Vec<RestoredTimeline>, Operation<'a>)> {
+        let reader = self.store.reader();
+        let mut operation = Operation::new(self.workspace, self.store, Some("before a restore"));
+        // Which state of each lorebook is written, and with which timeline.
+        let mut books: HashMap<String, (Blake3, TimelineName)> = HashMap::new();
+        let mut outcomes = Vec::new();
+        monitor.begin("restoring timelines", Some(heads.len() as u64));
+        for head in heads {
+            let timeline = head.timeline.clone();
+            let mut options = Options {
+                snapshot: head.id.to_string(),
+                overwrite: self.wanted.overwrite,
+                closed: self.wanted.closed,
+                allow_active_queue: self.wanted.allow_active_queue,
+                any_attachments: self.wanted.any_attachments,
+                dry_run: self.wanted.dry_run,
+                ..Options::default()
+            };
+            let manifest = unless_lost(read_manifest(&reader, head.tree))?;
+            let book =
+                manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
+            let newer = book.as_ref().and_then(|book| {
+                books.get(&book.path).filter(|(written, _)| *written != book.blake3)
+            });
+            let mut note = newer.map(|(_, with)| newer_book(head, with));
+            if note.is_some() {
+                options.only = Some(Role::Chat);
+            }
+            // A lorebook that has a history of its own comes with that.
+            let is_own = |book: &FileRecord| self.own.contains(&book.path);
+            if head.timeline.is_chat() && book.as_ref().is_some_and(is_own) {
+                (note, options.only) = (None, Some(Role::Chat));
+            }
+            let mut result = self.plan_one(head, &options, &mut operation);
+            // The disk is full, or gone: that is not a matter of this timeline.
+            if operation.pack.is_broken() {
+                result?;
+                continue;
+            }
+            if let Ok(report) = &mut result {
+                report.findings.extend(note);
+            }
+            if let (Ok(_), Some(book)) = (&result, book) {
+                books.entry(book.path).or_insert((book.blake3, timeline.clone()));
+            }
+            outcomes.push(RestoredTimeline { timeline, result });
+            monitor.advance(1);
+        }
+        Ok((outcomes, operation))
     }
-    let (store, held) = workspace.hold(store)?;
-    bring_back(workspace, &store, Some(&held), history, moment, options)
+
+    /// Plans one timeline, all of it or nothing.
+    fn plan_one(
+        &self,
+        head: &Snapshot,
+        options: &Options,
+        operation: &mut Operation<'a>,
+    ) -> Result<Report> {
+        // Its lorebook comes with its own history, or as the newest of those that have it.
+        let moment = &Moment::recorded(head.clone());
+        if options.dry_run {
+            let mode = Mode::Plan;
+            return bring_back(self.workspace, self.store, mode, self.history, moment, options);
+        }
+        let before = operation.point();
+        let mode = Mode::Part(operation);
+        let planned = bring_back(self.workspace, self.store, mode, self.history, moment, options);
+        let planned = planned.and_then(|report| {
+            operation.release(&before)?;
+            Ok(report)
+        });
+        if planned.is_err() {
+            operation.back_to(&before);
+        }
+        planned
+    }
+}
+
+impl RestoredTimeline {
+    /// Notes that these files were saved by another program and left as they are.
+    fn was_left_alone(&mut self, paths: &[String]) {
+        let Ok(report) = &self.result else { return };
+        let own = |path: &&String| report.files.iter().any(|file| file.path.as_str() == *path);
+        let paths: Vec<_> = paths.iter().filter(own).cloned().collect();
+        if !paths.is_empty() {
+            let others = report.files.len() - paths.len();
+            self.result = Err(engine::Error::LeftAlone { paths, others }.into());
+        }
+    }
+}
+
+/// Returns the timelines that have the file or folder that could not be written, if that is a matter of this file and not of the disk.
+fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<RestoredTimeline> {
+    let engine::Error::TakenBack { source } = error else { return Vec::new() };
+    let engine::Error::St(st::Error::Io { path, source }) = source.as_ref() else {
+        return Vec::new();
+    };
+    let is_of_file = matches!(
+        source.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::InvalidFilename
+            | io::ErrorKind::AlreadyExists
+    );
+    if !is_of_file {
+        return Vec::new();
+    }
+    let has = |report: &Report| {
+        let is_at = |file: &FileAction| file.path.under(&report.root).starts_with(path);
+        report.files.iter().any(is_at)
+    };
+    let prevented = outcomes.iter().filter(|outcome| outcome.result.as_ref().is_ok_and(has));
+    let why = || st::Error::Io {
+        path: path.clone(),
+        source: io::Error::new(source.kind(), source.to_string()),
+    };
+    let failed = |outcome: &RestoredTimeline| RestoredTimeline {
+        timeline: outcome.timeline.clone(),
+        result: Err(why().into()),
+    };
+    prevented.map(failed).collect()
 }
 
 fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {

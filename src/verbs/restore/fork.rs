@@ -151,7 +151,9 @@ pub(super) fn restore(
     let attached = &material.contents.attachments;
     let admission = attachments::Admission::of(store, options.any_attachments)?;
     let reader = store.reader();
-    let mut missing = attachments::missing(&root, &reader, &report.snapshot, attached, &admission)?;
+    let (snapshot, unplanned) = (&report.snapshot, &|_: &LibraryPath| None);
+    let mut missing =
+        attachments::missing(&root, &reader, snapshot, attached, &admission, unplanned)?;
     report.findings.append(&mut missing.findings);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);

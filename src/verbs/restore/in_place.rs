@@ -2,23 +2,24 @@
 
 use std::borrow::Cow;
 
+use super::Mode;
 use super::material::Material;
 use super::options::{Options, QueueChange, Report, reload, wanted};
-use crate::archive::{Blake3, Role};
-use crate::engine::files::{self, Closed, FilePlan, Leave};
+use crate::archive::{Blake3, Manifest, Role, Snapshot, SnapshotId};
+use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};
 use crate::engine::operation::attachments::{Admission, MissingAttachments};
 use crate::engine::operation::marks::{self, Which};
-use crate::engine::operation::{Ending, Held, Operation, attachments};
+use crate::engine::operation::{Ending, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::rules::{Code, Finding, Level};
-use crate::st::{self, LibraryPath};
+use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::Store;
 use crate::verbs::{Error, RestoreError, Result};
 
 pub(super) fn restore(
     workspace: &Workspace,
     store: &Store,
-    held: Option<&Held>,
+    mode: Mode<'_, '_>,
     material: &Material,
     options: &Options,
     report: &mut Report,
@@ -30,7 +31,10 @@ pub(super) fn restore(
         if !wanted(options, role) {
             continue;
         }
-        let now = files::read(&root, path)?;
+        let now = match &mode {
+            Mode::Part(operation) => operation.read(&root, path)?,
+            _ => files::read(&root, path)?,
+        };
         plan.push(match (role, now) {
             (Role::Group, Some(now)) => plan_group(material, path, now, &mut report.findings),
             (_, now) => {
@@ -48,7 +52,13 @@ pub(super) fn restore(
         let attached = &material.contents.attachments;
         let admission = Admission::of(store, options.any_attachments)?;
         let reader = store.reader();
-        missing = attachments::missing(&root, &reader, &report.snapshot, attached, &admission)?;
+        let planned = |path: &LibraryPath| match &mode {
+            Mode::Part(operation) => operation.planned_length(path),
+            _ => None,
+        };
+        let snapshot = &report.snapshot;
+        missing =
+            attachments::missing(&root, &reader, snapshot, attached, &admission, &planned)?;
         plan.extend(std::mem::take(&mut missing.plan));
         report.findings.append(&mut missing.findings);
     }
@@ -58,14 +68,17 @@ pub(super) fn restore(
         && options.only != Some(Role::Lorebook)
     {
         // A backup is the chat alone. If its group is there, it lists it.
-        let groups = library.scan()?.groups;
+        let groups = match &mode {
+            Mode::Part(operation) => operation.groups(&library)?,
+            _ => library.scan()?.groups,
+        };
         let listed = groups.group_of(timeline.chat()).is_some();
         if !listed {
             report.findings.push(group_list::not_listed(timeline));
         }
     }
     let mark = marks::fresh(&format!("{timeline}\0{}", material.id), workspace);
-    marks::give(&mut plan, options.closed, &root, &mark, Which::All);
+    marks::give(&mut plan, options.closed, &mark, Which::All, || st::running_on(&root));
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && !options.overwrite {
         let chat = timeline.file();
@@ -95,34 +108,27 @@ pub(super) fn restore(
     let active_queue = options.allow_active_queue || options.queue != QueueChange::Keep;
     let leave = Leave { closed: options.closed, active_queue };
     files::ask_queues(&plan, leave)?;
-    match held {
-        None => report.files = plan.iter().map(FilePlan::action).collect(),
-        Some(held) => {
+    let write =
+        Write { library: &library, timeline, material, options, keep_first: anything_in_the_way };
+    match mode {
+        Mode::Plan => report.files = plan.iter().map(FilePlan::action).collect(),
+        Mode::Now(held) => {
             let mut operation = Operation::new(workspace, store, Some("before a restore"));
             operation.want_attachments(&missing);
-            let mut taken = None;
-            if anything_in_the_way {
-                taken = safety_snapshot::take(store, &library, timeline, &mut operation)?;
-            }
-            let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
             let why = format!("Files as they were before {} was restored", material.id);
-            let planned = operation.write_files(&root, plan, &had, leave, &why);
-            let planned = planned.map_err(|error| match error {
-                source @ engine::Error::SillyTavernRuns { .. } => {
-                    let (snapshot, only, at) = (material.id, options.only, options.at);
-                    RestoreError::SillyTavernRuns { source, snapshot, only, at }.into()
-                }
-                error => Error::from(error),
+            let written = write.plan(&mut operation, &report.snapshot, |operation, had| {
+                operation.write_files(&root, plan, had, leave, &why)
             })?;
-            let words = format!("restored from {}", &material.id.to_string()[..10]);
-            let (from, source) = (Some(&report.snapshot), Some(report.snapshot.id));
-            let ending = Ending { from, source, message: &words };
-            let restored = operation.end_with(&library, timeline, &ending)?;
-            operation.end_others(&library, &ending)?;
             operation.finish(held)?;
-            report.restored = restored.map(|(snapshot, _)| snapshot);
-            (report.files, report.kept) = (planned.actions, planned.kept);
-            report.safety = taken.map(|(snapshot, _)| snapshot);
+            written.tell(report);
+        }
+        Mode::Part(operation) => {
+            operation.want_attachments(&missing);
+            let why = "Files as they were before all timelines were restored";
+            let written = write.plan(operation, &report.snapshot, |operation, had| {
+                operation.write_stored_files(&root, plan, had, leave, why)
+            })?;
+            written.tell(report);
         }
     }
     report.root = root;
@@ -130,6 +136,63 @@ pub(super) fn restore(
         reload(report);
     }
     Ok(())
+}
+
+/// What is written into an operation.
+struct Write<'w> {
+    library: &'w st::Library,
+    timeline: &'w TimelineName,
+    material: &'w Material,
+    options: &'w Options,
+    /// Something else is there, and is stored first.
+    keep_first: bool,
+}
+
+/// What was written into an operation.
+struct Written {
+    planned: Planned,
+    safety: Option<Snapshot>,
+    restored: Option<Snapshot>,
+}
+
+impl Write<'_> {
+    /// Plans the files, behind a snapshot of what is there, and the snapshot that the timeline ends with.
+    fn plan<'a>(
+        &self,
+        operation: &mut Operation<'a>,
+        snapshot: &Snapshot,
+        write: impl FnOnce(&mut Operation<'a>, &[(SnapshotId, &Manifest)]) -> engine::Result<Planned>,
+    ) -> Result<Written> {
+        let (since, library) = (operation.point(), self.library);
+        let mut taken = None;
+        if self.keep_first {
+            let store = operation.store();
+            taken = safety_snapshot::take(store, library, self.timeline, operation)?;
+        }
+        let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
+        let planned = write(operation, &had).map_err(|error| match error {
+            source @ engine::Error::SillyTavernRuns { .. } => {
+                let (snapshot, options) = (self.material.id, self.options);
+                let (only, at) = (options.only, options.at);
+                RestoreError::SillyTavernRuns { source, snapshot, only, at }.into()
+            }
+            error => Error::from(error),
+        })?;
+        let words = format!("restored from {}", &self.material.id.to_string()[..10]);
+        let (from, source) = (Some(snapshot), Some(snapshot.id));
+        let ending = Ending { from, source, message: &words };
+        let restored = operation.end_with(library, self.timeline, &ending)?;
+        operation.end_others_since(&since, library, &ending)?;
+        let safety = taken.map(|(snapshot, _)| snapshot);
+        Ok(Written { planned, safety, restored: restored.map(|(snapshot, _)| snapshot) })
+    }
+}
+
+impl Written {
+    fn tell(self, report: &mut Report) {
+        (report.files, report.kept) = (self.planned.actions, self.planned.kept);
+        (report.safety, report.restored) = (self.safety, self.restored);
+    }
 }
 
 /// A group is not turned back: the chat is listed in it, and a chat without a header gets its metadata back there.

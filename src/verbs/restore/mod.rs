@@ -14,7 +14,7 @@ mod options;
 use std::path::PathBuf;
 
 use crate::archive::{Role, State};
-use crate::engine::operation::Held;
+use crate::engine::operation::{Held, Operation};
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::History;
 use crate::history::moment::Moment;
@@ -22,7 +22,7 @@ use crate::history::state_then::{NeedBook, StateThen};
 use crate::parallel::both;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
-use crate::st::Library;
+use crate::st::{Library, LibraryPath};
 use crate::store::Store;
 use crate::verbs::Result;
 use material::Material;
@@ -46,14 +46,25 @@ pub fn restore(
         true => History::load(&store)?,
         false => History::default(),
     };
-    bring_back(workspace, &store, held.as_ref(), &history, &moment, options)
+    let mode = held.as_ref().map_or(Mode::Plan, Mode::Now);
+    bring_back(workspace, &store, mode, &history, &moment, options)
+}
+
+/// How far a restore goes.
+enum Mode<'m, 'a> {
+    /// It is only planned.
+    Plan,
+    /// It is an operation of its own.
+    Now(&'m Held),
+    /// It is a part of an operation that somebody else finishes; files under their own names only.
+    Part(&'m mut Operation<'a>),
 }
 
 /// Bring back a state that was found.
 fn bring_back(
     workspace: &Workspace,
     store: &Store,
-    held: Option<&Held>,
+    mode: Mode<'_, '_>,
     history: &History,
     moment: &Moment,
     options: &Options,
@@ -113,23 +124,35 @@ fn bring_back(
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
     // A timeline of its own is looked at under its new name.
     let is_looked_at = options.name.is_none() || options.to.is_some();
-    let look = || match is_looked_at {
+    let is_there = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
+    let look = |has: &dyn Fn(&LibraryPath) -> bool| match is_looked_at {
         true => {
             let chat = material.files().split();
-            let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
             rules::of_stored(material.files(), &chat, &template, has)
         }
         false => Vec::new(),
     };
-    let write = || match (&options.to, &options.name) {
-        (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report),
-        (None, Some(_)) => {
-            fork::restore(workspace, store, held, history, &material, options, &mut report)
-        }
-        (None, None) => in_place::restore(workspace, store, held, &material, options, &mut report),
-    };
     // What is said of the files changes nothing about them.
-    let (written, mut found) = both(write, look);
+    let (written, mut found) = match mode {
+        Mode::Part(operation) => {
+            let found = look(&|path| operation.planned_length(path).is_some() || is_there(path));
+            let mode = Mode::Part(operation);
+            (in_place::restore(workspace, store, mode, &material, options, &mut report), found)
+        }
+        mode => both(
+            || match (&options.to, &options.name) {
+                (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report),
+                (None, Some(_)) => {
+                    let held = if let Mode::Now(held) = mode { Some(held) } else { None };
+                    fork::restore(workspace, store, held, history, &material, options, &mut report)
+                }
+                (None, None) => {
+                    in_place::restore(workspace, store, mode, &material, options, &mut report)
+                }
+            },
+            || look(&is_there),
+        ),
+    };
     written?;
     // Without its lorebook the chat is not looked at as if it had none.
     found.retain(|finding| {

@@ -428,7 +428,8 @@ fn attached(
         let tree = Tree::open(&reader, step.entry.head.tree)?;
         // What is lost was told when the snapshots were judged.
         let (head, found) = (&step.entry.head, tree.attachments());
-        let missing = attachments::missing(root, &reader, head, found, &admission)?;
+        let unplanned = &|_: &LibraryPath| None;
+        let missing = attachments::missing(root, &reader, head, found, &admission, unplanned)?;
         let is_refused = |finding: &Finding| finding.code == Code::AttachmentRefused;
         findings.extend(missing.findings.into_iter().filter(is_refused));
         plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));

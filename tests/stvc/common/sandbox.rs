@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use stvc::engine::{LibraryPlace, Workspace};
+use stvc::engine::{CommandRun, LibraryPlace, Workspace};
 use stvc::progress::Silent;
 use stvc::verbs::log;
 use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
@@ -141,7 +141,7 @@ impl Sandbox {
             library: LibraryPlace::At(self.library()),
             user: None,
             store: None,
-            command: vec!["stvc".into()],
+            command: CommandRun::new(vec!["stvc".into()]),
             now: chrono::DateTime::from_timestamp(self.now, 0).unwrap().fixed_offset(),
             // Another test's process that is just being started holds all open files, the lock's too, for a moment.
             patience: Duration::from_secs(10),

@@ -55,6 +55,10 @@ pub const CASES: &[Listed] = &[
         remove(stage, &[A, BOOK, C, NIGHT, CREW]);
         Scene::of(&["restore", "--all"])
     }),
+    ("restore", "restore-all-overwrite", |stage| {
+        replaced(stage);
+        Scene::of(&["restore", "--all", "--overwrite"])
+    }),
     ("restore", "restore-card", |stage| {
         furnished(stage);
         stage.write("one", CARD, b"another card");
@@ -98,6 +102,17 @@ pub const CASES: &[Listed] = &[
     ("undo", "undo-restore", |stage| {
         let id = replaced(stage);
         stage.stvc("one", &["restore", &id, "--overwrite"]).exits(0);
+        Scene::of(&["undo"]).once()
+    }),
+    ("undo", "undo-restore-all", |stage| {
+        replaced(stage);
+        stage.stvc("one", &["restore", "--all", "--overwrite"]).exits(0);
+        Scene::of(&["undo"]).once()
+    }),
+    ("undo", "undo-fork", |stage| {
+        begun(stage);
+        stage.append("one", A, &message("later", 0));
+        stage.stvc("one", &["fork", "Mira/a", "--at", "1", "--as", "What if"]).exits(0);
         Scene::of(&["undo"]).once()
     }),
     ("merge", "merge", |stage| {

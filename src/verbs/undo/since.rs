@@ -1,0 +1,277 @@
+//! Why an operation cannot be undone: what was written since, and how to get the state before it nevertheless, as a chat of its own.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use super::choose::Chosen;
+use crate::archive::message_identity::Identity;
+use crate::archive::{Role, SnapshotId, branch, read_manifest};
+use crate::engine::Workspace;
+use crate::engine::files;
+use crate::engine::free_chat_name::free_name;
+use crate::engine::operation::bytes_of;
+use crate::engine::operation::log::Logged;
+use crate::history::pairs::pair_id;
+use crate::history::{self, name_lookup};
+use crate::st::{Chat, LibraryPath, TimelineName};
+use crate::store::{FileChange, Kept, LoggedOperation, RefChange, Store, unless_lost};
+use crate::verbs::{Result, UndoError};
+
+/// So many states are offered at most: a restore of a whole library may have replaced hundreds of chats.
+const MOST_OFFERS: usize = 3;
+
+/// One thing that changed after an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeSince {
+    /// The timeline's name, the file's path or the tag.
+    pub subject: String,
+    pub what: WrittenSince,
+}
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrittenSince {
+    /// Messages of a chat.
+    Messages { added: usize, edited: usize, removed: usize },
+    /// The file, in another way.
+    Saved,
+    /// The file is gone.
+    Deleted,
+    /// So many later operations moved the timeline.
+    Snapshots(usize),
+    /// A tag names something else, or is gone.
+    Tag,
+}
+
+impl fmt::Display for ChangeSince {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = &self.subject;
+        let count = |n: usize, what: &str| match n {
+            1 => format!("1 {what} was"),
+            n => format!("{n} {what}s were"),
+        };
+        match self.what {
+            WrittenSince::Messages { added, edited, removed } => {
+                let parts = [(added, "added to"), (edited, "edited in"), (removed, "removed from")];
+                let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+                let parts: Vec<_> = parts
+                    .map(|(n, done)| format!("{} {done} {subject}", count(n, "message")))
+                    .collect();
+                f.write_str(&parts.join(", "))
+            }
+            WrittenSince::Saved => write!(f, "{subject} was changed"),
+            WrittenSince::Deleted => write!(f, "{subject} was deleted"),
+            WrittenSince::Snapshots(n) => {
+                write!(f, "{} created of {subject}", count(n, "snapshot"))
+            }
+            WrittenSince::Tag => write!(f, "the tag {subject:?} was moved or deleted"),
+        }
+    }
+}
+
+/// The state before an operation, which can be restored beside what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub timeline: TimelineName,
+    /// The name that always means that state.
+    pub moment: String,
+    /// A name that is free.
+    pub name: String,
+}
+
+/// What is looked at to say it.
+pub(super) struct Since<'s> {
+    pub workspace: &'s Workspace,
+    pub store: &'s Store,
+    pub entries: &'s [Logged],
+    pub root: &'s Path,
+}
+
+impl Since<'_> {
+    /// Returns the refusal: the refs that moved, and the files that were saved.
+    pub(super) fn refuse(
+        &self,
+        chosen: &Chosen,
+        moved: &[RefChange],
+        saved: &[FileChange],
+    ) -> Result<UndoError> {
+        let mut changes = Vec::new();
+        let mut timelines = BTreeSet::new();
+        for change in saved.iter().rev() {
+            let path = LibraryPath::parse(&change.path)?;
+            let timeline = TimelineName::of_file(&path);
+            let subject = timeline.as_ref().map_or(path.to_string(), TimelineName::to_string);
+            changes.push(ChangeSince { subject, what: self.written(change, &path)? });
+            timelines.extend(timeline);
+        }
+        let number = chosen.operation.number;
+        for change in moved {
+            let snapshot = change.after.or(change.before).map(SnapshotId);
+            let timeline = match snapshot.filter(|_| change.name.is_branch()) {
+                Some(id) => name_lookup::find(self.store, id)?.map(|found| found.timeline),
+                None => None,
+            };
+            let what = match &timeline {
+                // That its file was saved says it.
+                Some(timeline) if timelines.contains(timeline) => continue,
+                Some(_) => WrittenSince::Snapshots(self.later(number, change)),
+                None => WrittenSince::Tag,
+            };
+            let tag = || change.name.as_str().trim_start_matches("refs/tags/").to_owned();
+            let subject = timeline.as_ref().map_or_else(tag, TimelineName::to_string);
+            changes.push(ChangeSince { subject, what });
+            timelines.extend(timeline);
+        }
+        let offers = self.offers(&chosen.operation, &timelines)?;
+        // Its group lists a new chat, and was there before.
+        let files =
+            chosen.operation.files.iter().filter(|change| !change.path.starts_with("groups/"));
+        let mut files = files.peekable();
+        let is_new = files.peek().is_some() && files.all(|change| change.before.is_none());
+        Ok(UndoError::ChangedSince { number, changes, offers, is_new })
+    }
+
+    /// Returns how many operations after `number` moved a ref.
+    fn later(&self, number: u64, change: &RefChange) -> usize {
+        let later = self.entries.iter().take_while(|entry| entry.operation.number > number);
+        let moves = |entry: &&Logged| {
+            entry.operation.refs.iter().any(|other| other.name == change.name)
+                && entry.undone_by.is_none()
+        };
+        later.filter(moves).count().max(1)
+    }
+
+    /// Returns what is different in a file from what the operation wrote.
+    fn written(&self, change: &FileChange, path: &LibraryPath) -> Result<WrittenSince> {
+        let Some(now) = files::read(self.root, path)? else { return Ok(WrittenSince::Deleted) };
+        let chat = TimelineName::of_file(path).filter(TimelineName::is_chat);
+        let (Some(chat), Some(after)) = (chat, &change.after) else {
+            return Ok(WrittenSince::Saved);
+        };
+        let Some(then) = unless_lost(bytes_of(&self.store.reader(), after, path))? else {
+            return Ok(WrittenSince::Saved);
+        };
+        Ok(compare(&Chat::split(&then, chat.is_group()), &Chat::split(&now, chat.is_group())))
+    }
+
+    /// Returns the states before the operation of the chats that changed since; of all its chats, if what changed is something else, such as their lorebook.
+    fn offers(
+        &self,
+        operation: &LoggedOperation,
+        changed: &BTreeSet<TimelineName>,
+    ) -> Result<Vec<Offer>> {
+        let mut before = Vec::new();
+        for change in &operation.files {
+            let timeline = TimelineName::of_file(&LibraryPath::parse(&change.path)?);
+            if let (Some(timeline), Some(Kept::Commit(id))) = (timeline, change.before) {
+                before.push((timeline, SnapshotId(id)));
+            }
+        }
+        let is_any_chat = before.iter().any(|(timeline, _)| timeline.is_chat());
+        before.retain(|(timeline, _)| timeline.is_chat() == is_any_chat);
+        if before.iter().any(|(timeline, _)| changed.contains(timeline)) {
+            before.retain(|(timeline, _)| changed.contains(timeline));
+        }
+        let library = self.workspace.library().ok();
+        let mut taken: BTreeSet<_> = history::heads(self.store)?
+            .into_iter()
+            .map(|head| head.timeline.as_str().to_lowercase())
+            .collect();
+        if let Some(library) = &library {
+            taken.extend(library.scan()?.chats.iter().map(|chat| chat.as_str().to_lowercase()));
+        }
+        let day = operation.time.get(..10).unwrap_or_default();
+        let mut offers = Vec::new();
+        for (timeline, id) in before.into_iter().take(MOST_OFFERS) {
+            let Some(book) = self.book_before(operation, id)? else { continue };
+            let moment = match book.filter(|book| *book != id) {
+                Some(book) => pair_id(id, Some(book)),
+                None => id.to_string(),
+            };
+            let name = free_name(&timeline, "before", day, library.as_ref(), &mut taken)?;
+            offers.push(Offer { timeline, moment, name: name.chat().to_owned() });
+        }
+        Ok(offers)
+    }
+
+    /// Returns the snapshot that has the lorebook as it was together with a snapshot before an operation, if that is another one. `None` if the snapshot itself cannot be read.
+    fn book_before(
+        &self,
+        operation: &LoggedOperation,
+        id: SnapshotId,
+    ) -> Result<Option<Option<SnapshotId>>> {
+        let Some(snapshot) = name_lookup::find(self.store, id)? else { return Ok(None) };
+        let reader = self.store.reader();
+        let Some(manifest) = unless_lost(read_manifest(&reader, snapshot.tree))? else {
+            return Ok(None);
+        };
+        let book = manifest.file(Role::Lorebook).filter(|_| snapshot.timeline.is_chat());
+        let Some(path) = book.and_then(|book| LibraryPath::parse(&book.path).ok()) else {
+            return Ok(Some(None));
+        };
+        let replaced = operation.files.iter().find(|change| change.path == path.as_str());
+        if let Some(Kept::Commit(book)) = replaced.and_then(|change| change.before) {
+            return Ok(Some(Some(SnapshotId(book))));
+        }
+        let Some(name) = TimelineName::of_file(&path).map(|name| branch(&name)) else {
+            return Ok(Some(None));
+        };
+        // Where the lorebook's own timeline was then.
+        let until =
+            self.entries.iter().skip_while(|entry| entry.operation.number > operation.number);
+        let moved = until.filter(|entry| entry.undone_by.is_none()).find_map(|entry| {
+            let change = entry.operation.refs.iter().find(|change| change.name == name)?;
+            let is_own = entry.operation.number == operation.number;
+            Some(if is_own { change.before } else { change.after })
+        });
+        let Some(book) = moved.flatten() else { return Ok(Some(None)) };
+        let book = name_lookup::find(self.store, SnapshotId(book))?;
+        Ok(Some(book.filter(|book| book.sequence > snapshot.sequence).map(|book| book.id)))
+    }
+}
+
+/// Returns what became of the messages between two states of a chat.
+fn compare(then: &Chat<'_>, now: &Chat<'_>) -> WrittenSince {
+    let identities = |chat: &Chat<'_>| {
+        let lines = history::origin::without_blank_end(&chat.messages);
+        lines.iter().map(|line| Identity::of(line)).collect::<Vec<_>>()
+    };
+    let (then, now) = (identities(then), identities(now));
+    let first = then.iter().zip(&now).take_while(|(then, now)| then == now).count();
+    let (then, now) = (&then[first..], &now[first..]);
+    let last =
+        then.iter().rev().zip(now.iter().rev()).take_while(|(then, now)| then == now).count();
+    let (then, now) = (then.len() - last, now.len() - last);
+    match then.min(now) {
+        0 if then == now => WrittenSince::Saved,
+        edited => WrittenSince::Messages { added: now - edited, edited, removed: then - edited },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_were_added_edited_and_removed_are_counted() {
+        let chat = |words: &[&str]| {
+            let lines = words.iter().map(|word| format!("\n{{\"mes\":\"{word}\"}}"));
+            format!("{{}}{}", lines.collect::<String>())
+        };
+        let told = |then: &[&str], now: &[&str]| {
+            let (then, now) = (chat(then), chat(now));
+            let what =
+                compare(&Chat::split(then.as_bytes(), false), &Chat::split(now.as_bytes(), false));
+            ChangeSince { subject: "X".into(), what }.to_string()
+        };
+        assert_eq!(told(&["a"], &["a", "b"]), "1 message was added to X");
+        assert_eq!(told(&["a"], &["a", "b", "c"]), "2 messages were added to X");
+        assert_eq!(told(&["a", "b", "c"], &["a", "c"]), "1 message was removed from X");
+        assert_eq!(
+            told(&["a", "b", "c"], &["a", "d", "c", "e"]),
+            "1 message was added to X, 2 messages were edited in X"
+        );
+        assert_eq!(told(&["a"], &["a"]), "X was changed");
+    }
+}
