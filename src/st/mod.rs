@@ -10,6 +10,7 @@ mod capture;
 mod card;
 mod card_parts;
 mod chat;
+mod damage;
 mod discover;
 mod error;
 mod group_edit;
@@ -44,6 +45,7 @@ pub use card_parts::{
     each_string, fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
+pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files};
 pub use discover::STORE;
 pub use error::{Error, Result};
 pub use group_edit::{list_in_group, set_group_metadata};

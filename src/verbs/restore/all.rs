@@ -10,7 +10,7 @@ use super::options::{Options, Report};
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
 use crate::engine::Workspace;
 use crate::history::History;
-use crate::history::moment::Moment;
+use crate::history::moment::{Moment, Named};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
@@ -102,7 +102,7 @@ fn restore_one(
     options: &Options,
 ) -> Result<Report> {
     // Its lorebook comes with its own history, or as the newest of those that have it.
-    let moment = &Moment::recorded(head);
+    let moment = &Moment { named: Named::Timeline, ..Moment::recorded(head) };
     if options.dry_run {
         return bring_back(workspace, store, None, history, moment, options);
     }
