@@ -391,10 +391,10 @@ catalogue! {
             meaning: "several chats use one lorebook, and what changes in one changes in all",
             remedy: "`stvc doctor --fix` gives each fork a copy of its own",
         }
-        LorebookOrphaned = "lorebook-orphaned" [Info] {
-            from: "`doctor`",
-            meaning: "no chat, group, character, persona or setting uses the lorebook",
-            remedy: "keep it for later, or remove it with `stvc doctor --fix --orphans`",
+        LorebookOrphaned = "lorebook-orphaned" [Warning, Info] {
+            from: "`doctor`, `status`",
+            meaning: "no chat, group, character, persona or setting uses the lorebook; a warning (also of `status` and the viewer) if a chat that is gone left it behind, else a note of `doctor`",
+            remedy: "`stvc doctor --fix` removes what was left behind, with its entry in the map of checkpoints; any other is kept for later, or removed with `--orphans`",
         }
         CheckpointLinkDangling = "checkpoint-link-dangling" [Warning] {
             from: "`doctor`",

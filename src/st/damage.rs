@@ -33,9 +33,10 @@ impl Damage {
 /// Returns the damage of a file that is a chat or a lorebook. Files of other kinds are not judged.
 pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
     match name.category() {
-        Category::Chat | Category::GroupChat => {
-            chat_damage(&Chat::split(bytes, name.is_group()), std::slice::from_ref(&(0..usize::MAX)))
-        }
+        Category::Chat | Category::GroupChat => chat_damage(
+            &Chat::split(bytes, name.is_group()),
+            std::slice::from_ref(&(0..usize::MAX)),
+        ),
         Category::Lorebook => book_damage(bytes),
         Category::Card | Category::Persona | Category::Group | Category::Settings => None,
     }

@@ -62,7 +62,7 @@ pub use mere_use::differ_by_use;
 pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use read_file::FileBytes;
-pub use references::{Reference, References, User};
+pub use references::{MapEntry, Reference, References, User};
 pub use running::{Running, process_on, running_on};
 pub use sanitize::sanitize;
 pub use send_date::send_millis;
