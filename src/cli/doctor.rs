@@ -87,7 +87,8 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
     out.findings(&fixed.findings);
 
     let refused = fixed.findings.iter().any(|finding| finding.level == Level::Error);
-    let ok = !refused && report.left(&done).iter().all(|finding| finding.level < Level::Error);
+    let is_partly = refused || done.len() < chosen.len();
+    let ok = !is_partly && report.left(&done).iter().all(|finding| finding.level < Level::Error);
     let counts = Counts::Doctor {
         timelines: report.timelines,
         lorebooks: report.lorebooks,
@@ -98,7 +99,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
         fixed: done.len(),
     };
     out.summary("doctor", ok, counts);
-    Ok(match (ok, refused, done.is_empty()) {
+    Ok(match (ok, is_partly, done.is_empty()) {
         (true, ..) => exit::DONE,
         (false, true, true) => exit::REFUSED,
         (false, true, false) => exit::PARTLY,

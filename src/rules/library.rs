@@ -28,6 +28,8 @@ pub struct LibraryFacts {
     pub unused: Vec<UnusedBook>,
     /// What could not be read, and why: it may use any lorebook.
     pub unknown: Vec<(String, String)>,
+    /// Whether the system could not read all chats and lorebooks, so that not all users of a lorebook are known.
+    pub is_partial: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -44,8 +44,10 @@ pub(super) fn examine(
     if only.is_empty() {
         findings.extend(scan.unreadable.iter().map(|(subject, why)| unreadable(subject, why)));
     }
+    let scan_is_whole = scan.unreadable.is_empty();
     let mut facts = LibraryFacts::default();
     let mut seen = BTreeSet::new();
+    let mut unread = Vec::new();
     monitor.begin("looking at chats", Some(scan.chats.len() as u64));
     for name in &scan.chats {
         let is_asked = only.is_empty() || only.contains(name);
@@ -65,15 +67,18 @@ pub(super) fn examine(
                 note_damage(&mut facts, &captured, &chat, &mut seen);
                 facts.timelines.push(timeline_facts(&captured, &chat));
             }
-            Err(error) if is_asked => {
-                findings.push(unreadable(name.as_str(), &error.to_string()));
+            Err(error) => {
+                unread.push((name.file().to_string(), error.to_string()));
+                if is_asked {
+                    findings.push(unreadable(name.as_str(), &error.to_string()));
+                }
             }
-            Err(_) => {}
         }
         monitor.advance(1);
     }
     monitor.begin("looking at lorebooks", None);
     let books = library.lorebooks().unwrap_or_else(|error| {
+        facts.is_partial = true;
         findings.push(unreadable("worlds", &error.to_string()));
         Vec::new()
     });
@@ -94,7 +99,10 @@ pub(super) fn examine(
         find_valid(&mut facts, &stored, &history, store)?;
     }
     facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
+    facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     facts.unknown = references.unreadable;
+    unread.retain(|(subject, _)| facts.unknown.iter().all(|(known, _)| known != subject));
+    facts.unknown.append(&mut unread);
     if only.is_empty() {
         let stored = history.heads().filter(|(name, _)| name.category() == Category::Card);
         characters.stored = stored.map(|(name, _)| name.chat().to_owned()).collect();
@@ -152,8 +160,12 @@ fn look_at_other_books(
                 }
             }
             Ok(None) => {}
-            Err(error) if is_asked => findings.push(unreadable(path.as_str(), &error.to_string())),
-            Err(_) => {}
+            Err(error) => {
+                facts.is_partial = true;
+                if is_asked {
+                    findings.push(unreadable(path.as_str(), &error.to_string()));
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use super::examine::stored_book;
@@ -73,7 +74,7 @@ pub fn fix(
 fn at_work(library: &Library, repair: &Repair) -> Option<Finding> {
     let (subject, book) = match &repair.step {
         RepairStep::OwnBook { timeline, old, .. } => (timeline.as_str(), st::lorebook_path(old)?),
-        RepairStep::WriteBook { path, source: Source::CopyOf(other) } => {
+        RepairStep::WriteBook { path, source: Source::CopyOf(other), .. } => {
             (path.as_str(), other.clone())
         }
         _ => return None,
@@ -132,7 +133,8 @@ fn fix_stored(
 fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineName>> {
     let mut touched: BTreeSet<_> = edits(repairs).into_keys().cloned().collect();
     for repair in repairs {
-        if let RepairStep::WriteBook { path, .. } = &repair.step {
+        if let RepairStep::WriteBook { path, users, .. } = &repair.step {
+            touched.extend(users.iter().cloned());
             touched.extend(st::users_of_lorebook(library, path)?);
         }
     }
@@ -214,7 +216,7 @@ impl Work<'_> {
         for repair in repairs {
             let mut done = true;
             match &repair.step {
-                RepairStep::WriteBook { path, source } => {
+                RepairStep::WriteBook { path, source, .. } => {
                     let now = files::read(root, path)?;
                     if now.as_deref().is_some_and(|now| st::book_damage(now).is_none()) {
                         return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
@@ -381,12 +383,13 @@ impl Work<'_> {
     }
 }
 
-/// The lorebooks that nothing uses, if that is certain.
+/// The lorebooks that nothing uses. What cannot be read now could be read when the repair was planned.
 fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
     let references = library.references(scan);
     let names = library.lorebooks()?;
-    if !references.unreadable.is_empty() {
-        return Ok(BTreeSet::new());
+    if let Some((subject, why)) = references.unreadable.first() {
+        let (path, source) = (library.root().join(subject), io::Error::other(why.clone()));
+        return Err(st::Error::Io { path, source }.into());
     }
     let path = |name: &str| format!("worlds/{name}.json");
     Ok(references.unused(&names).into_iter().map(path).collect())

@@ -38,7 +38,7 @@ pub(super) enum RepairStep {
     /// Let a timeline's running recap say that it belongs to it.
     OwnRecap { timeline: TimelineName },
     /// Write a lorebook that is missing or damaged.
-    WriteBook { path: LibraryPath, source: Source },
+    WriteBook { path: LibraryPath, source: Source, users: Vec<TimelineName> },
     /// Remove a lorebook that nothing uses, and what these chats' maps of checkpoints say of it.
     Remove { path: LibraryPath, mapped_in: Vec<TimelineName> },
 }
@@ -121,8 +121,17 @@ fn remove(facts: &LibraryFacts, book: &UnusedBook) -> Repair {
 
 /// Damaged lorebooks of which a valid version is stored.
 fn damaged_books(examined: &Examined) -> Vec<Repair> {
-    let is_damaged = |(path, _): &(&LibraryPath, _)| examined.facts.damaged.contains_key(*path);
+    let facts = &examined.facts;
+    // Every chat that has it ends with a snapshot of both, so all have to be known.
+    let is_damaged =
+        |(path, _): &(&LibraryPath, _)| !facts.is_partial && facts.damaged.contains_key(*path);
     let damaged = examined.stored.iter().filter(is_damaged);
+    let users = |path: &LibraryPath| {
+        let has_it = |timeline: &&TimelineFacts| {
+            timeline.book.as_ref().is_some_and(|book| book.path.as_ref() == Some(path))
+        };
+        facts.timelines.iter().filter(has_it).map(|timeline| timeline.name.clone()).collect()
+    };
     let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| Repair {
         code: Code::LorebookBroken,
         subject: path.to_string(),
@@ -133,7 +142,11 @@ fn damaged_books(examined: &Examined) -> Vec<Repair> {
         ),
         files: vec![path.clone()],
         mends: vec![path.to_string()],
-        step: RepairStep::WriteBook { path: path.clone(), source: Source::Snapshot(snapshot.id) },
+        step: RepairStep::WriteBook {
+            path: path.clone(),
+            source: Source::Snapshot(snapshot.id),
+            users: users(path),
+        },
     };
     damaged.map(repair).collect()
 }
@@ -321,7 +334,7 @@ fn write(path: &LibraryPath, users: &[TimelineName], source: Source, what: Strin
         what,
         files: vec![path.clone()],
         mends: users.iter().map(TimelineName::to_string).collect(),
-        step: RepairStep::WriteBook { path: path.clone(), source },
+        step: RepairStep::WriteBook { path: path.clone(), source, users: users.to_vec() },
     }
 }
 
