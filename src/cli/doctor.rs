@@ -8,7 +8,7 @@ use stvc::engine::files::Action;
 use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, FileLine, FindingLine, RepairLine};
 use stvc::rules::{Finding, Level};
-use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair};
+use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair, Undecided};
 
 pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -43,14 +43,24 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
     });
 
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
-    let chosen: Vec<&Repair> = match (args.fix, args.yes) {
+    let mut decided = Vec::new();
+    let mut chosen: Vec<&Repair> = match (args.fix, args.yes) {
         (true, true) => report.repairs.iter().collect(),
         (true, false) if asks => {
             let asked = report.repairs.iter().map(|repair| (repair, words(repair)));
-            choose(asked, &mut io::stdin().lock(), &mut io::stderr())
+            let (mut input, mut output) = (io::stdin().lock(), io::stderr());
+            let chosen = choose(asked, &mut input, &mut output);
+            for book in &report.undecided {
+                let copy_of = |name: &str| {
+                    book.copy_of(workspace, name).map_err(|error| clean(&error.to_string()))
+                };
+                decided.extend(decide(book, copy_of, &mut input, &mut output));
+            }
+            chosen
         }
         _ => Vec::new(),
     };
+    chosen.extend(&decided);
     let fixed = doctor::fix(workspace, &chosen, closed(args.chat_closed), &mut out.progress())?;
     let done: Vec<_> = chosen
         .iter()
@@ -59,7 +69,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
         .map(|(chosen, _)| *chosen)
         .collect();
     let is_done = |repair: &Repair| done.iter().any(|done| std::ptr::eq(*done, repair));
-    for repair in &report.repairs {
+    for repair in report.repairs.iter().chain(&decided) {
         let done = is_done(repair);
         out.object(RepairLine::new(repair, done));
         let line = match done {
@@ -72,22 +82,24 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
         }
     }
     show_files(&fixed, out);
-    advise(args, asks, report.repairs.len(), done.len(), out);
+    let planned = report.repairs.len() + decided.len();
+    advise(args, asks, planned, report.undecided.len(), done.len(), out);
     out.findings(&fixed.findings);
 
     let refused = fixed.findings.iter().any(|finding| finding.level == Level::Error);
-    let ok = !refused && report.left(&done).iter().all(|finding| finding.level < Level::Error);
+    let is_partly = refused || done.len() < chosen.len();
+    let ok = !is_partly && report.left(&done).iter().all(|finding| finding.level < Level::Error);
     let counts = Counts::Doctor {
         timelines: report.timelines,
         lorebooks: report.lorebooks,
         errors,
         warnings,
         infos,
-        repairs: report.repairs.len(),
+        repairs: planned,
         fixed: done.len(),
     };
     out.summary("doctor", ok, counts);
-    Ok(match (ok, refused, done.is_empty()) {
+    Ok(match (ok, is_partly, done.is_empty()) {
         (true, ..) => exit::DONE,
         (false, true, true) => exit::REFUSED,
         (false, true, false) => exit::PARTLY,
@@ -128,7 +140,14 @@ fn show_files(fixed: &Fixed, out: &mut Out) {
     }
 }
 
-fn advise(args: &args::Doctor, asks: bool, repairs: usize, done: usize, out: &mut Out) {
+fn advise(
+    args: &args::Doctor,
+    asks: bool,
+    repairs: usize,
+    undecided: usize,
+    done: usize,
+    out: &mut Out,
+) {
     if done > 0 {
         out.say("What was there is kept; `stvc undo` takes all of it back.");
     } else if repairs > 0 && !args.fix {
@@ -136,17 +155,76 @@ fn advise(args: &args::Doctor, asks: bool, repairs: usize, done: usize, out: &mu
     } else if repairs > 0 && !asks && !args.yes {
         out.say("Nothing has been changed: there is nobody to ask. Add --yes to do all of it.");
     } else if args.fix {
-        out.say(if repairs == 0 {
+        out.say(if repairs + undecided == 0 {
             "There is nothing to repair."
         } else {
             "Nothing has been changed."
         });
+    }
+    if args.fix && !asks && undecided > 0 {
+        out.say(format!(
+            "{} can be repaired in several ways: choose one with `--repair` or `--clone-of`.",
+            count(undecided as u64, "missing lorebook")
+        ));
     }
 }
 
 fn words(repair: &Repair) -> String {
     let files: Vec<_> = repair.files.iter().map(|path| clean(path.as_str())).collect();
     format!("would {}\n  files: {}", clean(&repair.what), files.join(", "))
+}
+
+/// Asks what takes the place of a missing lorebook that no snapshot has, and returns the repairs. Anything but one of the letters, and the end of the input, is no.
+fn decide(
+    book: &Undecided,
+    copy_of: impl Fn(&str) -> std::result::Result<Vec<Repair>, String>,
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+) -> Vec<Repair> {
+    let mut lines = Vec::new();
+    let mut letters = Vec::new();
+    for (way, repairs) in &book.ways {
+        let letter = match way {
+            Missing::Empty => "e",
+            Missing::Clone => "c",
+            Missing::CloneOf(_) => "o",
+            Missing::Detach => "d",
+        };
+        let whats: Vec<_> = repairs.iter().map(|repair| clean(&repair.what)).collect();
+        lines.push(format!("  {letter}: {}", whats.join("; ")));
+        letters.push(letter);
+    }
+    if book.can_be_written() {
+        lines.push("  o: make it a copy of another lorebook, which you name".into());
+        letters.push("o");
+    }
+    let users: Vec<_> = book.users.iter().map(|user| clean(user.as_str())).collect();
+    let question = format!(
+        "the lorebook {:?} of {} is missing, and no snapshot has it\n{}\n  which? [{}, Enter: leave it] ",
+        clean(&book.book),
+        users.join(", "),
+        lines.join("\n"),
+        letters.join("/")
+    );
+    let mut ask = |question: &str| {
+        let mut answer = String::new();
+        let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());
+        let asked = asked.and_then(|()| input.read_line(&mut answer));
+        asked.ok().map(|_| answer.trim().to_owned()).filter(|answer| !answer.is_empty())
+    };
+    let answer = ask(&question).unwrap_or_default().to_lowercase();
+    if answer == "o" && book.can_be_written() {
+        let mut question = "  a copy of which lorebook? ".to_owned();
+        while let Some(name) = ask(&question) {
+            match copy_of(&name) {
+                Ok(repairs) => return repairs,
+                Err(why) => question = format!("  {why}\n  a copy of which lorebook? "),
+            }
+        }
+    }
+    let ways = book.ways.iter();
+    let chosen = ways.zip(letters).find(|(_, letter)| *letter == answer);
+    chosen.map(|((_, repairs), _)| repairs.clone()).unwrap_or_default()
 }
 
 /// Ask for each thing in words. `a` is yes to it and to all that follow; the end of the input is no.

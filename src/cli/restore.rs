@@ -20,6 +20,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     let options = Options {
         cut: None,
         snapshot,
+        is_latest: false,
         name: args.name.clone(),
         at: args.at,
         to: args.to.clone(),

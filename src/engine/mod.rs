@@ -26,6 +26,7 @@ pub mod take_first;
 mod take_new_chats;
 pub mod take_snapshots;
 pub(crate) mod undisturbed_read;
+pub(crate) mod unused_lorebooks;
 pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
 

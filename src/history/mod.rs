@@ -6,6 +6,7 @@ pub(crate) mod book_history;
 pub mod dates;
 mod error;
 mod graph;
+pub(crate) mod latest_valid;
 mod loaded;
 pub(crate) mod message_history;
 pub(crate) mod moment;

@@ -193,6 +193,26 @@ impl<'h> Pairs<'h> {
         Ok(pairs)
     }
 
+    /// Returns the snapshots that have a state of the lorebook of `own`, the latest first: what became of it afterwards, what it was then, what it was before.
+    pub(crate) fn books_of(&self, own: &'h Snapshot) -> Result<Vec<&'h Snapshot>> {
+        let Some(name) = bound_to(own) else { return Ok(Vec::new()) };
+        let mut found: Vec<_> = self.books_after(own, None)?.into_iter().rev().collect();
+        found.extend(self.beside(own)?);
+        let today = self.books.of_chat_today(own);
+        for pair in self.back_from(own, Begin::Recorded)? {
+            if self.books.of_chat_today(pair.own) == today {
+                found.extend(pair.book_source());
+            }
+        }
+        let chain = self.books.called(&name, own.sequence);
+        let until = |event: &&&'h Snapshot| event.sequence <= own.sequence;
+        let chain = chain.map(|chain| self.books.chains[chain].iter().rev().filter(until));
+        found.extend(chain.into_iter().flatten().copied());
+        let mut seen = BTreeSet::new();
+        found.retain(|snapshot| seen.insert(snapshot.id));
+        Ok(found)
+    }
+
     /// Whether the snapshot of a pair holds just this chat and this lorebook.
     fn is_recorded(&self, own: &Snapshot, book: &Snapshot, next: &Pair<'_>) -> Result<bool> {
         let chat = |snapshot: &Snapshot| -> Result<_> {

@@ -50,6 +50,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::NoPolicy => USAGE,
         verbs::Error::Merge(MergeError::NoLorebook { .. })
         | verbs::Error::NoSuchLorebook { .. }
+        | verbs::Error::DamagedLorebook { .. }
         | verbs::Error::NoSuchEntry { .. }
         | verbs::Error::NoLorebookThen { .. }
         | verbs::Error::NoChat

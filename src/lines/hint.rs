@@ -77,6 +77,10 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NoSuchLorebook { .. } => {
             "it is called as its file in `worlds`, without `.json`".into()
         }
+        verbs::Error::DamagedLorebook { path, .. } => {
+            let name = path.strip_suffix(".json").unwrap_or(path);
+            format!("`stvc restore {} --overwrite` goes back to its latest valid snapshot", shell(name)).into()
+        }
         verbs::Error::NoSuchEntry { book: Some(book), .. } => {
             format!("`stvc lore {}` lists its entries", shell(book)).into()
         }

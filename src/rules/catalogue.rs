@@ -88,10 +88,20 @@ catalogue! {
             meaning: "the chat or lorebook was brought back, and then what that had replaced was written again: a page of SillyTavern still had it in memory",
             remedy: "reload that page, then `stvc restore` the snapshot that the finding names, with `--overwrite`",
         }
-        ChatEmpty = "chat-empty" [Warning] {
+        ChatEmpty = "chat-empty" [Error, Warning] {
             from: FILES,
-            meaning: "the chat file is empty",
-            remedy: "`stvc log` shows whether the store has an earlier state",
+            meaning: "the chat file is empty; of a group chat that was never stored with messages only a warning",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot",
+        }
+        ChatDamaged = "chat-damaged" [Error] {
+            from: FILES,
+            meaning: "the chat file holds zero bytes where text should be, or no line of it can be read",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot",
+        }
+        DamagePassedOver = "damage-passed-over" [Warning] {
+            from: "`restore`, `fork`",
+            meaning: "the chat or lorebook was named without a moment, and its latest snapshots are of a damaged file: the latest valid one is used",
+            remedy: "`stvc restore ID` restores exactly the snapshot with that id",
         }
         ChatBom = "chat-bom" [Warning] {
             from: FILES,
@@ -136,10 +146,10 @@ catalogue! {
             meaning: "a character's card names a lorebook that does not exist",
             remedy: "`stvc restore worlds/NAME` brings it back if it was ever stored; or choose another in SillyTavern",
         }
-        LorebookBroken = "lorebook-broken" [Warning] {
+        LorebookBroken = "lorebook-broken" [Error, Warning] {
             from: FILES,
-            meaning: "it is not a readable lorebook; it is stored as one piece",
-            remedy: "mend the file, or restore an earlier snapshot",
+            meaning: "the lorebook is empty, holds zero bytes or is not JSON with entries; a warning if only single bytes of it are not UTF-8. It is stored as one piece",
+            remedy: "`stvc restore worlds/NAME --overwrite` goes back to its latest valid snapshot; `stvc doctor --fix` does it after asking",
         }
         LorebookKeyRepeated = "lorebook-key-repeated" [Warning] {
             from: FILES,
@@ -381,10 +391,10 @@ catalogue! {
             meaning: "several chats use one lorebook, and what changes in one changes in all",
             remedy: "`stvc doctor --fix` gives each fork a copy of its own",
         }
-        LorebookOrphaned = "lorebook-orphaned" [Info] {
-            from: "`doctor`",
-            meaning: "no chat, group, character, persona or setting uses the lorebook",
-            remedy: "keep it for later, or remove it with `stvc doctor --fix --orphans`",
+        LorebookOrphaned = "lorebook-orphaned" [Warning, Info] {
+            from: "`doctor`, `status`",
+            meaning: "no chat, group, character, persona or setting uses the lorebook; a warning (also of `status` and the viewer) if a chat that is gone left it behind, else a note of `doctor`",
+            remedy: "`stvc doctor --fix` removes what was left behind, with its entry in the map of checkpoints; any other is kept for later, or removed with `--orphans`",
         }
         CheckpointLinkDangling = "checkpoint-link-dangling" [Warning] {
             from: "`doctor`",

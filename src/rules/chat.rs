@@ -3,18 +3,24 @@
 use super::finding::listed;
 use super::subject::Subject;
 use super::{Code, Finding, Level};
-use crate::st::{Raw, broken_lines};
+use crate::st::{Damage, Raw, TimelineName, broken_lines, chat_damage};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let (chat, path) = (parts.chat, parts.chat_path);
     let mut findings = Vec::new();
     let warn = |code, message: String| Finding::new(code, Level::Warning, path, message);
-    if chat.header.is_none_or(<[u8]>::is_empty) && chat.messages.is_empty() {
-        findings.push(
-            warn(Code::ChatEmpty, "the chat file is empty".into())
-                .remedy(format!("an earlier state may be in the store: stvc log {path:?}")),
-        );
-        return findings;
+    if let Some(damage) = chat_damage(chat, parts.looked_at) {
+        let code = if damage == Damage::Empty { Code::ChatEmpty } else { Code::ChatDamaged };
+        // SillyTavern 1.12 writes a group chat without messages as an empty file.
+        let level = match damage == Damage::Empty && parts.timeline.is_group() {
+            true => Level::Warning,
+            false => Level::Error,
+        };
+        let message = format!("the chat file {}", damage.words());
+        findings.push(Finding::new(code, level, path, message).remedy(restores(parts.timeline)));
+        if damage != Damage::Zeros {
+            return findings;
+        }
     }
     // As SillyTavern reads it: bytes that are no text do not make a line unreadable.
     let text = chat.header.map(String::from_utf8_lossy);
@@ -78,4 +84,9 @@ pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
     );
     Finding::new(Code::NotUtf8, Level::Warning, path, message)
         .remedy("restore an earlier snapshot, or save the file as UTF-8")
+}
+
+/// Returns the command that replaces a damaged file.
+pub(super) fn restores(name: &TimelineName) -> String {
+    format!("`stvc restore {:?} --overwrite` goes back to its latest valid snapshot", name.as_str())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::more;
 use super::{Code, Finding, Level};
-use crate::st::{LibraryPath, TimelineName, chat_name};
+use crate::st::{Damage, LibraryPath, TimelineName, chat_name};
 
 /// Somebody else's chats are not looked at, and they may not know.
 pub fn other_users(user: &str, others: &[String]) -> Finding {
@@ -22,10 +22,29 @@ pub struct LibraryFacts {
     pub here: BTreeSet<TimelineName>,
     /// Every timeline that is stored and whose file is gone.
     pub deleted: BTreeSet<TimelineName>,
+    /// The chats and lorebooks that are damaged.
+    pub damaged: BTreeMap<LibraryPath, DamagedFile>,
     /// The lorebooks that nothing uses, as far as could be read.
     pub unused: Vec<UnusedBook>,
     /// What could not be read, and why: it may use any lorebook.
     pub unknown: Vec<(String, String)>,
+    /// Whether the system could not read all chats and lorebooks, so that not all users of a lorebook are known.
+    pub is_partial: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct DamagedFile {
+    pub damage: Damage,
+    /// The latest valid version that is stored.
+    pub stored: Option<StoredVersion>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StoredVersion {
+    /// `snapshot 0123456789 of 2026-11-01 18:30`.
+    pub words: String,
+    /// The name that always means it.
+    pub moment: String,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +73,7 @@ pub struct BookFacts {
     /// Its file; none if the name gives no file name.
     pub path: Option<LibraryPath>,
     pub exists: bool,
-    /// If it is missing: a snapshot that has it, as it can be typed.
+    /// If it is missing or damaged: the snapshot that has the latest valid version, in words.
     pub stored: Option<String>,
 }
 
@@ -65,6 +84,8 @@ pub struct UnusedBook {
     pub once: Option<(String, bool)>,
     /// Whether it is clearly what a chat left behind, and not a book that a writer keeps for later.
     pub leftover: bool,
+    /// The chats whose map from checkpoints to lorebooks has it.
+    pub mapped_in: Vec<TimelineName>,
 }
 
 /// A lorebook of several timelines.
@@ -93,6 +114,44 @@ impl LibraryFacts {
 
     pub fn timeline(&self, name: &TimelineName) -> Option<&TimelineFacts> {
         self.timelines.iter().find(|timeline| timeline.name == *name)
+    }
+
+    /// Whether a lorebook may be copied: a copy of damage is damage.
+    pub fn may_be_copied(&self, book: &BookFacts) -> bool {
+        book.exists && book.path.as_ref().is_none_or(|path| !self.damaged.contains_key(path))
+    }
+
+    /// Says which stored version replaces a damaged file, in the finding about it.
+    pub fn advise(&self, finding: &mut Finding) {
+        if !matches!(finding.code, Code::ChatEmpty | Code::ChatDamaged | Code::LorebookBroken) {
+            return;
+        }
+        let path = LibraryPath::parse(&finding.subject).ok();
+        let damaged = path.as_ref().and_then(|path| self.damaged.get(path));
+        let name = path.as_ref().and_then(TimelineName::of_file);
+        let Some((damaged, name)) = damaged.zip(name) else { return };
+        match &damaged.stored {
+            Some(stored) => {
+                finding.level = Level::Error;
+                finding.snapshot = Some(stored.moment.clone());
+                finding.remedy = Some(format!(
+                    "`stvc restore {:?} --overwrite` writes it as it was in {}, the latest in which it is valid",
+                    name.as_str(),
+                    stored.words
+                ));
+            }
+            None => {
+                let remedy = match name.is_chat() {
+                    true => {
+                        "no snapshot has a valid version. SillyTavern's own backups may: `stvc import` takes them in"
+                    }
+                    false => {
+                        "no snapshot has a valid version. `stvc import` takes in a backup that may"
+                    }
+                };
+                finding.remedy = Some(remedy.into());
+            }
+        }
     }
 
     /// The lorebooks that are there and that several timelines use.
@@ -153,7 +212,7 @@ fn called(names: &BTreeSet<TimelineName>, chat: &TimelineName, id: &str) -> Opti
 
 /// All findings about a library as a whole.
 pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
-    let mut findings: Vec<_> = facts.shared().iter().map(shared).collect();
+    let mut findings: Vec<_> = facts.shared().iter().map(|book| shared(facts, book)).collect();
     for timeline in &facts.timelines {
         findings.extend(none(timeline));
         findings.extend(missing(timeline));
@@ -170,7 +229,7 @@ pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     findings
 }
 
-fn shared(book: &SharedBook<'_>) -> Finding {
+fn shared(facts: &LibraryFacts, book: &SharedBook<'_>) -> Finding {
     let names: Vec<_> = book.users.iter().map(|user| user.name.as_str()).collect();
     let message = format!(
         "{} chats use it, and what changes in one changes in all: {}",
@@ -178,6 +237,9 @@ fn shared(book: &SharedBook<'_>) -> Finding {
         names.join(", ")
     );
     let remedy = match book.forks.iter().filter(|fork| fork.metadata_in.is_some()).count() {
+        _ if facts.damaged.contains_key(book.path) => {
+            "it is damaged, so no copy of it is made; once it is valid again, `stvc doctor --fix` gives each fork a copy of its own"
+        }
         0 => "if they should not share it, choose another lorebook for one of them in SillyTavern",
         _ => "`stvc doctor --fix` gives each fork a copy of its own",
     };
@@ -216,7 +278,7 @@ fn missing(timeline: &TimelineFacts) -> Option<Finding> {
         format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", book.name);
     let remedy = match &book.stored {
         Some(snapshot) => {
-            format!("`stvc doctor --fix` brings it back from snapshot {snapshot}")
+            format!("`stvc doctor --fix` brings it back from {snapshot}")
         }
         None => "no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the \
                  parent's, `--clone-of NAME` a copy of any other, `--repair detach` lets the chat go without"
@@ -289,7 +351,8 @@ fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     Some(Finding::new(Code::SettingsHashDiffers, Level::Info, timeline.name.as_str(), message))
 }
 
-fn orphan(book: &UnusedBook, certain: bool) -> Finding {
+/// The finding about a lorebook that nothing uses; `certain`: everything that may use one could be read.
+pub fn orphan(book: &UnusedBook, certain: bool) -> Finding {
     let once = match &book.once {
         Some((chat, true)) => format!("; it was the lorebook of {chat}, which is gone"),
         Some((chat, false)) => format!("; it was once the lorebook of {chat}"),
@@ -309,7 +372,9 @@ fn orphan(book: &UnusedBook, certain: bool) -> Finding {
             "keep it for later, or remove it with `stvc doctor --fix --orphans`",
         ),
     };
-    Finding::new(Code::LorebookOrphaned, Level::Info, book.path.as_str(), format!("{who}{once}"))
+    // A book that a writer may keep for later is nothing to worry about.
+    let level = if book.leftover { Level::Warning } else { Level::Info };
+    Finding::new(Code::LorebookOrphaned, level, book.path.as_str(), format!("{who}{once}"))
         .remedy(remedy)
 }
 

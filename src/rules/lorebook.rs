@@ -2,11 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::chat::restores;
 use super::finding::{brief, few};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook};
-use crate::st::{Raw, entries_and_repeats, main_chat, uid_text};
+use crate::st::{
+    LibraryPath, Raw, TimelineName, book_damage, entries_and_repeats, main_chat, uid_text,
+};
 
 pub(super) struct Book<'a> {
     pub path: &'a str,
@@ -51,10 +54,7 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
         );
     };
     let Some((entries, repeated)) = entries_and_repeats(bytes) else {
-        let message = "it is not a readable lorebook; it is stored as one piece";
-        let finding = Finding::new(Code::LorebookBroken, Level::Warning, path, message)
-            .remedy("mend the file, or restore an earlier snapshot");
-        return (None, Some(finding));
+        return (None, Some(broken(path, bytes)));
     };
     let finding = (repeated && !entries.is_empty()).then(|| {
         let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
@@ -70,6 +70,21 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
         })
     });
     (Some(Book { path, entries: entries.collect() }), finding)
+}
+
+fn broken(path: &str, bytes: &[u8]) -> Finding {
+    let (level, message) = match book_damage(bytes) {
+        Some(damage) => (Level::Error, format!("the lorebook {}", damage.words())),
+        None => {
+            let message = "it is not a readable lorebook; it is stored as one piece";
+            (Level::Warning, message.to_owned())
+        }
+    };
+    let finding = Finding::new(Code::LorebookBroken, level, path, message);
+    match LibraryPath::parse(path).ok().and_then(|path| TimelineName::of_file(&path)) {
+        Some(name) => finding.remedy(restores(&name)),
+        None => finding.remedy("restore an earlier snapshot"),
+    }
 }
 
 /// UIDs that several entries have. Which of them a registry or an extension means is chance.

@@ -27,8 +27,8 @@ pub use checkpoint::{
 pub use finding::{Finding, lost_attachments};
 pub use level::Level;
 pub use library::{
-    BookFacts, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library, missing_attachments,
-    other_users,
+    BookFacts, DamagedFile, LibraryFacts, SharedBook, StoredVersion, TimelineFacts, UnusedBook,
+    library, missing_attachments, orphan, other_users,
 };
 pub use queue::{Wish, queue_active};
 pub use timeline_files::{ALL, of_files, of_stored};

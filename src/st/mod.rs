@@ -10,6 +10,7 @@ mod capture;
 mod card;
 mod card_parts;
 mod chat;
+mod damage;
 mod discover;
 mod error;
 mod group_edit;
@@ -45,6 +46,7 @@ pub use card_parts::{
     each_string, fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
+pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files};
 pub use discover::STORE;
 pub use error::{Error, Result};
 pub use group_edit::{list_in_group, rename_in_group, set_group_metadata};
@@ -62,7 +64,7 @@ pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat,
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use place::{open_file, open_folder, read};
 pub use read_file::FileBytes;
-pub use references::{Reference, References, User};
+pub use references::{MapEntry, Reference, References, User};
 pub use running::{Running, process_on, running_on};
 pub use sanitize::sanitize;
 pub use send_date::send_millis;

@@ -3,10 +3,14 @@
 //! A lorebook that nothing uses may be cleared away, so nothing here guesses: what cannot be read is recorded, and then no lorebook is
 //! unused for certain.
 
+use super::auto_recap::lorebook_map;
 use super::card::card_lorebook;
 use super::json::Raw;
 use super::name::{SETTINGS, lorebook_path};
-use super::{Chat, Library, LibraryPath, Scan, TimelineName, lorebook_name, open_file, read};
+use super::{
+    Category, Chat, Library, LibraryPath, Scan, TimelineName, chat_name, lorebook_name, open_file,
+    read,
+};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -35,18 +39,34 @@ pub struct Reference {
     pub user: User,
 }
 
+/// An entry of a map from checkpoints to lorebooks, which ST-Auto-Recap keeps in the metadata of the chat that they were made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapEntry {
+    /// The chat whose metadata has it.
+    pub owner: TimelineName,
+    /// The checkpoint's chat, as typed.
+    pub checkpoint: String,
+    pub book: String,
+    /// Whether the checkpoint's chat exists.
+    pub is_there: bool,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct References {
     /// Those that were found.
     pub list: Vec<Reference>,
+    pub maps: Vec<MapEntry>,
     /// What could not be read, and why: there may be more.
     pub unreadable: Vec<(String, String)>,
 }
 
 impl References {
-    /// The lorebooks among `names` (see [`Library::lorebooks`]) that nothing uses, as far as could be read.
+    /// The lorebooks among `names` (see [`Library::lorebooks`]) that nothing uses, as far as could be read. A checkpoint that exists uses the lorebook that a map says, also
+    /// if its own metadata names another.
     pub fn unused<'n>(&self, names: &'n [String]) -> Vec<&'n str> {
-        let files = self.list.iter().filter_map(|reference| lorebook_path(&reference.book));
+        let mapped = self.maps.iter().filter(|entry| entry.is_there).map(|entry| &entry.book);
+        let named = self.list.iter().map(|reference| &reference.book).chain(mapped);
+        let files = named.filter_map(|book| lorebook_path(book));
         let used: HashSet<_> = files.map(|path| folded(path.file_name())).collect();
         let is_unused = |name: &&str| !used.contains(&folded(&format!("{name}.json")));
         names.iter().map(String::as_str).filter(is_unused).collect()
@@ -55,6 +75,22 @@ impl References {
     fn add(&mut self, book: Option<String>, user: impl FnOnce() -> User) {
         if let Some(book) = book.filter(|book| !book.is_empty()) {
             self.list.push(Reference { book, user: user() });
+        }
+    }
+
+    fn add_maps(
+        &mut self,
+        owner: &TimelineName,
+        metadata: Raw<'_>,
+        chats: &HashSet<&TimelineName>,
+    ) {
+        for (checkpoint, book) in lorebook_map(metadata) {
+            let bare = checkpoint.strip_suffix(".jsonl").unwrap_or(&checkpoint);
+            let is_there = [&checkpoint, bare].into_iter().any(|id| {
+                let chat = chat_name(id).and_then(|name| owner.sibling(&name).ok());
+                chat.is_some_and(|chat| chats.contains(&chat))
+            });
+            self.maps.push(MapEntry { owner: owner.clone(), checkpoint, book, is_there });
         }
     }
 
@@ -72,14 +108,15 @@ impl Library {
     /// Look for every use of a lorebook. Of chats only the first line is read, of cards only what is not the picture.
     pub fn references(&self, scan: &Scan) -> References {
         let mut found = References { unreadable: scan.unreadable.clone(), ..Default::default() };
+        let chats: HashSet<_> = scan.chats.iter().collect();
         for name in &scan.chats {
-            self.chat_reference(name, &mut found);
+            self.chat_reference(name, &chats, &mut found);
         }
         self.each_file("groups", ".json", &mut found, |found, subject, file| {
             // Groups that cannot be read are in the scan already.
             let mut bytes = Vec::new();
             if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
-                group_references(&bytes, subject, found);
+                group_references(&bytes, subject, &chats, found);
             }
         });
         self.each_file("characters", ".png", &mut found, |found, subject, file| {
@@ -97,7 +134,12 @@ impl Library {
         found
     }
 
-    fn chat_reference(&self, name: &TimelineName, found: &mut References) {
+    fn chat_reference(
+        &self,
+        name: &TimelineName,
+        chats: &HashSet<&TimelineName>,
+        found: &mut References,
+    ) {
         let path = name.file();
         let line = match open_file(self.root(), &path).and_then(first_line) {
             Ok(line) => line,
@@ -107,13 +149,15 @@ impl Library {
         // SillyTavern reads invalid UTF-8 leniently. A byte order mark makes it lose the header, but not for good.
         let header = chat.header.map(String::from_utf8_lossy).unwrap_or_default();
         let header = header.trim_start_matches('\u{feff}').trim();
-        if header.is_empty() {
+        // A group chat that begins with a message has its metadata in the group's file.
+        if header.is_empty() && chat.header.is_none() {
             return;
         }
         match Raw::parse_str(header) {
             Some(header) => {
-                let book = header.get("chat_metadata").and_then(lorebook_name);
-                found.add(book, || User::Chat(name.clone()));
+                let metadata = header.get("chat_metadata");
+                found.add(metadata.and_then(lorebook_name), || User::Chat(name.clone()));
+                metadata.iter().for_each(|metadata| found.add_maps(name, *metadata, chats));
             }
             None => found.failed(path.as_str(), "its first line cannot be read"),
         }
@@ -151,13 +195,24 @@ pub(super) fn first_line(file: File) -> io::Result<Vec<u8>> {
 }
 
 /// A group's file has the metadata of its open chat and, in SillyTavern 1.12, of its other chats.
-fn group_references(bytes: &[u8], subject: &str, found: &mut References) {
+fn group_references(
+    bytes: &[u8],
+    subject: &str,
+    chats: &HashSet<&TimelineName>,
+    found: &mut References,
+) {
     let text = String::from_utf8_lossy(bytes);
     let Some(group) = Raw::parse_str(&text) else { return };
     let past = group.get("past_metadata").and_then(|past| past.members()).unwrap_or_default();
-    let past = past.into_iter().map(|member| member.value);
-    for metadata in group.get("chat_metadata").into_iter().chain(past) {
+    let past = past.into_iter().map(|member| (Some(member.key.to_string_lossy()), member.value));
+    let open = group.get("chat_id").and_then(|id| id.string());
+    let open = group.get("chat_metadata").map(|metadata| (open, metadata));
+    for (chat, metadata) in open.into_iter().chain(past) {
         found.add(lorebook_name(metadata), || User::Group(subject.to_owned()));
+        if let Some(owner) = chat.and_then(|chat| TimelineName::of(Category::GroupChat, &chat).ok())
+        {
+            found.add_maps(&owner, metadata, chats);
+        }
     }
 }
 

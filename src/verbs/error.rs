@@ -53,6 +53,9 @@ pub enum Error {
     /// No lorebook has that name.
     #[error("there is no lorebook {name:?}")]
     NoSuchLorebook { name: String },
+    /// A copy of damage is damage.
+    #[error("{path} is not copied: it {why}")]
+    DamagedLorebook { path: String, why: &'static str },
     /// No entry has that name.
     #[error("no entry is called {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
     NoSuchEntry { name: String, book: Option<String> },

@@ -129,10 +129,10 @@ fn odd_bytes_come_back_and_are_named() {
         ("empty", Vec::new(), "chat-empty"),
         ("no utf-8", not_utf8, ""),
         ("cut", whole[..whole.len() - 9].to_vec(), "chat-line-broken"),
-        ("cut header", whole[..20].to_vec(), "chat-header-broken"),
+        ("cut header", whole[..20].to_vec(), "chat-damaged"),
         ("bom", [b"\xef\xbb\xbf", &whole[..]].concat(), "chat-bom"),
-        ("nothing", vec![0; 4096], "chat-header-broken"),
-        ("blank", b"\n\n\r\n \n".to_vec(), ""),
+        ("nothing", vec![0; 4096], "chat-damaged"),
+        ("blank", b"\n\n\r\n \n".to_vec(), "chat-empty"),
         (
             "deep",
             [whole, b"\n".to_vec(), "[".repeat(50_000).into_bytes()].concat(),

@@ -1,11 +1,9 @@
 //! What fits the screen: at 80 and 120 columns, in a pipe, in a pager, and where there is no Unicode.
 
-use std::process::Command;
-
 use insta::assert_snapshot;
 use unicode_width::UnicodeWidthStr;
 
-use crate::common::{Sandbox, answer, cannot, chat, message};
+use crate::common::{Sandbox, answer, chat, has_terminal, message, typed_on_terminal};
 
 const FOLDER: &str = "Mira the Lighthouse Keeper";
 const MAIN: &str = "Mira the Lighthouse Keeper - 2026-11-01@18h30m12s";
@@ -202,27 +200,16 @@ fn any_width_and_any_locale() {
     assert!(graph("C.UTF-8").contains('◉'));
 }
 
-/// Run a command on a terminal of 24 lines; what is on it.
+/// Run a command on a terminal where nothing is typed; what is on it.
 fn on_a_terminal(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, &str)]) -> String {
-    let quoted: Vec<_> = arguments.iter().map(|word| format!("'{word}'")).collect();
-    let line =
-        format!("stty rows 24 cols 80; '{}' {}", env!("CARGO_BIN_EXE_stvc"), quoted.join(" "));
-    let typed = sandbox.command(&[]);
-    let mut command = Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).current_dir(sandbox.library()).env_clear();
-    for (name, value) in typed.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    command.env_remove("STVC_COLUMNS").env("TERM", "dumb").env("SHELL", "/bin/sh");
-    command.envs(variables.iter().copied()).stdin(std::process::Stdio::null());
-    answer(command.output().unwrap()).stdout.replace("\r\n", "\n")
+    typed_on_terminal(sandbox, arguments, variables, "").stdout
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_longer_than_the_screen_goes_to_the_pager() {
-    if Command::new("script").arg("--version").output().is_err() {
-        return cannot("there is no script");
+    if !has_terminal() {
+        return;
     }
     let mut sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", chat("a", 1, None));

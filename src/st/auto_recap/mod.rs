@@ -17,7 +17,7 @@ pub use queue::{
 pub use queue_edit::{clear_queue, trim_queue};
 pub use recap::{
     CachedItem, CombinedRecap, RecapVersion, RunningRecap, STATE, attached_lorebook,
-    checkpoint_state, combined_recap, lorebook_map, registry_cache, running_recap,
+    checkpoint_state, combined_recap, lorebook_map, registry_cache, running_recap, without_mapped,
 };
 pub use registry::{REGISTRY_PREFIX, RegistryItem, registry_items, registry_line_uid};
 pub use scene::{Scene, scene, scene_breaks};

@@ -1,6 +1,6 @@
 //! The parts of a chat's metadata that belong to ST-Auto-Recap.
 
-use super::super::json::{Member, Raw};
+use super::super::json::{Edits, Member, Raw, member_spans};
 
 /// The running recap: the story so far, in versions.
 #[derive(Clone, Debug)]
@@ -136,13 +136,32 @@ pub fn registry_cache(metadata: Raw<'_>) -> Vec<CachedItem> {
 
 /// The map from checkpoints to their lorebooks that one of the extension's plans speaks of: chat name, lorebook name.
 pub fn lorebook_map(metadata: Raw<'_>) -> Vec<(String, String)> {
+    let maps = lorebook_maps(metadata).filter_map(|map| map.members());
+    let pair = |member: Member<'_>| Some((member.key.to_string_lossy(), member.value.string()?));
+    maps.flatten().filter_map(pair).collect()
+}
+
+fn lorebook_maps(metadata: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
     let places: [&[&str]; 4] = [
         &["auto_recap", "checkpoint_lorebook_map"],
         &["auto_recap", "checkpoint_lorebook_mappings"],
         &["checkpoint_lorebook_map"],
         &["checkpoint_lorebook_mappings"],
     ];
-    let maps = places.iter().filter_map(|path| metadata.path(path)?.members());
-    let pair = |member: Member<'_>| Some((member.key.to_string_lossy(), member.value.string()?));
-    maps.flatten().filter_map(pair).collect()
+    places.into_iter().filter_map(move |path| metadata.path(path))
+}
+
+/// Returns `text` without the entries of [`lorebook_map`] for lorebooks that are removed.
+pub fn without_mapped(
+    text: &[u8],
+    metadata: Raw<'_>,
+    is_removed: impl Fn(&str) -> bool,
+) -> Vec<u8> {
+    let mut edits = Edits::new(text);
+    for map in lorebook_maps(metadata) {
+        let members = map.members().unwrap_or_default();
+        let is_kept = |n: usize| !members[n].value.string().is_some_and(|book| is_removed(&book));
+        edits.retain(&member_spans(map, text), is_kept);
+    }
+    edits.apply()
 }

@@ -127,6 +127,16 @@ fn what_else_stands_in_the_metadata() {
     }
 }
 
+#[test]
+fn entries_of_removed_lorebooks_go_from_the_map_and_nothing_else() {
+    let text = r#"{"a" : 1, "auto_recap":{"checkpoint_lorebook_map":{"p": "A", "q": "B"}},"checkpoint_lorebook_mappings":{"r":"A"}}"#;
+    let without = without_mapped(text.as_bytes(), raw(text), |book| book == "A");
+    assert_eq!(
+        String::from_utf8(without).unwrap(),
+        r#"{"a" : 1, "auto_recap":{"checkpoint_lorebook_map":{"q": "B"}},"checkpoint_lorebook_mappings":{}}"#
+    );
+}
+
 /// A message with that in `auto_recap_memory`.
 fn message(memory: &str) -> String {
     format!(r#"{{"mes":"x","extra":{{"auto_recap_memory":{memory}}}}}"#)

@@ -26,7 +26,6 @@ fn every_place_that_can_name_a_lorebook_is_read() {
     let header = |book: &str| format!(r#"{{"chat_metadata":{{"world_info":{book}}}}}"#);
     put(root, "chats/A/a.jsonl", header("\"solo\"").as_bytes());
     put(root, "chats/A/none.jsonl", header("null").as_bytes());
-    put(root, "chats/A/empty.jsonl", b"");
     put(root, "chats/A/bom.jsonl", format!("\u{feff}{}\n{{}}", header("\"bom\"")).as_bytes());
     put(
         root,
@@ -83,6 +82,9 @@ fn what_cannot_be_read_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     put(root, "chats/A/a.jsonl", b"{\"torn\n{}");
+    // It may have been bound to any before it was damaged.
+    put(root, "chats/A/empty.jsonl", b"");
+    put(root, "chats/A/zeros.jsonl", &[0; 64]);
     put(root, "groups/1.json", b"[]");
     put(root, "characters/Bad.png", b"no picture");
     put(root, "characters/Other.PNG", b"\x89PNG\r\n\x1a\n\0\0\0\x09tEXtchara");
@@ -96,6 +98,8 @@ fn what_cannot_be_read_is_recorded() {
         "characters/Bad.png",
         "characters/Other.PNG",
         "chats/A/a.jsonl",
+        "chats/A/empty.jsonl",
+        "chats/A/zeros.jsonl",
         "groups/1.json",
         "settings.json",
     ];
@@ -113,4 +117,23 @@ fn a_lorebook_is_used_by_the_name_of_its_file() {
     put(root, "chats/A/c.jsonl", bound("e\u{301}tude").as_bytes());
     let names = ["Who am I", "shouted", "étude", "unused"].map(str::to_owned);
     assert_eq!(references(root).unused(&names), ["unused"]);
+}
+
+#[test]
+fn a_checkpoint_that_exists_uses_the_lorebook_of_the_map() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let map = r#"{"auto_recap":{"checkpoint_lorebook_map":{"point":"Kept","gone":"Left"}}}"#;
+    put(root, "chats/A/main.jsonl", format!(r#"{{"chat_metadata":{map}}}"#).as_bytes());
+    put(root, "chats/A/point.jsonl", br#"{"chat_metadata":{"world_info":"Another"}}"#);
+    put(root, "chats/B/gone.jsonl", br#"{"chat_metadata":{}}"#);
+    let group = r#"{"id":"1","chats":["g","h"],"chat_id":"g","chat_metadata":{"checkpoint_lorebook_mappings":{"h":"Of the group"}}}"#;
+    put(root, "groups/1.json", group.as_bytes());
+    for chat in ["g", "h"] {
+        put(root, &format!("group chats/{chat}.jsonl"), br#"{"mes":"a"}"#);
+    }
+    let names = ["Kept", "Left", "Of the group"].map(str::to_owned);
+    let found = references(root);
+    assert_eq!(found.unreadable, []);
+    assert_eq!(found.unused(&names), ["Left"]);
 }

@@ -3,18 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
+use crate::engine::files;
+use crate::engine::unused_lorebooks::{by_book, unused_lorebooks};
 use crate::history::History;
+use crate::history::latest_valid::{Part, described, first_valid};
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
-    self, BookFacts, CharacterFacts, Code, Finding, Level, LibraryFacts, TimelineFacts, UnusedBook,
+    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, Level, LibraryFacts,
+    StoredVersion, TimelineFacts,
 };
-use crate::st::auto_recap::{is_fork_book, lorebook_map, running_recap};
+use crate::st::auto_recap::running_recap;
 use crate::st::{
     self, Captured, Category, Chat, Disk, Library, LibraryPath, Message, Raw, References, Scan,
-    TimelineName, User, lorebook_path,
+    TimelineFiles, TimelineName, User, lorebook_path,
 };
-use crate::store::{Store, unless_lost};
+use crate::store::Store;
 use crate::verbs::Result;
 
 /// A library that was looked at.
@@ -24,12 +28,9 @@ pub(super) struct Examined {
     pub findings: Vec<Finding>,
     /// How many lorebooks there are.
     pub lorebooks: usize,
-    /// Missing lorebooks that the store has, and where.
+    /// The latest valid versions of lorebooks that are missing or damaged.
     pub stored: BTreeMap<LibraryPath, Snapshot>,
 }
-
-/// What chats say of lorebooks beside the one that they are bound to.
-type Maps = BTreeMap<LibraryPath, String>;
 
 /// Look at all of it. Findings about single timelines are only for those in `only`, if there are any.
 pub(super) fn examine(
@@ -40,15 +41,13 @@ pub(super) fn examine(
     monitor: &mut dyn Monitor,
 ) -> Result<Examined> {
     let mut findings = Vec::new();
-    let unreadable = |subject: &str, why: &str| {
-        Finding::new(Code::Unreadable, Level::Error, subject, why)
-            .remedy("check its name, its permissions and the disk")
-    };
     if only.is_empty() {
         findings.extend(scan.unreadable.iter().map(|(subject, why)| unreadable(subject, why)));
     }
+    let scan_is_whole = scan.unreadable.is_empty();
     let mut facts = LibraryFacts::default();
-    let mut maps = Maps::new();
+    let mut seen = BTreeSet::new();
+    let mut unread = Vec::new();
     monitor.begin("looking at chats", Some(scan.chats.len() as u64));
     for name in &scan.chats {
         let is_asked = only.is_empty() || only.contains(name);
@@ -65,44 +64,131 @@ pub(super) fn examine(
                     let gone: Vec<_> = named.into_iter().filter(is_gone).collect();
                     findings.extend(rules::missing_attachments(name, &gone));
                 }
-                facts.timelines.push(timeline_facts(&captured, &chat, &mut maps));
+                note_damage(&mut facts, &captured, &chat, &mut seen);
+                facts.timelines.push(timeline_facts(&captured, &chat));
             }
-            Err(error) if is_asked => {
-                findings.push(unreadable(name.as_str(), &error.to_string()));
+            Err(error) => {
+                unread.push((name.file().to_string(), error.to_string()));
+                if is_asked {
+                    findings.push(unreadable(name.as_str(), &error.to_string()));
+                }
             }
-            Err(_) => {}
         }
         monitor.advance(1);
     }
     monitor.begin("looking at lorebooks", None);
     let books = library.lorebooks().unwrap_or_else(|error| {
+        facts.is_partial = true;
         findings.push(unreadable("worlds", &error.to_string()));
         Vec::new()
     });
+    look_at_other_books(library, &books, &seen, only.is_empty(), &mut facts, &mut findings);
     let references = library.references(&scan);
     let mut characters = character_facts(&scan, &references, &books);
     facts.here = scan.chats.into_iter().collect();
     let history = match store {
-        Some(store) => History::load_with_kept(store)?,
+        // What was undone is not evidence of anything.
+        Some(store) => History::load(store)?,
         None => History::default(),
     };
     let owners = Owners::of(&history);
     learn_from_store(&mut facts, &history, &owners);
-    let stored = match store {
-        Some(store) => find_missing(&mut facts, &history, &owners, store)?,
-        None => BTreeMap::new(),
-    };
-    let by_book = by_book(&history);
-    let unused = references.unused(&books).into_iter();
-    let unused = unused.filter_map(|name| unused_book(name, &facts, &by_book, &owners, &maps));
-    facts.unused = unused.collect();
+    let mut stored = BTreeMap::new();
+    if let Some(store) = store {
+        stored = find_books(&mut facts, &history, &owners, store)?;
+        find_valid(&mut facts, &stored, &history, store)?;
+    }
+    facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
+    facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     facts.unknown = references.unreadable;
+    unread.retain(|(subject, _)| facts.unknown.iter().all(|(known, _)| known != subject));
+    facts.unknown.append(&mut unread);
     if only.is_empty() {
         let stored = history.heads().filter(|(name, _)| name.category() == Category::Card);
         characters.stored = stored.map(|(name, _)| name.chat().to_owned()).collect();
         findings.extend(rules::characters(&characters));
     }
+    for finding in &mut findings {
+        facts.advise(finding);
+        advise_unreadable(finding, &history);
+    }
     Ok(Examined { facts, findings, lorebooks: books.len(), stored })
+}
+
+/// Notes which of a timeline's files are damaged, and that its lorebook was looked at.
+fn note_damage(
+    facts: &mut LibraryFacts,
+    captured: &Captured,
+    chat: &Chat<'_>,
+    seen: &mut BTreeSet<LibraryPath>,
+) {
+    let files = &captured.files;
+    if let Some(damage) = st::chat_damage(chat, rules::ALL) {
+        facts.damaged.insert(files.main.path.clone(), DamagedFile { damage, stored: None });
+    }
+    if let Some(book) = files.book() {
+        seen.insert(book.path.clone());
+        if let Some(damage) = st::book_damage(book.bytes) {
+            facts.damaged.insert(book.path.clone(), DamagedFile { damage, stored: None });
+        }
+    }
+}
+
+/// Looks at the lorebooks that no chat is bound to.
+fn look_at_other_books(
+    library: &Library,
+    books: &[String],
+    seen: &BTreeSet<LibraryPath>,
+    is_asked: bool,
+    facts: &mut LibraryFacts,
+    findings: &mut Vec<Finding>,
+) {
+    for book in books {
+        let Ok(path) = LibraryPath::parse(&format!("worlds/{book}.json")) else { continue };
+        let name = TimelineName::of_file(&path).filter(|_| !seen.contains(&path));
+        let Some(name) = name else { continue };
+        match files::read(library.root(), &path) {
+            Ok(Some(bytes)) => {
+                if let Some(damage) = st::book_damage(&bytes) {
+                    facts.damaged.insert(path.clone(), DamagedFile { damage, stored: None });
+                }
+                if is_asked {
+                    let files = TimelineFiles::alone(&name, bytes);
+                    let chat = files.split();
+                    let template = library.book_template();
+                    findings.extend(rules::of_files(&files, &chat, rules::ALL, template));
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                facts.is_partial = true;
+                if is_asked {
+                    findings.push(unreadable(path.as_str(), &error.to_string()));
+                }
+            }
+        }
+    }
+}
+
+/// Names the command that gives a chat back whose files cannot be read: beside them, since nothing is replaced that could not be stored.
+fn advise_unreadable(finding: &mut Finding, history: &History) {
+    let name = Some(&*finding).filter(|finding| finding.code == Code::Unreadable);
+    let name = name.and_then(|finding| TimelineName::parse(&finding.subject).ok());
+    if let Some(head) =
+        name.filter(TimelineName::is_chat).and_then(|name| history.head(&name).cloned())
+    {
+        let (name, free) = (head.timeline.as_str(), format!("{} (restored)", head.timeline.chat()));
+        finding.remedy = Some(format!(
+            "check its name, its permissions and the disk; `stvc restore {name:?} --as {free:?}` writes {} as a chat of its own",
+            described(&head)
+        ));
+    }
+}
+
+/// A file or folder that the system cannot read.
+fn unreadable(subject: &str, why: &str) -> Finding {
+    Finding::new(Code::Unreadable, Level::Error, subject, why)
+        .remedy("check its name, its permissions and the disk")
 }
 
 fn character_facts(scan: &Scan, references: &References, books: &[String]) -> CharacterFacts {
@@ -127,15 +213,10 @@ fn character_facts(scan: &Scan, references: &References, books: &[String]) -> Ch
     facts
 }
 
-fn timeline_facts(captured: &Captured, chat: &Chat<'_>, maps: &mut Maps) -> TimelineFacts {
+fn timeline_facts(captured: &Captured, chat: &Chat<'_>) -> TimelineFacts {
     let name = &captured.files.timeline;
     let metadata = st::metadata(chat, name, captured.files.group_bytes());
     let recap = metadata.and_then(running_recap).filter(|recap| recap.exists());
-    for (chat, book) in metadata.map(lorebook_map).unwrap_or_default() {
-        if let Some(path) = lorebook_path(&book) {
-            maps.insert(path, chat);
-        }
-    }
     let settings = metadata.and_then(|metadata| metadata.path(&["auto_recap", "settings_hash"]));
     TimelineFacts {
         name: name.clone(),
@@ -180,89 +261,87 @@ fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners
     facts.deleted = stored.filter(is_gone).cloned().collect();
 }
 
-/// The snapshots of chats that have a lorebook, by its file, newest first.
-fn by_book(history: &History) -> BTreeMap<LibraryPath, Vec<&Snapshot>> {
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    let of_chats = history.newest_first().into_iter().filter(|found| found.timeline.is_chat());
-    for snapshot in of_chats {
-        if let Some(path) = snapshot.lorebook.as_deref().and_then(lorebook_path) {
-            found.entry(path).or_default().push(snapshot);
-        }
-    }
-    found
-}
-
-/// Look in the store for lorebooks that are missing: in their own histories, then in the snapshots of a chat that misses it, then in any.
-fn find_missing(
+/// Looks in the store for valid versions of lorebooks that are missing or damaged: in their own histories, then in the snapshots of a chat that is bound to one, then in any.
+fn find_books(
     facts: &mut LibraryFacts,
     history: &History,
     owners: &Owners,
     store: &Store,
 ) -> Result<BTreeMap<LibraryPath, Snapshot>> {
     let mut users: BTreeMap<LibraryPath, BTreeSet<TimelineName>> = BTreeMap::new();
+    for (path, _) in facts.damaged.iter().filter(|(path, _)| is_lorebook(path)) {
+        users.entry(path.clone()).or_default();
+    }
     for timeline in &facts.timelines {
-        let book = timeline.book.as_ref().filter(|book| !book.exists);
-        if let Some(path) = book.and_then(|book| book.path.clone()) {
-            users.entry(path).or_default().insert(timeline.name.clone());
+        let Some(book) = &timeline.book else { continue };
+        if let Some(path) = &book.path
+            && (!book.exists || facts.damaged.contains_key(path))
+        {
+            users.entry(path.clone()).or_default().insert(timeline.name.clone());
         }
     }
     if users.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let reader = store.reader();
     let by_book = by_book(history);
     let mut found = BTreeMap::new();
     for (path, users) in users {
         let mut snapshots = by_book.get(&path).cloned().unwrap_or_default();
         snapshots.sort_by_key(|snapshot| !users.contains(owners.of_snapshot(snapshot)));
         let own = TimelineName::of_file(&path).and_then(|name| history.head(&name));
-        snapshots.splice(0..0, own.into_iter().flat_map(|head| history.ancestry(head)));
-        for snapshot in snapshots {
-            if unless_lost(stored_book(store, snapshot.id, &path))?.flatten().is_some() {
-                found.insert(path, snapshot.clone());
-                break;
-            }
+        snapshots.splice(0..0, own.into_iter().flat_map(|head| history.own(head).0));
+        if let Some(valid) = first_valid(&reader, Part::Book, snapshots)? {
+            found.insert(path, valid.snapshot.clone());
         }
     }
     for book in facts.timelines.iter_mut().filter_map(|timeline| timeline.book.as_mut()) {
         let snapshot = book.path.as_ref().and_then(|path| found.get(path));
-        book.stored = snapshot.map(|snapshot| short(snapshot.id));
+        book.stored = snapshot.map(described);
     }
     Ok(found)
 }
 
-/// The lorebook of that path that a snapshot has.
+/// Looks for the latest valid versions of chats that are damaged, and notes those of lorebooks.
+fn find_valid(
+    facts: &mut LibraryFacts,
+    books: &BTreeMap<LibraryPath, Snapshot>,
+    history: &History,
+    store: &Store,
+) -> Result<()> {
+    let reader = store.reader();
+    for (path, damaged) in &mut facts.damaged {
+        let chat = TimelineName::of_file(path).filter(TimelineName::is_chat);
+        let head = chat.and_then(|name| history.head(&name));
+        let own = head.map(|head| history.own(head).0).unwrap_or_default();
+        let valid = first_valid(&reader, Part::Own, own)?.map(|valid| valid.snapshot);
+        damaged.stored = valid.or_else(|| books.get(path)).map(|snapshot| StoredVersion {
+            words: described(snapshot),
+            moment: snapshot.id.to_string(),
+        });
+    }
+    Ok(())
+}
+
+fn is_lorebook(path: &LibraryPath) -> bool {
+    TimelineName::of_file(path).is_some_and(|name| name.category() == Category::Lorebook)
+}
+
+/// Returns the lorebook that a snapshot has, and whether it has it under that path.
 pub(super) fn stored_book(
     store: &Store,
     snapshot: SnapshotId,
     path: &LibraryPath,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<(Vec<u8>, bool)>> {
     let reader = store.reader();
-    let tree = Tree::open(&reader, Snapshot::read(&reader.commit(snapshot.0)?)?.tree)?;
-    match tree.manifest.file(Role::Lorebook).filter(|record| record.path == path.as_str()) {
-        Some(record) => Ok(Some(tree.rebuild(&reader, record)?)),
+    let snapshot = Snapshot::read(&reader.commit(snapshot.0)?)?;
+    let tree = Tree::open(&reader, snapshot.tree)?;
+    let role = match snapshot.timeline.is_chat() {
+        true => Role::Lorebook,
+        false => tree.manifest.main_role(),
+    };
+    match tree.manifest.file(role) {
+        Some(record) => Ok(Some((tree.rebuild(&reader, record)?, record.path == path.as_str()))),
         None => Ok(None),
     }
-}
-
-fn unused_book(
-    name: &str,
-    facts: &LibraryFacts,
-    by_book: &BTreeMap<LibraryPath, Vec<&Snapshot>>,
-    owners: &Owners,
-    maps: &Maps,
-) -> Option<UnusedBook> {
-    let path = LibraryPath::parse(&format!("worlds/{name}.json")).ok()?;
-    let snapshots = by_book.get(&path).map(Vec::as_slice).unwrap_or_default();
-    let is_gone = |snapshot: &&&Snapshot| !facts.here.contains(owners.of_snapshot(snapshot));
-    let newest =
-        snapshots.first().map(|newest| (owners.of_snapshot(newest).to_string(), is_gone(&newest)));
-    let mapped = maps.get(&path).map(|chat| (format!("the checkpoint {chat:?}"), false));
-    let left = !snapshots.is_empty() && snapshots.iter().all(|snapshot| is_gone(&snapshot));
-    let leftover = left || maps.contains_key(&path) || is_fork_book(name);
-    Some(UnusedBook { path, once: newest.or(mapped), leftover })
-}
-
-/// A snapshot's id as it can be typed.
-pub(super) fn short(id: SnapshotId) -> String {
-    id.to_string().chars().take(10).collect()
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use super::examine::stored_book;
@@ -18,6 +19,7 @@ use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::{self, Finding, Wish};
+use crate::st::auto_recap::without_mapped;
 use crate::st::{
     self, BookRename, BoundBook, Chat, Library, LibraryPath, Raw, Rename, Scan, TimelineFiles,
     TimelineName,
@@ -72,7 +74,7 @@ pub fn fix(
 fn at_work(library: &Library, repair: &Repair) -> Option<Finding> {
     let (subject, book) = match &repair.step {
         RepairStep::OwnBook { timeline, old, .. } => (timeline.as_str(), st::lorebook_path(old)?),
-        RepairStep::WriteBook { path, source: Source::CopyOf(other) } => {
+        RepairStep::WriteBook { path, source: Source::CopyOf(other), .. } => {
             (path.as_str(), other.clone())
         }
         _ => return None,
@@ -104,7 +106,9 @@ fn fix_stored(
     };
     monitor.begin("keeping what is there", Some(repairs.len() as u64));
     work.plan_books(repairs, &scan)?;
-    for (timeline, edit) in edits(repairs) {
+    let doable = repairs.iter().zip(&work.fixed.done).filter(|(_, done)| **done);
+    let doable: Vec<_> = doable.map(|(repair, _)| *repair).collect();
+    for (timeline, edit) in edits(&doable) {
         work.edit_timeline(&scan, timeline, &edit)?;
         monitor.advance(1);
     }
@@ -129,7 +133,8 @@ fn fix_stored(
 fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineName>> {
     let mut touched: BTreeSet<_> = edits(repairs).into_keys().cloned().collect();
     for repair in repairs {
-        if let RepairStep::WriteBook { path, .. } = &repair.step {
+        if let RepairStep::WriteBook { path, users, .. } = &repair.step {
+            touched.extend(users.iter().cloned());
             touched.extend(st::users_of_lorebook(library, path)?);
         }
     }
@@ -143,6 +148,8 @@ struct Edit<'r> {
     own_book: Option<(&'r str, &'r str, &'r LibraryPath)>,
     detach: Option<&'r str>,
     own_recap: bool,
+    /// The lorebooks that are removed, and go from its map of checkpoints.
+    unmap: Vec<&'r LibraryPath>,
 }
 
 fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
@@ -158,7 +165,12 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
             RepairStep::OwnRecap { timeline } => {
                 edits.entry(timeline).or_default().own_recap = true
             }
-            RepairStep::WriteBook { .. } | RepairStep::Remove { .. } => {}
+            RepairStep::Remove { path, mapped_in } => {
+                for owner in mapped_in {
+                    edits.entry(owner).or_default().unmap.push(path);
+                }
+            }
+            RepairStep::WriteBook { .. } => {}
         }
     }
     edits
@@ -204,16 +216,17 @@ impl Work<'_> {
         for repair in repairs {
             let mut done = true;
             match &repair.step {
-                RepairStep::WriteBook { path, source } => {
-                    if files::read(root, path)?.is_some() {
+                RepairStep::WriteBook { path, source, .. } => {
+                    let now = files::read(root, path)?;
+                    if now.as_deref().is_some_and(|now| st::book_damage(now).is_none()) {
                         return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
                     }
                     let (bytes, stored_in) = self.book_from(path, source)?;
                     let new = Some(Cow::Owned(bytes));
-                    let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), None, new) };
+                    let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) };
                     self.whole.push((Turn::Books, plan));
                 }
-                RepairStep::Remove { path } => {
+                RepairStep::Remove { path, .. } => {
                     let now = files::read(root, path)?;
                     done = unused.contains(path.as_str()) && now.is_some();
                     if done {
@@ -236,11 +249,11 @@ impl Work<'_> {
         match source {
             Source::Empty => Ok((EMPTY_BOOK.to_vec(), None)),
             Source::CopyOf(other) => match files::read(root, other)? {
-                Some(bytes) => Ok((bytes, None)),
-                None => Err(changed(root, other)),
+                Some(bytes) if st::book_damage(&bytes).is_none() => Ok((bytes, None)),
+                _ => Err(changed(root, other)),
             },
             Source::Snapshot(id) => match stored_book(self.store, *id, path)? {
-                Some(bytes) => Ok((bytes, Some(*id))),
+                Some((bytes, is_here)) => Ok((bytes, is_here.then_some(*id))),
                 None => {
                     Err(engine::Error::NoSuchPart { snapshot: id.to_string(), part: "lorebook" }
                         .into())
@@ -370,12 +383,13 @@ impl Work<'_> {
     }
 }
 
-/// The lorebooks that nothing uses, if that is certain.
+/// The lorebooks that nothing uses. What cannot be read now could be read when the repair was planned.
 fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
     let references = library.references(scan);
     let names = library.lorebooks()?;
-    if !references.unreadable.is_empty() {
-        return Ok(BTreeSet::new());
+    if let Some((subject, why)) = references.unreadable.first() {
+        let (path, source) = (library.root().join(subject), io::Error::other(why.clone()));
+        return Err(st::Error::Io { path, source }.into());
     }
     let path = |name: &str| format!("worlds/{name}.json");
     Ok(references.unused(&names).into_iter().map(path).collect())
@@ -390,8 +404,9 @@ fn check(root: &Path, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
     {
         return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
     }
+    let is_damaged = || files.book_bytes().and_then(st::book_damage).is_some();
     let fits = match (edit.own_book, edit.detach) {
-        (Some((old, ..)), _) => bound == Some((old, true)),
+        (Some((old, ..)), _) => bound == Some((old, true)) && !is_damaged(),
         (None, Some(missing)) => bound == Some((missing, false)),
         (None, None) => true,
     };
@@ -410,18 +425,24 @@ fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, files: &TimelineFiles
         book: book.map(|((old, new, _), file)| BookRename { old, new, bytes: file.bytes }),
         ..Rename::default()
     };
-    let renamed = st::rename_in_metadata(text, metadata, &rename);
-    if edit.detach.is_none() {
-        return renamed;
+    let mut edited = st::rename_in_metadata(text, metadata, &rename);
+    // The metadata has another length now: it is found again by where it begins and by what follows it.
+    let span = metadata.span_in(text);
+    let after = text.len() - span.end;
+    let again = |text: &[u8], change: &dyn Fn(Raw<'_>) -> Vec<u8>| {
+        Raw::parse(&text[span.start..text.len() - after]).map(change)
+    };
+    if edit.detach.is_some() {
+        let unbound = again(&edited, &|metadata| st::unbind_lorebook(&edited, metadata));
+        edited = unbound.unwrap_or(edited);
     }
-    // The metadata has moved: it is found again by where it begins.
-    let begin = metadata.span_in(text).start;
-    let moved = metadata.as_bytes().len() + renamed.len() - text.len();
-    let metadata = Raw::parse(&renamed[begin..begin + moved]);
-    match metadata {
-        Some(metadata) => st::unbind_lorebook(&renamed, metadata),
-        None => renamed,
+    if !edit.unmap.is_empty() {
+        let is_removed =
+            |book: &str| st::lorebook_path(book).is_some_and(|path| edit.unmap.contains(&&path));
+        let unmapped = again(&edited, &|metadata| without_mapped(&edited, metadata, is_removed));
+        edited = unmapped.unwrap_or(edited);
     }
+    edited
 }
 
 /// The timeline with its new header and lorebook.

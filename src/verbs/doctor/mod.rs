@@ -18,7 +18,7 @@ use crate::verbs::Result;
 use examine::Examined;
 
 pub use fix::{Fixed, fix};
-pub use repairs::Repair;
+pub use repairs::{Repair, Undecided};
 
 /// What to look at, and how to repair.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What can be repaired.
     pub repairs: Vec<Repair>,
+    /// What can be repaired in several ways, of which somebody has to choose one.
+    pub undecided: Vec<Undecided>,
 }
 
 impl Report {
@@ -81,7 +83,7 @@ pub fn doctor(
     let mut examined = examine::examine(&library, scan, store.as_ref(), &only, monitor)?;
     let facts = &examined.facts;
     let mut findings = rules::library(facts);
-    let mut repairs = repairs::plan(&library, &examined, options)?;
+    let (mut repairs, mut undecided) = repairs::plan(&library, &examined, options)?;
     if only.is_empty() {
         // What is allowed is told only to who asks about the chat.
         findings.retain(|finding| finding.code != Code::LorebookNone);
@@ -93,6 +95,15 @@ pub fn doctor(
         };
         findings.retain(|finding| is_about(&finding.subject));
         repairs.retain(|repair| is_about(&repair.subject));
+        undecided.retain(|book| book.users.iter().any(|user| only.contains(user)));
+        // The forks may be others than those that were named.
+        let is_shared = |finding: &&mut Finding| finding.code == Code::LorebookShared;
+        if !repairs.iter().any(|repair| repair.code == Code::LorebookShared) {
+            for finding in findings.iter_mut().filter(is_shared) {
+                let remedy = "`stvc doctor` without a name says what can be done for each of them";
+                finding.remedy = Some(remedy.into());
+            }
+        }
     }
     findings.append(&mut examined.findings);
     for finding in &mut findings {
@@ -106,7 +117,7 @@ pub fn doctor(
     // What is wrong with a lorebook is found once for every chat that uses it.
     findings.dedup();
     let timelines = if only.is_empty() { here.len() } else { only.len() };
-    Ok(Report { timelines, lorebooks: examined.lorebooks, findings, repairs })
+    Ok(Report { timelines, lorebooks: examined.lorebooks, findings, repairs, undecided })
 }
 
 /// The lorebooks that these timelines are bound to.

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::examine::{Examined, short};
+use super::examine::Examined;
 use super::{Missing, Options};
-use crate::archive::SnapshotId;
+use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::free_book_name::clone_name;
-use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts};
-use crate::st::{Library, LibraryPath, TimelineName, chat_name, lorebook_path};
+use crate::engine::{Workspace, files};
+use crate::history::latest_valid::described;
+use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts, UnusedBook};
+use crate::st::{self, Library, LibraryPath, TimelineName, chat_name, lorebook_path};
 use crate::verbs::{Error, Result};
 
 /// One thing that can be repaired.
@@ -35,13 +37,13 @@ pub(super) enum RepairStep {
     Detach { timeline: TimelineName, book: String },
     /// Let a timeline's running recap say that it belongs to it.
     OwnRecap { timeline: TimelineName },
-    /// Write a missing lorebook.
-    WriteBook { path: LibraryPath, source: Source },
-    /// Remove a lorebook that nothing uses.
-    Remove { path: LibraryPath },
+    /// Write a lorebook that is missing or damaged.
+    WriteBook { path: LibraryPath, source: Source, users: Vec<TimelineName> },
+    /// Remove a lorebook that nothing uses, and what these chats' maps of checkpoints say of it.
+    Remove { path: LibraryPath, mapped_in: Vec<TimelineName> },
 }
 
-/// Where a missing lorebook comes from.
+/// Where a lorebook that is missing or damaged comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Snapshot(SnapshotId),
@@ -63,34 +65,90 @@ impl Repair {
     }
 }
 
-/// Plan all repairs.
+/// Plans all repairs, and finds what cannot be planned before somebody chooses.
 pub(super) fn plan(
     library: &Library,
     examined: &Examined,
     options: &Options,
-) -> Result<Vec<Repair>> {
+) -> Result<(Vec<Repair>, Vec<Undecided>)> {
     let facts = &examined.facts;
-    let mut repairs = missing_books(library, examined, options.missing.as_ref())?;
+    let mut repairs = damaged_books(examined);
+    let (missing, undecided) = missing_books(library, examined, options.missing.as_ref())?;
+    repairs.extend(missing);
     let written = repairs.iter().flat_map(|repair| &repair.files);
     let mut taken: BTreeSet<String> = written.map(|path| path.as_str().to_lowercase()).collect();
     for fork in facts.shared().iter().flat_map(|book| &book.forks) {
-        if let Some(metadata_in) = &fork.metadata_in {
+        let book = fork.book.as_ref().filter(|book| facts.may_be_copied(book));
+        if let (Some(metadata_in), Some(_)) = (&fork.metadata_in, book) {
             repairs.push(own_book(library, facts, fork, metadata_in, &mut taken)?);
         }
     }
     repairs.extend(facts.timelines.iter().filter_map(|timeline| own_recap(facts, timeline)));
     if facts.unknown.is_empty() {
         let chosen = facts.unused.iter().filter(|book| book.leftover || options.orphans);
-        repairs.extend(chosen.map(|book| Repair {
-            code: Code::LorebookOrphaned,
-            subject: book.path.to_string(),
-            what: format!("remove {}, which nothing uses", book.path),
-            files: vec![book.path.clone()],
-            mends: vec![book.path.to_string()],
-            step: RepairStep::Remove { path: book.path.clone() },
-        }));
+        repairs.extend(chosen.map(|book| remove(facts, book)));
     }
-    Ok(repairs)
+    Ok((repairs, undecided))
+}
+
+fn remove(facts: &LibraryFacts, book: &UnusedBook) -> Repair {
+    let owners = book.mapped_in.iter().filter_map(|owner| facts.timeline(owner));
+    let owners = owners.filter_map(|owner| Some((&owner.name, owner.metadata_in.clone()?)));
+    let (mapped_in, metadata_in): (Vec<_>, Vec<_>) = owners.unzip();
+    let mut what = format!("remove {}, which nothing uses", book.path);
+    if !mapped_in.is_empty() {
+        let names: Vec<_> = mapped_in.iter().map(|name| name.as_str()).collect();
+        what.push_str(&format!(", and its entry in the checkpoint map of {}", names.join(", ")));
+    }
+    let mut files = vec![book.path.clone()];
+    for file in metadata_in {
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    Repair {
+        code: Code::LorebookOrphaned,
+        subject: book.path.to_string(),
+        what,
+        files,
+        mends: vec![book.path.to_string()],
+        step: RepairStep::Remove {
+            path: book.path.clone(),
+            mapped_in: mapped_in.into_iter().cloned().collect(),
+        },
+    }
+}
+
+/// Damaged lorebooks of which a valid version is stored.
+fn damaged_books(examined: &Examined) -> Vec<Repair> {
+    let facts = &examined.facts;
+    // Every chat that has it ends with a snapshot of both, so all have to be known.
+    let is_damaged =
+        |(path, _): &(&LibraryPath, _)| !facts.is_partial && facts.damaged.contains_key(*path);
+    let damaged = examined.stored.iter().filter(is_damaged);
+    let users = |path: &LibraryPath| {
+        let has_it = |timeline: &&TimelineFacts| {
+            timeline.book.as_ref().is_some_and(|book| book.path.as_ref() == Some(path))
+        };
+        facts.timelines.iter().filter(has_it).map(|timeline| timeline.name.clone()).collect()
+    };
+    let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| Repair {
+        code: Code::LorebookBroken,
+        subject: path.to_string(),
+        what: format!(
+            "write {path} as it was in {} of {}, the latest in which it is valid",
+            described(snapshot),
+            snapshot.timeline
+        ),
+        files: vec![path.clone()],
+        mends: vec![path.to_string()],
+        step: RepairStep::WriteBook {
+            path: path.clone(),
+            source: Source::Snapshot(snapshot.id),
+            users: users(path),
+        },
+    };
+    damaged.map(repair).collect()
 }
 
 fn own_book(
@@ -153,66 +211,150 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     })
 }
 
+/// A missing lorebook, and the chats that are bound to it.
+#[derive(Clone, Debug)]
+struct MissingBook<'f> {
+    name: &'f str,
+    /// Its file; none if the name gives no file name.
+    path: Option<&'f LibraryPath>,
+    users: Vec<&'f TimelineFacts>,
+}
+
+/// A missing lorebook that no snapshot has: a person has to say what takes its place.
+#[derive(Clone, Debug)]
+pub struct Undecided {
+    /// Its name, as the chats have it.
+    pub book: String,
+    /// The chats that are bound to it.
+    pub users: Vec<TimelineName>,
+    /// What can be done without another name, and the repairs that it takes.
+    pub ways: Vec<(Missing, Vec<Repair>)>,
+    path: Option<LibraryPath>,
+}
+
+impl Undecided {
+    /// Whether a copy of another lorebook can take its place.
+    pub fn can_be_written(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Plans to put a copy of another lorebook in its place.
+    pub fn copy_of(&self, workspace: &Workspace, name: &str) -> Result<Vec<Repair>> {
+        let other = chosen_book(&workspace.library()?, name)?;
+        let repair = |path| write(path, &self.users, Source::CopyOf(other), copied(path, name));
+        Ok(self.path.as_ref().map(repair).into_iter().collect())
+    }
+}
+
 fn missing_books(
     library: &Library,
     examined: &Examined,
     how: Option<&Missing>,
-) -> Result<Vec<Repair>> {
+) -> Result<(Vec<Repair>, Vec<Undecided>)> {
     let facts = &examined.facts;
-    let other = match how {
-        Some(Missing::CloneOf(name)) => Some(chosen_book(library, name)?),
-        _ => None,
-    };
-    let mut missing: BTreeMap<&LibraryPath, Vec<&TimelineFacts>> = BTreeMap::new();
-    let mut repairs = Vec::new();
+    let mut missing: BTreeMap<(bool, &str), MissingBook<'_>> = BTreeMap::new();
     for timeline in &facts.timelines {
         let Some(book) = timeline.book.as_ref().filter(|book| !book.exists) else { continue };
-        match &book.path {
-            Some(path) if how != Some(&Missing::Detach) => {
-                missing.entry(path).or_default().push(timeline);
-            }
-            _ if how == Some(&Missing::Detach) => repairs.extend(detach(timeline, &book.name)),
-            _ => {}
-        }
+        let (name, path) = (book.name.as_str(), book.path.as_ref());
+        let key = (path.is_none(), path.map_or(name, LibraryPath::as_str));
+        let found = missing.entry(key).or_insert(MissingBook { name, path, users: Vec::new() });
+        found.users.push(timeline);
     }
-    for (path, users) in missing {
+    let (mut repairs, mut undecided) = (Vec::new(), Vec::new());
+    for book in missing.values() {
         let stored = || {
+            let path = book.path?;
             let snapshot = examined.stored.get(path)?;
-            let from = format!("from snapshot {} of {}", short(snapshot.id), snapshot.timeline);
-            Some((Source::Snapshot(snapshot.id), format!("bring {path} back {from}")))
+            let from = format!("from {} of {}", described(snapshot), snapshot.timeline);
+            let what = format!("bring {path} back {from}");
+            Some(write(path, &names(&book.users), Source::Snapshot(snapshot.id), what))
         };
-        let chosen = match how {
-            Some(Missing::Empty) => Some((Source::Empty, format!("make {path}, with no entries"))),
-            Some(Missing::CloneOf(name)) => other
-                .clone()
-                .map(|other| (Source::CopyOf(other), format!("make {path}, a copy of {name:?}"))),
-            Some(Missing::Clone) => users.iter().find_map(|user| copy(facts, user)).or_else(stored),
-            _ => stored(),
+        let mut chosen = match how {
+            Some(how) => ways(library, facts, book, how)?,
+            None => Vec::new(),
         };
-        repairs.extend(chosen.map(|(source, what)| Repair {
-            code: Code::LorebookMissing,
-            subject: path.to_string(),
-            what,
-            files: vec![path.clone()],
-            mends: users.iter().map(|user| user.name.to_string()).collect(),
-            step: RepairStep::WriteBook { path: path.clone(), source },
-        }));
+        if chosen.is_empty() && matches!(how, None | Some(Missing::Clone)) {
+            chosen.extend(stored());
+        }
+        if chosen.is_empty() && how.is_none() {
+            let mut possible = Vec::new();
+            for how in [Missing::Empty, Missing::Clone, Missing::Detach] {
+                let repairs = ways(library, facts, book, &how)?;
+                if !repairs.is_empty() {
+                    possible.push((how, repairs));
+                }
+            }
+            undecided.push(Undecided {
+                book: book.name.to_owned(),
+                users: names(&book.users),
+                ways: possible,
+                path: book.path.cloned(),
+            });
+        }
+        repairs.extend(chosen);
     }
-    Ok(repairs)
+    Ok((repairs, undecided))
 }
 
-/// The lorebook that the user calls so, which must be there.
+fn names(timelines: &[&TimelineFacts]) -> Vec<TimelineName> {
+    timelines.iter().map(|timeline| timeline.name.clone()).collect()
+}
+
+/// Plans what takes the place of a missing lorebook, in one way; empty if it cannot be done so.
+fn ways(
+    library: &Library,
+    facts: &LibraryFacts,
+    book: &MissingBook<'_>,
+    how: &Missing,
+) -> Result<Vec<Repair>> {
+    if *how == Missing::Detach {
+        return Ok(book.users.iter().filter_map(|user| detach(user, book.name)).collect());
+    }
+    let Some(path) = book.path else { return Ok(Vec::new()) };
+    let chosen = match how {
+        Missing::Empty => Some((Source::Empty, format!("make {path}, with no entries"))),
+        Missing::CloneOf(name) => {
+            Some((Source::CopyOf(chosen_book(library, name)?), copied(path, name)))
+        }
+        Missing::Clone => book.users.iter().find_map(|user| copy(facts, user)),
+        Missing::Detach => None,
+    };
+    let users = names(&book.users);
+    Ok(chosen.map(|(source, what)| write(path, &users, source, what)).into_iter().collect())
+}
+
+fn copied(path: &LibraryPath, name: &str) -> String {
+    format!("make {path}, a copy of {name:?}")
+}
+
+fn write(path: &LibraryPath, users: &[TimelineName], source: Source, what: String) -> Repair {
+    Repair {
+        code: Code::LorebookMissing,
+        subject: path.to_string(),
+        what,
+        files: vec![path.clone()],
+        mends: users.iter().map(TimelineName::to_string).collect(),
+        step: RepairStep::WriteBook { path: path.clone(), source, users: users.to_vec() },
+    }
+}
+
+/// The lorebook that the user calls so, which must be there and valid.
 fn chosen_book(library: &Library, name: &str) -> Result<LibraryPath> {
     let there = library.lorebooks()?;
     let path = lorebook_path(name)
         .filter(|path| there.iter().any(|book| path.file_name() == format!("{book}.json")));
-    path.ok_or_else(|| Error::NoSuchLorebook { name: name.to_owned() })
+    let path = path.ok_or_else(|| Error::NoSuchLorebook { name: name.to_owned() })?;
+    let bytes = files::read(library.root(), &path)?;
+    match bytes.as_deref().and_then(st::book_damage) {
+        Some(damage) => Err(Error::DamagedLorebook { path: path.to_string(), why: damage.words() }),
+        None => Ok(path),
+    }
 }
 
 /// The lorebook of the chat that this one was forked from, under the missing name.
 fn copy(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<(Source, String)> {
     let parent = facts.timeline(&facts.parent(timeline)?)?;
-    let book = parent.book.as_ref().filter(|book| book.exists)?;
+    let book = parent.book.as_ref().filter(|book| facts.may_be_copied(book))?;
     let missing = timeline.book.as_ref()?.path.as_ref()?;
     let what =
         format!("make {missing}, a copy of {:?}, the lorebook of {}", book.name, parent.name);

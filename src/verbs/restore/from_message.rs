@@ -100,6 +100,7 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     };
     let wanted = RestoreOptions {
         snapshot: moment,
+        is_latest: options.at.is_none(),
         name: Some(name.clone()),
         cut: options.at,
         dry_run: options.dry_run,

@@ -11,14 +11,15 @@ mod in_place;
 mod material;
 mod options;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::archive::{Role, State};
 use crate::engine::operation::{Held, Operation};
 use crate::engine::{self, Workspace, tags, verdict_findings};
-use crate::history::History;
-use crate::history::moment::Moment;
+use crate::history::moment::{Moment, Named};
 use crate::history::state_then::{NeedBook, StateThen};
+use crate::history::{History, latest_valid};
 use crate::parallel::both;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Wish};
@@ -71,6 +72,15 @@ fn bring_back(
 ) -> Result<Report> {
     let need = if options.only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
     let mut then = StateThen::rebuild(store, moment, need)?;
+    let mut passed_over = Vec::new();
+    let mut moment = Cow::Borrowed(moment);
+    // A name alone does not mean a snapshot of damage.
+    if (moment.named == Named::Timeline || options.is_latest)
+        && let Some((valid, findings)) = latest_valid::instead_of(store, &moment, &then, need)?
+    {
+        then = StateThen::rebuild(store, &valid, need)?;
+        (moment, passed_over) = (Cow::Owned(valid), findings);
+    }
     if let Some(at) = options.cut {
         from_message::within(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);
@@ -81,6 +91,7 @@ fn bring_back(
         }
         _ => verdict_findings::all(&then.snapshot, &then.problems),
     };
+    findings.append(&mut passed_over);
     findings.append(&mut then.findings);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
     let mut material = Material::of(then, options.cut.is_some());

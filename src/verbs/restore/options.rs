@@ -14,6 +14,8 @@ use crate::st;
 pub struct Options {
     /// The snapshot.
     pub snapshot: String,
+    /// Whether `snapshot` was found as the latest of its timeline: if its file is damaged, the latest valid one is meant.
+    pub is_latest: bool,
     /// As a timeline of its own under this name.
     pub name: Option<String>,
     /// As it was at this message.

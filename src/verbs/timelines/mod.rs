@@ -10,13 +10,14 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{Branches, ChangedParts, look_from};
 use crate::engine::copies::last_backups::{self, Since};
+use crate::engine::unused_lorebooks::unused_lorebooks;
 use crate::engine::{Include, Workspace};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Pairs;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
-use crate::st::{self, Category, TimelineName};
+use crate::st::{self, Category, Library, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -201,6 +202,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         monitor.advance(1);
     }
     save_cache(store.as_ref(), cache);
+    findings.extend(orphans(&library, &scan, &history, &owners));
     let mut last_backup = None;
     if let Some(store) = &store {
         last_backup = last_backups::newest(store, &history);
@@ -211,6 +213,16 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         name_deleted(&mut list, store, &history)?;
     }
     Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
+}
+
+/// Returns findings about the lorebooks that chats left behind. Those that a writer may keep for later are told by `doctor`.
+fn orphans(library: &Library, scan: &Scan, history: &History, owners: &Owners) -> Vec<Finding> {
+    let references = library.references(scan);
+    let here = scan.chats.iter().cloned().collect();
+    let books = library.lorebooks().unwrap_or_default();
+    let unused = unused_lorebooks(&references, &books, &here, history, owners);
+    let left = unused.iter().filter(|book| book.leftover);
+    left.map(|book| rules::orphan(book, references.unreadable.is_empty())).collect()
 }
 
 /// Names the moment that a deleted chat is restored to.

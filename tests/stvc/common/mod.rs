@@ -30,6 +30,9 @@ pub use files::{
 pub use git::{fsck, git, git_given, loose_ref, lose, refs, target_of, unpack, unpack_all};
 pub use harm::{Harm, Three, hurt, hurt_for_good};
 pub use missing::{cannot, cannot_here, is_emulated};
-pub use processes::{Done, can_trace, kill_after, limited, scripted, started_by, traced_with};
+pub use processes::{
+    Done, can_trace, has_terminal, kill_after, limited, scripted, started_by, traced_with,
+    typed_on_terminal,
+};
 pub use sandbox::{NOW, Sandbox};
 pub use stored::{Stored, check, sound, unfinished};

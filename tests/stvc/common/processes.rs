@@ -1,5 +1,6 @@
 //! The program started in a special way: with little room, under strace, killed.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,6 +34,41 @@ pub fn started_by(
         command.env(name, value.unwrap_or_default());
     }
     command
+}
+
+/// Runs the program on a terminal of 24 lines on which `typed` is typed, and returns what is on it.
+pub fn typed_on_terminal(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    typed: &str,
+) -> Answer {
+    let quoted: Vec<_> = arguments.iter().map(|word| format!("'{word}'")).collect();
+    let line =
+        format!("stty rows 24 cols 80; '{}' {}", env!("CARGO_BIN_EXE_stvc"), quoted.join(" "));
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).current_dir(sandbox.library()).env_clear();
+    for (name, value) in sandbox.command(&[]).get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.env_remove("STVC_COLUMNS").env("TERM", "dumb").env("SHELL", "/bin/sh");
+    command.envs(variables.iter().copied());
+    command.stdin(if typed.is_empty() { Stdio::null() } else { Stdio::piped() });
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(typed.as_bytes()).unwrap();
+    }
+    let answer = answer(child.wait_with_output().unwrap());
+    Answer { stdout: answer.stdout.replace("\r\n", "\n"), ..answer }
+}
+
+/// Whether the program can be run on a terminal; if not, that is said.
+pub fn has_terminal() -> bool {
+    let can = Command::new("script").arg("--version").output().is_ok();
+    if !can {
+        cannot("there is no script");
+    }
+    can
 }
 
 /// The program under strace with these options, not started yet.

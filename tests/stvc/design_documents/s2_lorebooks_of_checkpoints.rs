@@ -138,12 +138,15 @@ fn s2_t4_checkpoint_cleanup() {
     fs::remove_file(sandbox.path(&chat)).unwrap();
     // Only looking deletes nothing.
     let answer = sandbox.json(&["doctor"]).exits(0);
-    assert_eq!(told(&answer), found(&[("lorebook-orphaned", "info"); 2]));
+    assert_eq!(told(&answer), found(&[("lorebook-orphaned", "warning"); 2]));
     let subjects: Vec<_> =
         answer.of_type("finding").iter().map(|finding| finding["subject"].clone()).collect();
     assert_eq!(subjects, [second, &book]);
     assert!(sandbox.path(&book).exists() && sandbox.path(second).exists());
     sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    // The map does not name it any more.
+    main.more.pop();
+    main.more.push(("auto_recap".into(), json!({ "checkpoint_lorebook_map": {} }).to_string()));
     let expected = Files::from([
         (main.chat_path(), main.chat_bytes().into_bytes()),
         (main.book_path(), main.book_bytes().into_bytes()),

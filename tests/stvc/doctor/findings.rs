@@ -124,8 +124,8 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
 #[test]
 fn broken_lines_and_other_findings_of_single_chats_are_told() {
     let sandbox = Sandbox::of_fixture("odd");
-    let codes = look(&sandbox, 0);
-    for code in ["chat-line-broken", "chat-bom", "lorebook-broken"] {
+    let codes = look(&sandbox, 1);
+    for code in ["chat-line-broken", "chat-bom", "chat-empty", "chat-damaged", "lorebook-broken"] {
         assert!(codes.iter().any(|(found, _)| found == code), "{codes:?}");
     }
     let mut unique = codes.clone();

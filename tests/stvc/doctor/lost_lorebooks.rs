@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
+use stvc::api::{Request, Rights, serve};
 
 use super::{BOOK, fix, found, look, of_code, write_chat};
 use crate::common::recap_library::RecapLibrary;
@@ -171,7 +172,7 @@ fn req_22_maps_from_checkpoints_to_lorebooks_are_read() {
     assert_eq!(orphans.len(), 3);
     assert!(orphans[0]["message"].as_str().unwrap().contains("the checkpoint \"Point 1\""));
     // What a writer may keep for later is left alone unless asked for.
-    fix(&sandbox, &[], &["worlds/Copy.json", "worlds/Other copy.json"]);
+    fix(&sandbox, &[], &["chats/A/main.jsonl", "worlds/Copy.json", "worlds/Other copy.json"]);
     assert_eq!(look(&sandbox, 0), [("lorebook-orphaned".into(), "worlds/Mine.json".into())]);
     fix(&sandbox, &["--orphans"], &["worlds/Mine.json"]);
 }
@@ -235,5 +236,94 @@ fn a_lorebook_of_a_card_a_persona_or_all_chats_is_no_orphan() {
     for settings in settings {
         sandbox.write("settings.json", settings);
         assert_eq!(of_code(&sandbox, "lorebook-orphaned"), [] as [Value; 0], "{settings}");
+    }
+}
+
+#[test]
+fn req_96_cleanup_removes_the_map_entry_together_with_the_orphaned_lorebook() {
+    let sandbox = Sandbox::empty();
+    for book in ["Copy", "Other"] {
+        sandbox.write(&format!("worlds/{book}.json"), BOOK);
+    }
+    let map = |entries: &str| {
+        format!(r#","auto_recap":{{"x" : 1, "checkpoint_lorebook_map":{{{entries}}}}},"after":2"#)
+    };
+    let both = map(r#""Point 1":"Copy", "Point 2":"Other""#);
+    write_chat(&sandbox, "chats/A/main", None, &both);
+    write_chat(&sandbox, "chats/A/Point 2", Some("Other"), r#","main_chat":"main""#);
+    let main = "chats/A/main.jsonl";
+    let before = String::from_utf8(sandbox.read(main)).unwrap();
+    let after = fix(&sandbox, &[], &[main, "worlds/Copy.json"]);
+    let expected = before.replace(&both, &map(r#""Point 2":"Other""#));
+    assert_eq!(String::from_utf8_lossy(&after[main]), expected);
+    assert_eq!(look(&sandbox, 0), []);
+
+    // SillyTavern 1.12 keeps the metadata of group chats in the group's file.
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/Copy.json", BOOK);
+    sandbox.write("group chats/g.jsonl", r#"{"name":"A","mes":"a"}"#);
+    let group = |entries: &str| {
+        let map = format!(r#"{{"checkpoint_lorebook_mappings": {{{entries}}}}}"#);
+        format!(r#"{{"id": "1", "chats": ["g"], "chat_id": "g", "chat_metadata": {map}}}"#)
+    };
+    sandbox.write("groups/1.json", group(r#""gone": "Copy""#));
+    let after = fix(&sandbox, &[], &["groups/1.json", "worlds/Copy.json"]);
+    assert_eq!(String::from_utf8_lossy(&after["groups/1.json"]), group(""));
+}
+
+#[test]
+fn req_96_a_lorebook_that_an_existing_checkpoint_uses_is_never_removed() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/z-AutoLB-Copy.json", BOOK);
+    let map = r#","checkpoint_lorebook_map":{"Point":"z-AutoLB-Copy","Gone":"z-AutoLB-Copy"}"#;
+    write_chat(&sandbox, "chats/A/main", None, map);
+    // Its own metadata lost the name.
+    write_chat(&sandbox, "chats/A/Point", None, r#","main_chat":"main""#);
+    assert_eq!(look(&sandbox, 0), []);
+    let before = sandbox.files();
+    sandbox.json(&["doctor", "--fix", "--yes", "--orphans"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+    // A damaged chat may use any.
+    sandbox.write("chats/A/Point.jsonl", "");
+    sandbox.write("chats/A/main.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
+    let before = sandbox.files();
+    sandbox.json(&["doctor", "--fix", "--yes", "--orphans"]).exits(1);
+    assert_same(&sandbox.files(), &before);
+    fs::remove_file(sandbox.path("chats/A/Point.jsonl")).unwrap();
+    fix(&sandbox, &[], &["worlds/z-AutoLB-Copy.json"]);
+}
+
+#[test]
+fn req_96_orphaned_lorebooks_appear_in_status_and_in_the_viewer() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/Of the checkpoint.json", BOOK);
+    sandbox.write("worlds/Mine.json", BOOK);
+    write_chat(&sandbox, "chats/A/point", Some("Of the checkpoint"), "");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let orphans = |command: &str| -> Vec<Value> {
+        let lines = sandbox.json(&[command]).exits(0).of_type("finding");
+        lines.into_iter().filter(|line| line["code"] == "lorebook-orphaned").collect()
+    };
+    assert!(orphans("status").is_empty());
+    fs::remove_file(sandbox.path("chats/A/point.jsonl")).unwrap();
+    let found = orphans("status");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["subject"], "worlds/Of the checkpoint.json");
+    assert_eq!(found[0]["level"], "warning");
+    let text = sandbox.stvc(&["status"]).exits(0);
+    assert!(text.stderr.contains("worlds/Of the checkpoint.json"), "{}", text.stderr);
+    // The viewer shows every warning of these answers.
+    for request in ["library", "doctor"] {
+        let asked = format!(r#"{{"verb":"{request}","args":{{}}}}"#);
+        let asked = Request::read(asked.as_bytes()).unwrap();
+        let answer = serve(&sandbox.workspace(), &asked, Rights::Read);
+        let answer = serde_json::to_value(answer).unwrap();
+        let answer = answer["lines"].as_array().unwrap();
+        let is_it = |line: &&Value| line["subject"] == "worlds/Of the checkpoint.json";
+        let found = answer.iter().find(is_it).unwrap_or_else(|| panic!("{request}: {answer:?}"));
+        assert_eq!(
+            (&found["code"], &found["level"]),
+            (&"lorebook-orphaned".into(), &"warning".into())
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Are chats and lorebooks sound, alone and together; and every repair, done and taken back.
 
+mod damage;
 mod findings;
 mod lost_lorebooks;
 mod repairs;

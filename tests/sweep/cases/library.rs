@@ -141,6 +141,25 @@ pub const CASES: &[Listed] = &[
         remove(stage, &[BOOK]);
         Scene::of(&["doctor", "--fix", "--yes"])
     }),
+    ("doctor", "doctor-damaged", |stage| {
+        begun(stage);
+        day(stage, "one");
+        stage.snapshot("one");
+        stage.write("one", BOOK, [0; 300]);
+        Scene::of(&["doctor", "--fix", "--yes"])
+    }),
+    // The lorebook goes together with its entry in the map of checkpoints.
+    ("doctor", "doctor-orphan", |stage| {
+        empty(stage, "one");
+        let mut main = RecapLibrary::default();
+        let map = r#"{"checkpoint_lorebook_map":{"Gone":"Left behind","Other":"Elsewhere"}}"#;
+        main.more.push(("auto_recap".into(), map.into()));
+        stage.write("one", &main.book_path(), main.book_bytes());
+        stage.write("one", "worlds/Left behind.json", main.book_bytes());
+        stage.write("one", &main.chat_path(), main.chat_bytes());
+        stage.snapshot("one");
+        Scene::of(&["doctor", "--fix", "--yes"])
+    }),
 ];
 
 pub fn remove(stage: &Stage, paths: &[&str]) {

@@ -1,0 +1,139 @@
+//! The latest valid version of a timeline whose last snapshots are of a damaged file. Which bytes are valid is decided by [`st::damage`](crate::st::damage()).
+
+use super::at_message::read_book;
+use super::moment::{Book, Moment, Upto};
+use super::pairs::Pairs;
+use super::state_then::{NeedBook, StateThen};
+use super::{History, Result};
+use crate::archive::{Snapshot, Tree};
+use crate::rules::{Code, Finding, Level};
+use crate::st::{book_damage, damage, damage_of_files};
+use crate::store::{Reader, Store, unless_lost};
+
+/// Which file of a snapshot is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The timeline's own file.
+    Own,
+    /// The lorebook, in a snapshot of the book itself or of a chat that has it.
+    Book,
+}
+
+/// A valid version, and the snapshots that were passed over to find it, each with the reason.
+pub(crate) struct Valid<'h> {
+    pub snapshot: &'h Snapshot,
+    pub passed_over: Vec<(&'h Snapshot, &'static str)>,
+}
+
+/// Returns the first of some snapshots whose file is valid.
+pub(crate) fn first_valid<'h>(
+    reader: &Reader,
+    part: Part,
+    candidates: impl IntoIterator<Item = &'h Snapshot>,
+) -> Result<Option<Valid<'h>>> {
+    let mut passed_over = Vec::new();
+    for snapshot in candidates {
+        match why_not(reader, part, snapshot)? {
+            None => return Ok(Some(Valid { snapshot, passed_over })),
+            Some(why) => passed_over.push((snapshot, why)),
+        }
+    }
+    Ok(None)
+}
+
+/// Returns why a snapshot has no valid version of a file; `None` if it has one.
+fn why_not(reader: &Reader, part: Part, snapshot: &Snapshot) -> Result<Option<&'static str>> {
+    let found = match part {
+        Part::Book => read_book(reader, snapshot)?.map(|bytes| book_damage(&bytes)),
+        Part::Own => {
+            let own = |tree: Tree| -> crate::archive::Result<_> {
+                let record = tree.manifest.file(tree.manifest.main_role()).cloned();
+                record.map(|record| tree.rebuild(reader, &record)).transpose()
+            };
+            let bytes = unless_lost(Tree::open(reader, snapshot.tree).and_then(own))?.flatten();
+            bytes.map(|bytes| damage(&snapshot.timeline, &bytes))
+        }
+    };
+    Ok(match found {
+        Some(damage) => damage.map(|damage| damage.words()),
+        None => Some("is missing from the store or damaged there"),
+    })
+}
+
+/// Returns the moment that a timeline's bare name means to a command that writes files, if the files of `latest` are damaged: the latest valid version of each, and findings
+/// that name it. `None` if they are valid, or nothing better is stored.
+pub(crate) fn instead_of(
+    store: &Store,
+    latest: &Moment,
+    rebuilt: &StateThen,
+    need: NeedBook,
+) -> Result<Option<(Moment, Vec<Finding>)>> {
+    let files = &rebuilt.contents.files;
+    let found = match need {
+        NeedBook::No => damage(&files.timeline, &files.main.bytes),
+        NeedBook::Yes | NeedBook::IfKnown => damage_of_files(files),
+    };
+    if latest.upto != Upto::End || found.is_none() {
+        return Ok(None);
+    }
+    let mut history = History::load(store)?;
+    history.add(store, [latest.snapshot.id])?;
+    let Some(head) = history.get(latest.snapshot.id) else { return Ok(None) };
+    let reader = store.reader();
+    let Some(own) = first_valid(&reader, Part::Own, history.own(head).0)? else { return Ok(None) };
+    let mut moment = Moment::recorded(own.snapshot.clone());
+    let mut findings = Vec::new();
+    if !own.passed_over.is_empty() {
+        findings.push(passed_over(own.snapshot, "file", &own));
+    }
+    if own.snapshot.timeline.is_chat() {
+        let pairs = Pairs::new(store, &history);
+        let book = first_valid(&reader, Part::Book, pairs.books_of(own.snapshot)?)?;
+        if let Some(book) = &book
+            && book.snapshot.id != own.snapshot.id
+        {
+            moment.book = Book::Snapshot(Box::new(book.snapshot.clone()));
+        }
+        let is_damaged = |book: &&Valid<'_>| !book.passed_over.is_empty();
+        let book = book.filter(|_| need != NeedBook::No);
+        findings.extend(
+            book.iter().filter(is_damaged).map(|book| passed_over(own.snapshot, "lorebook", book)),
+        );
+    }
+    Ok((!findings.is_empty()).then_some((moment, findings)))
+}
+
+fn passed_over(timeline: &Snapshot, part: &str, valid: &Valid<'_>) -> Finding {
+    const SHOWN: usize = 3;
+    let passed = &valid.passed_over;
+    let mut ids: Vec<_> = passed.iter().take(SHOWN).map(|(snapshot, _)| short(snapshot)).collect();
+    if passed.len() > SHOWN {
+        ids.push(format!("and {} more", passed.len() - SHOWN));
+    }
+    let why = passed.first().map(|(_, why)| *why).unwrap_or_default();
+    let (newer, are) = match passed.len() {
+        1 => ("1 newer snapshot".to_owned(), "is"),
+        n => (format!("{n} newer snapshots"), "are"),
+    };
+    let message = format!(
+        "its {part} is taken from {}; {newer} {are} passed over, in which it {why}: {}",
+        described(valid.snapshot),
+        ids.join(", ")
+    );
+    let subject = timeline.timeline.as_str();
+    let remedy = "`stvc restore ID` restores exactly the snapshot with that id";
+    Finding::new(Code::DamagePassedOver, Level::Warning, subject, message).remedy(remedy)
+}
+
+/// Returns a snapshot as a person can find it again: `snapshot 0123456789 of 2026-11-01 18:30`.
+pub(crate) fn described(snapshot: &Snapshot) -> String {
+    let id = short(snapshot);
+    match snapshot.time.moment() {
+        Some(time) => format!("snapshot {id} of {}", time.format("%Y-%m-%d %H:%M")),
+        None => format!("snapshot {id}"),
+    }
+}
+
+fn short(snapshot: &Snapshot) -> String {
+    snapshot.id.to_string().chars().take(10).collect()
+}

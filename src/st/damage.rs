@@ -1,0 +1,125 @@
+//! Tells damaged chats and lorebooks from valid ones. Everything that asks whether a version of a file may be copied, or is worth going back to, asks here.
+//!
+//! A power cut or a full disk leaves a file empty, or filled with zero bytes from some place on. A chat with single lines that cannot be read is not damaged in this sense:
+//! SillyTavern opens it, and the rest is there.
+
+use std::ops::Range;
+
+use super::json::Raw;
+use super::lorebook::entries_and_repeats;
+use super::{Category, Chat, TimelineFiles, TimelineName, is_blank};
+
+/// The reason why nothing sensible can be read from a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    Empty,
+    /// It holds zero bytes, which JSON cannot: a part of it was never written.
+    Zeros,
+    /// Nothing in it is JSON that SillyTavern could use.
+    Unreadable,
+}
+
+impl Damage {
+    /// Returns words that can follow the name of the file.
+    pub fn words(self) -> &'static str {
+        match self {
+            Damage::Empty => "is empty",
+            Damage::Zeros => "holds zero bytes where text should be",
+            Damage::Unreadable => "cannot be read",
+        }
+    }
+}
+
+/// Returns the damage of a file that is a chat or a lorebook. Files of other kinds are not judged.
+pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
+    match name.category() {
+        Category::Chat | Category::GroupChat => chat_damage(
+            &Chat::split(bytes, name.is_group()),
+            std::slice::from_ref(&(0..usize::MAX)),
+        ),
+        Category::Lorebook => book_damage(bytes),
+        Category::Card | Category::Persona | Category::Group | Category::Settings => None,
+    }
+}
+
+/// Returns the damage of a timeline's own file, or else of its lorebook.
+pub fn damage_of_files(files: &TimelineFiles) -> Option<Damage> {
+    let book = || files.book_bytes().filter(|_| files.timeline.is_chat()).and_then(book_damage);
+    damage(&files.timeline, &files.main.bytes).or_else(book)
+}
+
+/// Returns the damage of a chat. Of its messages only those in `among` are searched for zero bytes.
+pub fn chat_damage(chat: &Chat<'_>, among: &[Range<usize>]) -> Option<Damage> {
+    let lines = || chat.header.iter().chain(&chat.messages).copied();
+    if lines().all(is_blank) {
+        return Some(Damage::Empty);
+    }
+    let is_among = |place: usize| among.iter().any(|range| range.contains(&place));
+    let messages = chat.messages.iter().enumerate().filter(|(place, _)| is_among(*place));
+    let mut searched = chat.header.into_iter().chain(messages.map(|(_, line)| *line));
+    if searched.any(|line| memchr::memchr(0, line).is_some()) {
+        return Some(Damage::Zeros);
+    }
+    (!lines().any(is_object)).then_some(Damage::Unreadable)
+}
+
+/// Returns the damage of a lorebook.
+pub fn book_damage(bytes: &[u8]) -> Option<Damage> {
+    if is_blank(bytes) {
+        return Some(Damage::Empty);
+    }
+    if memchr::memchr(0, bytes).is_some() {
+        return Some(Damage::Zeros);
+    }
+    // SillyTavern reads invalid UTF-8 leniently, and so must this.
+    let is_readable = entries_and_repeats(bytes).is_some()
+        || entries_and_repeats(String::from_utf8_lossy(bytes).as_bytes()).is_some();
+    (!is_readable).then_some(Damage::Unreadable)
+}
+
+fn is_object(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    Raw::parse_str(line.trim_start_matches('\u{feff}')).is_some_and(|value| value.is_object())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_chats_are_told_from_odd_ones() {
+        let name = TimelineName::solo("A", "a").unwrap();
+        for (text, expected) in [
+            (&b""[..], Some(Damage::Empty)),
+            (b" \n\r\n", Some(Damage::Empty)),
+            (b"\0\0\0\0", Some(Damage::Zeros)),
+            (b"{\"chat_metadata\":{}}\n{\"mes\":\"a\"}\n\0\0\0", Some(Damage::Zeros)),
+            (b"{\"chat_metadata\":{}}\n{\"mes\":\"a\0\0", Some(Damage::Zeros)),
+            (b"\x89PNG\r\n", Some(Damage::Unreadable)),
+            (b"{\"chat_metadata\":{", Some(Damage::Unreadable)),
+            (b"[]\n12\n\"text\"", Some(Damage::Unreadable)),
+            (b"{\"chat_metadata\":{}}", None),
+            (b"\xef\xbb\xbf{\"chat_metadata\":{}}", None),
+            (b"{\"chat_metadata\":{\n{\"mes\":\"a\"}", None),
+            (b"{\"chat_metadata\":{}}\n{\"mes\":\"\xff\"}\n{\"torn", None),
+        ] {
+            assert_eq!(damage(&name, text), expected, "{:?}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn damaged_lorebooks_are_told_from_odd_ones() {
+        for (text, expected) in [
+            (&b""[..], Some(Damage::Empty)),
+            (b"\0\0", Some(Damage::Zeros)),
+            (b"{\"entries\":{\"0\":{\"content\":\"a\0\0\0", Some(Damage::Zeros)),
+            (b"{\"entries\":{", Some(Damage::Unreadable)),
+            (b"{}", Some(Damage::Unreadable)),
+            (b"{\"entries\":{}}", None),
+            (b"{\"entries\":{\"0\":{\"content\":\"\xff\"}}}", None),
+            (b"{\"entries\":{\"0\":{},\"0\":{}}}", None),
+        ] {
+            assert_eq!(book_damage(text), expected, "{:?}", String::from_utf8_lossy(text));
+        }
+    }
+}
