@@ -35,7 +35,7 @@ impl Taking<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        let mut lineage = Lineage::load(self.store, &self.scan.chats)?;
+        let mut lineage = Lineage::load(self.store, self.scan)?;
         for (grown, snapshot) in self.grown.take().into_iter().flatten() {
             lineage.add(grown, &snapshot);
         }

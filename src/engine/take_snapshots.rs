@@ -11,11 +11,11 @@ use super::{Error, Include, Result, Workspace};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
-use crate::history;
 use crate::history::origin::{Lineage, Newcomer};
+use crate::history::{self, History};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level};
-use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
+use crate::st::{self, Captured, Disk, Library, Presence, Scan, TimelineName};
 use crate::store::Store;
 
 /// What became of one timeline.
@@ -209,6 +209,14 @@ impl<'a> Taking<'a> {
             Some(branches) => branches,
             None => Branches::read(self.store)?,
         };
+        if !self.scan.unreadable.is_empty() {
+            // A branch does not say in which folder its file is.
+            let history = History::load(self.store)?;
+            let is_gone =
+                |name: &TimelineName| self.library.presence(self.scan, name) == Presence::Gone;
+            let gone = history.heads().filter(|(name, _)| is_gone(name)).count();
+            return Ok(gone.saturating_sub(self.operation.dropped_branches()));
+        }
         // Those that have another name now have a file, too.
         Ok(branches.besides(self.scan.all()).saturating_sub(self.operation.dropped_branches()))
     }

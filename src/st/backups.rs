@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDateTime;
 
-use super::{Error, Result, sanitize};
+use super::{Error, Result, list_existing, sanitize};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
@@ -41,8 +41,7 @@ impl Backup {
 /// The backups in `dir`, oldest first. Files of other names are not looked at.
 pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     let mut backups = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
-        let entry = entry.map_err(Error::io(dir))?;
+    for entry in list_existing(dir).map_err(Error::io(dir))? {
         let Some(file) = entry.file_name().to_str().map(str::to_owned) else { continue };
         let Some((key, taken)) = parse(&file) else { continue };
         let path = entry.path();

@@ -12,6 +12,7 @@ mod card_parts;
 mod chat;
 mod discover;
 mod error;
+mod folder;
 mod group_edit;
 mod groups;
 mod isolate;
@@ -46,11 +47,12 @@ pub use card_parts::{
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
 pub use discover::STORE;
 pub use error::{Error, Result};
+pub use folder::{Listing, is_absent, list_existing, list_folder};
 pub use group_edit::{list_in_group, set_group_metadata};
 pub use groups::Groups;
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
-pub use library::{FOLDERS, Library, Scan};
+pub use library::{FOLDERS, Library, Presence, Scan};
 pub use lorebook::{
     Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_content, entry_uid,
     fill, uid_text,

@@ -173,7 +173,10 @@ pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     let path = path.under(root);
     match regular::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match st::is_absent(&path) {
+            Ok(_) => Ok(None),
+            Err(source) => Err(Error::St(st::Error::Io { path, source })),
+        },
         Err(source) => Err(Error::St(st::Error::Io { path, source })),
     }
 }

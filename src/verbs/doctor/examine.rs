@@ -61,7 +61,9 @@ pub(super) fn examine(
                     // Said of the library as a whole, with what can be done about it.
                     findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
                     let named = st::attachments(&chat, captured.files.metadata(&chat));
-                    let is_gone = |path: &LibraryPath| !path.under(library.root()).exists();
+                    let is_gone = |path: &LibraryPath| {
+                        st::is_absent(&path.under(library.root())).is_ok_and(|gone| gone)
+                    };
                     let gone: Vec<_> = named.into_iter().filter(is_gone).collect();
                     findings.extend(rules::missing_attachments(name, &gone));
                 }
@@ -75,19 +77,20 @@ pub(super) fn examine(
         monitor.advance(1);
     }
     monitor.begin("looking at lorebooks", None);
-    let books = library.lorebooks().unwrap_or_else(|error| {
-        findings.push(unreadable("worlds", &error.to_string()));
-        Vec::new()
-    });
+    // If they cannot be listed, the scan says so, and none is missing.
+    let books = library.lorebooks().ok();
     let references = library.references(&scan);
-    let mut characters = character_facts(&scan, &references, &books);
-    facts.here = scan.chats.into_iter().collect();
+    let mut characters = character_facts(&scan, &references, books.as_deref());
+    let books = books.unwrap_or_default();
     let history = match store {
         Some(store) => History::load_with_kept(store)?,
         None => History::default(),
     };
     let owners = Owners::of(&history);
-    learn_from_store(&mut facts, &history, &owners);
+    learn_from_store(&mut facts, &history, &owners, &scan);
+    let may_be_here =
+        history.heads().map(|(name, _)| name).filter(|name| name.is_chat() && scan.may_have(name));
+    facts.here = scan.chats.iter().chain(may_be_here).cloned().collect();
     let stored = match store {
         Some(store) => find_missing(&mut facts, &history, &owners, store)?,
         None => BTreeMap::new(),
@@ -105,7 +108,12 @@ pub(super) fn examine(
     Ok(Examined { facts, findings, lorebooks: books.len(), stored })
 }
 
-fn character_facts(scan: &Scan, references: &References, books: &[String]) -> CharacterFacts {
+/// Collects the facts about characters. Without a list of the lorebooks none of them counts as missing.
+fn character_facts(
+    scan: &Scan,
+    references: &References,
+    books: Option<&[String]>,
+) -> CharacterFacts {
     let mut facts = CharacterFacts::default();
     let cards = scan.others.iter().filter(|name| name.category() == Category::Card);
     facts.cards = cards.map(|name| name.chat().to_owned()).collect();
@@ -115,7 +123,7 @@ fn character_facts(scan: &Scan, references: &References, books: &[String]) -> Ch
     let is_there = |book: &str| {
         let path = lorebook_path(book);
         let file = path.as_ref().map(|path| path.file_name());
-        books.iter().any(|name| file == Some(&format!("{name}.json")))
+        books.is_none_or(|books| books.iter().any(|name| file == Some(&format!("{name}.json"))))
     };
     for reference in &references.list {
         if let User::Card(card) = &reference.user
@@ -170,13 +178,13 @@ fn link((number, line): (usize, &&[u8])) -> Option<(usize, String)> {
 }
 
 /// Where each timeline comes from by what was said, and which are gone.
-fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners) {
+fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners, scan: &Scan) {
     for timeline in &mut facts.timelines {
         let origin = history.head(&timeline.name).and_then(|head| history.own(head).1);
         timeline.origin = origin.map(|origin| owners.of_snapshot(origin).clone());
     }
     let stored = history.heads().map(|(name, _)| name);
-    let is_gone = |name: &&TimelineName| name.is_chat() && !facts.here.contains(name);
+    let is_gone = |name: &&TimelineName| name.is_chat() && !scan.may_have(name);
     facts.deleted = stored.filter(is_gone).cloned().collect();
 }
 

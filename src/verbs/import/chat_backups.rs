@@ -114,7 +114,7 @@ pub fn import(
     (report.taken_first, report.findings) = (first.new, first.findings);
     let scan = library.scan()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
-    let mut lineage = Lineage::load(&store, &scan.chats)?;
+    let mut lineage = Lineage::load(&store, &scan)?;
     let mut operation = Operation::new(workspace, &store, None);
     let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run)?;
     monitor.begin("reading backups", Some(backups.len() as u64));

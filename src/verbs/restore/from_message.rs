@@ -16,7 +16,7 @@ use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Wish};
-use crate::st::{self, Disk, TimelineFiles, TimelineName};
+use crate::st::{self, Disk, Presence, TimelineFiles, TimelineName};
 use crate::verbs::{Error, Result};
 
 /// What to fork, and where.
@@ -66,10 +66,8 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     all.extend(stored.into_iter().map(|head| head.timeline));
     let from = name_lookup::timeline(&options.timeline, Some(&library), &all)?;
     let mut taken = false;
-    let found = std::fs::symlink_metadata(from.file().under(library.root()));
-    let is_gone = found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    // What is only stored is forked as it is there.
-    if !is_gone {
+    // What is only stored is forked as it is there. An unreadable one may differ from what is stored, and the capture says why it cannot be read.
+    if library.presence(&scan, &from) != Presence::Gone {
         let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
         // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
         if let Some(active) = rules::queue_active(from.as_str(), files.book_bytes(), Wish::Copy) {

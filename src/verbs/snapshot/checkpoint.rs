@@ -59,7 +59,7 @@ impl Checkpoints<'_> {
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.
-                match Lineage::load(self.taking.store, &self.taking.scan.chats)?.fork(&newcomer)? {
+                match Lineage::load(self.taking.store, self.taking.scan)?.fork(&newcomer)? {
                     origin @ Origin::Fork { .. } => Follows::origin(origin),
                     _ => Follows::default(),
                 }

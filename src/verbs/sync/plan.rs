@@ -316,10 +316,9 @@ impl Planner<'_> {
 
     pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
         let Some(library) = self.library else { return Ok(Here::Absent) };
-        let absent = timeline.file().under(library.root()).try_exists();
-        match absent {
-            Ok(true) => {}
-            Ok(false) => return Ok(Here::Absent),
+        match st::is_absent(&timeline.file().under(library.root())) {
+            Ok(false) => {}
+            Ok(true) => return Ok(Here::Absent),
             Err(_) => return Ok(Here::Unreadable),
         }
         match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)

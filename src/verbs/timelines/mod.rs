@@ -16,7 +16,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Pairs;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
-use crate::st::{self, Category, TimelineName};
+use crate::st::{self, Category, Presence, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -192,6 +192,8 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                     ));
                 }
             }
+        } else if let Presence::Unreadable(_) = library.presence(&scan, &name) {
+            timeline.change = TimelineChange::Unreadable;
         }
         list.push(timeline);
         monitor.advance(1);
