@@ -73,6 +73,11 @@ catalogue! {
             meaning: "a file or folder of the library cannot be read; it was not stored",
             remedy: "check its name and permissions",
         }
+        BackupAmbiguous = "backup-ambiguous" [Warning] {
+            from: "`import`",
+            meaning: "a backup of SillyTavern can be of several characters: their backups have one key in the file name, and the messages do not tell",
+            remedy: "`stvc restore` it, and move the file to the folder of the right character",
+        }
         ChatShrank = "chat-shrank" [Warning] {
             from: "`snapshot`",
             meaning: "the chat lost more than half its messages, or all but its greeting, since the last snapshot",

@@ -40,6 +40,7 @@ mod write;
 pub use attachments::{attachments, is_attachment};
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
+pub use card::card_name;
 pub use card_parts::{
     CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,
     each_string, fill_card, fill_text,
