@@ -349,6 +349,11 @@ catalogue! {
             meaning: "the new chat's header cannot be read, so it still names the lorebook of the chat it came from",
             remedy: "mend line 1 of the new file, and choose a lorebook for it in SillyTavern",
         }
+        GroupChatUnlisted = "group-chat-unlisted" [Warning] {
+            from: "`doctor`",
+            meaning: "no group lists the group chat, so SillyTavern does not show it",
+            remedy: "`stvc doctor --fix` lists it in its group, where the store, its parent or its speakers tell which; else name the group with `--group`",
+        }
         GroupNotEdited = "group-not-edited" [Warning] {
             from: "`restore`",
             meaning: "the group's file cannot be read, so the chat is not listed in it",

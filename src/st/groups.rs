@@ -18,6 +18,11 @@ impl Groups {
         self.of_chat.get(chat)
     }
 
+    /// Returns whether every group's file could be read: else any chat may be listed in another.
+    pub fn are_complete(&self) -> bool {
+        self.unread.is_none()
+    }
+
     /// Returns the names of all chats that groups list, as the groups spell them.
     pub fn chats(&self) -> impl Iterator<Item = &str> {
         self.of_chat.keys().map(String::as_str)

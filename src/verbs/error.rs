@@ -51,6 +51,10 @@ pub enum Error {
     /// No lorebook has that name.
     #[error("there is no lorebook {name:?}")]
     NoSuchLorebook { name: String },
+    #[error("there is no group {name:?}")]
+    NoSuchGroup { name: String },
+    #[error("there are several groups called {name:?}")]
+    SeveralGroups { name: String },
     /// No entry has that name.
     #[error("no entry is called {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
     NoSuchEntry { name: String, book: Option<String> },

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::unlisted::{self, Group, Unlisted};
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
@@ -26,6 +27,9 @@ pub(super) struct Examined {
     pub lorebooks: usize,
     /// Missing lorebooks that the store has, and where.
     pub stored: BTreeMap<LibraryPath, Snapshot>,
+    /// Group chats that no group lists.
+    pub unlisted: Vec<Unlisted>,
+    pub groups: Vec<Group>,
 }
 
 /// What chats say of lorebooks beside the one that they are bound to.
@@ -49,6 +53,7 @@ pub(super) fn examine(
     }
     let mut facts = LibraryFacts::default();
     let mut maps = Maps::new();
+    let mut unlisted = Vec::new();
     monitor.begin("looking at chats", Some(scan.chats.len() as u64));
     for name in &scan.chats {
         let is_asked = only.is_empty() || only.contains(name);
@@ -68,6 +73,7 @@ pub(super) fn examine(
                     findings.extend(rules::missing_attachments(name, &gone));
                 }
                 facts.timelines.push(timeline_facts(&captured, &chat, &mut maps));
+                unlisted.extend(Unlisted::read(name, &chat, &scan));
             }
             Err(error) if is_asked => {
                 findings.push(unreadable(name.as_str(), &error.to_string()));
@@ -95,6 +101,11 @@ pub(super) fn examine(
         Some(store) => find_missing(&mut facts, &history, &owners, store)?,
         None => BTreeMap::new(),
     };
+    let groups = unlisted::groups(library, &scan);
+    for chat in &mut unlisted {
+        let stored = store.map(|store| (store, &history));
+        chat.find_groups(&groups, &facts, &scan, stored)?;
+    }
     let by_book = by_book(&history);
     let unused = references.unused(&books).into_iter();
     let unused = unused.filter_map(|name| unused_book(name, &facts, &by_book, &owners, &maps));
@@ -105,7 +116,7 @@ pub(super) fn examine(
         characters.stored = stored.map(|(name, _)| name.chat().to_owned()).collect();
         findings.extend(rules::characters(&characters));
     }
-    Ok(Examined { facts, findings, lorebooks: books.len(), stored })
+    Ok(Examined { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
 }
 
 /// Collects the facts about characters. Without a list of the lorebooks none of them counts as missing.

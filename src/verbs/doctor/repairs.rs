@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::examine::{Examined, short};
-use super::{Missing, Options};
+use super::{Missing, Options, unlisted};
 use crate::archive::SnapshotId;
 use crate::engine::free_book_name::clone_name;
 use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts};
@@ -22,7 +22,7 @@ pub struct Repair {
     /// The files that will be written or removed.
     pub files: Vec<LibraryPath>,
     /// The subjects of the findings that are done with then.
-    mends: Vec<String>,
+    pub(super) mends: Vec<String>,
     pub(super) step: RepairStep,
 }
 
@@ -37,6 +37,8 @@ pub(super) enum RepairStep {
     OwnRecap { timeline: TimelineName },
     /// Write a missing lorebook.
     WriteBook { path: LibraryPath, source: Source },
+    /// List a chat in its group, with the metadata that the group's file had of it.
+    ListInGroup { timeline: TimelineName, group: LibraryPath, metadata: Option<Vec<u8>> },
     /// Remove a lorebook that nothing uses.
     Remove { path: LibraryPath },
 }
@@ -79,6 +81,7 @@ pub(super) fn plan(
         }
     }
     repairs.extend(facts.timelines.iter().filter_map(|timeline| own_recap(facts, timeline)));
+    repairs.extend(unlisted::plan(examined, options)?);
     if facts.unknown.is_empty() {
         let chosen = facts.unused.iter().filter(|book| book.leftover || options.orphans);
         repairs.extend(chosen.map(|book| Repair {
