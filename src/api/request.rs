@@ -188,6 +188,12 @@ requests! {
         scenes: Option<bool>,
         /// Only where the one chat's file is what the page has in memory: its id as a git object.
         holds: Option<String>,
+        /// Refuse where the extension is not ready for a checkpoint.
+        strict: Option<bool>,
+        /// Wait for the lorebook's queue, so many seconds, at most 10: whoever asks next waits, too.
+        wait: Option<u64>,
+        /// Also while work is pending in the lorebook's queue.
+        allow_active_queue: Option<bool>,
         dry_run: Option<bool>,
     }
     /// Name a snapshot; without one, the name goes.
@@ -201,6 +207,10 @@ requests! {
         cut: Option<usize>,
         /// As a timeline of its own under this name.
         name: Option<String>,
+        /// As for `snapshot`, for a timeline of its own.
+        strict: Option<bool>,
+        wait: Option<u64>,
+        allow_active_queue: Option<bool>,
         /// Only the chat, or only the lorebook.
         only: Option<Part>,
         /// What may be replaced: the hashes (`there`) that the plan told. Where something else is by now, nothing is done; what is replaced is stored first.

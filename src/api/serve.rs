@@ -1,5 +1,7 @@
 //! From a request to its answer.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -8,6 +10,7 @@ use crate::archive::Role;
 use crate::archive::diff::Part;
 use crate::engine::Workspace;
 use crate::engine::files::Closed;
+use crate::engine::gate::GatePolicy;
 use crate::lines::answers::{self, DiffCounts};
 use crate::lines::{CopyLine, ErrorLine, Line, Summary, exit};
 use crate::progress::Silent;
@@ -28,6 +31,9 @@ pub struct Answer {
     /// Where the next page begins, if there is more.
     pub next: Option<usize>,
 }
+
+/// So many seconds a request waits for a queue at most: requests are served one after the other.
+const LONGEST_WAIT: u64 = 10;
 
 /// A page is at most so long.
 const LONGEST_PAGE: usize = 1000;
@@ -189,6 +195,7 @@ impl Answer {
                     at: asked.at,
                     scenes: asked.scenes == Some(true),
                     holds: asked.holds.clone(),
+                    gate: gate(asked.strict, asked.wait, asked.allow_active_queue),
                     dry_run: asked.dry_run == Some(true),
                     ..Default::default()
                 };
@@ -306,11 +313,23 @@ impl Answer {
             overwrite: asked.dry_run == Some(true) || asked.expect.is_some(),
             expect: asked.expect.clone(),
             closed: closed(asked.chat_closed, asked.rereads),
+            allow_active_queue: asked.allow_active_queue == Some(true),
+            gate: Some(gate(asked.strict, asked.wait, asked.allow_active_queue)),
             dry_run: asked.dry_run == Some(true),
             ..Default::default()
         };
         self.tell(&verbs::restore::restore(workspace, &options, &mut Silent)?);
         Ok(())
+    }
+}
+
+/// What is asked of the readiness check.
+fn gate(strict: Option<bool>, wait: Option<u64>, allow_active_queue: Option<bool>) -> GatePolicy {
+    GatePolicy {
+        strict: strict == Some(true),
+        require_scene_break: false,
+        wait: wait.map(|seconds| Some(Duration::from_secs(seconds.min(LONGEST_WAIT)))),
+        allow_active_queue: allow_active_queue == Some(true),
     }
 }
 

@@ -20,6 +20,7 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
             (None, book) => book.clone().map(Missing::CloneOf),
         },
         orphans: args.orphans,
+        group: args.group.clone(),
     };
     if args.fix {
         // What an interrupted repair left is not to be repaired again.

@@ -1,9 +1,11 @@
 use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::restore::{queue_change, recaps};
 use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, count, name, short};
 use stvc::engine::Workspace;
+use stvc::engine::gate::GatePolicy;
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
@@ -14,6 +16,13 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         timeline: args.timeline.clone(),
         at: args.at,
         name: args.name.clone(),
+        gate: GatePolicy {
+            strict: args.strict,
+            require_scene_break: false,
+            wait: args.wait.map(|args::Wait(limit)| limit),
+            allow_active_queue: args.allow_active_queue,
+        },
+        queue: queue_change(args.clear_queue, args.trim_queue),
         dry_run: args.dry_run,
     };
     let report = fork(workspace, &options, &mut out.progress())?;
@@ -45,6 +54,7 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         )),
         None => out.say("It has no lorebook."),
     }
+    recaps(made, out);
     tell_lost_attachments(lost_attachments(&made.findings), out);
     out.findings(&made.findings);
     Ok(report.exit())

@@ -8,6 +8,7 @@ use super::{args, exit, import_backup};
 use stvc::engine::Workspace;
 use stvc::engine::copies::{self, CopyPlace};
 use stvc::lines::{Counts, ImportLine};
+use stvc::rules::Level;
 use stvc::verbs;
 use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
 
@@ -73,9 +74,10 @@ pub fn run(
         bytes_written: report.bytes_written,
         dry_run: report.dry_run,
     };
-    out.summary("import", failed == 0 && report.findings.is_empty(), counts);
+    let is_complete = report.findings.iter().all(|finding| finding.level < Level::Error);
+    out.summary("import", failed == 0 && is_complete, counts);
     Ok(match (failed, report.entries.len()) {
-        (0, _) if report.findings.is_empty() => exit::DONE,
+        (0, _) if is_complete => exit::DONE,
         (failed, all) if failed == all => exit::FAILED,
         _ => exit::PARTLY,
     })

@@ -7,6 +7,7 @@ use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
+use stvc::engine::gate::GatePolicy;
 use stvc::history::at_message::{BookSource, Origin};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
@@ -33,11 +34,13 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         closed: closed(args.chat_closed),
         allow_active_queue: args.allow_active_queue,
         any_attachments: args.any_attachments,
-        queue: match (args.clear_queue, args.trim_queue) {
-            (true, _) => QueueChange::Clear,
-            (_, true) => QueueChange::Trim,
-            _ => QueueChange::Keep,
-        },
+        gate: Some(GatePolicy {
+            strict: args.strict,
+            require_scene_break: false,
+            wait: args.wait.map(|args::Wait(limit)| limit),
+            allow_active_queue: args.allow_active_queue,
+        }),
+        queue: queue_change(args.clear_queue, args.trim_queue),
         dry_run: args.dry_run,
     };
     let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
@@ -65,9 +68,18 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     Ok(report.exit())
 }
 
+/// What `--clear-queue` and `--trim-queue` say.
+pub fn queue_change(clear: bool, trim: bool) -> QueueChange {
+    match (clear, trim) {
+        (true, _) => QueueChange::Clear,
+        (_, true) => QueueChange::Trim,
+        _ => QueueChange::Keep,
+    }
+}
+
 fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
     let snapshot = &report.snapshot;
-    let messages = report.origin.as_ref().map_or(snapshot.messages, |made| made.message as u64 + 1);
+    let messages = report.messages;
     let when = match &report.origin {
         None => format!("taken {}", out.clock(workspace).age(snapshot.time)),
         Some(made) => {
@@ -119,13 +131,7 @@ fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
         let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
         out.say(format!("Checkpoint:     {}", clean(&called)));
     }
-    if let Some(state) = state {
-        out.say(format!("Running recap:  {}", recap(state)));
-    }
-    let combined = state.and_then(|state| state.combined_recap_message_count);
-    if let Some(n) = combined.and_then(|n| u64::try_from(n).ok()) {
-        out.say(format!("Combined recap: {}", count(n, "message")));
-    }
+    recaps(report, out);
     if report.origin.is_none() {
         let taken = out.clock(workspace).both(snapshot.time);
         out.say(format!("Taken:          {taken}"));
@@ -133,6 +139,19 @@ fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
     if let Some(state) = state.filter(|state| !state.queue_was_empty) {
         let active = count(state.active_operations, "operation");
         out.say(format!("Queue:          {active} waited in it when this was taken"));
+    }
+}
+
+/// The recaps and the lorebook of the restored state.
+pub fn recaps(report: &Report, out: &mut Out) {
+    let Some(state) = &report.state else { return };
+    out.say(format!("Running recap:  {}", recap(state)));
+    let combined = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok());
+    if let Some(n) = combined {
+        out.say(format!("Combined recap: {}", count(n, "message")));
+    }
+    if let Some(n) = report.entries {
+        out.say(format!("Lorebook:       {}", count(n, "entry")));
     }
 }
 

@@ -5,6 +5,7 @@ use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
+use stvc::engine::gate::GatePolicy;
 use stvc::lines::answers::{Answer, Snapshots};
 use stvc::rules::READINESS;
 use stvc::st::Category;
@@ -29,10 +30,12 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
         holds: None,
         scenes: args.scenes,
         template: args.template.clone(),
-        strict: args.strict,
-        require_scene_break: args.require_scene_break,
-        wait: args.wait.map(|args::Wait(limit)| limit),
-        allow_active_queue: args.allow_active_queue,
+        gate: GatePolicy {
+            strict: args.strict,
+            require_scene_break: args.require_scene_break,
+            wait: args.wait.map(|args::Wait(limit)| limit),
+            allow_active_queue: args.allow_active_queue,
+        },
         autosave: false,
         message: args.message.clone(),
         tag: args.tag.clone(),

@@ -304,15 +304,13 @@ fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) 
     Ok(own(&before) == own(after))
 }
 
-/// The newest snapshots of timelines whose files are gone. Looks for nothing but their names: what cannot be looked at, an
-/// unplugged disk above all, does not count as gone.
+/// The newest snapshots of timelines whose files are gone. What cannot be looked at, an unplugged disk above all, does not count
+/// as gone.
 pub(crate) fn deleted(library: Option<&Library>, history: &History) -> HashSet<SnapshotId> {
     let Some(root) = library.map(Library::root).filter(|root| root.join("chats").is_dir()) else {
         return HashSet::new();
     };
-    let is_gone = |name: &TimelineName| {
-        let found = std::fs::symlink_metadata(name.file().under(root));
-        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
+    let is_gone =
+        |name: &TimelineName| st::is_absent(&name.file().under(root)).is_ok_and(|gone| gone);
     history.heads().filter(|(name, _)| is_gone(name)).map(|(_, head)| head.id).collect()
 }

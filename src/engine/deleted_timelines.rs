@@ -5,7 +5,7 @@ use super::cache::Cache;
 use super::operation::Follows;
 use super::take_snapshots::Taking;
 use crate::archive::{Kind, State, Tree};
-use crate::st::{Library, Scan, TimelineName};
+use crate::st::{Library, Presence, Scan, TimelineName};
 use crate::store::unless_lost;
 
 /// So many may always be deleted at once.
@@ -20,19 +20,9 @@ pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Ve
     let mut gone = cache.seen_besides(library.root(), scan);
     gone.retain(|name| {
         let has_others = || scan.all().any(|it| it.category() == name.category());
-        has_others() && is_gone(library, name)
+        has_others() && library.presence(scan, name) == Presence::Gone
     });
     gone
-}
-
-fn is_gone(library: &Library, name: &TimelineName) -> bool {
-    let path = name.file().under(library.root());
-    let is_absent = |path: &std::path::Path| {
-        let found = std::fs::symlink_metadata(path);
-        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
-    let folder = path.parent().unwrap_or(&path);
-    is_absent(&path) && (folder.is_dir() || is_absent(folder))
 }
 
 impl Taking<'_> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::operation::attachments;
 use super::{Include, Result};
 use crate::rules::{Code, Finding, Level};
-use crate::st::{Category, Library};
+use crate::st::{Category, Library, list_folder};
 use crate::store::Store;
 
 /// What lies in a user's folder beside what is kept, and what may be told of it. What SillyTavern makes by itself (thumbnails, its own backups, the list of what it copied) is not worth a word, and secrets are nobody's business.
@@ -96,13 +96,13 @@ fn size(path: &Path, deep: usize) -> u64 {
     if !found.is_dir() || deep == 0 {
         return 0;
     }
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| size(&entry.path(), deep - 1)).sum()
+    let entries = list_folder(path).entries;
+    entries.iter().map(|entry| size(&entry.path(), deep - 1)).sum()
 }
 
 fn sizes_of_folders(path: &Path) -> u64 {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let entries = list_folder(path).entries;
+    let folders = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|folder| size(&folder.path(), DEEPEST)).sum()
 }
 

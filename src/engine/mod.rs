@@ -12,6 +12,7 @@ mod error;
 pub(crate) mod family;
 pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
+pub mod gate;
 pub(crate) mod group_list;
 pub(crate) mod include;
 mod known_folders;

@@ -71,7 +71,7 @@ impl Taking<'_> {
         }
         let heads = self.other_heads.iter().flatten();
         let alike: Vec<_> = alike(state, heads.clone()).cloned().collect();
-        let is_here = |head: &Snapshot| self.scan.others.contains(&head.timeline);
+        let is_here = |head: &Snapshot| self.scan.may_have(&head.timeline);
         let gone = match alike.iter().find(|head| !is_here(head)) {
             None if alike.is_empty() => {
                 mostly_alike(self.store, state, heads.filter(|head| !is_here(head)))?

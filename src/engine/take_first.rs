@@ -1,6 +1,6 @@
 //! Storing what is there before a command goes on that must not lose any of it.
 
-use super::take_snapshots::{How, Judgement, Taken, TakenTimeline, Taking, count_new};
+use super::take_snapshots::{Finished, How, Judgement, Taken, TakenTimeline, Taking, count_new};
 use super::{Result, Workspace, finish_interrupted};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
@@ -14,13 +14,13 @@ pub struct TakenFirst {
     pub new: usize,
     /// Timelines that may have changed and were not taken: their last good state is what is stored.
     pub not_taken: usize,
-    /// Why not.
+    /// Why not; and what was taken though work was pending in its lorebook's queue.
     pub findings: Vec<Finding>,
 }
 
 impl TakenFirst {
     fn of(taken: AllTaken, remedy: &str) -> Self {
-        let AllTaken { outcomes, unreadable } = taken;
+        let AllTaken { outcomes, unreadable, busy } = taken;
         let mut first = Self { new: count_new(&outcomes), ..Self::default() };
         let unread = |subject: &str, why: &str| {
             Finding::new(Code::Unreadable, Level::Error, subject, why).remedy(remedy)
@@ -36,11 +36,13 @@ impl TakenFirst {
             first.not_taken += 1;
             first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
         }
+        first.findings.extend(busy);
         first
     }
 }
 
-/// Store everything as it is now, ready or not; of all timelines, or of these. What cannot be read is told.
+/// Store everything as it is now, ready or not; of all timelines, or of these. What cannot be read is told, and what was taken in the middle of the extension's work is
+/// marked as an autosave and told.
 pub(crate) fn take_as_it_is(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
@@ -72,6 +74,8 @@ struct AllTaken {
     outcomes: Vec<TakenTimeline>,
     /// Folders and files, and why.
     unreadable: Vec<(String, String)>,
+    /// What is said of those that were taken in the middle of the extension's work.
+    busy: Vec<Finding>,
 }
 
 fn take(
@@ -95,7 +99,9 @@ fn take(
     if only.is_none() {
         taking.note_deleted()?;
     }
-    let outcomes = taking.finish(&held)?.outcomes;
+    let Finished { outcomes, findings, .. } = taking.finish(&held)?;
+    let is_busy = |finding: &Finding| finding.code == Code::QueueActive;
+    let busy = findings.into_iter().filter(is_busy).collect();
     let unreadable = if only.is_none() { scan.unreadable.clone() } else { Vec::new() };
-    Ok(AllTaken { outcomes, unreadable })
+    Ok(AllTaken { outcomes, unreadable, busy })
 }

@@ -35,7 +35,7 @@ impl Taking<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        let mut lineage = Lineage::load(self.store, &self.scan.chats)?;
+        let mut lineage = Lineage::load(self.store, self.scan)?;
         for (grown, snapshot) in self.grown.take().into_iter().flatten() {
             lineage.add(grown, &snapshot);
         }
@@ -110,9 +110,11 @@ impl Taking<'_> {
                 (Err(error), _) => self.record(name, Err(error))?,
             }
         }
-        let (template, time, kind) =
-            (self.library.book_template(), self.operation.time(), &self.how.kind);
-        let read = parallel::map(&allowed, |captured| {
+        let (template, time) = (self.library.book_template(), self.operation.time());
+        let kinds: Vec<_> =
+            allowed.iter().map(|captured| self.how.kind_of(&captured.files).clone()).collect();
+        let allowed_as: Vec<_> = allowed.iter().zip(kinds).collect();
+        let read = parallel::map(&allowed_as, |(captured, kind)| {
             let state = State::of(&captured.files);
             let findings = rules::of_files(&captured.files, &state.chat, ALL, template);
             let about = AboutState::read(&state, kind.clone(), time);

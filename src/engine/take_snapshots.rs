@@ -11,11 +11,12 @@ use super::{Error, Include, Result, Workspace};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
-use crate::history;
 use crate::history::origin::{Lineage, Newcomer};
+use crate::history::{self, History};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level};
-use crate::st::{self, Captured, Disk, Library, Scan, TimelineName};
+use crate::rules::{self, Code, Finding, Level, Wish};
+use crate::st::auto_recap::queue_activity;
+use crate::st::{self, Captured, Disk, Library, Presence, Scan, TimelineFiles, TimelineName};
 use crate::store::Store;
 
 /// What became of one timeline.
@@ -55,6 +56,8 @@ pub(crate) struct How<'a> {
     pub message: Option<&'a str>,
     /// Why they are taken.
     pub kind: Kind,
+    /// What those are marked as in whose lorebook work is pending.
+    pub kind_if_busy: Kind,
     /// Read the files also where they look unchanged, and ask the gate.
     pub on_purpose: bool,
     /// Somebody named them: a chat is taken with its lorebook, also if only that changed.
@@ -65,13 +68,30 @@ pub(crate) struct How<'a> {
     pub gate: &'a dyn Fn(&Captured) -> Judgement,
 }
 
+impl How<'_> {
+    /// Returns the kind of the snapshot of these files.
+    pub(super) fn kind_of(&self, files: &TimelineFiles) -> &Kind {
+        let is_busy = || files.book_bytes().is_some_and(|book| queue_activity(book).total() > 0);
+        match self.kind != self.kind_if_busy && is_busy() {
+            true => &self.kind_if_busy,
+            false => &self.kind,
+        }
+    }
+}
+
 impl How<'static> {
-    /// Everything as it is, ready or not.
+    /// Everything as it is, ready or not. What is taken in the middle of the extension's work is marked, and that is said.
     pub(crate) fn as_it_is() -> Self {
-        let gate = &|_: &Captured| Judgement::default();
+        let gate = &|captured: &Captured| {
+            let files = &captured.files;
+            let (subject, book) = (files.timeline.as_str(), files.book_bytes());
+            let active = rules::queue_active(subject, book, Wish::TakeAnyway);
+            Judgement { warnings: active.into_iter().collect(), ..Judgement::default() }
+        };
         Self {
             message: None,
             kind: Kind::SNAPSHOT,
+            kind_if_busy: Kind::AUTOSAVE,
             on_purpose: false,
             named: false,
             tell_all: false,
@@ -209,6 +229,14 @@ impl<'a> Taking<'a> {
             Some(branches) => branches,
             None => Branches::read(self.store)?,
         };
+        if !self.scan.unreadable.is_empty() {
+            // A branch does not say in which folder its file is.
+            let history = History::load(self.store)?;
+            let is_gone =
+                |name: &TimelineName| self.library.presence(self.scan, name) == Presence::Gone;
+            let gone = history.heads().filter(|(name, _)| is_gone(name)).count();
+            return Ok(gone.saturating_sub(self.operation.dropped_branches()));
+        }
         // Those that have another name now have a file, too.
         Ok(branches.besides(self.scan.all()).saturating_sub(self.operation.dropped_branches()))
     }
@@ -315,8 +343,12 @@ impl<'a> Taking<'a> {
     ) -> Result<Taken> {
         let template = self.library.book_template();
         let look = |new: &[_]| rules::of_files(&captured.files, &state.chat, new, template);
-        let (snapshot, findings) =
-            self.operation.take_beside(state, self.how.kind.clone(), follows, look)?;
+        let (snapshot, findings) = self.operation.take_beside(
+            state,
+            self.how.kind_of(&captured.files).clone(),
+            follows,
+            look,
+        )?;
         self.note(captured, state.manifest.checkpoint.as_ref(), findings, &snapshot);
         Ok(Taken::New(Box::new(snapshot), Vec::new()))
     }

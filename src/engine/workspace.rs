@@ -111,8 +111,8 @@ impl Workspace {
     /// The same for bringing everything back, which may be into a folder with nothing in it; then also that folder.
     pub(crate) fn for_recovery(&self) -> (Self, Option<PathBuf>) {
         let empty = |dir: &PathBuf| {
-            let mut entries = std::fs::read_dir(dir).ok()?.flatten();
-            entries.all(|entry| entry.file_name() == st::STORE).then(|| dir.clone())
+            let entries = st::list_existing(dir).ok()?;
+            entries.iter().all(|entry| entry.file_name() == st::STORE).then(|| dir.clone())
         };
         let begin = match (&self.library, self.library()) {
             (_, Err(Error::St(st::Error::NeverStarted { root, .. }))) => Some(root),

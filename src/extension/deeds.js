@@ -53,9 +53,10 @@ export async function fork(message, wanted) {
   });
   // The lorebook of now may be later than the one of the chat's latest snapshot.
   const made = then ?? (await ask("restore", { snapshot: moment ?? timeline(), cut: message, name: wanted }));
-  const name = String(made.lines.find((line) => line.type === "restored")?.timeline ?? wanted).split("/").pop() ?? wanted;
+  const restored = made.lines.find((line) => line.type === "restored");
+  const name = String(restored?.timeline ?? wanted).split("/").pop() ?? wanted;
   await open(name, made.operation);
-  return { name, then: then !== null };
+  return { name, then: then !== null, restored };
 }
 
 /** A checkpoint at the end of every scene that has none yet; of what is on the disk. @param {string} name */

@@ -37,6 +37,17 @@ async function restoreAfterAsking(plan) {
   return true;
 }
 
+/** What was created, as far as it has it: entries of the lorebook and the recaps. @param {Line | undefined} restored */
+function facts(restored) {
+  /** @type {[string, any][]} */
+  const all = [
+    ["Lorebook entries: {n}.", restored?.entries],
+    ["Running recap: v{n}.", restored?.running_recap_version],
+    ["Messages in the combined recap: {n}.", restored?.combined_recap_message_count],
+  ];
+  return all.filter(([, n]) => Number.isInteger(n)).map(([words, n]) => t(words, { n }));
+}
+
 const snapshotNow = () => careful(async () => {
   const { id, unchanged } = await deeds.snapshot();
   toastr.success(t(unchanged ? "Nothing changed since the last snapshot." : "Snapshot taken."), id.slice(0, 10));
@@ -50,7 +61,8 @@ const forkHere = (message) => careful(async () => {
   const name = await askName("Fork here with its own lorebook", `${chat} - ${message}`, reasons);
   if (!name) return "";
   const made = await deeds.fork(message, String(name));
-  toastr.success(t(made.then ? "The lorebook is the one of that message." : "What the lorebook was then is not known: it is the one of now."), t("Forked: {name}", { name: made.name }), { escapeHtml: true });
+  const book = t(made.then ? "The lorebook is the one of that message." : "What the lorebook was then is not known: it is the one of now.");
+  toastr.success([book, ...facts(made.restored)].join(" "), t("Forked: {name}", { name: made.name }), { escapeHtml: true });
   return made.name;
 });
 

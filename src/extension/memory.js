@@ -4,6 +4,8 @@ import { Refused, hex } from "./mailbox.js";
 import { t } from "./words.js";
 
 const WORLDS = "/scripts/world-info.js";
+/** SillyTavern writes a group's file a second after the group's chat was saved, in milliseconds. */
+const GROUP_SAVE = 1200;
 
 /** The newest operation whose files this page has read; null before anything was heard. @type {number | null} */
 let known = null;
@@ -57,9 +59,33 @@ export async function held() {
 /** What the page has in memory goes to the disk. @param {boolean} [leaves] whether the page will then show something else */
 export async function save(leaves = false) {
   may(leaves);
-  const { chatMetadata, saveChat } = SillyTavern.getContext();
+  const { chatMetadata, groupId, saveChat } = SillyTavern.getContext();
   await saveChat();
   if (chatMetadata?.world_info) await bookIsSaved(chatMetadata.world_info);
+  // Else the list of chats that this page has would be written over the one that the program writes.
+  if (groupId && leaves) await new Promise((done) => setTimeout(done, GROUP_SAVE));
+}
+
+/**
+ * Reads the lists of lorebooks and of the groups' chats again, because the page writes the whole list with every save. The groups stay the objects that they are: a save
+ * that is pending holds one of them.
+ * @param {boolean} [replaced] whether the open chat was replaced: the older SillyTavern has its metadata in the group's file
+ */
+export async function readLists(replaced = false) {
+  const { getRequestHeaders, groups, updateWorldInfoList } = SillyTavern.getContext();
+  await updateWorldInfoList();
+  if (!groups.length) return;
+  const headers = getRequestHeaders();
+  const answer = await fetch("/api/groups/all", { method: "POST", headers, body: "{}" });
+  if (!answer.ok) return;
+  const there = await answer.json();
+  for (const group of groups) {
+    const found = there.find((/** @type {any} */ one) => String(one.id) === String(group.id));
+    if (!found) continue;
+    group.chats = (found.chats ?? group.chats).map(String);
+    if (found.past_metadata) group.past_metadata = found.past_metadata;
+    if (replaced && found.chat_metadata) group.chat_metadata = found.chat_metadata;
+  }
 }
 
 /** SillyTavern writes a lorebook a second after its last change: wait until the disk has what the page has. @param {string} name */
@@ -78,10 +104,9 @@ async function bookIsSaved(name) {
 /** @param {string} chat @param {number} [operation] what this page itself made it by */
 export async function open(chat, operation = 0) {
   known = Math.max(known ?? 0, operation);
-  const { getCharacters, groupId, openCharacterChat, openGroupChat, updateWorldInfoList } = SillyTavern.getContext();
-  await updateWorldInfoList();
-  // Groups are read anew with the characters: the new chat is listed there.
-  if (groupId) await getCharacters();
+  const { groupId, openCharacterChat, openGroupChat } = SillyTavern.getContext();
+  // The new chat is listed in its group.
+  await readLists();
   await (groupId ? openGroupChat(groupId, chat) : openCharacterChat(chat));
 }
 
@@ -93,8 +118,8 @@ export async function reread({ operation = 0, gone = [] }) {
   known = Math.max(known ?? 0, operation);
   const { worldInfoCache } = await import(WORLDS);
   worldInfoCache.clear();
-  const { chatMetadata, reloadCurrentChat, reloadWorldInfoEditor, updateWorldInfoList } = SillyTavern.getContext();
-  await updateWorldInfoList();
+  const { chatMetadata, reloadCurrentChat, reloadWorldInfoEditor } = SillyTavern.getContext();
+  await readLists(true);
   const name = openTimeline();
   // Of a chat that is gone SillyTavern would make an empty one.
   if (gone.includes(`${name}.jsonl`)) await (chatMetadata.main_chat ? open(chatMetadata.main_chat) : document.getElementById("option_close_chat")?.click());
@@ -119,6 +144,8 @@ export async function hear(written) {
     worldInfoCache.delete(name);
     SillyTavern.getContext().reloadWorldInfoEditor?.(name, false);
   }
+  const isOfGroup = (/** @type {string} */ path) => path.startsWith("groups/");
+  if (news.some((one) => !one.paths || one.paths.some(isOfGroup))) await readLists();
   const name = openTimeline();
   if (!name || !isMeant(`${name}.jsonl`)) return;
   const gone = news.flatMap((one) => one.gone ?? []);

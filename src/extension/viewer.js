@@ -2,7 +2,7 @@
 
 import { goneBy } from "./deeds.js";
 import { send, status } from "./mailbox.js";
-import { reread, save } from "./memory.js";
+import { readLists, reread, save } from "./memory.js";
 import { spoken } from "./words.js";
 
 /** What the page in the frame asks instead of a server. */
@@ -16,7 +16,7 @@ globalThis.stvc = {
     if (replaces && args.dry_run) await save(true);
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
     if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread({ ...answer, gone: goneBy(answer.lines) });
-    else if (verb === "restore" && !args.dry_run) await SillyTavern.getContext().updateWorldInfoList();
+    else if (verb === "restore" && !args.dry_run) await readLists();
     return answer;
   },
   state: async () => {

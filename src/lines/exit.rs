@@ -51,6 +51,8 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         verbs::Error::Merge(MergeError::NoLorebook { .. })
         | verbs::Error::NoSuchLorebook { .. }
         | verbs::Error::DamagedLorebook { .. }
+        | verbs::Error::NoSuchGroup { .. }
+        | verbs::Error::SeveralGroups { .. }
         | verbs::Error::NoSuchEntry { .. }
         | verbs::Error::NoLorebookThen { .. }
         | verbs::Error::NoChat

@@ -74,6 +74,9 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
             unchanged("delete the chat in SillyTavern first; the next snapshot would take it again")
         }
         verbs::Error::BadPattern { .. } => "without `--regex` words are searched for as they are".into(),
+        verbs::Error::NoSuchGroup { .. } | verbs::Error::SeveralGroups { .. } => {
+            "name it by its file under groups/, without `.json`".into()
+        }
         verbs::Error::NoSuchLorebook { .. } => {
             "it is called as its file in `worlds`, without `.json`".into()
         }

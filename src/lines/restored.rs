@@ -60,6 +60,8 @@ pub struct RestoredLine<'a> {
     running_recap_version: Option<i64>,
     running_recap_scene_count: Option<i64>,
     combined_recap_message_count: Option<i64>,
+    /// How many entries the lorebook has that came with the chat.
+    entries: Option<u64>,
     state: Option<&'a CheckpointState>,
     reconstructed: Option<OriginLine>,
 }
@@ -110,7 +112,7 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
             restored_as: report.restored.as_ref().map(|restored| restored.id),
             name: name.unwrap_or(snapshot.timeline.chat()),
             taken: snapshot.time,
-            messages: made.map_or(snapshot.messages, |made| made.message as u64 + 1),
+            messages: report.messages,
             running_recap_version: match made {
                 Some(made) => made.trimmed.current_version,
                 None => state.and_then(|state| state.running_recap_version),
@@ -118,6 +120,7 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
             running_recap_scene_count: state.and_then(|state| state.running_recap_scene_count),
             combined_recap_message_count: state
                 .and_then(|state| state.combined_recap_message_count),
+            entries: report.entries,
             state,
             reconstructed: made.map(OriginLine::from),
         }

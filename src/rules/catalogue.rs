@@ -58,6 +58,10 @@ impl std::fmt::Display for Code {
     }
 }
 
+/// The commands that make a checkpoint at a message.
+const CHECKPOINTS: &str =
+    "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`, `fork --at`, `restore --at --as`";
+
 /// The commands that look at a timeline's own files.
 const FILES: &str = "`snapshot`, `status`, `show`, `restore`, `doctor`";
 
@@ -69,9 +73,14 @@ catalogue! {
             remedy: "`--user NAME` for another one, `--all-users` for all: each keeps a store of their own",
         }
         Unreadable = "unreadable" [Error] {
-            from: "`snapshot`, `status`, `timelines`",
-            meaning: "a file or folder of the library cannot be read; it was not stored",
-            remedy: "check its name and permissions",
+            from: "`snapshot`, `status`, `timelines`, `doctor`, `sync`, `watch`",
+            meaning: "a file or folder of the library cannot be read; it was not stored, and the chats in such a folder do not count as deleted",
+            remedy: "check its name, its permissions and the disk; a link must lead to a folder that is mounted",
+        }
+        BackupAmbiguous = "backup-ambiguous" [Warning] {
+            from: "`import`",
+            meaning: "a backup of SillyTavern can be of several characters: their backups have one key in the file name, and the messages do not tell",
+            remedy: "`stvc restore` it, and move the file to the folder of the right character",
         }
         ChatShrank = "chat-shrank" [Warning] {
             from: "`snapshot`",
@@ -243,37 +252,37 @@ catalogue! {
 
     "Checkpoints" => {
         MessageNotFound = "message-not-found" [Error] {
-            from: "`snapshot --at`, `restore --at`",
+            from: "`snapshot --at`, `fork --at`, `restore --at`",
             meaning: "the chat has no message of that number (exit 4)",
             remedy: "name one that is there",
         }
         QueueActive = "queue-active" [Error, Warning] {
-            from: "`snapshot`, `watch`, `backup`, `sync`, `restore`, `merge`, `doctor --fix`",
-            meaning: "work is pending, in progress or to be tried again in the lorebook's queue: the state is half of one, a copy would do another chat's work, a book in its place would get what it was not meant for (exit 4; a warning with `--allow-active-queue`, and when a state with such a queue comes back)",
-            remedy: "give the command again when the queue is empty; `snapshot --wait` waits for it; `--allow-active-queue` does it all the same",
+            from: "`snapshot`, `fork`, `watch`, `backup`, `sync`, `restore`, `reconstruct`, `import`, `merge`, `doctor --fix`",
+            meaning: "work is pending, in progress or to be tried again in the lorebook's queue: the state is half of one, a copy would do another chat's work, a book in its place would get what it was not meant for (exit 4; a warning with `--allow-active-queue`, when a state with such a queue comes back, and for the snapshot that `reconstruct` and `import` create first, which is marked as an autosave)",
+            remedy: "give the command again when the queue is empty; `--wait` of `snapshot`, `fork` and `restore --as` waits for it; `--allow-active-queue` does it all the same",
         }
         SceneBreakMissing = "scene-break-missing" [Warning, Error] {
-            from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
+            from: CHECKPOINTS,
             meaning: "no scene ends at the message (error with `--strict` or `--require-scene-break`)",
             remedy: "mark the end of the scene there first, or choose a message that ends one",
         }
         SceneRecapMissing = "scene-recap-missing" [Warning] {
-            from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
+            from: CHECKPOINTS,
             meaning: "the message has no scene recap",
             remedy: "let the extension write the scene's recap first",
         }
         SceneLorebookMissing = "scene-lorebook-missing" [Warning, Error] {
-            from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
+            from: CHECKPOINTS,
             meaning: "the scene has no note of the lorebook's entries (error with `--strict`)",
             remedy: "let the extension finish the scene's lorebook entries first",
         }
         RunningRecapMissing = "running-recap-missing" [Warning] {
-            from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
+            from: CHECKPOINTS,
             meaning: "the chat has no running recap",
             remedy: "let the extension write the running recap first",
         }
         SceneNotInRecap = "scene-not-in-recap" [Warning, Error] {
-            from: "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`",
+            from: CHECKPOINTS,
             meaning: "the scene is not in the running recap's version in use (error with `--strict`)",
             remedy: "let the extension combine the scene with the running recap first",
         }
@@ -349,6 +358,11 @@ catalogue! {
             from: "`restore --as`",
             meaning: "the new chat's header cannot be read, so it still names the lorebook of the chat it came from",
             remedy: "mend line 1 of the new file, and choose a lorebook for it in SillyTavern",
+        }
+        GroupChatUnlisted = "group-chat-unlisted" [Warning] {
+            from: "`doctor`",
+            meaning: "no group lists the group chat, so SillyTavern does not show it",
+            remedy: "`stvc doctor --fix` lists it in its group, where the store, its parent or its speakers tell which; else name the group with `--group`",
         }
         GroupNotEdited = "group-not-edited" [Warning] {
             from: "`restore`",

@@ -1,14 +1,15 @@
 //! SillyTavern's own backups of chats: `backups/chat_<key>_<date>-<time>.jsonl`.
 //!
 //! The key is the character's folder (for groups: the chat's name) with everything but ASCII letters and digits as `_`, so all chats
-//! of a character share one, and a backup does not say which chat it is of.
+//! of a character share one, and a backup does not say which chat it is of. Two characters may share one, too: `Mira Voss` and `Mira-Voss`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::NaiveDateTime;
+use sha2::{Digest, Sha256};
 
-use super::{Error, Result, sanitize};
+use super::{Error, Result, list_existing, sanitize};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
@@ -22,27 +23,27 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Whether its key can be that of the folder or group chat `name`.
+    /// Returns whether SillyTavern gives this key to the backups of the character's folder, or group chat, called `name`.
     pub fn may_be_of(&self, name: &str) -> bool {
-        let mangled = mangle(name);
-        match self.key.strip_prefix(&mangled) {
-            Some("") => true,
-            // Names that are not ASCII get a hash, since 1.16; the letters are evidence enough.
-            Some(rest) => {
-                !name.is_ascii()
-                    && rest.len() == 9
-                    && rest[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
-            }
-            None => false,
-        }
+        // Before 1.19 no name got a hash.
+        self.key == mangle(name) || hashed_key(name).as_ref() == Some(&self.key)
     }
+}
+
+/// Returns the key of a name that is not printable ASCII: 8 digits of its SHA-256 tell names apart of which the letters alone say nothing.
+fn hashed_key(name: &str) -> Option<String> {
+    if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return None;
+    }
+    let hash = Sha256::digest(name.as_bytes());
+    let digits: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    Some(format!("{}_{digits}", mangle(name)))
 }
 
 /// The backups in `dir`, oldest first. Files of other names are not looked at.
 pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     let mut backups = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
-        let entry = entry.map_err(Error::io(dir))?;
+    for entry in list_existing(dir).map_err(Error::io(dir))? {
         let Some(file) = entry.file_name().to_str().map(str::to_owned) else { continue };
         let Some((key, taken)) = parse(&file) else { continue };
         let path = entry.path();
@@ -87,6 +88,8 @@ mod tests {
                 .may_be_of("2026-11-15@00h01m50s750ms - Branch #1")
         );
         assert!(!of("chat_mira_voss_20261115-000055.jsonl").may_be_of("Mira"));
+        assert!(!of("chat__rin______bb066c6f_20261115-000047.jsonl").may_be_of("Ørin 雨 🦊"));
+        assert!(of("chat__rin______20261115-000047.jsonl").may_be_of("Ærin 雪 🦊"), "before 1.19");
         for odd in [
             "chat_x.jsonl",
             "chat_x_20269999-000000.jsonl",

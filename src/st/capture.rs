@@ -4,6 +4,7 @@
 //! stamp, read them all, look at all the stamps again. Only if none moved did the bytes stand side by side at one moment
 //! (the one between the last read and the first second look).
 
+use super::folder::is_absent;
 use super::read_file::{FileBytes, read_file};
 use super::{
     BoundBook, Chat, Error, FileAt, Groups, Library, LibraryPath, Result, TimelineFiles,
@@ -66,7 +67,15 @@ impl Files for Disk {
     }
 
     fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp> {
-        fs::metadata(path.under(root)).map(|metadata| Stamp::of(&metadata))
+        let path = path.under(root);
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Stamp::of(&found)),
+            // A link to a drive that is not mounted is not a file that was removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                is_absent(&path).and(Err(error))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

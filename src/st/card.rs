@@ -5,25 +5,40 @@
 
 use super::json::Raw;
 use super::png::SIGNATURE;
+use crate::regular;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 
 /// More than any card's text. What is longer is not read, but then the card counts as unreadable.
 const LONGEST: u64 = 256 << 20;
 
 /// The name of the lorebook that a card is bound to; none if it is bound to none, or the picture is no card. If it cannot be read: why.
 pub(super) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
-    let [card, older] = texts(file)?;
-    let Some(text) = card.or(older) else { return Ok(None) };
-    let json = decode(&text).ok_or("the character in it is not valid base64")?;
-    // SillyTavern reads invalid UTF-8 leniently, and so must this.
-    let json = String::from_utf8_lossy(&json);
+    let Some(json) = character(file)? else { return Ok(None) };
     let card = Raw::parse_str(&json).filter(Raw::is_object);
     let card = card.ok_or("the character in it is not valid JSON")?;
     let world = card.path(&["data", "extensions", "world"]);
     Ok(world.and_then(|world| world.string()).filter(|world| !world.is_empty()))
+}
+
+/// Returns the name that a character has in its card, if the card can be read.
+pub fn card_name(path: &Path) -> Option<String> {
+    let json = character(regular::open(path).ok()?).ok()??;
+    let card = Raw::parse_str(&json)?;
+    let name = card.path(&["data", "name"]).or_else(|| card.get("name"))?;
+    name.string()
+}
+
+/// Returns the character as JSON; none if the picture is not a card.
+fn character(file: impl Read + Seek) -> Result<Option<String>, String> {
+    let [card, older] = texts(file)?;
+    let Some(text) = card.or(older) else { return Ok(None) };
+    let json = decode(&text).ok_or("the character in it is not valid base64")?;
+    // SillyTavern reads invalid UTF-8 leniently, and so must this.
+    Ok(Some(String::from_utf8_lossy(&json).into_owned()))
 }
 
 /// The texts of the first chunks called `ccv3` and `chara`.

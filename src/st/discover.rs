@@ -1,8 +1,9 @@
 //! Finding the user directory from what a person points at.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::{fs, io};
 
+use super::folder::{list_existing, list_folder};
 use super::{Error, Result};
 use crate::real_path;
 
@@ -30,7 +31,7 @@ pub(super) struct Found {
 /// See [`Library::open`](super::Library::open).
 pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
     let dir = std::path::absolute(dir).map_err(Error::io(dir))?;
-    fs::read_dir(&dir).map_err(Error::io(&dir))?;
+    list_existing(&dir).map_err(Error::io(&dir))?;
     match at(&dir, user, Proof::Named)? {
         Some(root) => Ok(root),
         None if is_unused_install(&dir) => Err(never_started(&dir, user)),
@@ -136,8 +137,7 @@ fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found
 /// The names of the user directories in `holder`, sorted.
 fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
     let mut users = Vec::new();
-    for entry in fs::read_dir(holder)? {
-        let entry = entry?;
+    for entry in list_existing(holder)? {
         if let Ok(name) = entry.file_name().into_string()
             && is_user(&entry.path(), proof)
         {
@@ -167,7 +167,7 @@ fn is_user(dir: &Path, proof: Proof) -> bool {
 
 /// Whether there is some `*/*.jsonl` in `dir`.
 fn holds_chats(dir: &Path) -> bool {
-    let list = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    let list = |dir: &Path| list_folder(dir).entries.into_iter();
     list(dir).flat_map(|folder| list(&folder.path())).any(|file| {
         Path::new(&file.file_name()).extension().is_some_and(|ending| ending == "jsonl")
     })

@@ -18,6 +18,16 @@ impl Groups {
         self.of_chat.get(chat)
     }
 
+    /// Returns whether every group's file could be read: else any chat may be listed in another.
+    pub fn are_complete(&self) -> bool {
+        self.unread.is_none()
+    }
+
+    /// Returns the names of all chats that groups list, as the groups spell them.
+    pub fn chats(&self) -> impl Iterator<Item = &str> {
+        self.of_chat.keys().map(String::as_str)
+    }
+
     /// From the groups' files, in an order that does not depend on the file system; also tells which ones are no JSON object.
     /// If two groups list one chat, the first has it; being listed goes before being the open chat.
     pub(super) fn read(files: &[(LibraryPath, Vec<u8>)]) -> (Self, Vec<LibraryPath>) {

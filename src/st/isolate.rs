@@ -44,8 +44,10 @@ pub fn rename_in_metadata(text: &[u8], metadata: Raw<'_>, rename: &Rename<'_>) -
     }
     if let Some(book) = rename.book {
         edits.set(metadata, "world_info", &quoted(book.new));
+        // Whatever it names: ST-Auto-Recap binds a fork by `world_info` alone, so in a fork this is still the book of the chat that it was forked from, into which the extension
+        // would write.
         let attached = metadata.path(&["auto_lorebooks", "lorebookName"]);
-        if let Some(attached) = attached.filter(|name| name.string().as_deref() == Some(book.old)) {
+        if let Some(attached) = attached.filter(|name| name.string().is_some()) {
             edits.replace(attached, quoted(book.new));
         }
         if let Some(timed) = metadata.get("timedWorldInfo") {

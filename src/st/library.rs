@@ -2,6 +2,7 @@
 
 use super::auto_recap::BookTemplate;
 use super::discover;
+use super::folder::{Listing, is_absent, list_existing, list_folder};
 use super::name::{CHAT_ENDING, Category, LibraryPath, SETTINGS, TimelineName};
 use super::{Error, Groups, Result, open_file, open_folder, read};
 use crate::regular;
@@ -39,6 +40,15 @@ pub struct Scan {
     pub unreadable: Vec<(String, String)>,
 }
 
+/// Whether the file of a timeline is in the library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    There,
+    Gone,
+    /// It cannot be known, and why: a folder above it, or the file itself, could not be read.
+    Unreadable(String),
+}
+
 impl Scan {
     /// Everything that has a history.
     pub fn all(&self) -> impl Iterator<Item = &TimelineName> {
@@ -51,6 +61,20 @@ impl Scan {
             sorted.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
         };
         is_in(&self.chats) || is_in(&self.others)
+    }
+
+    /// Returns why it could not be seen whether the timeline is there: the file or folder that could not be read, and the reason.
+    pub fn unreadable_at(&self, name: &TimelineName) -> Option<&(String, String)> {
+        let file = name.file();
+        self.unreadable.iter().find(|(subject, _)| {
+            let below = file.as_str().strip_prefix(subject.as_str());
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        })
+    }
+
+    /// Returns whether the timeline is there, or may be there and could not be seen.
+    pub fn may_have(&self, name: &TimelineName) -> bool {
+        self.has(name.as_str()) || self.unreadable_at(name).is_some()
     }
 }
 
@@ -80,6 +104,21 @@ impl Library {
         path.under(&self.root).is_file()
     }
 
+    /// Returns whether the file of a timeline is there. Nobody else decides that a timeline was deleted.
+    pub fn presence(&self, scan: &Scan, name: &TimelineName) -> Presence {
+        if scan.has(name.as_str()) {
+            return Presence::There;
+        }
+        if let Some((_, why)) = scan.unreadable_at(name) {
+            return Presence::Unreadable(why.clone());
+        }
+        match is_absent(&name.file().under(&self.root)) {
+            Ok(true) => Presence::Gone,
+            Ok(false) => Presence::There,
+            Err(why) => Presence::Unreadable(why.to_string()),
+        }
+    }
+
     /// The users beside this one, if nobody said which is meant.
     pub fn other_users(&self) -> &[String] {
         &self.others
@@ -102,13 +141,19 @@ impl Library {
     /// List the chats and read the groups.
     pub fn scan(&self) -> Result<Scan> {
         // An unplugged disk must not read as a library from which every chat was deleted.
-        fs::read_dir(&self.root).map_err(Error::io(&self.root))?;
+        list_existing(&self.root).map_err(Error::io(&self.root))?;
         let mut scan = Scan::default();
         for entry in self.list("chats", &mut scan.unreadable) {
-            if !is_dir(&entry) {
-                continue;
-            }
             let name = entry.file_name();
+            match is_dir(&entry) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    let subject = format!("chats/{}", name.to_string_lossy());
+                    scan.unreadable.push((subject, why.to_string()));
+                    continue;
+                }
+            }
             let Some(folder) = name.to_str() else {
                 let subject = format!("chats/{}", name.to_string_lossy());
                 scan.unreadable.push((subject, NOT_UNICODE.to_owned()));
@@ -164,10 +209,7 @@ impl Library {
     /// The names of the lorebook files, sorted, without their ending.
     pub fn lorebooks(&self) -> Result<Vec<String>> {
         let dir = self.root.join("worlds");
-        let entries = match fs::read_dir(&dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            entries => entries.map_err(Error::io(&dir))?,
-        };
+        let entries = list_folder(&dir).complete().map_err(Error::io(&dir))?;
         let files = entries.iter().filter(|entry| is_file(entry).unwrap_or(false));
         let mut names: Vec<_> = files
             .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned()))
@@ -188,7 +230,7 @@ impl Library {
             let subject = format!("{at}/{shown}");
             match is_file(&entry) {
                 Ok(true) => {}
-                Ok(false) if is_dir(&entry) => continue,
+                Ok(false) if is_dir(&entry).unwrap_or(false) => continue,
                 Ok(false) => {
                     let why = fs::metadata(entry.path()).map(|found| found.file_type());
                     let why = why.and_then(regular::must_be_file).err();
@@ -211,9 +253,9 @@ impl Library {
 
     /// Remove what commands that were killed left where files are written.
     pub fn clear_left_behind(&self) {
-        let chats = std::fs::read_dir(self.root.join("chats")).into_iter().flatten().flatten();
+        let chats = list_folder(&self.root.join("chats")).entries;
         let folders = FOLDERS.iter().map(|folder| self.root.join(folder));
-        for folder in folders.chain(chats.map(|entry| entry.path())) {
+        for folder in folders.chain(chats.iter().map(DirEntry::path)) {
             crate::durable::clear_left_behind(&folder);
         }
     }
@@ -263,23 +305,15 @@ impl Library {
 
     /// The entries of a folder of the library; a missing folder has none.
     pub(super) fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
-        let entries = open_folder(&self.root, at).and_then(|_| fs::read_dir(self.root.join(at)));
-        let entries = match entries {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            Err(error) => {
-                unreadable.push((at.to_owned(), error.to_string()));
-                return Vec::new();
+        let listing = match open_folder(&self.root, at) {
+            Ok(_) => list_folder(&self.root.join(at)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                list_folder(&self.root.join(at))
             }
+            Err(error) => Listing { entries: Vec::new(), unreadable: Some(error) },
         };
-        let mut listed = Vec::new();
-        for entry in entries {
-            match entry {
-                Ok(entry) => listed.push(entry),
-                Err(error) => unreadable.push((at.to_owned(), error.to_string())),
-            }
-        }
-        listed
+        unreadable.extend(listing.unreadable.map(|error| (at.to_owned(), error.to_string())));
+        listing.entries
     }
 }
 
@@ -289,11 +323,14 @@ fn is_temporary(name: &str) -> bool {
     stem.is_some_and(|stem| stem.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
-/// Whether an entry is a folder, or a link to one.
-fn is_dir(entry: &DirEntry) -> bool {
-    match entry.file_type() {
-        Ok(kind) if !kind.is_symlink() => kind.is_dir(),
-        _ => entry.path().is_dir(),
+/// Whether an entry is a folder, or a link to one. A link that leads nowhere may well be one: that is an error.
+fn is_dir(entry: &DirEntry) -> io::Result<bool> {
+    match entry.file_type()? {
+        kind if !kind.is_symlink() => Ok(kind.is_dir()),
+        _ => match fs::metadata(entry.path()) {
+            Ok(found) => Ok(found.is_dir()),
+            Err(error) => Err(is_absent(&entry.path()).err().unwrap_or(error)),
+        },
     }
 }
 

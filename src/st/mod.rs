@@ -13,6 +13,7 @@ mod chat;
 mod damage;
 mod discover;
 mod error;
+mod folder;
 mod group_edit;
 mod groups;
 mod isolate;
@@ -41,6 +42,7 @@ mod write;
 pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
+pub use card::card_name;
 pub use card_parts::{
     CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,
     each_string, fill_card, fill_text,
@@ -49,11 +51,12 @@ pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
 pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files};
 pub use discover::STORE;
 pub use error::{Error, Result};
+pub use folder::{Listing, is_absent, list_existing, list_folder};
 pub use group_edit::{list_in_group, rename_in_group, set_group_metadata};
 pub use groups::Groups;
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
 pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
-pub use library::{FOLDERS, Library, Scan};
+pub use library::{FOLDERS, Library, Presence, Scan};
 pub use lorebook::{
     Cut, FillError, cut, entries, entries_and_repeats, entry_comment, entry_content, entry_uid,
     fill, uid_text,

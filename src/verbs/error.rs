@@ -56,6 +56,10 @@ pub enum Error {
     /// A copy of damage is damage.
     #[error("{path} is not copied: it {why}")]
     DamagedLorebook { path: String, why: &'static str },
+    #[error("there is no group {name:?}")]
+    NoSuchGroup { name: String },
+    #[error("there are several groups called {name:?}")]
+    SeveralGroups { name: String },
     /// No entry has that name.
     #[error("no entry is called {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
     NoSuchEntry { name: String, book: Option<String> },

@@ -100,7 +100,7 @@ fn carry_out(
     // Its past needs something to stand before.
     let first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
     let (store, held) = workspace.open(options.dry_run)?;
-    let mut lineage = Lineage::load(&store, &scan.chats)?;
+    let mut lineage = Lineage::load(&store, &scan)?;
     let mut operation = Operation::new(workspace, &store, None);
     let history = History::load(&store)?;
     let all = Pairs::new(&store, &history);

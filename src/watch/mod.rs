@@ -20,6 +20,7 @@ pub use error::{Error, Result};
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::Configuration;
+use crate::engine::gate::GatePolicy;
 use crate::engine::{LibraryPlace, Workspace};
 use crate::progress::Silent;
 use crate::rules::Finding;
@@ -311,7 +312,7 @@ impl Watch<'_> {
         }
         let options = snapshot::Options {
             timelines: late.iter().map(ToString::to_string).collect(),
-            allow_active_queue: true,
+            gate: GatePolicy { allow_active_queue: true, ..GatePolicy::default() },
             autosave: true,
             ..snapshot::Options::default()
         };

@@ -76,7 +76,7 @@ fn the_queue_is_asked_first() {
     let files = sandbox.files();
     let refused = sandbox.stvc(&["fork", "Harbour", "--at", "1"]).exits(4);
     assert!(
-        refused.stderr.contains("Cannot copy its lorebook: 1 operation in queue"),
+        refused.stderr.contains("Cannot create checkpoint: 1 operation in queue"),
         "{}",
         refused.stderr
     );

@@ -407,6 +407,7 @@ fn req_12_what_a_person_reads_of_a_restore() {
     Checkpoint:     The ferry leaves
     Running recap:  v1 (2 scenes)
     Combined recap: 100 messages
+    Lorebook:       5 entries
     Taken:          2026-11-14 23:46:40 +0000 (1 hour ago)
     ");
     let line = sandbox

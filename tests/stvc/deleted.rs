@@ -112,6 +112,7 @@ fn a_drive_that_went_away_is_not_a_deletion() {
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::rename(&drive, sandbox.folder().join("unplugged")).unwrap();
     sandbox.wait(60);
-    let told = sandbox.stvc(&["snapshot"]).exits(0).stdout;
-    assert!(!told.contains("was deleted"), "{told}");
+    let told = sandbox.stvc(&["snapshot"]).exits(3);
+    assert!(!told.stdout.contains("was deleted"), "{}", told.stdout);
+    assert!(told.stderr.contains("chats/Wren: it is a link to"), "{}", told.stderr);
 }

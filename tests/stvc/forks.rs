@@ -544,3 +544,35 @@ fn req_38_req_41_a_fork_records_both_lorebooks() {
         assert!(!answer.stderr.contains("mismatch"), "{}", answer.stderr);
     }
 }
+
+/// ST-Auto-Recap gives a fork a lorebook of its own by `world_info` alone, and leaves the parent's name in `auto_lorebooks.lorebookName`. A fork of that fork must note its own.
+#[test]
+fn a_fork_of_a_fork_notes_its_own_lorebook() {
+    let main = RecapLibrary::default();
+    let mut fork = main.fork("Branch #1", 7);
+    fork.book = Some("z-AutoLB-Mira-Branch #1".into());
+    for words in [
+        &["restore", "Branch #1", "--as", "Second"][..],
+        &["restore", "Branch #1", "--as", "Second", "--at", "3"],
+        &["fork", "Branch #1", "--at", "3", "--as", "Second"],
+    ] {
+        let sandbox = Sandbox::empty();
+        main.write(&sandbox);
+        fork.write(&sandbox);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.stvc(words).exits(0);
+        let made = metadata(&sandbox.read("chats/Mira/Second.jsonl"));
+        assert_eq!(made["world_info"], "z-AutoLB-Mira-Second", "{words:?}");
+        assert_eq!(made["auto_lorebooks"]["lorebookName"], "z-AutoLB-Mira-Second", "{words:?}");
+        assert_eq!(made["auto_lorebooks"]["attachedAt"], 1_763_632_702_000_i64, "{words:?}");
+    }
+    // And one that a repair isolates from the fork that it shares a lorebook with.
+    let sandbox = Sandbox::empty();
+    for library in [&main, &fork, &fork.fork("Branch #2", 5)] {
+        library.write(&sandbox);
+    }
+    sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
+    let made = metadata(&sandbox.read("chats/Mira/Branch #2.jsonl"));
+    assert_ne!(made["world_info"], fork.book.unwrap());
+    assert_eq!(made["auto_lorebooks"]["lorebookName"], made["world_info"]);
+}

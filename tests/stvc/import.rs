@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::common::card::card;
 use crate::common::{Sandbox, chat, codes, git};
 
 fn outcomes(lines: &[Value]) -> Vec<(String, String, String)> {
@@ -218,4 +219,122 @@ fn an_import_can_be_undone() {
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"]), heads);
     sandbox.stvc(&["check"]).exits(0);
+}
+
+/// A chat as a backup has it, spoken by `name`.
+fn spoken(name: &str, words: &str) -> String {
+    let header = json!({ "user_name": "unused", "character_name": "unused", "chat_metadata": {} });
+    let said = words.split(' ').map(|word| json!({ "name": name, "mes": word }).to_string());
+    let lines: Vec<_> = std::iter::once(header.to_string()).chain(said).collect();
+    lines.join("\n")
+}
+
+/// Imports, and returns the timeline of each backup in the order of their names.
+fn imported(sandbox: &Sandbox) -> Vec<String> {
+    let answer = sandbox.json(&["import"]).exits(0);
+    let mut all = outcomes(&answer.of_type("backup"));
+    all.sort();
+    // Once more: each is known where it was put.
+    let again = sandbox.json(&["import"]).exits(0);
+    let mut known = outcomes(&again.of_type("backup"));
+    known.sort();
+    assert!(known.iter().all(|(_, outcome, _)| outcome == "known"), "{known:?}");
+    let timelines = |all: &[(String, String, String)]| {
+        all.iter().map(|(.., timeline)| timeline.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(timelines(&known), timelines(&all));
+    timelines(&all)
+}
+
+#[test]
+fn a_backup_goes_to_the_character_whose_card_gives_its_key() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("characters/Mira-Voss.png", card(&json!({ "data": { "name": "Mira" } }), 64));
+    sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", spoken("Mira", "one two"));
+    // No card and no chat is left of this one; its messages say what it was called.
+    sandbox.write("backups/chat_old_ben_20260101-120000.jsonl", spoken("Old Ben", "three four"));
+    assert_eq!(
+        imported(&sandbox),
+        [
+            "chats/Mira-Voss/Backup 2026-01-01 12h00m00s",
+            "chats/Old Ben/Backup 2026-01-01 12h00m00s"
+        ]
+    );
+}
+
+#[test]
+fn a_backup_does_not_go_to_another_character_with_a_copy_of_the_chat() {
+    let sandbox = Sandbox::empty();
+    let words = "one two three four";
+    sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two five"));
+    sandbox.write("chats/Voss/a.jsonl", spoken("Mira", words));
+    sandbox.write("backups/chat_mira_20260101-120000.jsonl", spoken("Mira", "one two three"));
+    assert_eq!(imported(&sandbox), ["chats/Mira/a"]);
+}
+
+#[test]
+fn names_without_an_ascii_letter_are_told_apart_by_the_hash_in_the_key() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/雪/a.jsonl", spoken("A", "one two"));
+    sandbox.write("chats/雨/a.jsonl", spoken("A", "one two"));
+    sandbox.write("backups/chat___124d6058_20260101-120000.jsonl", spoken("A", "one"));
+    sandbox.write("backups/chat___53058fe2_20260101-120000.jsonl", spoken("A", "one"));
+    assert_eq!(imported(&sandbox), ["chats/雨/a", "chats/雪/a"]);
+}
+
+#[test]
+fn of_two_characters_with_one_key_the_messages_decide() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira Voss/a.jsonl", spoken("Mira", "one two three"));
+    sandbox.write("chats/Mira-Voss/b.jsonl", spoken("Mira", "four five six"));
+    sandbox.write("characters/Mira Voss.png", card(&json!({ "data": { "name": "Captain" } }), 64));
+    sandbox.write("characters/Mira-Voss.png", card(&json!({ "data": { "name": "Pilot" } }), 64));
+    // By what was said; by who said it.
+    sandbox.write("backups/chat_mira_voss_20260101-110000.jsonl", spoken("Mira", "four five"));
+    sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", spoken("Captain", "other words"));
+    assert_eq!(
+        imported(&sandbox),
+        ["chats/Mira-Voss/b", "chats/Mira Voss/Backup 2026-01-01 12h00m00s"]
+    );
+}
+
+#[test]
+fn a_backup_that_can_be_of_two_characters_is_stored_apart_and_told() {
+    let sandbox = Sandbox::empty();
+    for folder in ["Mira Voss", "Mira-Voss"] {
+        sandbox.write(&format!("chats/{folder}/a.jsonl"), spoken("Mira", "one two three"));
+    }
+    sandbox.write("backups/chat_mira_voss_20260101-110000.jsonl", spoken("Mira", "one two"));
+    sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", spoken("Mira", "other words"));
+    let answer = sandbox.json(&["import", "--dry-run"]).exits(0);
+    let found = answer.of_type("finding");
+    assert_eq!(codes(&answer), ["backup-ambiguous", "backup-ambiguous"]);
+    let message = found[0]["message"].as_str().unwrap();
+    assert!(message.contains("\"Mira Voss\" or of \"Mira-Voss\""), "{message}");
+    assert_eq!(
+        imported(&sandbox),
+        [
+            "chats/mira_voss/Backup 2026-01-01 11h00m00s",
+            "chats/mira_voss/Backup 2026-01-01 12h00m00s"
+        ]
+    );
+}
+
+#[test]
+fn a_backup_of_a_group_chat_goes_to_the_chat_that_its_group_lists() {
+    let sandbox = Sandbox::empty();
+    let id = "2026-11-15@00h01m50s750ms";
+    sandbox.write("groups/1.json", json!({ "id": "1", "chats": [id], "chat_id": id }).to_string());
+    let line = |words: &str| {
+        json!({ "name": "Mira", "mes": words, "original_avatar": "Mira.png" }).to_string()
+    };
+    let chat = format!("{}\n{}\n{}", json!({ "chat_metadata": {} }), line("one"), line("two"));
+    sandbox.write("backups/chat_2026_11_15_00h01m50s750ms_20261115-120000.jsonl", &chat);
+    // A group that nobody knows any more; SillyTavern 1.12 wrote no header.
+    let old = format!("{}\n{}", line("three"), line("four"));
+    sandbox.write("backups/chat_the_crew_20261115-120000.jsonl", old);
+    assert_eq!(imported(&sandbox), [format!("group chats/{id}"), "group chats/the_crew".into()]);
+    // Restored, it is listed by its group.
+    sandbox.stvc(&["restore", id]).exits(0);
+    assert_eq!(sandbox.read(&format!("group chats/{id}.jsonl")), chat.as_bytes());
 }

@@ -117,6 +117,22 @@ fn the_command_line_stays_in_the_program() {
     }
 }
 
+/// An unreadable folder must not pass for an empty one, so the library is listed in one place. The store, the system's own folders and files that only the extension has are not the library.
+#[test]
+fn the_library_is_listed_in_one_place() {
+    let src = src();
+    let elsewhere =
+        ["store", "api", "engine/copies", "st/folder.rs", "st/running.rs", "durable.rs"];
+    for file in rust_files(&src) {
+        let is_elsewhere = elsewhere.iter().any(|place| file.starts_with(src.join(place)));
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let is_test = file.components().any(|part| part.as_os_str() == "tests");
+        let lists = code.contains("read_dir(") && !is_test;
+        assert!(is_elsewhere || !lists, "{} lists a folder by itself", file.display());
+    }
+}
+
 type Module = Vec<String>;
 
 /// All modules, and of each those whose items it uses.

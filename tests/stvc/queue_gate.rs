@@ -1,7 +1,10 @@
 //! One gate for everything that takes, copies or replaces a lorebook: ST-Auto-Recap must not be at work in it.
 
-use crate::common::Sandbox;
+use serde_json::{Value, json};
+use stvc::api::{Request, Rights, serve};
+
 use crate::common::recap_library::{Operation, RecapLibrary, book_name};
+use crate::common::{Answer, Sandbox};
 
 const NAME: &str = "Harbour nights";
 
@@ -28,7 +31,7 @@ fn a_lorebook_with_pending_work_is_not_copied_by_a_repair() {
     let refused: Vec<_> = answer
         .of_type("finding")
         .into_iter()
-        .filter(|line| line["code"] == "queue-active")
+        .filter(|line| line["code"] == "queue-active" && line["level"] == "error")
         .collect();
     assert_eq!(refused.len(), 2, "{}", answer.stdout);
     assert!(refused[0]["message"].as_str().unwrap().contains("ST-Auto-Recap"));
@@ -139,4 +142,135 @@ fn a_sync_leaves_alone_what_is_at_work() {
         RecapLibrary::default().book_bytes().into_bytes(),
         "the last good state went"
     );
+}
+
+/// The codes of what is not ready, sorted; the queue and what a state knows of later are other questions.
+fn not_ready(answer: &Answer) -> Vec<String> {
+    let codes = answer.of_type("finding").into_iter().map(|line| line["code"].clone());
+    let codes = codes.filter_map(|code| code.as_str().map(str::to_owned));
+    let mut codes: Vec<_> = codes
+        .filter(|code| code.starts_with("scene-") || code == "running-recap-missing")
+        .collect();
+    codes.sort();
+    codes
+}
+
+fn of_line<'a>(lines: &'a [Value], kind: &str) -> &'a Value {
+    lines.iter().find(|line| line["type"] == kind).unwrap_or_else(|| panic!("no {kind}: {lines:?}"))
+}
+
+#[test]
+fn a_fork_at_a_message_is_warned_of_and_refused_as_a_snapshot_there_is() {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for (at, is_ready) in [("3", true), ("5", false), ("7", true), ("11", false)] {
+        let taken = sandbox.json(&["snapshot", NAME, "--at", at, "-n"]).exits(0);
+        assert_eq!(not_ready(&taken).is_empty(), is_ready, "{at}: {taken:?}");
+        for way in [&["fork", NAME, "--as", "New"][..], &["restore", NAME, "--as", "New"]] {
+            let words = [way, &["--at", at, "-n"]].concat();
+            let forked = sandbox.json(&words);
+            // A lorebook of then that is not known is another refusal.
+            if forked.stdout.contains("lorebook-then-unknown") {
+                continue;
+            }
+            let forked = forked.exits(0);
+            assert_eq!(not_ready(&forked), not_ready(&taken), "{words:?}");
+            let words = [&words[..], &["--strict"]].concat();
+            let strict = sandbox.stvc(&words).exits(if is_ready { 0 } else { 4 });
+            let refused = strict.stderr.contains("Cannot create checkpoint");
+            assert_eq!(refused, !is_ready, "{words:?}: {strict:?}");
+        }
+    }
+    let files = sandbox.files();
+    assert!(files.keys().all(|path| !path.contains("New")), "only plans were made");
+}
+
+#[test]
+fn a_fork_waits_for_the_queue_and_goes_on_without_it_only_if_told() {
+    let (sandbox, library) = at_work();
+    for way in ["fork", "restore"] {
+        let name = format!("By {way}");
+        let words = [way, NAME, "--as", &name, "--at", "7"];
+        let refused = sandbox.stvc(&words).exits(4);
+        assert!(refused.stderr.contains("1 operation in queue"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--wait"), "{}", refused.stderr);
+        let waited = sandbox.stvc(&[&words[..], &["--wait", "0.3"]].concat()).exits(4);
+        assert!(waited.stderr.contains("not done in that time"), "{}", waited.stderr);
+        let told = sandbox.json(&[&words[..], &["--allow-active-queue"]].concat()).exits(0);
+        let active = |line: &&Value| line["code"] == "queue-active" && line["level"] == "warning";
+        assert!(told.of_type("finding").iter().any(|line| active(&line)), "{}", told.stdout);
+        assert!(sandbox.path(&format!("chats/Mira/{name}.jsonl")).exists());
+    }
+    // While it waits the queue empties.
+    let (root, book) = (sandbox.path(""), library.book_path());
+    let done = RecapLibrary { queue: Some(Vec::new()), ..library }.book_bytes();
+    let emptied = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::fs::write(root.join(book), done).unwrap();
+    });
+    sandbox.stvc(&["fork", NAME, "--as", "Later", "--at", "7", "--wait", "30"]).exits(0);
+    emptied.join().unwrap();
+}
+
+#[test]
+fn a_fork_reports_recap_version_combined_count_and_entries() {
+    let sandbox = Sandbox::empty();
+    let library = RecapLibrary { combined: Some(("So far.".into(), 8)), ..RecapLibrary::default() };
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for (way, name) in [("fork", "One"), ("restore", "Two")] {
+        let lines = sandbox.json(&[way, NAME, "--as", name, "--at", "7"]).exits(0);
+        let told = of_line(&lines.of_type("restored"), "restored").clone();
+        assert_eq!(told["timeline"], format!("chats/Mira/{name}"), "{told}");
+        assert_eq!(told["messages"], 8, "{told}");
+        assert_eq!(told["running_recap_version"], 1, "{told}");
+        assert_eq!(told["combined_recap_message_count"], 8, "{told}");
+        // With the queue's own.
+        assert_eq!(told["entries"], 5, "{told}");
+        assert_eq!(told["state"]["message_id"], 7, "{told}");
+    }
+    let words = sandbox.stvc(&["fork", NAME, "--as", "Three", "--at", "7"]).exits(0).stdout;
+    for line in ["Running recap:  v1", "Combined recap: 8 messages", "Lorebook:       5 entries"] {
+        assert!(words.contains(line), "{line}: {words}");
+    }
+}
+
+#[test]
+fn what_is_taken_first_in_the_middle_of_the_work_is_marked() {
+    for words in [&["reconstruct", NAME, "--all"][..], &["import"]] {
+        let (sandbox, library) = at_work();
+        sandbox.append(&library.chat_path(), r#"{"name":"Wren","mes":"one more"}"#);
+        let early: Vec<_> = library.chat_bytes().lines().take(5).map(str::to_owned).collect();
+        sandbox.write("backups/chat_mira_20260101-120000.jsonl", early.join("\n"));
+        let answer = sandbox.json(words).exits(0);
+        let found = answer.of_type("finding");
+        let active = found.iter().find(|line| line["code"] == "queue-active");
+        assert_eq!(active.unwrap()["level"], "warning", "{words:?}: {found:?}");
+        let shown = sandbox.json(&["show", NAME]).exits(0).of_type("snapshot").remove(0);
+        assert_eq!(shown["kind"], "autosave", "{words:?}: {shown}");
+        assert_eq!(shown["state"]["active_operations"], 1, "{words:?}: {shown}");
+    }
+}
+
+#[test]
+fn the_api_forwards_what_is_asked_of_the_readiness_check() {
+    let (sandbox, _) = at_work();
+    let ask = |verb: &str, more: Value| {
+        let mut args = match verb {
+            "snapshot" => json!({ "timelines": [NAME], "at": 5 }),
+            _ => json!({ "snapshot": NAME, "cut": 5, "name": "New" }),
+        };
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let request = Request::of(verb, Some(args)).unwrap();
+        serve(&sandbox.workspace(), &request, Rights::Change)
+    };
+    for verb in ["snapshot", "restore"] {
+        assert_eq!(ask(verb, json!({})).exit, 4, "{verb}");
+        assert_eq!(ask(verb, json!({ "wait": 0 })).exit, 4, "{verb}");
+        let strict = json!({ "allow_active_queue": true, "strict": true });
+        assert_eq!(ask(verb, strict).exit, 4, "{verb}: message 5 ends no scene");
+        let done = ask(verb, json!({ "allow_active_queue": true }));
+        assert_eq!(done.exit, 0, "{verb}: {:?}", done.lines);
+    }
 }

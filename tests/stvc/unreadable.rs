@@ -210,3 +210,120 @@ fn a_read_that_was_only_interrupted_is_done_again() {
         assert_eq!(answer.code, 0, "{arguments:?}: {answer:?}");
     }
 }
+
+/// A library with a chat in a folder that becomes unreadable, and one beside it.
+fn with_folder() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", chat("a", 4, Some("Lore")));
+    sandbox.write("chats/Voss/b.jsonl", chat("b", 3, None));
+    sandbox.write("worlds/Lore.json", "{\"entries\": {}}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox
+}
+
+/// Moves a folder of the library away, and puts a link in its place that nobody can follow, not even root.
+fn make_unreadable(sandbox: &Sandbox, folder: &str, target: &Path) -> PathBuf {
+    let away = sandbox.folder().join("away");
+    fs::rename(sandbox.path(folder), &away).unwrap();
+    symlink(target, sandbox.path(folder)).unwrap();
+    away
+}
+
+/// What every command must say of the chat in the unreadable folder `chats/Mira`, or in `chats`.
+#[track_caller]
+fn is_told_unreadable(sandbox: &Sandbox, folder: &str, run: impl Fn(&[&str]) -> Answer) {
+    for command in ["status", "timelines"] {
+        let answer = run(&["--json", command]).exits(3);
+        let of_mira = |line: &serde_json::Value| line["timeline"] == "chats/Mira/a";
+        let line = answer.of_type("timeline").into_iter().find(of_mira).unwrap();
+        assert_eq!(line["state"], "unreadable", "{command}: {answer:?}");
+        assert_eq!(answer.of_type("summary")[0]["deleted"], 0, "{command}: {answer:?}");
+        is_found(&answer, folder);
+    }
+    let taken = run(&["--json", "snapshot"]).exits(3);
+    is_found(&taken, folder);
+    assert_eq!(taken.of_type("summary")[0]["deleted"], 0, "{taken:?}");
+    is_found(&run(&["--json", "doctor"]).exits(1), folder);
+    for command in [&["log"][..], &["search", "a 1"]] {
+        let answer = run(command).exits(0);
+        assert!(!answer.stdout.contains("deleted"), "{command:?}: {answer:?}");
+    }
+    let remote = sandbox.folder().join("remote");
+    let synced = run(&["--json", "sync", remote.to_str().unwrap()]).exits(3);
+    is_found(&synced, folder);
+    let kinds = run(&["--json", "log"]).exits(0).of_type("snapshot");
+    assert!(kinds.iter().all(|line| line["kind"] != "deleted"), "{kinds:?}");
+}
+
+#[track_caller]
+fn is_found(answer: &Answer, folder: &str) {
+    let found = answer.of_type("finding");
+    let is_it = |line: &&serde_json::Value| line["code"] == "unreadable";
+    let subjects: Vec<_> = found.iter().filter(is_it).map(|line| &line["subject"]).collect();
+    assert_eq!(subjects, [folder], "{answer:?}");
+}
+
+#[test]
+fn chats_in_an_unreadable_folder_are_unreadable_and_not_deleted() {
+    for folder in ["chats/Mira", "chats"] {
+        for target in [folder, "no/such/drive"] {
+            let sandbox = with_folder();
+            let away = make_unreadable(&sandbox, folder, &sandbox.path(target));
+            is_told_unreadable(&sandbox, folder, |arguments| sandbox.stvc(arguments));
+            fs::remove_file(sandbox.path(folder)).unwrap();
+            fs::rename(away, sandbox.path(folder)).unwrap();
+            let after = sandbox.json(&["status"]).exits(0);
+            assert_eq!(after.of_type("summary")[0]["unchanged"], 3, "{after:?}");
+        }
+    }
+}
+
+#[test]
+fn chats_in_a_folder_that_the_disk_cannot_list_are_unreadable_and_not_deleted() {
+    if !can_trace() {
+        return;
+    }
+    for (call, error) in [("openat", "EACCES"), ("openat", "EIO"), ("getdents64", "EIO")] {
+        let sandbox = with_folder();
+        let folder = sandbox.path("chats/Mira");
+        is_told_unreadable(&sandbox, "chats/Mira", |arguments| {
+            failing(&sandbox, call, error, &folder, arguments)
+        });
+    }
+}
+
+#[test]
+fn a_chat_in_an_unreadable_folder_is_not_taken_for_the_former_name_of_a_copy() {
+    let sandbox = with_folder();
+    sandbox.write("chats/Voss/copy.jsonl", sandbox.read("chats/Mira/a.jsonl"));
+    sandbox.write("worlds/Lore copy.json", sandbox.read("worlds/Lore.json"));
+    let nowhere = sandbox.path("nowhere");
+    make_unreadable(&sandbox, "chats/Mira", &nowhere);
+    sandbox.stvc(&["snapshot"]).exits(3);
+    let lines = sandbox.json(&["timelines"]).exits(3).of_type("timeline");
+    let of = |name: &str| lines.iter().find(|line| line["timeline"] == name).unwrap();
+    assert_eq!(of("chats/Voss/copy")["renamed_from"], serde_json::Value::Null);
+    assert_eq!(of("chats/Mira/a")["snapshots"], 1);
+}
+
+#[test]
+fn a_chat_is_not_stored_without_its_lorebook_while_the_folder_of_lorebooks_is_unreadable() {
+    for target in ["worlds", "no/such/drive"] {
+        let sandbox = with_folder();
+        sandbox.append("chats/Mira/a.jsonl", &message("a", 4));
+        make_unreadable(&sandbox, "worlds", &sandbox.path(target));
+        let answer = sandbox.json(&["snapshot"]).exits(3);
+        assert_eq!(answer.of_type("summary")[0]["taken"], 0, "{answer:?}");
+        let lines = sandbox.json(&["status"]).exits(3);
+        let states: Vec<_> =
+            lines.of_type("timeline").iter().map(|line| line["state"].to_string()).collect();
+        assert_eq!(
+            states.iter().filter(|state| **state == "\"unreadable\"").count(),
+            2,
+            "{lines:?}"
+        );
+        let found = sandbox.json(&["doctor"]).exits(1).of_type("finding");
+        assert!(found.iter().all(|line| line["code"] != "lorebook-missing"), "{found:?}");
+    }
+}

@@ -5,6 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::cli::complete::{snapshots, timelines};
 use std::path::PathBuf;
 
+use super::take::{Wait, seconds};
 use super::values::{Only, SNAPSHOT_HELP};
 
 #[derive(Debug, clap::Args)]
@@ -46,8 +47,16 @@ pub struct Restore {
     #[arg(long, requires = "overwrite")]
     pub chat_closed: bool,
 
-    /// Also while ST-Auto-Recap is at work in the lorebook that is replaced
-    #[arg(long, requires = "overwrite")]
+    /// With --as: refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    #[arg(long, requires = "name")]
+    pub strict: bool,
+
+    /// With --as: wait for the queue of the chat's lorebook to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds, requires = "name")]
+    pub wait: Option<Wait>,
+
+    /// With --overwrite: also while ST-Auto-Recap is at work in the lorebook that is replaced; with --as: also while it is at work in the chat's lorebook
+    #[arg(long)]
     pub allow_active_queue: bool,
 
     /// Also write attachments that came from a backup or another device and that may run code: web pages, scripts, programs
@@ -81,6 +90,26 @@ pub struct Fork {
     /// What the new chat is called; `… - Branch #1` and so on if not given
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<String>,
+
+    /// Refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Wait for the lorebook's queue to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
+    pub wait: Option<Wait>,
+
+    /// Fork it though work is pending in the lorebook's queue; the snapshot says so
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
+    /// Drop all work that waits in the new lorebook's queue (ST-Auto-Recap)
+    #[arg(long)]
+    pub clear_queue: bool,
+
+    /// Drop the work in the new lorebook's queue that is about messages which the new chat does not have
+    #[arg(long, conflicts_with = "clear_queue")]
+    pub trim_queue: bool,
 
     /// Only show what would be done
     #[arg(long, short = 'n')]

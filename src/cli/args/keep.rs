@@ -96,10 +96,14 @@ pub struct Doctor {
     /// Also remove lorebooks that nothing uses and that no chat left behind: you may keep them for later
     #[arg(long)]
     pub orphans: bool,
+
+    /// The group, by its name or its file's, in which group chats are listed that can belong to several groups, or of which nothing tells the group
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
 }
 
 const DOCTOR_HELP: &str = "Repairs: a fork that shares its lorebook with the chat it comes from gets a copy of its own; a missing lorebook is brought back; a lorebook \
-                           that a deleted chat left behind is removed; the running recap of a renamed chat is told the chat's new name. \
+                           that a deleted chat left behind is removed; the running recap of a renamed chat is told the chat's new name; a group chat that no group lists is listed in its group again. \
                            Exits with 1 if an error is left, with 0 if there are only warnings and notes.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -78,7 +78,7 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug)]
 pub struct Wait(pub Option<Duration>);
 
-fn seconds(text: &str) -> Result<Wait, String> {
+pub(super) fn seconds(text: &str) -> Result<Wait, String> {
     if text.is_empty() {
         return Ok(Wait(None));
     }

@@ -171,7 +171,13 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
 pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     match st::read(root, path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let path = path.under(root);
+            match st::is_absent(&path) {
+                Ok(_) => Ok(None),
+                Err(source) => Err(Error::St(st::Error::Io { path, source })),
+            }
+        }
         Err(source) => Err(Error::St(st::Error::Io { path: path.under(root), source })),
     }
 }

@@ -19,7 +19,7 @@ use crate::archive::message_identity::Chain;
 use crate::archive::{Snapshot, SnapshotId, Tree};
 use crate::durable;
 use crate::history::Result;
-use crate::st::{self, TimelineName};
+use crate::st::{self, Scan, TimelineName};
 use crate::store::{ObjectId, Store, unless_lost};
 use index::{Index, Record, SAMPLE, samples_shared};
 
@@ -81,20 +81,20 @@ pub(crate) fn forget_index(store: &Store) {
 }
 
 impl Lineage {
-    /// Load what is known and bring it up to date. `here` are the timelines whose files are there.
-    pub(crate) fn load(store: &Store, here: &[TimelineName]) -> Result<Self> {
+    /// Load what is known and bring it up to date. A chat whose folder could not be read has not vanished: no other chat can be it under a new name.
+    pub(crate) fn load(store: &Store, scan: &Scan) -> Result<Self> {
         let path = store.private_dir().join(INDEX);
         let history = History::load(store)?;
-        let present: HashSet<_> = here.iter().collect();
-        let gone = |name: &TimelineName| name.is_chat() && !present.contains(name);
+        let gone = |name: &TimelineName| name.is_chat() && !scan.may_have(name);
         let vanished = history.heads().filter(|(name, _)| gone(name));
         let vanished = vanished.map(|(name, head)| (name.clone(), head.id)).collect();
         let mut index = Index::load(&path);
         let mut identities = Identities::new(store.reader());
         index.update(&history, &mut identities)?;
         let stored = history.heads().map(|(name, _)| name.clone());
-        let living = here.iter().cloned().chain(stored).collect();
-        let folders = here.iter().filter_map(|name| name.folder()).map(str::to_owned).collect();
+        let living = scan.chats.iter().cloned().chain(stored).collect();
+        let folders =
+            scan.chats.iter().filter_map(|name| name.folder()).map(str::to_owned).collect();
         Ok(Self { index, history, vanished, living, folders, taken: Vec::new(), identities, path })
     }
 

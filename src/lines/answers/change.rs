@@ -156,6 +156,7 @@ impl Answer for from_message::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         self.made.files.iter().for_each(|file| tell(FileLine::from(file).into()));
         self.made.fork.iter().for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
+        tell(RestoredLine::from(&self.made).into());
         findings(&self.made.findings, tell);
     }
 

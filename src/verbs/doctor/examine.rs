@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::unlisted::{self, Group, Unlisted};
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
 use crate::engine::files;
 use crate::engine::unused_lorebooks::{by_book, unused_lorebooks};
@@ -30,6 +31,9 @@ pub(super) struct Examined {
     pub lorebooks: usize,
     /// The latest valid versions of lorebooks that are missing or damaged.
     pub stored: BTreeMap<LibraryPath, Snapshot>,
+    /// Group chats that no group lists.
+    pub unlisted: Vec<Unlisted>,
+    pub groups: Vec<Group>,
 }
 
 /// Look at all of it. Findings about single timelines are only for those in `only`, if there are any.
@@ -48,6 +52,7 @@ pub(super) fn examine(
     let mut facts = LibraryFacts::default();
     let mut seen = BTreeSet::new();
     let mut unread = Vec::new();
+    let mut unlisted = Vec::new();
     monitor.begin("looking at chats", Some(scan.chats.len() as u64));
     for name in &scan.chats {
         let is_asked = only.is_empty() || only.contains(name);
@@ -60,12 +65,15 @@ pub(super) fn examine(
                     // Said of the library as a whole, with what can be done about it.
                     findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
                     let named = st::attachments(&chat, captured.files.metadata(&chat));
-                    let is_gone = |path: &LibraryPath| !path.under(library.root()).exists();
+                    let is_gone = |path: &LibraryPath| {
+                        st::is_absent(&path.under(library.root())).is_ok_and(|gone| gone)
+                    };
                     let gone: Vec<_> = named.into_iter().filter(is_gone).collect();
                     findings.extend(rules::missing_attachments(name, &gone));
                 }
                 note_damage(&mut facts, &captured, &chat, &mut seen);
                 facts.timelines.push(timeline_facts(&captured, &chat));
+                unlisted.extend(Unlisted::read(name, &chat, &scan));
             }
             Err(error) => {
                 unread.push((name.file().to_string(), error.to_string()));
@@ -77,26 +85,34 @@ pub(super) fn examine(
         monitor.advance(1);
     }
     monitor.begin("looking at lorebooks", None);
-    let books = library.lorebooks().unwrap_or_else(|error| {
-        facts.is_partial = true;
-        findings.push(unreadable("worlds", &error.to_string()));
-        Vec::new()
-    });
-    look_at_other_books(library, &books, &seen, only.is_empty(), &mut facts, &mut findings);
+    // If they cannot be listed, the scan says so, and none is missing.
+    let books = library.lorebooks().ok();
+    facts.is_partial |= books.is_none();
+    let is_asked = only.is_empty();
+    let listed = books.as_deref().unwrap_or_default();
+    look_at_other_books(library, listed, &seen, is_asked, &mut facts, &mut findings);
     let references = library.references(&scan);
-    let mut characters = character_facts(&scan, &references, &books);
-    facts.here = scan.chats.into_iter().collect();
+    let mut characters = character_facts(&scan, &references, books.as_deref());
+    let books = books.unwrap_or_default();
     let history = match store {
         // What was undone is not evidence of anything.
         Some(store) => History::load(store)?,
         None => History::default(),
     };
     let owners = Owners::of(&history);
-    learn_from_store(&mut facts, &history, &owners);
+    learn_from_store(&mut facts, &history, &owners, &scan);
+    let may_be_here =
+        history.heads().map(|(name, _)| name).filter(|name| name.is_chat() && scan.may_have(name));
+    facts.here = scan.chats.iter().chain(may_be_here).cloned().collect();
     let mut stored = BTreeMap::new();
     if let Some(store) = store {
         stored = find_books(&mut facts, &history, &owners, store)?;
         find_valid(&mut facts, &stored, &history, store)?;
+    }
+    let groups = unlisted::groups(library, &scan);
+    for chat in &mut unlisted {
+        let stored = store.map(|store| (store, &history));
+        chat.find_groups(&groups, &facts, &scan, stored)?;
     }
     facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
     facts.is_partial |= !unread.is_empty() || !scan_is_whole;
@@ -112,7 +128,7 @@ pub(super) fn examine(
         facts.advise(finding);
         advise_unreadable(finding, &history);
     }
-    Ok(Examined { facts, findings, lorebooks: books.len(), stored })
+    Ok(Examined { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
 }
 
 /// Notes which of a timeline's files are damaged, and that its lorebook was looked at.
@@ -191,7 +207,12 @@ fn unreadable(subject: &str, why: &str) -> Finding {
         .remedy("check its name, its permissions and the disk")
 }
 
-fn character_facts(scan: &Scan, references: &References, books: &[String]) -> CharacterFacts {
+/// Collects the facts about characters. Without a list of the lorebooks none of them counts as missing.
+fn character_facts(
+    scan: &Scan,
+    references: &References,
+    books: Option<&[String]>,
+) -> CharacterFacts {
     let mut facts = CharacterFacts::default();
     let cards = scan.others.iter().filter(|name| name.category() == Category::Card);
     facts.cards = cards.map(|name| name.chat().to_owned()).collect();
@@ -201,7 +222,7 @@ fn character_facts(scan: &Scan, references: &References, books: &[String]) -> Ch
     let is_there = |book: &str| {
         let path = lorebook_path(book);
         let file = path.as_ref().map(|path| path.file_name());
-        books.iter().any(|name| file == Some(&format!("{name}.json")))
+        books.is_none_or(|books| books.iter().any(|name| file == Some(&format!("{name}.json"))))
     };
     for reference in &references.list {
         if let User::Card(card) = &reference.user
@@ -251,13 +272,13 @@ fn link((number, line): (usize, &&[u8])) -> Option<(usize, String)> {
 }
 
 /// Where each timeline comes from by what was said, and which are gone.
-fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners) {
+fn learn_from_store(facts: &mut LibraryFacts, history: &History, owners: &Owners, scan: &Scan) {
     for timeline in &mut facts.timelines {
         let origin = history.head(&timeline.name).and_then(|head| history.own(head).1);
         timeline.origin = origin.map(|origin| owners.of_snapshot(origin).clone());
     }
     let stored = history.heads().map(|(name, _)| name);
-    let is_gone = |name: &&TimelineName| name.is_chat() && !facts.here.contains(name);
+    let is_gone = |name: &&TimelineName| name.is_chat() && !scan.may_have(name);
     facts.deleted = stored.filter(is_gone).cloned().collect();
 }
 

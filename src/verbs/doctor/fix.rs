@@ -133,9 +133,15 @@ fn fix_stored(
 fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineName>> {
     let mut touched: BTreeSet<_> = edits(repairs).into_keys().cloned().collect();
     for repair in repairs {
-        if let RepairStep::WriteBook { path, users, .. } = &repair.step {
-            touched.extend(users.iter().cloned());
-            touched.extend(st::users_of_lorebook(library, path)?);
+        match &repair.step {
+            RepairStep::WriteBook { path, users, .. } => {
+                touched.extend(users.iter().cloned());
+                touched.extend(st::users_of_lorebook(library, path)?);
+            }
+            RepairStep::ListInGroup { timeline, .. } => {
+                touched.insert(timeline.clone());
+            }
+            _ => {}
         }
     }
     Ok(touched)
@@ -170,7 +176,7 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
                     edits.entry(owner).or_default().unmap.push(path);
                 }
             }
-            RepairStep::WriteBook { .. } => {}
+            RepairStep::WriteBook { .. } | RepairStep::ListInGroup { .. } => {}
         }
     }
     edits
@@ -233,11 +239,37 @@ impl Work<'_> {
                         self.whole.push((Turn::Removals, FilePlan::new(path.clone(), now, None)));
                     }
                 }
+                RepairStep::ListInGroup { timeline, group, metadata } => {
+                    done = self.list_in_group(timeline, group, metadata.as_deref())?;
+                }
                 _ => {}
             }
             self.fixed.done.push(done);
         }
         Ok(())
+    }
+
+    /// Lists a chat in its group's file; whether that can be edited.
+    fn list_in_group(
+        &mut self,
+        name: &TimelineName,
+        group: &LibraryPath,
+        metadata: Option<&[u8]>,
+    ) -> Result<bool> {
+        let root = self.library.root();
+        if !self.groups.contains_key(group) {
+            let now = files::read(root, group)?.ok_or_else(|| changed(root, group))?;
+            self.groups.insert(group.clone(), (now.clone(), now));
+        }
+        let Some((_, so_far)) = self.groups.get_mut(group) else { return Ok(false) };
+        let listed = st::list_in_group(so_far, name);
+        let new = match metadata {
+            Some(own) => listed.and_then(|group| st::set_group_metadata(&group, name, own)),
+            None => listed,
+        };
+        let is_listed = new.is_some();
+        *so_far = new.unwrap_or_else(|| so_far.clone());
+        Ok(is_listed)
     }
 
     fn book_from(

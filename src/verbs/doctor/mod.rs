@@ -6,6 +6,7 @@
 mod examine;
 mod fix;
 mod repairs;
+mod unlisted;
 
 use std::collections::BTreeSet;
 
@@ -29,6 +30,8 @@ pub struct Options {
     pub missing: Option<Missing>,
     /// Also remove unused lorebooks that may be meant for later.
     pub orphans: bool,
+    /// The group, by its name or its file's, to which group chats belong of which that is not known.
+    pub group: Option<String>,
 }
 
 /// What to do about a missing lorebook.
@@ -83,6 +86,7 @@ pub fn doctor(
     let mut examined = examine::examine(&library, scan, store.as_ref(), &only, monitor)?;
     let facts = &examined.facts;
     let mut findings = rules::library(facts);
+    findings.extend(examined.unlisted.iter().map(unlisted::Unlisted::finding));
     let (mut repairs, mut undecided) = repairs::plan(&library, &examined, options)?;
     if only.is_empty() {
         // What is allowed is told only to who asks about the chat.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::examine::Examined;
-use super::{Missing, Options};
+use super::{Missing, Options, unlisted};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::free_book_name::clone_name;
 use crate::engine::{Workspace, files};
@@ -24,7 +24,7 @@ pub struct Repair {
     /// The files that will be written or removed.
     pub files: Vec<LibraryPath>,
     /// The subjects of the findings that are done with then.
-    mends: Vec<String>,
+    pub(super) mends: Vec<String>,
     pub(super) step: RepairStep,
 }
 
@@ -39,6 +39,8 @@ pub(super) enum RepairStep {
     OwnRecap { timeline: TimelineName },
     /// Write a lorebook that is missing or damaged.
     WriteBook { path: LibraryPath, source: Source, users: Vec<TimelineName> },
+    /// List a chat in its group, with the metadata that the group's file had of it.
+    ListInGroup { timeline: TimelineName, group: LibraryPath, metadata: Option<Vec<u8>> },
     /// Remove a lorebook that nothing uses, and what these chats' maps of checkpoints say of it.
     Remove { path: LibraryPath, mapped_in: Vec<TimelineName> },
 }
@@ -84,6 +86,7 @@ pub(super) fn plan(
         }
     }
     repairs.extend(facts.timelines.iter().filter_map(|timeline| own_recap(facts, timeline)));
+    repairs.extend(unlisted::plan(examined, options)?);
     if facts.unknown.is_empty() {
         let chosen = facts.unused.iter().filter(|book| book.leftover || options.orphans);
         repairs.extend(chosen.map(|book| remove(facts, book)));

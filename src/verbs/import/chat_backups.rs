@@ -1,7 +1,7 @@
 //! Take in what is already there: SillyTavern's own backups become snapshots of the right timelines, at their own times.
 //!
-//! A backup does not say which chat it is of. Its header does where it can (`integrity`, `main_chat`), its messages always: it belongs to
-//! the timeline that begins like it. What fits none becomes a timeline of its own. First everything is snapshotted as it is
+//! The name of a backup says whose it is ([`backup_owner`]), and not which chat it is of. Its header does where it can (`integrity`, `main_chat`), its messages always: it
+//! belongs to the timeline of that character that begins like it. What fits none becomes a timeline of its own. First everything is snapshotted as it is
 //! now, so that every chat has a timeline to which its past can be added.
 
 use std::collections::{BTreeMap, HashSet};
@@ -19,9 +19,10 @@ use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::Finding;
-use crate::st::{self, Backup, Chat, Disk, Library, Scan, TimelineFiles, TimelineName};
+use crate::st::{self, Backup, Chat, Library, Scan, TimelineFiles, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 use crate::verbs::Result;
+use crate::verbs::import::backup_owner::{self, KnownOwners, Owner};
 
 /// What to take in.
 #[derive(Clone, Debug, Default)]
@@ -114,15 +115,16 @@ pub fn import(
     (report.taken_first, report.findings) = (first.new, first.findings);
     let scan = library.scan()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
-    let mut lineage = Lineage::load(&store, &scan.chats)?;
+    let mut lineage = Lineage::load(&store, &scan)?;
     let mut operation = Operation::new(workspace, &store, None);
-    let mut sorting = Sorting::new(&store, &library, &scan, &lineage, options.dry_run)?;
+    let mut sorting = Sorting::new(&store, &library, &scan, &lineage)?;
     monitor.begin("reading backups", Some(backups.len() as u64));
     for backup in &backups {
         let entry = sorting.sort(backup, &mut lineage, &mut operation)?;
         report.entries.push(entry);
         monitor.advance(1);
     }
+    report.findings.append(&mut sorting.findings);
     let (insertions, new) = sorting.finish();
     report.new_timelines = new;
     let rewritten = insert(&mut operation.pack, &store, &mut lineage, insertions)?;
@@ -135,6 +137,8 @@ pub fn import(
 /// A timeline that a backup can be of.
 struct Candidate {
     name: TimelineName,
+    /// What it was called before.
+    former: Vec<TimelineName>,
     integrity: Option<String>,
     main_chat: Option<String>,
     /// Backups taken in for it, by their chat's tree; with the stored ones once they were asked for.
@@ -148,7 +152,9 @@ struct Candidate {
 struct Sorting<'a> {
     reader: Reader,
     scan: &'a Scan,
+    owners: KnownOwners,
     candidates: Vec<Candidate>,
+    findings: Vec<Finding>,
 }
 
 /// What a backup says of itself.
@@ -160,34 +166,24 @@ struct Content<'b> {
 }
 
 impl<'a> Sorting<'a> {
-    fn new(
-        store: &Store,
-        library: &Library,
-        scan: &'a Scan,
-        lineage: &Lineage,
-        dry_run: bool,
-    ) -> Result<Self> {
+    fn new(store: &Store, library: &Library, scan: &'a Scan, lineage: &Lineage) -> Result<Self> {
         let reader = store.reader();
         let mut candidates = Vec::new();
-        for (name, head) in lineage.history().heads() {
+        for (name, head) in lineage.history().heads().filter(|(name, _)| name.is_chat()) {
             let tree = unless_lost(Tree::open(&reader, head.tree))?;
             let header = match tree.and_then(|tree| tree.header()) {
                 Some(header) => unless_lost(reader.blob(header))?.unwrap_or_default(),
                 None => Vec::new(),
             };
             let main_chat = head.main_chat.clone();
-            candidates.push(Candidate::stored(name.clone(), integrity_of(&header), main_chat));
+            let former = lineage.history().own(head).0.into_iter();
+            let former = former.flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
+            let former = former.filter(|former| *former != name).cloned().collect();
+            let known = Candidate::stored(name.clone(), integrity_of(&header), main_chat);
+            candidates.push(Candidate { former, ..known });
         }
-        if dry_run {
-            // What is not stored yet would be, before the backups are taken in.
-            for name in scan.chats.iter().filter(|name| lineage.history().head(name).is_none()) {
-                if let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) {
-                    let content = Content::read(&captured.files.main.bytes, name.is_group());
-                    candidates.push(Candidate::new(name.clone(), &content));
-                }
-            }
-        }
-        Ok(Self { reader, scan, candidates })
+        let owners = KnownOwners::new(library, scan, lineage);
+        Ok(Self { reader, scan, owners, candidates, findings: Vec::new() })
     }
 
     fn sort(
@@ -213,16 +209,22 @@ impl<'a> Sorting<'a> {
         if bytes.trim_ascii().is_empty() {
             return Ok(entry);
         }
-        let is_group = self
-            .candidates
-            .iter()
-            .any(|known| known.name.is_group() && backup.may_be_of(known.name.chat()));
+        let lines = Chat::split(&bytes, true);
+        let owner = self.owners.of(backup, &lines);
+        let is_group = match owner {
+            Owner::GroupChat(_) => true,
+            Owner::Character(_) => false,
+            Owner::OneOf(_) | Owner::Unknown => backup_owner::is_of_group(&lines),
+        };
         let content = Content::read(&bytes, is_group);
         entry.messages = content.chat.message_count() as u64;
-        let index = match self.choose(backup, &content, lineage)? {
+        let index = match self.choose(backup, &owner, &content, lineage)? {
             Some(index) => index,
             None => {
-                let name = self.free_name(backup, is_group)?;
+                let name = self.new_name(backup, &owner, &content)?;
+                if let Owner::OneOf(owners) = &owner {
+                    self.findings.push(backup_owner::ambiguous(backup, owners, &name));
+                }
                 self.candidates.push(Candidate::new(name, &content));
                 self.candidates.len() - 1
             }
@@ -257,14 +259,17 @@ impl<'a> Sorting<'a> {
         Ok(entry)
     }
 
-    /// The timeline that a backup is of: the one that is the same chat by its own word, or else that shares the most.
+    /// The timeline that a backup is of: among those of its owner the one that is the same chat by its own word, or else that shares the most. None if it fits chats of two
+    /// characters equally well.
     fn choose(
         &self,
         backup: &Backup,
+        owner: &Owner,
         content: &Content<'_>,
         lineage: &mut Lineage,
     ) -> Result<Option<usize>> {
         let possible: Vec<_> = (0..self.candidates.len())
+            .filter(|n| self.candidates[*n].is_of(owner, backup))
             .filter(|n| self.candidates[*n].may_be(backup, content))
             .collect();
         let names: Vec<_> = possible.iter().map(|n| self.candidates[*n].name.clone()).collect();
@@ -284,14 +289,38 @@ impl<'a> Sorting<'a> {
             let enough = certain || shared >= 2 || (shared == 1 && same_key);
             enough.then_some((certain, shared, same_key, std::cmp::Reverse(&candidate.name), *n))
         };
-        Ok(possible.iter().zip(stored).filter_map(rank).max().map(|(.., n)| n))
+        let ranks: Vec<_> = possible.iter().zip(stored).filter_map(rank).collect();
+        let Some(best) = ranks.iter().max() else { return Ok(None) };
+        let is_as_good =
+            |other: &&(bool, usize, bool, _, usize)| (other.0, other.1) == (best.0, best.1);
+        let places: BTreeMap<_, _> = ranks
+            .iter()
+            .filter(is_as_good)
+            .map(|(.., n)| (self.candidates[*n].place(), *n))
+            .collect();
+        if matches!(owner, Owner::OneOf(_)) && places.len() > 1 {
+            // Where an earlier import put it, it stays.
+            return Ok(places.get(backup.key.as_str()).copied());
+        }
+        Ok(Some(best.4))
     }
 
-    /// A name for a chat that nobody knows: in its character's folder if that is there.
-    fn free_name(&self, backup: &Backup, is_group: bool) -> Result<TimelineName> {
-        let mut folders = self.scan.chats.iter().filter_map(|name| name.folder());
-        let folder = folders.find(|folder| backup.may_be_of(folder)).unwrap_or(&backup.key);
-        let folder = if folder.is_empty() { "unknown" } else { folder };
+    /// A name for a chat that nobody knows: in its character's folder if that can be told. A group chat's name is all but its key.
+    fn new_name(
+        &self,
+        backup: &Backup,
+        owner: &Owner,
+        content: &Content<'_>,
+    ) -> Result<TimelineName> {
+        let folder = match owner {
+            Owner::GroupChat(chat) => return Ok(TimelineName::group(chat)?),
+            Owner::Character(folder) => folder.clone(),
+            _ if backup_owner::is_of_group(&content.chat) => {
+                return Ok(TimelineName::group(&backup.key)?);
+            }
+            Owner::OneOf(_) => backup.key.clone(),
+            Owner::Unknown => backup_owner::unknown_folder(backup, &content.chat),
+        };
         let taken = backup.taken.format("%Y-%m-%d %Hh%Mm%Ss");
         let mut number = 1;
         loop {
@@ -300,11 +329,7 @@ impl<'a> Sorting<'a> {
             } else {
                 format!("Backup {taken} ({number})")
             };
-            let name = if is_group {
-                TimelineName::group(&chat)?
-            } else {
-                TimelineName::solo(folder, &chat)?
-            };
+            let name = TimelineName::solo(&folder, &chat)?;
             if !self.candidates.iter().any(|known| known.name == name)
                 && !self.scan.chats.contains(&name)
             {
@@ -333,6 +358,7 @@ impl Candidate {
     fn stored(name: TimelineName, integrity: Option<String>, main_chat: Option<String>) -> Self {
         Self {
             name,
+            former: Vec::new(),
             integrity,
             main_chat,
             chats: HashSet::new(),
@@ -349,8 +375,22 @@ impl Candidate {
         }
     }
 
+    /// The character's folder, or the group chat's own name: backups are called by it.
+    fn place(&self) -> &str {
+        place(&self.name)
+    }
+
     fn has_key(&self, backup: &Backup) -> bool {
-        backup.may_be_of(self.name.folder().unwrap_or(self.name.chat()))
+        self.names().any(|name| backup.may_be_of(place(name)))
+    }
+
+    /// Returns whether it belongs to the backup's owner, or did under a former name.
+    fn is_of(&self, owner: &Owner, backup: &Backup) -> bool {
+        self.names().any(|name| owner.may_have(backup, name))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &TimelineName> {
+        std::iter::once(&self.name).chain(&self.former)
     }
 
     /// Whether nothing speaks against it. Forks copy their parent's messages, and before 1.19 its `integrity`, but say whose they are.
@@ -396,6 +436,10 @@ impl<'b> Content<'b> {
             chat,
         }
     }
+}
+
+fn place(name: &TimelineName) -> &str {
+    name.folder().unwrap_or(name.chat())
 }
 
 fn integrity_of(header: &[u8]) -> Option<String> {

@@ -26,11 +26,8 @@ pub(super) fn restore(
     if !options.dry_run {
         durable::clear_left_behind(durable::parent(&root));
     }
-    match fs::read_dir(&root).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => return Err(RestoreError::NotEmpty { path: root }.into()),
-        Ok(false) => {}
-        Err(problem) if problem.kind() == io::ErrorKind::NotFound => {}
-        Err(problem) => return Err(at(&root)(problem).into()),
+    if !st::list_folder(&root).complete().map_err(at(&root))?.is_empty() {
+        return Err(RestoreError::NotEmpty { path: root }.into());
     }
     let files = material.contents.parts().filter(|(role, ..)| wanted(options, *role));
     let files: Vec<_> = files.map(|(_, path, bytes)| (path, bytes)).collect();

@@ -60,7 +60,7 @@ pub(super) fn restore(
         reload(report);
         return Ok(());
     }
-    if is_taken(&root, &name) {
+    if is_taken(&root, &name)? {
         return Err(RestoreError::NameTaken { path: name.file().to_string() }.into());
     }
     // A deleted chat of that name still has its history, which must stay its own.
@@ -257,14 +257,15 @@ pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineNa
 }
 
 /// Whether a chat of that name is there, also one whose name differs only in case: on some systems that is the same file.
-fn is_taken(root: &Path, name: &TimelineName) -> bool {
+fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
     let file = name.file().under(root);
-    let listed = file.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let folder = file.parent().unwrap_or(root);
+    let listed = st::list_folder(folder).complete();
+    let listed = listed.map_err(|source| st::Error::Io { path: folder.to_owned(), source })?;
     let wanted = name.file().file_name().to_lowercase();
-    file.exists()
-        || listed.into_iter().flatten().flatten().any(|entry| {
-            entry.file_name().to_str().is_some_and(|name| name.to_lowercase() == wanted)
-        })
+    let is_wanted = |name: &str| name.to_lowercase() == wanted;
+    Ok(file.exists()
+        || listed.iter().any(|entry| entry.file_name().to_str().is_some_and(is_wanted)))
 }
 
 /// The lorebook of the new timeline: the snapshot's own. A snapshot that has none though the chat names one (a backup is the chat alone) gets

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::fork::new_name;
-use super::options::{Options as RestoreOptions, Report as RestoreReport};
+use super::options::{Options as RestoreOptions, QueueChange, Report as RestoreReport};
 use super::restore;
 use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::gate::{self, GatePolicy};
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::history::at_message::message_not_found;
@@ -15,8 +16,8 @@ use crate::history::origin::without_blank_end;
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
-use crate::rules::{self, Wish};
-use crate::st::{self, Disk, TimelineFiles, TimelineName};
+use crate::rules::Code;
+use crate::st::{self, Disk, Presence, TimelineFiles, TimelineName};
 use crate::verbs::{Error, Result};
 
 /// What to fork, and where.
@@ -28,6 +29,10 @@ pub struct Options {
     pub at: Option<usize>,
     /// What the new one is called; none: as SillyTavern calls branches.
     pub name: Option<String>,
+    /// What is asked of the readiness check.
+    pub gate: GatePolicy,
+    /// What to do with the queue in the lorebook.
+    pub queue: QueueChange,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -54,7 +59,7 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         true => Some(workspace.on_a_copy()?),
         false => None,
     };
-    let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
+    let mut workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy).clone();
     let library = workspace.library()?;
     let scan = library.scan()?;
     let here: BTreeSet<_> = scan.chats.iter().cloned().collect();
@@ -66,18 +71,27 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     all.extend(stored.into_iter().map(|head| head.timeline));
     let from = name_lookup::timeline(&options.timeline, Some(&library), &all)?;
     let mut taken = false;
-    let found = std::fs::symlink_metadata(from.file().under(library.root()));
-    let is_gone = found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    // What is only stored is forked as it is there.
-    if !is_gone {
+    let mut not_ready = Vec::new();
+    let is_here = library.presence(&scan, &from) != Presence::Gone;
+    if let Some(limit) = options.gate.wait.filter(|_| is_here && !options.dry_run) {
+        let waited = gate::wait(&library, &scan, std::slice::from_ref(&from), limit, monitor);
+        // The state is of after the waiting.
+        workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
+    }
+    let workspace = &workspace;
+    // What is only stored is forked as it is there. An unreadable one may differ from what is stored, and the capture says why it cannot be read.
+    if is_here {
         let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
-        // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
-        if let Some(active) = rules::queue_active(from.as_str(), files.book_bytes(), Wish::Copy) {
-            return Err(engine::Error::refused(active).into());
-        }
         if let Some(at) = options.at {
             within(&files, at)?;
         }
+        // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
+        let judgement = gate::judge(options.gate, &files, options.at);
+        if !judgement.refused.is_empty() {
+            return Err(engine::Error::Refused { findings: judgement.refused }.into());
+        }
+        not_ready.extend(judgement.warnings);
+        not_ready.extend(options.at.into_iter().flat_map(|at| gate::of_later(&files, at)));
         let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
         // Its last snapshot would be another state than the one that was asked for.
         if first.not_taken > 0 {
@@ -103,10 +117,16 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         is_latest: options.at.is_none(),
         name: Some(name.clone()),
         cut: options.at,
+        // Of a chat in the library the files themselves were judged.
+        gate: (!is_here).then_some(options.gate),
+        queue: options.queue,
         dry_run: options.dry_run,
         ..RestoreOptions::default()
     };
-    let made = restore(workspace, &wanted, monitor).map_err(Error::after(taken))?;
+    let mut made = restore(workspace, &wanted, monitor).map_err(Error::after(taken))?;
+    made.findings.splice(0..0, not_ready);
+    let is_book_of_then = book.is_some();
+    made.findings.retain(|found| !is_book_of_then || found.code != Code::LorebookOfNow);
     // One that was interrupted is there by now, perhaps under the name that was free then.
     let there = || {
         let name = made.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
@@ -128,7 +148,6 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         Some(fork) => fork.lorebook.clone(),
         None => made.snapshot.lorebook.clone(),
     };
-    let is_book_of_then = book.is_some();
     Ok(Report { from, timeline, messages, lorebook, is_book_of_then, made })
 }
 

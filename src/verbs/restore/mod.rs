@@ -10,11 +10,12 @@ pub mod from_message;
 mod in_place;
 mod material;
 mod options;
+mod readiness;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use crate::archive::{Role, State};
+use crate::archive::{CheckpointState, Role, State, uses_auto_recap};
 use crate::engine::operation::{Held, Operation};
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::moment::{Moment, Named};
@@ -22,8 +23,8 @@ use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{History, latest_valid};
 use crate::parallel::both;
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Wish};
-use crate::st::{Library, LibraryPath};
+use crate::rules::{self, Code, Finding, Wish};
+use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::Result;
 use material::Material;
@@ -35,6 +36,9 @@ pub fn restore(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
+    let mut workspace = workspace.clone();
+    readiness::wait(&mut workspace, options, monitor)?;
+    let workspace = &workspace;
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
     let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
     let library = workspace.library().ok();
@@ -70,6 +74,7 @@ fn bring_back(
     moment: &Moment,
     options: &Options,
 ) -> Result<Report> {
+    let not_ready = readiness::ask(workspace, store, history, moment, options)?;
     let need = if options.only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
     let mut then = StateThen::rebuild(store, moment, need)?;
     let mut passed_over = Vec::new();
@@ -93,11 +98,13 @@ fn bring_back(
     };
     findings.append(&mut passed_over);
     findings.append(&mut then.findings);
+    findings.extend(not_ready);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
     let mut material = Material::of(then, options.cut.is_some());
-    let state = match &origin {
-        Some(_) => State::made(material.files(), None).manifest.checkpoint,
-        None => material.contents.manifest.checkpoint.clone(),
+    let state = match (&origin, options.cut) {
+        (None, None) => material.contents.manifest.checkpoint.clone(),
+        (Some(_), _) => State::made(material.files(), None).manifest.checkpoint,
+        (None, Some(_)) => state_in_use(material.files()),
     };
     if origin.is_none() {
         findings.extend(rules::restored(&material.contents));
@@ -113,11 +120,17 @@ fn bring_back(
     }
     let dropped_operations = material.change_queue(options.queue);
     let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
-    findings.extend(rules::queue_active(snapshot.timeline.as_str(), queue, Wish::BringBack));
+    let active = rules::queue_active(snapshot.timeline.as_str(), queue, Wish::BringBack);
+    let is_told = |active: &Finding| findings.contains(active);
+    findings.extend(active.filter(|active| !is_told(active)).into_iter().collect::<Vec<_>>());
+    let has_book = material.files().timeline.is_chat() && options.only != Some(Role::Chat);
+    let book = material.files().book_bytes().filter(|_| has_book);
     let mut report = Report {
         moment: moment.id(),
         tags: tags::tags_of(store, snapshot.id)?,
         state,
+        messages: material.files().split().message_count() as u64,
+        entries: book.map(|book| st::entries(book).len() as u64),
         root: PathBuf::new(),
         files: Vec::new(),
         safety: None,
@@ -171,4 +184,11 @@ fn bring_back(
     });
     report.findings.splice(told..told, found);
     Ok(report)
+}
+
+/// Returns the state of ST-Auto-Recap in files that were cut, if it is in use there.
+fn state_in_use(files: &TimelineFiles) -> Option<CheckpointState> {
+    let chat = files.split();
+    let in_use = uses_auto_recap(&chat, files.metadata(&chat), files.book_bytes());
+    in_use.then(|| State::made(files, None).manifest.checkpoint).flatten()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::archive::{Blake3, CheckpointState, Role, Snapshot};
 use crate::engine::files::{Action, Closed, FileAction};
+use crate::engine::gate::GatePolicy;
 use crate::engine::reload_page::{self, Written};
 use crate::history::at_message::Origin;
 use crate::rules::Finding;
@@ -36,6 +37,8 @@ pub struct Options {
     pub allow_active_queue: bool,
     /// Also attachments of uncommon kinds that the library never had.
     pub any_attachments: bool,
+    /// What is asked of the readiness check before a timeline of its own is made; none: nothing.
+    pub gate: Option<GatePolicy>,
     /// What to do with the queue in the lorebook.
     pub queue: QueueChange,
     /// Only say what would be done.
@@ -64,6 +67,10 @@ pub struct Report {
     pub tags: Vec<String>,
     /// What it says of the state of ST-Auto-Recap.
     pub state: Option<CheckpointState>,
+    /// How many messages the restored chat has.
+    pub messages: u64,
+    /// How many entries the lorebook has that was restored with a chat.
+    pub entries: Option<u64>,
     /// Where the files are.
     pub root: PathBuf,
     /// The files.

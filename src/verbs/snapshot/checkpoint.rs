@@ -1,10 +1,10 @@
 //! `--at`: the state up to a message, which is a checkpoint and moves no branch.
 
-use super::gate;
 use super::options::{Options, cut};
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::engine::changed_timelines;
+use crate::engine::gate;
 use crate::engine::operation::Follows;
 use crate::engine::take_snapshots::{Taken, TakenTimeline, Taking};
 use crate::history::name_lookup;
@@ -41,11 +41,12 @@ impl Checkpoints<'_> {
     ) -> Result<Taken> {
         let files = cut(&captured.files, at)?;
         let said = self.taking.findings.len();
-        let judgement = gate::judge(self.options, captured, Some(at));
+        let judgement = gate::judge(self.options.gate, &captured.files, Some(at));
         if !judgement.refused.is_empty() {
             return Ok(Taken::Refused(judgement.refused));
         }
         self.taking.findings.extend(judgement.warnings);
+        self.taking.findings.extend(gate::of_later(&captured.files, at));
         let mut state = State::cut(&files, at, &captured.files.main.bytes);
         if let Some(noted) = &mut state.manifest.checkpoint {
             let warned = self.taking.findings[said..].iter();
@@ -59,7 +60,7 @@ impl Checkpoints<'_> {
             None => {
                 let newcomer = Newcomer::of_state(&state);
                 // A checkpoint is never another timeline under a new name.
-                match Lineage::load(self.taking.store, &self.taking.scan.chats)?.fork(&newcomer)? {
+                match Lineage::load(self.taking.store, self.taking.scan)?.fork(&newcomer)? {
                     origin @ Origin::Fork { .. } => Follows::origin(origin),
                     _ => Follows::default(),
                 }

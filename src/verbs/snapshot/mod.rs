@@ -4,7 +4,6 @@
 //! or that a rule refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
 mod checkpoint;
-mod gate;
 mod options;
 mod plan;
 mod scenes;
@@ -16,6 +15,7 @@ use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{Branches, look_from, touched};
 use crate::engine::deleted_timelines::deleted_since;
 use crate::engine::files;
+use crate::engine::gate;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
 use crate::engine::{
     self, Include, TagError, Workspace, changed_timelines, finish_interrupted, left_out, tags,
@@ -49,7 +49,7 @@ pub fn snapshot(
     let existing = workspace.find_store()?;
     let names = select(options, &library, &scan, existing.as_ref())?;
     let mut workspace = workspace.clone();
-    if let Some(limit) = options.wait {
+    if let Some(limit) = options.gate.wait {
         let changed = changed(options, &library, &scan, &names, existing.as_ref())?;
         let waited = gate::wait(&library, &scan, &changed, limit, monitor);
         // The state is of after the waiting.
@@ -107,10 +107,11 @@ pub fn snapshot(
     let how = How {
         message: options.message.as_deref(),
         kind: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
+        kind_if_busy: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
         on_purpose: options.is_on_purpose(),
         named: !options.timelines.is_empty(),
         tell_all: options.tell_all,
-        gate: &|captured| gate::judge(options, captured, None),
+        gate: &|captured| gate::judge(options.gate, &captured.files, None),
     };
     let taking = Taking::new(workspace, &store, &library, &scan, how)?;
     let mut checkpoints = Checkpoints { taking, options };
@@ -239,8 +240,8 @@ fn all_refused(
         if let Some(at) = options.at {
             cut(&captured.files, at)?;
         }
-        let judgement = gate::judge(options, &captured, options.at);
-        if judgement.refused.is_empty() || (options.scenes && options.strict) {
+        let judgement = gate::judge(options.gate, &captured.files, options.at);
+        if judgement.refused.is_empty() || (options.scenes && options.gate.strict) {
             return Ok(None);
         }
         let result = Taken::Refused(judgement.refused);

@@ -1,9 +1,9 @@
 //! What is asked of `snapshot`, and what it tells.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use crate::archive::{CheckpointState, Snapshot, SnapshotId};
+use crate::engine::gate::GatePolicy;
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{self, Result};
 use crate::history::at_message::message_not_found;
@@ -24,14 +24,8 @@ pub struct Options {
     pub scenes: bool,
     /// What these are called; see [`TEMPLATE`](super::TEMPLATE).
     pub template: Option<String>,
-    /// Refuse where the extension is not ready for a checkpoint, instead of warning.
-    pub strict: bool,
-    /// Refuse only where the message ends no scene.
-    pub require_scene_break: bool,
-    /// Wait for the lorebook's queue first; `Some(None)` without a limit.
-    pub wait: Option<Option<Duration>>,
-    /// Take it though work is pending in the queue.
-    pub allow_active_queue: bool,
+    /// What is asked of the readiness check.
+    pub gate: GatePolicy,
     /// Mark it as taken without being asked, in the middle of that work.
     pub autosave: bool,
     /// The user's words for it.
@@ -49,7 +43,8 @@ pub struct Options {
 impl Options {
     /// Whether it is a checkpoint that the user means: then the rules are asked also where nothing changed.
     pub(super) fn is_on_purpose(&self) -> bool {
-        self.at.is_some() || self.tag.is_some() || self.strict || self.require_scene_break
+        let GatePolicy { strict, require_scene_break, .. } = self.gate;
+        self.at.is_some() || self.tag.is_some() || strict || require_scene_break
     }
 }
 

@@ -13,7 +13,8 @@ pub(super) fn plan(
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let (_folder, elsewhere) = workspace.on_a_copy()?;
-    let real = Options { dry_run: false, wait: None, ..options.clone() };
+    let mut real = Options { dry_run: false, ..options.clone() };
+    real.gate.wait = None;
     let mut report = snapshot(&elsewhere, &real, monitor)?;
     (report.objects, report.bytes, report.created_store) = (0, 0, false);
     let store = workspace.find_store()?;

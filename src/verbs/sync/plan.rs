@@ -357,10 +357,9 @@ impl Planner<'_> {
         // A file that this device does not keep is none of its business.
         let library = self.library.filter(|_| self.include.has(timeline.category()));
         let Some(library) = library else { return Ok(Here::Absent) };
-        let absent = timeline.file().under(library.root()).try_exists();
-        match absent {
-            Ok(true) => {}
-            Ok(false) => return Ok(Here::Absent),
+        match st::is_absent(&timeline.file().under(library.root())) {
+            Ok(false) => {}
+            Ok(true) => return Ok(Here::Absent),
             Err(_) => return Ok(Here::Unreadable),
         }
         match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)

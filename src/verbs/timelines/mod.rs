@@ -17,7 +17,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Pairs;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
-use crate::st::{self, Category, Library, Scan, TimelineName};
+use crate::st::{self, Category, Library, Presence, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -197,6 +197,8 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                     ));
                 }
             }
+        } else if let Presence::Unreadable(_) = library.presence(&scan, &name) {
+            timeline.change = TimelineChange::Unreadable;
         }
         list.push(timeline);
         monitor.advance(1);

@@ -1,6 +1,7 @@
 //! The extension inside the real SillyTavern, by mailbox: its commands and buttons, and what becomes of the files.
 
 mod access;
+mod group_list;
 mod phone;
 mod pictures;
 mod prompts;

@@ -190,7 +190,8 @@ fn s0_missing_metadata_is_handled() {
     // The scene before it has notes: these are taken, and that is said.
     let (book, answer) = at_7(&sandbox);
     assert_eq!(titled(&book).0.len(), library.scenes[0].entries.len());
-    assert_eq!(told(&answer), found(&[("note-missing", "warning")]));
+    let not_ready = ("scene-lorebook-missing", "warning");
+    assert_eq!(told(&answer), found(&[("note-missing", "warning"), not_ready]));
     // None has: an error that names the message, and nothing is written.
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();

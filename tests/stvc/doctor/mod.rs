@@ -5,6 +5,7 @@ mod findings;
 mod lost_lorebooks;
 mod repairs;
 mod shared_lorebooks;
+mod unlisted_groups;
 
 use std::collections::BTreeMap;
 

@@ -392,6 +392,7 @@ impl World {
             at: Some(at),
             name: Some(name.clone()),
             dry_run: false,
+            ..from_message::Options::default()
         };
         let made = from_message::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         // Where the lorebook changed alone, a snapshot of the pair is created first; it is the same moment.

@@ -1,0 +1,151 @@
+//! The readiness check: no state is taken or forked in the middle of the extension's work, unless the user says so. Every command that makes a checkpoint asks it.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::take_snapshots::Judgement;
+use crate::archive::uses_auto_recap;
+use crate::history::at_message::message_not_found;
+use crate::progress::Monitor;
+use crate::rules::{self, Code, Finding, Point, Wish};
+use crate::st::auto_recap::{queue_activity, scene_breaks};
+use crate::st::{self, Chat, Library, Scan, TimelineFiles, TimelineName};
+
+/// How often the queue is looked at while waiting for it.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What the user wants of the readiness check.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GatePolicy {
+    /// Refuse where the extension is not ready for a checkpoint, instead of warning.
+    pub strict: bool,
+    /// Refuse only where the message ends no scene.
+    pub require_scene_break: bool,
+    /// Wait for the lorebook's queue first; `Some(None)` without a limit.
+    pub wait: Option<Option<Duration>>,
+    /// Go on though work is pending in the queue.
+    pub allow_active_queue: bool,
+}
+
+impl GatePolicy {
+    /// Returns the rules whose findings are reasons to refuse.
+    fn blockers(self) -> &'static [Code] {
+        match (self.strict, self.require_scene_break) {
+            (true, _) => &rules::STRICT,
+            (_, true) => &[Code::SceneBreakMissing],
+            _ => &[],
+        }
+    }
+}
+
+/// Judges a state with the lorebook of now; `at` is the message of a checkpoint.
+pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>) -> Judgement {
+    let mut judgement = judge_queue(policy, &files.timeline, files.book_bytes());
+    let ready = judge_message(policy, files, at);
+    judgement.refused.extend(ready.refused);
+    judgement.warnings.extend(ready.warnings);
+    judgement
+}
+
+/// Judges the queue of the lorebook from which a timeline is taken or forked.
+pub(crate) fn judge_queue(
+    policy: GatePolicy,
+    timeline: &TimelineName,
+    book: Option<&[u8]>,
+) -> Judgement {
+    let active = |wish| rules::queue_active(timeline.as_str(), book, wish).into_iter().collect();
+    match (policy.allow_active_queue, policy.wait) {
+        (true, _) => Judgement { warnings: active(Wish::TakeAnyway), ..Judgement::default() },
+        (_, Some(_)) => {
+            Judgement { refused: active(Wish::TakeAfterWaiting), ..Judgement::default() }
+        }
+        _ => Judgement { refused: active(Wish::Take), ..Judgement::default() },
+    }
+}
+
+/// Judges whether the extension has finished the scene that ends at a message; `at`: not given, the last one, which only who is strict is refused for.
+pub(crate) fn judge_message(
+    policy: GatePolicy,
+    files: &TimelineFiles,
+    at: Option<usize>,
+) -> Judgement {
+    let mut judgement = Judgement::default();
+    let blockers = policy.blockers();
+    if at.is_none() && blockers.is_empty() {
+        return judgement;
+    }
+    let chat = files.split();
+    let Some(message) = at.or(last_message(&chat)) else {
+        judgement.refused.push(message_not_found(&files.timeline, 0, 0));
+        return judgement;
+    };
+    let point = point(files, &chat, message);
+    let (refused, rest) = rules::refuse(rules::readiness(&point), blockers);
+    judgement.refused.extend(refused);
+    // Whoever does not use the extension is not told of its scenes.
+    if uses_auto_recap(&chat, point.metadata, point.book) || !scene_breaks(&chat).is_empty() {
+        judgement.warnings.extend(rest);
+    }
+    judgement
+}
+
+/// Returns what a state knows of the time after message `at`, if it is cut there and all else is as it is now.
+pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
+    let chat = files.split();
+    let mut findings = rules::recap_from_future(&point(files, &chat, at));
+    let is_earlier = last_message(&chat).is_some_and(|last| at < last);
+    if is_earlier && files.book_bytes().is_some() {
+        findings.push(rules::lorebook_of_now(&files.timeline, at));
+    }
+    findings
+}
+
+fn point<'a>(files: &'a TimelineFiles, chat: &'a Chat<'a>, message: usize) -> Point<'a> {
+    let (timeline, metadata, book) = (&files.timeline, files.metadata(chat), files.book_bytes());
+    Point { timeline, chat, metadata, book, message }
+}
+
+fn last_message(chat: &Chat<'_>) -> Option<usize> {
+    chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty())
+}
+
+/// Wait until no work is pending in the lorebooks of these timelines, or until the time is up. How long it took.
+pub(crate) fn wait(
+    library: &Library,
+    scan: &Scan,
+    names: &[TimelineName],
+    limit: Option<Duration>,
+    monitor: &mut dyn Monitor,
+) -> Duration {
+    let began = Instant::now();
+    // Several chats may use one book.
+    let books: BTreeSet<_> =
+        names.iter().filter_map(|name| st::lorebook_of(library, &scan.groups, name)).collect();
+    let pending = || -> u64 {
+        let bytes = books.iter().filter_map(|book| st::read(library.root(), book).ok());
+        bytes.map(|bytes| queue_activity(&bytes).total()).sum()
+    };
+    let mut left_to_do = pending();
+    let mut most = left_to_do;
+    if most > 0 {
+        monitor.begin("waiting for ST-Auto-Recap", Some(most));
+    }
+    while left_to_do > 0 {
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        if left == Some(Duration::ZERO) {
+            break;
+        }
+        std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
+        let now = pending();
+        match now > most {
+            // More came: there is more to wait for.
+            true => {
+                most = now;
+                monitor.begin("waiting for ST-Auto-Recap", Some(most));
+            }
+            false => monitor.advance(left_to_do.saturating_sub(now)),
+        }
+        left_to_do = now;
+    }
+    began.elapsed()
+}

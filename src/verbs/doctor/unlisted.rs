@@ -1,0 +1,199 @@
+//! Group chats that no group lists, which SillyTavern does not show. The store, the chat that it was forked from and its speakers say which group it belongs to; where they name
+//! several, the user decides.
+
+use std::collections::BTreeSet;
+
+use super::Options;
+use super::examine::Examined;
+use super::repairs::{Repair, RepairStep};
+use crate::archive::{Role, Tree};
+use crate::history::History;
+use crate::regular;
+use crate::rules::{Code, Finding, Level, LibraryFacts};
+use crate::st::{Category, Chat, Groups, Library, LibraryPath, Message, Raw, Scan, TimelineName};
+use crate::store::{Store, unless_lost};
+use crate::verbs::{Error, Result};
+
+/// A group chat that no group lists.
+pub(super) struct Unlisted {
+    pub chat: TimelineName,
+    /// The cards of those who speak in it.
+    speakers: BTreeSet<String>,
+    /// The groups that it can belong to; one: that it belongs to.
+    groups: Vec<Group>,
+    /// What its group's file had of it: the metadata of a chat without a header.
+    metadata: Option<Vec<u8>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Group {
+    path: LibraryPath,
+    name: String,
+    members: BTreeSet<String>,
+}
+
+impl Unlisted {
+    /// Reads who speaks in a chat that no group lists; none if a group lists it, or if a group that may list it could not be read.
+    pub(super) fn read(name: &TimelineName, chat: &Chat<'_>, scan: &Scan) -> Option<Self> {
+        let is_unlisted = name.is_group()
+            && scan.groups.are_complete()
+            && scan.groups.group_of(name.chat()).is_none();
+        let speaker = |line: &&[u8]| {
+            let message = Message::read(line).filter(|message| !message.is_user())?;
+            message.raw().get("original_avatar")?.string()
+        };
+        is_unlisted.then(|| Self {
+            chat: name.clone(),
+            speakers: chat.messages.iter().filter_map(speaker).collect(),
+            groups: Vec::new(),
+            metadata: None,
+        })
+    }
+
+    /// Finds the groups that it can belong to.
+    pub(super) fn find_groups(
+        &mut self,
+        all: &[Group],
+        facts: &LibraryFacts,
+        scan: &Scan,
+        stored: Option<(&Store, &History)>,
+    ) -> Result<()> {
+        let is_here = |path: &LibraryPath| all.iter().find(|group| group.path == *path).cloned();
+        if let Some((store, history)) = stored {
+            if let Some(path) = self.recorded(store, history)? {
+                self.groups.extend(is_here(&path));
+            }
+            if self.groups.is_empty() {
+                self.groups = self.listed_once(all, store, history)?;
+            }
+        }
+        if self.groups.is_empty() {
+            let timeline = facts.timeline(&self.chat);
+            let parent = timeline.and_then(|timeline| facts.parent(timeline));
+            let group = parent.and_then(|parent| scan.groups.group_of(parent.chat()).cloned());
+            self.groups.extend(group.as_ref().and_then(is_here));
+        }
+        if self.groups.is_empty() && !self.speakers.is_empty() {
+            let fits = |group: &&Group| group.members.is_superset(&self.speakers);
+            self.groups = all.iter().filter(fits).cloned().collect();
+        }
+        Ok(())
+    }
+
+    /// Returns the group that the chat's latest snapshot with a group records, and keeps what that had of it.
+    fn recorded(&mut self, store: &Store, history: &History) -> Result<Option<LibraryPath>> {
+        let Some(head) = history.head(&self.chat) else { return Ok(None) };
+        let reader = store.reader();
+        let mut path = None;
+        for snapshot in history.own(head).0 {
+            let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { continue };
+            let Some(record) = tree.manifest.file(Role::Group) else { continue };
+            path = path.or_else(|| LibraryPath::parse(&record.path).ok());
+            let Some(stored) = unless_lost(tree.materialise(&reader))? else { continue };
+            self.metadata = stored.files.own_group_metadata();
+            // The group may have lost the chat before the snapshot was created.
+            if self.metadata.is_some() || stored.files.header().is_some() {
+                break;
+            }
+        }
+        Ok(path)
+    }
+
+    /// Returns the groups that listed it in an earlier state of theirs.
+    fn listed_once(&self, all: &[Group], store: &Store, history: &History) -> Result<Vec<Group>> {
+        let reader = store.reader();
+        let mut found = Vec::new();
+        for group in all {
+            let name = TimelineName::of_file(&group.path);
+            let Some(head) = name.and_then(|name| history.head(&name)) else { continue };
+            for snapshot in history.ancestry(head) {
+                let Some(tree) = unless_lost(Tree::open(&reader, snapshot.tree))? else { continue };
+                let Some(files) = unless_lost(tree.materialise(&reader))? else { continue };
+                let mut groups = Groups::default();
+                groups.read_again(&group.path, &files.files.main.bytes);
+                if groups.group_of(self.chat.chat()).is_some() {
+                    found.push(group.clone());
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn finding(&self) -> Finding {
+        let remedy = match &self.groups[..] {
+            [group] => format!("`stvc doctor --fix` lists it in {:?} ({})", group.name, group.path),
+            [] => {
+                "`stvc doctor --fix --group GROUP` lists it in the group that you name".to_owned()
+            }
+            several => {
+                let names: Vec<_> = several
+                    .iter()
+                    .map(|group| format!("{:?} ({})", group.name, group.path))
+                    .collect();
+                format!(
+                    "it can belong to {}: `stvc doctor --fix --group GROUP` lists it in the one that you name",
+                    names.join(" or ")
+                )
+            }
+        };
+        let message = "no group lists this chat, so SillyTavern does not show it";
+        Finding::new(Code::GroupChatUnlisted, Level::Warning, self.chat.as_str(), message)
+            .remedy(remedy)
+    }
+
+    fn repair(&self, group: &Group) -> Repair {
+        let (timeline, path) = (self.chat.clone(), group.path.clone());
+        Repair {
+            code: Code::GroupChatUnlisted,
+            subject: timeline.to_string(),
+            what: format!("list {timeline} in the group {:?}", group.name),
+            files: vec![path.clone()],
+            mends: vec![timeline.to_string()],
+            step: RepairStep::ListInGroup {
+                timeline,
+                group: path,
+                metadata: self.metadata.clone(),
+            },
+        }
+    }
+}
+
+/// Returns the groups of the library.
+pub(super) fn groups(library: &Library, scan: &Scan) -> Vec<Group> {
+    let names = scan.others.iter().filter(|name| name.category() == Category::Group);
+    let read = |name: &TimelineName| {
+        let path = name.file();
+        let bytes = regular::read(&path.under(library.root())).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let group = Raw::parse_str(&text).filter(Raw::is_object)?;
+        let called = group.get("name").and_then(|name| name.string()).unwrap_or_default();
+        let members = group.get("members").and_then(|members| members.items()).unwrap_or_default();
+        let members = members.iter().filter_map(Raw::string).collect();
+        Some(Group { path, name: called, members })
+    };
+    names.filter_map(read).collect()
+}
+
+/// Plans what can be done: of several groups the user must name one.
+pub(super) fn plan(examined: &Examined, options: &Options) -> Result<Vec<Repair>> {
+    let chosen = match &options.group {
+        None => None,
+        Some(wanted) => {
+            let is_it = |group: &&Group| {
+                group.name == *wanted || group.path.file_name() == format!("{wanted}.json")
+            };
+            let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
+            match found[..] {
+                [group] => Some(group),
+                [] => return Err(Error::NoSuchGroup { name: wanted.clone() }),
+                _ => return Err(Error::SeveralGroups { name: wanted.clone() }),
+            }
+        }
+    };
+    let repair = |chat: &Unlisted| match (&chat.groups[..], chosen) {
+        ([group], _) => Some(chat.repair(group)),
+        (_, chosen) => chosen.map(|group| chat.repair(group)),
+    };
+    Ok(examined.unlisted.iter().filter_map(repair).collect())
+}

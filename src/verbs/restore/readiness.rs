@@ -1,0 +1,96 @@
+//! The readiness check of a state that is forked from the store. What the extension had not finished when the state was stored is warned of; work that is pending in the lorebook of
+//! the chat's latest state may still be waited for.
+
+use crate::archive;
+use crate::engine::gate;
+use crate::engine::{self, Workspace, changed_timelines, files};
+use crate::history::History;
+use crate::history::moment::Moment;
+use crate::history::owner_of_snapshot::Owners;
+use crate::progress::Monitor;
+use crate::rules::{self, Code, Finding, Wish};
+use crate::st::{self, Presence, TimelineName};
+use crate::store::Store;
+use crate::verbs::Result;
+
+use super::options::Options;
+
+/// Waits until no work is pending in the lorebook of the chat that is forked. No lock is held meanwhile.
+pub(super) fn wait(
+    workspace: &mut Workspace,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<()> {
+    let policy = options.gate.filter(|_| options.name.is_some() && !options.dry_run);
+    let Some(limit) = policy.and_then(|policy| policy.wait) else { return Ok(()) };
+    let store = workspace.open_store()?;
+    let library = workspace.library()?;
+    let names = workspace.names(&store, Some(&library));
+    let moment = names.moment_at(&options.snapshot, options.at)?;
+    let Some(chat) = live_chat(workspace, &store, &History::load(&store)?, &moment)? else {
+        return Ok(());
+    };
+    let waited = gate::wait(&library, &library.scan()?, &[chat], limit, monitor);
+    workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
+    Ok(())
+}
+
+/// Asks the readiness check of the state that is forked, which is not cut yet. Returns what it warns of.
+pub(super) fn ask(
+    workspace: &Workspace,
+    store: &Store,
+    history: &History,
+    moment: &Moment,
+    options: &Options,
+) -> Result<Vec<Finding>> {
+    let is_fork = options.name.is_some() && moment.snapshot.timeline.is_chat();
+    let Some(policy) = options.gate.filter(|_| is_fork) else { return Ok(Vec::new()) };
+    let at = options.at.or(options.cut);
+    if at.is_none() && !policy.strict && !policy.require_scene_break {
+        return Ok(Vec::new());
+    }
+    let source = archive::rebuild(&store.reader(), &moment.snapshot)?.contents.files;
+    let mut judgement = match live_chat(workspace, store, history, moment)? {
+        Some(chat) => {
+            let library = workspace.library()?;
+            let book = st::lorebook_of(&library, &library.scan()?.groups, &chat);
+            let book = book.map(|book| files::read(library.root(), &book)).transpose()?.flatten();
+            gate::judge_queue(policy, &chat, book.as_deref())
+        }
+        None => Default::default(),
+    };
+    if judgement.refused.is_empty() && judgement.warnings.is_empty() {
+        let subject = moment.snapshot.timeline.as_str();
+        let then = rules::queue_active(subject, source.book_bytes(), Wish::BringBack);
+        let is_blocker = policy.strict && !policy.allow_active_queue;
+        let blockers: &[Code] = if is_blocker { &[Code::QueueActive] } else { &[] };
+        let (refused, warnings) = rules::refuse(then.into_iter().collect(), blockers);
+        judgement.refused.extend(refused);
+        judgement.warnings.extend(warnings);
+    }
+    let ready = gate::judge_message(policy, &source, at);
+    judgement.refused.extend(ready.refused);
+    if !judgement.refused.is_empty() {
+        return Err(engine::Error::Refused { findings: judgement.refused }.into());
+    }
+    let mut warnings = judgement.warnings;
+    warnings.extend(ready.warnings);
+    warnings.extend(options.cut.into_iter().flat_map(|cut| gate::of_later(&source, cut)));
+    Ok(warnings)
+}
+
+/// Returns the chat whose latest snapshot is forked, if its file is in the library: only there the extension may be at work.
+fn live_chat(
+    workspace: &Workspace,
+    store: &Store,
+    history: &History,
+    moment: &Moment,
+) -> Result<Option<TimelineName>> {
+    let owners = Owners::of(history);
+    let chat = owners.of_snapshot(&moment.snapshot);
+    let head = changed_timelines::head(store, chat)?.0;
+    let is_latest = head.is_some_and(|head| head.id == moment.snapshot.id);
+    let Ok(library) = workspace.library() else { return Ok(None) };
+    let is_here = is_latest && library.presence(&library.scan()?, chat) == Presence::There;
+    Ok(is_here.then(|| chat.clone()))
+}
