@@ -4,7 +4,7 @@ use super::words::{clean, shell, short};
 use crate::archive::backup::BackupError;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
-use crate::engine::{self, TagError};
+use crate::engine::{self, ConfigurationError, TagError};
 use crate::store::{self, RemoteError};
 use crate::verbs::{self, MergeError, RestoreError, UndoError};
 use crate::{durable, history, st};
@@ -272,6 +272,9 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
             | archive::Error::Unsound { .. },
         ) => "`stvc check` lists all that is damaged; other snapshots are not affected".into(),
 
+        engine::Error::Configuration(ConfigurationError::Bad { .. }) => {
+            unchanged("correct the file, or move it away")
+        }
         engine::Error::Tag(error) => return of_tag(error),
         engine::Error::Copy(error) => return of_copy(error),
         engine::Error::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),

@@ -479,6 +479,11 @@ catalogue! {
             meaning: "what of the user's folder is not kept, with its size",
             remedy: "copy what you want to keep of it by other means; `stvc config include.…` keeps more",
         }
+        ConfigurationBroken = "configuration-broken" [Warning] {
+            from: "every command, `watch`",
+            meaning: "`stvc/config.toml` cannot be understood; the defaults are used, and what only it could say is refused: `forget` and `backup` without options, changes from SillyTavern's page",
+            remedy: "correct the line that the finding names, or move the file away",
+        }
         PacksNotJoined = "packs-not-joined" [Info] {
             from: "`snapshot`",
             meaning: "small packs could not be folded; nothing is lost",

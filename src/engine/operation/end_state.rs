@@ -140,7 +140,7 @@ impl Operation<'_> {
         let planned = self.steps.iter().filter_map(|step| TimelineName::of_file(&step.path));
         let others: Vec<_> = planned.filter(|name| !name.is_chat()).collect();
         for name in others {
-            if !Include::of(Some(self.store))?.has(name.category()) {
+            if !Include::of(Some(self.store)).has(name.category()) {
                 continue;
             }
             let former = self.message.replace("before it was replaced".to_owned());

@@ -13,7 +13,7 @@ pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Ta
         Ok(library) => {
             let mut first = take_what_is_ready(workspace, monitor)?;
             let store = workspace.find_store()?;
-            let include = Include::of(store.as_ref())?;
+            let include = Include::of(store.as_ref());
             first.findings.extend(left_out::finding(&library, &include, store.as_ref())?);
             Ok(first)
         }

@@ -141,7 +141,7 @@ pub fn snapshot(
     report.findings.extend(findings);
     (report.states, report.objects, report.bytes) = (states, objects, bytes);
     if report.created_store {
-        let include = Include::of(Some(&store))?;
+        let include = Include::of(Some(&store));
         report.findings.extend(left_out::finding(&library, &include, Some(&store))?);
     }
     answer(report, &names, options)
@@ -165,7 +165,7 @@ pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
     if !store.unfinished()?.is_empty() {
         return Ok(true);
     }
-    let include = Include::of(Some(&store))?;
+    let include = Include::of(Some(&store));
     let mut cache = Some(Cache::load(&store));
     if cache.as_ref().is_some_and(|cache| !deleted_since(cache, &library, &scan).is_empty()) {
         return Ok(true);
@@ -256,7 +256,7 @@ fn select(
     store: Option<&Store>,
 ) -> Result<Vec<TimelineName>> {
     if options.timelines.is_empty() {
-        let include = Include::of(store)?;
+        let include = Include::of(store);
         let mut names = include.timelines(scan);
         names.retain(|name| options.only.is_empty() || options.only.contains(&name.category()));
         return Ok(names);
