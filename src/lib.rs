@@ -19,6 +19,7 @@ pub mod engine;
 mod file_lock;
 pub mod history;
 pub mod lines;
+pub mod listed;
 mod parallel;
 pub mod progress;
 mod real_path;

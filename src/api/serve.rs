@@ -71,7 +71,7 @@ impl Answer {
             _ => exit::USAGE,
         };
         let mut answer = Self { exit, ..Self::default() };
-        answer.add(ErrorLine { message, hint, candidates, exit });
+        answer.add(ErrorLine { message, hint, candidates, more_candidates: 0, exit });
         answer
     }
 

@@ -17,13 +17,13 @@ use stvc::{engine, history};
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     let exit = exit_code(error);
     let hint = hint(error).map(|hint| hint.to_string());
-    let candidates = error.of_verb().map(candidates).unwrap_or_default();
+    let (candidates, more_candidates) = error.of_verb().map(candidates).unwrap_or_default();
     if out.is_json() {
         if let Some(engine::Error::Refused { findings }) = error.of_engine() {
             out.findings(findings);
         }
         let message = error.to_string();
-        out.object(ErrorLine { message, hint, candidates, exit });
+        out.object(ErrorLine { message, hint, candidates, more_candidates, exit });
         out.summary(command, false, Counts::None {});
         return exit;
     }
@@ -35,6 +35,9 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     }
     for candidate in candidates {
         out.error_line(&format!("  {}", clean(&candidate)));
+    }
+    if more_candidates > 0 {
+        out.error_line(&format!("  and {more_candidates} more"));
     }
     if let Some(hint) = hint {
         out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
@@ -56,7 +59,7 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = ErrorLine { message, hint: None, candidates: Vec::new(), exit };
+        let error = ErrorLine { message, hint: None, candidates: Vec::new(), more_candidates: 0, exit };
         let summary = Summary { command: "", ok: false, counts: Counts::None {} };
         let lines = [Line::Error(error), Line::Summary(summary)];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");

@@ -59,11 +59,19 @@ impl Workspace {
 
     /// The same for each user, by name.
     pub fn of_all_users(&self) -> Result<Vec<(String, Self)>> {
-        let library = self.library()?;
+        let mut roots: Vec<_> = match self.library() {
+            Ok(library) => {
+                let (root, others) = (library.root(), library.other_users().iter());
+                let beside = |user: &String| root.with_file_name(user);
+                others.map(beside).chain([root.to_owned()]).collect()
+            }
+            // None of them is meant more than the others, and all are asked for.
+            Err(Error::St(st::Error::SeveralUsers { path, users })) => {
+                users.iter().map(|user| path.join(user)).collect()
+            }
+            Err(error) => return Err(error),
+        };
         let name = |root: &Path| root.file_name().map(|name| name.to_string_lossy().into_owned());
-        let (root, others) = (library.root(), library.other_users().iter());
-        let beside = |user: &String| root.with_file_name(user);
-        let mut roots: Vec<_> = others.map(beside).chain([root.to_owned()]).collect();
         roots.sort();
         let of = |root: PathBuf| {
             let user = name(&root).unwrap_or_default();

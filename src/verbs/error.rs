@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
+use crate::listed::listed;
 use crate::store::{self, Loss};
 use crate::{history, st};
 
@@ -101,7 +102,7 @@ pub enum RestoreError {
     #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
     NameStored { timeline: String },
     /// A restore would overwrite files that hold something else.
-    #[error("something else is there: {}", paths.join(", "))]
+    #[error("something else is there: {}", listed(paths))]
     InTheWay {
         /// The files.
         paths: Vec<String>,

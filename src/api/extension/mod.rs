@@ -11,6 +11,7 @@ use crate::api::page;
 use crate::archive::Blake3;
 use crate::durable::{self, Existing, TEMP_PREFIX};
 use crate::engine::Workspace;
+use crate::listed::listed;
 use crate::regular;
 use crate::verbs;
 
@@ -72,7 +73,7 @@ pub enum Error {
     #[error("{} is there already, and stvc did not put it there", path.display())]
     Foreign { path: PathBuf },
     /// What is there was changed by hand.
-    #[error("changed since stvc put it there: {}", files.join(", "))]
+    #[error("changed since stvc put it there: {}", listed(files))]
     Edited { files: Vec<String> },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },

@@ -9,6 +9,7 @@ use crate::engine::files::{self, Closed, FilePlan, Leave};
 use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::{Ending, Held, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
+use crate::listed::listed;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath};
 use crate::store::Store;
@@ -165,7 +166,7 @@ fn shared_book(
     if users.is_empty() {
         return Ok(None);
     }
-    let list = users.iter().map(|user| user.as_str()).collect::<Vec<_>>().join(", ");
+    let list = listed(&users);
     let message = format!("this lorebook is also used by {list}: what they know goes back with it");
     let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
     Ok(Some(
