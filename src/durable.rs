@@ -197,6 +197,16 @@ pub fn is_held_elsewhere(error: &io::Error) -> bool {
     cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
 }
 
+/// Whether it failed because there is no room left.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Whether it failed because nothing may be written there: a read-only disk or folder.
+pub fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}
+
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
 pub fn remove_own(path: &Path) {
     if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {

@@ -59,7 +59,8 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = ErrorLine { message, hint: None, candidates: Vec::new(), more_candidates: 0, exit };
+        let error =
+            ErrorLine { message, hint: None, candidates: Vec::new(), more_candidates: 0, exit };
         let summary = Summary { command: "", ok: false, counts: Counts::None {} };
         let lines = [Line::Error(error), Line::Summary(summary)];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");

@@ -128,9 +128,10 @@ pub fn finding(store: &Store) -> Option<Finding> {
         Err(super::Error::Configuration(ConfigurationError::Bad { path, why })) => {
             let message = format!("{why}; the defaults are used instead");
             let subject = path.display().to_string();
-            let finding =
-                Finding::new(Code::ConfigurationBroken, Level::Warning, subject, message);
-            Some(finding.remedy("correct the file, or move it away; `watch` notices that by itself"))
+            let finding = Finding::new(Code::ConfigurationBroken, Level::Warning, subject, message);
+            Some(
+                finding.remedy("correct the file, or move it away; `watch` notices that by itself"),
+            )
         }
         _ => None,
     }

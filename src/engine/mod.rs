@@ -12,6 +12,7 @@ pub(crate) mod family;
 pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
 pub(crate) mod group_list;
+pub(crate) mod has_changed;
 mod include;
 mod known_folders;
 pub(crate) mod left_out;

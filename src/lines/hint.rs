@@ -379,11 +379,14 @@ fn of_store(error: &store::Error) -> Option<Hint> {
         store::Error::Missing { .. } | store::Error::Damaged { .. } => {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()
         }
+        store::Error::NoRoom { .. } => {
+            "remove other files from that disk, or move the store to a larger one and name it with `--store DIR`. Nothing is lost".into()
+        }
         store::Error::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
         store::Error::Io { source, .. } => match source.kind() {
             std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing is lost".into(),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`".into()
+                "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`. What is stored can be read, backed up, and restored into a folder: `--to DIR`".into()
             }
             std::io::ErrorKind::AlreadyExists => {
                 unchanged("what is there is not written over: choose another name, or move it away first")

@@ -20,7 +20,7 @@ pub use error::{Error, Result};
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};
-use crate::engine::{LibraryPlace, Workspace};
+use crate::engine::{LibraryPlace, Workspace, has_changed};
 use crate::progress::Silent;
 use crate::rules::Finding;
 use crate::st::TimelineName;
@@ -278,7 +278,7 @@ impl Watch<'_> {
 
     fn has_changed(&self) -> bool {
         // If that cannot be told, the snapshot says why.
-        snapshot::has_changed(&self.workspace).unwrap_or(true)
+        has_changed::has_changed(&self.workspace).unwrap_or(true)
     }
 
     /// Tells once what is wrong with the configuration. Every look reads it again, so a corrected one holds from then on.
