@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
-use super::pack_folder::{TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
+use super::pack_folder::{BESIDE_PACK, TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
 use super::packer::Placed;
 use super::repack::Packed;
@@ -304,7 +304,7 @@ impl Store {
         }
     }
 
-    /// What commands that were killed left: temporary files, packs without an index, and indices without a pack. The caller has the lock, so temporary files of ours are
+    /// What commands that were killed left: temporary files, packs without an index, and what stood beside a pack that is gone. The caller has the lock, so temporary files of ours are
     /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
     fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {
         const ABOUT_TO: Duration = Duration::from_secs(60);
@@ -343,9 +343,12 @@ impl Store {
                 let _ = remove_pack(&pack);
             }
         }
-        for index in files_ending(packs, "idx")? {
-            if !is_there(&index.with_extension("pack"))? {
-                let _ = remove_pack(&index);
+        // A power cut may have kept them and lost the pack.
+        for extension in ["idx"].into_iter().chain(BESIDE_PACK) {
+            for path in files_ending(packs, extension)? {
+                if !is_there(&path.with_extension("pack"))? {
+                    let _ = remove_pack(&path);
+                }
             }
         }
         Ok(held)
