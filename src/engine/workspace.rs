@@ -139,8 +139,7 @@ impl Workspace {
 
     /// The same with a store that is gone once the folder is dropped: what a command would do before the first snapshot is done there.
     pub(crate) fn with_store_for_now(&self) -> Result<(tempfile::TempDir, Self)> {
-        let folder = tempfile::tempdir()
-            .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
+        let folder = store::folder_for_now(&std::env::temp_dir())?;
         let store = Some(folder.path().join("store"));
         Ok((folder, Self { store, ..self.clone() }))
     }

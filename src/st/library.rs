@@ -211,7 +211,7 @@ impl Library {
     /// Remove what commands that were killed left where files are written.
     pub fn clear_left_behind(&self) {
         let chats = std::fs::read_dir(self.root.join("chats")).into_iter().flatten().flatten();
-        let folders = FOLDERS.iter().map(|folder| self.root.join(folder));
+        let folders = FOLDERS.iter().chain(&["extensions"]).map(|folder| self.root.join(folder));
         for folder in folders.chain(chats.map(|entry| entry.path())) {
             crate::durable::clear_left_behind(&folder);
         }

@@ -120,7 +120,10 @@ impl Store {
                 durable::remove_unless_held(&entry.path()).map_err(Error::io(entry.path()))?;
             }
         }
-        durable::clear_left_behind(&self.git_dir);
+        let private = self.private_dir();
+        for dir in [&self.git_dir, &private.join("folders"), &private] {
+            durable::clear_left_behind(dir);
+        }
         Ok(())
     }
 

@@ -107,7 +107,7 @@ fn update_never_mixes_old_and_new_modules() {
     let sandbox = library();
     as_of_an_older_version(&sandbox);
     let new: std::collections::BTreeMap<_, _> = stvc::api::extension::files().into_iter().collect();
-    let mut update = sandbox.command(&["extension", "update"]).spawn().unwrap();
+    let mut update = sandbox.command(&["extension", "--quiet", "update"]).spawn().unwrap();
     let mut is_over = false;
     while !is_over {
         is_over = update.try_wait().unwrap().is_some();

@@ -4,7 +4,7 @@
 //! folder waits in [`REPLACED`] until what is the user's in it was moved over. An update that was interrupted is ended, or taken back, by the next command here ([`recover`]).
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -185,11 +185,15 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
 /// Put it there, or this version in the place of another.
 pub fn install(workspace: &Workspace) -> Result<State> {
     let folder = folder(workspace)?;
+    let around = durable::parent(&folder);
+    durable::clear_left_behind(around);
     recover(&folder)?;
     let texts = files();
     let hash = |(name, text): &(&str, String)| ((*name).to_owned(), Blake3::of(text.as_bytes()));
     let note = Note { version: VERSION.to_owned(), files: texts.iter().map(hash).collect() };
-    if let Some((there, missing, others)) = ours(&folder)? {
+    let mut others = Vec::new();
+    if let Some((there, missing, found)) = ours(&folder)? {
+        others = found;
         if there == note && !missing {
             return state(workspace);
         }
@@ -201,15 +205,16 @@ pub fn install(workspace: &Workspace) -> Result<State> {
             return Err(Error::Edited { files });
         }
     }
-    let around = durable::parent(&folder);
     durable::create_dir_all(around).map_err(failed(around))?;
-    durable::clear_left_behind(around);
     let temp = durable::create_temp_dir(around).map_err(failed(around))?;
-    let replaced = write_version(&temp.join("stvc"), &note, &texts)
-        .and_then(|()| replace(&folder, &temp.join("stvc")));
+    let new = temp.join("stvc");
+    let replaced = write_version(&new, &note, &texts)
+        .and_then(|()| others.iter().try_for_each(|name| carry_over(&folder, &new, name)))
+        .and_then(|()| replace(&folder, &new));
     let _ = fs::remove_dir_all(&temp);
-    replaced?;
+    // Also if it could not be synced that the new folder is there.
     recover(&folder)?;
+    replaced?;
     state(workspace)
 }
 
@@ -220,6 +225,18 @@ fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result
         write(folder, name, text.as_bytes())?;
     }
     write(folder, NOTE, &serde_json::to_vec_pretty(note).unwrap_or_default())
+}
+
+/// Gives a file of the user's a second name in the new folder, so that it is there from the first moment. What is no file is moved afterwards.
+fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
+    let (from, to) = (folder.join(name), new.join(name));
+    match fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
+        true => fs::hard_link(&from, &to)
+            .or_else(|_| fs::copy(&from, &to).map(drop))
+            .and_then(|()| durable::sync_dir(new))
+            .map_err(failed(&to)),
+        false => Ok(()),
+    }
 }
 
 /// Lets a new folder take the place of the one that is there, which goes to [`REPLACED`].
@@ -262,10 +279,7 @@ fn recover(folder: &Path) -> Result<()> {
         There::Ours { note, edited, others, .. } => {
             let edited = edited.into_iter().map(OsString::from);
             for name in others.into_iter().chain(edited) {
-                let (from, to) = (old.join(&name), folder.join(&name));
-                if fs::symlink_metadata(&to).is_err() {
-                    durable::rename(&from, &to).map_err(failed(&to))?;
-                }
+                move_over(&old, folder, &name)?;
             }
             durable::sync_dir(folder).map_err(failed(folder))?;
             for name in note.files.keys() {
@@ -277,9 +291,25 @@ fn recover(folder: &Path) -> Result<()> {
             let _ = fs::remove_dir(&old);
         }
     }
-    // What is the user's, and of a name that the new version has, too, stays where it is.
     let _ = fs::remove_dir(&waiting);
     durable::sync_dir(around).map_err(failed(around))
+}
+
+/// Moves what is the user's into the new folder. A file that is there already with other bytes keeps its name, and this one gets another.
+fn move_over(old: &Path, folder: &Path, name: &OsStr) -> Result<()> {
+    let from = old.join(name);
+    let mut to = folder.join(name);
+    let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    if is_file(&from) && is_file(&to) {
+        let read = |path: &Path| regular::read(path).map_err(failed(path));
+        if read(&from)? == read(&to)? {
+            return durable::remove(&from).map_err(failed(&from));
+        }
+    }
+    while fs::symlink_metadata(&to).is_ok() {
+        to.as_mut_os_string().push(".former");
+    }
+    durable::rename(&from, &to).map_err(failed(&to))
 }
 
 /// Take it away.

@@ -136,6 +136,7 @@ impl Letters {
 
     /// Remove what others left: answers of a program that was killed, and what only looks like a request.
     pub fn clear(&self, lifetime: Duration) {
+        durable::clear_left_behind(&self.folder);
         for path in self.named(ANSWER).chain(self.named(REQUEST)) {
             let found = fs::symlink_metadata(&path);
             if found.is_ok_and(|found| !found.is_dir() && age(&found) > 2 * lifetime) {
