@@ -27,5 +27,6 @@ mod regular;
 pub mod rules;
 pub mod st;
 pub mod store;
+pub mod system_clock;
 pub mod verbs;
 pub mod watch;

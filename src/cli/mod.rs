@@ -64,7 +64,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use chrono::{DateTime, FixedOffset, Local};
+use chrono::{DateTime, FixedOffset};
 use clap_complete::CompleteEnv;
 
 use args::{Args, Command};
@@ -76,6 +76,7 @@ use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, UserLine};
 use stvc::rules;
 use stvc::store;
+use stvc::system_clock;
 use wording::clean;
 
 /// How long to wait for another stvc to finish.
@@ -103,6 +104,7 @@ fn run(arguments: &[OsString]) -> u8 {
     let workspace = workspace(&args, arguments);
     let mut out = Out::new(&args, &settings(&workspace));
     let outcome = match args.all_users {
+        _ if fixed_now().is_none() && system_clock::now().is_none() => Err(Error::ClockBefore1970),
         true => for_all_users(&args, &workspace, &mut out),
         false => {
             tell_of_configuration(&args, &workspace, &mut out);
@@ -284,9 +286,14 @@ fn without_secrets(arguments: &[OsString]) -> Vec<String> {
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.
 fn now() -> DateTime<FixedOffset> {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
-    match fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
-        Some(fixed) => fixed.fixed_offset(),
-        None => Local::now().fixed_offset(),
+    match fixed_now() {
+        Some(fixed) => fixed,
+        None => system_clock::now_or_1970(),
     }
+}
+
+fn fixed_now() -> Option<DateTime<FixedOffset>> {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
+    let fixed = fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    fixed.map(|fixed| fixed.fixed_offset())
 }

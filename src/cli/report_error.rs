@@ -16,7 +16,8 @@ use stvc::{engine, history};
 /// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     let exit = exit_code(error);
-    let hint = hint(error).map(|hint| hint.to_string());
+    let typed: Vec<_> = std::env::args().collect();
+    let hint = hint(error).and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
     let (candidates, more_candidates) = error.of_verb().map(candidates).unwrap_or_default();
     if out.is_json() {
         if let Some(engine::Error::Refused { findings }) = error.of_engine() {

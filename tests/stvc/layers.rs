@@ -7,8 +7,16 @@ use std::path::{Path, PathBuf};
 use crate::common::rust_files;
 
 /// What serves every room.
-const TOOLS: &[&str] =
-    &["durable", "file_lock", "listed", "parallel", "progress", "real_path", "regular"];
+const TOOLS: &[&str] = &[
+    "durable",
+    "file_lock",
+    "listed",
+    "parallel",
+    "progress",
+    "real_path",
+    "regular",
+    "system_clock",
+];
 
 /// Each room and those that it may import, besides the tools. Imports go downward only; `st` and `store` are strangers.
 const MAY_IMPORT: &[(&str, &[&str])] = &[

@@ -288,11 +288,18 @@ fn recover(folder: &Path) -> Result<()> {
             // Last: it says whose these files are.
             remove_file(&old, NOTE)?;
             durable::clear_left_behind(&old);
-            let _ = fs::remove_dir(&old);
+            remove_empty(&old);
         }
     }
-    let _ = fs::remove_dir(&waiting);
+    remove_empty(&waiting);
     durable::sync_dir(around).map_err(failed(around))
+}
+
+/// Removes a folder unless something is in it. A failure that passes must not leave it for ever.
+fn remove_empty(folder: &Path) {
+    if fs::remove_dir(folder).is_err() {
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 /// Moves what is the user's into the new folder. A file that is there already with other bytes keeps its name, and this one gets another.

@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use super::gate::{Admitted, Denied, Gate};
 use crate::api::{Answer, Request, Rights, page, serve};
 use crate::engine::Workspace;
+use crate::system_clock;
 
 /// No request is longer.
 const LONGEST_REQUEST: usize = 64 << 10;
@@ -101,6 +102,8 @@ impl Server {
                         .timer(TokioTimer::new())
                         .header_read_timeout(PATIENCE)
                         .max_buf_size(LONGEST_REQUEST)
+                        // It would panic where the clock shows a time before 1970.
+                        .auto_date_header(false)
                         .serve_connection(TokioIo::new(stream), service)
                         .await;
                     shared.connections.fetch_sub(1, Ordering::Relaxed);
@@ -225,7 +228,7 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
         let answer = match Request::read(&bytes) {
             Ok(request) => {
                 // The moment of the request, not that of the server's beginning.
-                let now = chrono::Local::now().fixed_offset();
+                let now = system_clock::now_or_1970();
                 let command = ["stvc", "view"].map(str::to_owned);
                 let command = command.into_iter().chain(request.words()).collect();
                 let workspace = Workspace { now, command, ..shared.workspace.clone() };
