@@ -98,16 +98,14 @@ fn too_little_memory_is_an_error_and_no_panic_or_hang() {
         format!("{state:016x}")
     };
     let mut long = String::from("{\"chat_metadata\":{}}");
-    for _ in 0..4000 {
-        let words: Vec<_> = (0..40).map(|_| noise()).collect();
+    for _ in 0..800 {
+        let words: Vec<_> = (0..100).map(|_| noise()).collect();
         long += &format!("\n{{\"mes\":\"{}\"}}", words.join(" "));
     }
     sandbox.write(A, &long);
     let first = Stored::take(&sandbox, A);
     let (mut failed, mut done) = (0, 0);
-    for (n, kilobytes) in
-        [50_000, 60_000, 70_000, 80_000, 100_000, 140_000, 250_000].into_iter().enumerate()
-    {
+    for (n, kilobytes) in [50_000, 60_000, 70_000, 100_000, 250_000].into_iter().enumerate() {
         sandbox.wait(60);
         sandbox.append(A, &message("a", n));
         sandbox.write(&format!("chats/Mira/b{n}.jsonl"), format!("{long}\n{{\"mes\":\"{n}\"}}"));
@@ -135,7 +133,7 @@ fn too_little_memory_is_an_error_and_no_panic_or_hang() {
         sound(&sandbox);
         first.must_come_back(&sandbox);
     }
-    assert!(failed > 0 && done > 10, "{failed} failed, {done} done");
+    assert!(failed > 0 && done > 4, "{failed} failed, {done} done");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["gc"]).exits(0);
     sound(&sandbox);
