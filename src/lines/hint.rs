@@ -444,7 +444,7 @@ mod tests {
         ];
         let store = [
             store::Error::NoStore { path: "s".into() },
-            store::Error::Missing { id: store::ObjectId::null(gix::hash::Kind::Sha1) },
+            store::Error::Missing { id: store::ObjectId::from_hex(&[b'0'; 40]).unwrap() },
         ];
         let copies = [
             CopyError::NotHere { destination: "rem".into(), refs: Vec::new() },
