@@ -181,6 +181,16 @@ pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
     make_temp(prefix, |name| rename(&dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
+/// Whether it failed because there is no room left.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Whether it failed because nothing may be written there: a read-only disk or folder.
+pub fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}
+
 /// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
 pub fn remove_own(path: &Path) {
     if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
@@ -188,17 +198,16 @@ pub fn remove_own(path: &Path) {
     }
 }
 
-/// Temporary files and folders of ours that a process left which is dead, or has had an hour for them. That it fails matters to nobody.
+/// Removes temporary files and folders of ours whose process is dead. A failure matters to nobody: the next command tries again.
 ///
 /// Their names are `.stvc-`, perhaps a word, and the process: `.stvc-4711-0.tmp`, `.stvc-incoming-4711-x`.
 pub fn clear_left_behind(dir: &Path) {
-    const LONG_AGO: Duration = Duration::from_secs(3600);
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(process) = name.to_str().and_then(process_of) else { continue };
         let age = entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed());
-        let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_AGO));
-        if !(is_old || is_dead(process)) {
+        let age = age.ok().and_then(Result::ok).unwrap_or_default();
+        if may_be_at_work(process, age) {
             continue;
         }
         let _ = match entry.file_type() {
@@ -208,20 +217,34 @@ pub fn clear_left_behind(dir: &Path) {
     }
 }
 
-/// The process whose temporary file this is.
+/// Returns the process whose temporary file has this name.
 fn process_of(name: &str) -> Option<u32> {
     let rest = name.strip_prefix(TEMP_PREFIX)?;
-    let rest = rest.strip_prefix("new-").or_else(|| rest.strip_prefix("incoming-")).unwrap_or(rest);
+    let word =
+        rest.split_once('-').filter(|(word, _)| word.bytes().all(|c| c.is_ascii_lowercase()));
+    let rest = word.map_or(rest, |(_, rest)| rest);
     let (process, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
     let ours = rest.starts_with('-') || rest == ".tmp";
     process.parse().ok().filter(|_| ours)
 }
 
-/// Whether a process is known to be gone; where the system cannot tell, none is.
-fn is_dead(process: u32) -> bool {
+/// Whether the process that made a temporary file of this age may still need it. A number that another program has by now is told by that program's name, where the system shows it;
+/// where it shows no processes, an hour must be enough.
+fn may_be_at_work(process: u32, age: Duration) -> bool {
+    const LONG: Duration = Duration::from_secs(3600);
+    if process == std::process::id() {
+        return true;
+    }
     // On Windows `/proc` may be a folder of the current drive; under Wine it is this, and knows other numbers.
     let processes = Path::new("/proc");
-    cfg!(unix) && processes.join("self").exists() && !processes.join(process.to_string()).exists()
+    let name = |process: &str| fs::read(processes.join(process).join("comm")).ok();
+    match name("self").filter(|_| cfg!(unix)) {
+        None => age < LONG,
+        Some(own) => match name(&process.to_string()) {
+            Some(other) => other == own || age < LONG,
+            None => processes.join(process.to_string()).exists(),
+        },
+    }
 }
 
 /// Make `dir` and the folders above it, each synced into its parent.
@@ -254,5 +277,55 @@ pub fn parent(path: &Path) -> &Path {
 pub fn replace_cache(path: &Path, bytes: &[u8]) {
     if let (Ok(folder), Some(name)) = (Folder::open(parent(path)), path.file_name()) {
         let _ = replace_unsynced(&Arc::new(folder), name, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_names_tell_their_process() {
+        for (name, process) in [
+            (".stvc-4711-0.tmp", Some(4711)),
+            (".stvc-4711-cache.tmp", Some(4711)),
+            (".stvc-mail-4711.tmp", Some(4711)),
+            (".stvc-new-4711.tmp", Some(4711)),
+            (".stvc-incoming-4711-xyz", Some(4711)),
+            (".stvc-replaced", None),
+            (".stvc-4711", None),
+            (".stvc-notes-of-4711.txt", None),
+            (".stvc-Mine-4711.tmp", None),
+            ("stvc-4711-0.tmp", None),
+        ] {
+            assert_eq!(process_of(name), process, "{name}");
+        }
+    }
+
+    /// A process that was killed, and one that is at work.
+    #[cfg(unix)]
+    #[test]
+    fn only_what_dead_processes_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let dead = child.id();
+        child.wait().unwrap();
+        let own = std::process::id();
+        let names = |id: u32| [format!(".stvc-{id}-0.tmp"), format!(".stvc-mail-{id}.tmp")];
+        for name in names(dead).iter().chain(&names(own)) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let parent = names(std::os::unix::process::parent_id());
+        for name in &parent {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let own_user = folder.path().join(".stvc-of-mine");
+        fs::write(&own_user, "x").unwrap();
+        clear_left_behind(folder.path());
+        let is_there = |name: &String| folder.path().join(name).exists();
+        assert!(names(own).iter().chain(&parent).all(is_there) && own_user.exists());
+        if Path::new("/proc/self/comm").exists() {
+            assert!(!names(dead).iter().any(is_there));
+        }
     }
 }

@@ -1,8 +1,9 @@
-//! Work on many items with all cores, where it pays.
+//! Work on many items with all cores, where it pays. Where the system gives no thread, because memory or processes are short, the work is done here.
 
-use std::sync::mpsc::sync_channel;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::{available_parallelism, scope};
+use std::thread::{Builder, available_parallelism, scope};
 
 /// Apply `work` to stretches of `items`, one stretch a core; results in order. Fewer items than `least` are done here: a thread costs
 /// about as much as hashing a hundred messages.
@@ -70,40 +71,66 @@ pub fn in_turn<'t, T: Sync, R: Send, E>(
     scope(|scope| {
         let begin = |first| {
             let (done, line) = sync_channel(1);
-            scope.spawn(move || {
+            let worker = move || {
                 let mut own = items.iter().skip(first).step_by(workers);
                 // Until nobody listens, since one could not be taken.
-                own.try_for_each(|item| done.send(work(item)))
-            });
-            line
+                let _ = own.try_for_each(|item| done.send(work(item)));
+            };
+            Builder::new().spawn_scoped(scope, worker).ok().map(|_| line)
         };
-        let lines: Vec<_> = (0..workers).map(begin).collect();
-        let results = lines.iter().cycle().map_while(|line| line.recv().ok());
-        items.iter().zip(results).try_for_each(|(item, result)| take(item, result))
+        let lines: Vec<Option<Receiver<R>>> = (0..workers).map(begin).collect();
+        for (item, line) in items.iter().zip(lines.iter().cycle()) {
+            match line {
+                None => take(item, work(item))?,
+                Some(line) => match line.recv() {
+                    Ok(result) => take(item, result)?,
+                    // It panicked, and the scope says so.
+                    Err(_) => break,
+                },
+            }
+        }
+        Ok(())
     })
 }
 
-/// Do each of these jobs at the same time as the others, the first one here; results in order.
+/// Do each of these jobs at the same time as the others, by as many threads as there are jobs, this one among them; results in order.
 pub fn each<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
-    let work = &work;
-    scope(|scope| {
-        let mut jobs = jobs.into_iter();
-        let here = jobs.next();
-        let workers: Vec<_> = jobs.map(|job| scope.spawn(move || work(job))).collect();
-        let join = |worker: std::thread::ScopedJoinHandle<'_, R>| {
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        let first = here.map(work);
-        first.into_iter().chain(workers.into_iter().map(join)).collect()
-    })
+    let helpers = jobs.len().saturating_sub(1);
+    let queue = Mutex::new(jobs.into_iter().enumerate());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take_part = || {
+        let mut done = Vec::new();
+        while let Some((n, job)) = next() {
+            done.push((n, work(job)));
+        }
+        done
+    };
+    let mut done = scope(|scope| {
+        let begin = |_| Builder::new().spawn_scoped(scope, take_part).ok();
+        let workers: Vec<_> = (0..helpers).map_while(begin).collect();
+        let mut done = take_part();
+        for worker in workers {
+            done.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Do two things at the same time.
 pub fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Send) -> (A, B) {
+    let there = Mutex::new(Some(there));
+    let take = || there.lock().unwrap_or_else(PoisonError::into_inner).take();
     scope(|scope| {
-        let there = scope.spawn(there);
+        let worker = Builder::new().spawn_scoped(scope, || take().map(|there| there()));
         let here = here();
-        (here, there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let done = match worker {
+            Ok(worker) => worker.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => take().map(|there| there()),
+        };
+        // One of them did it, or panicked.
+        (here, done.unwrap_or_else(|| resume_unwind(Box::new("the second thing was not done"))))
     })
 }
 

@@ -81,7 +81,14 @@ impl Answer {
             _ => exit::USAGE,
         };
         let mut answer = Self { exit, ..Self::default() };
-        answer.add(ErrorLine { message, hint, candidates, offers: Vec::new(), exit });
+        answer.add(ErrorLine {
+            message,
+            hint,
+            candidates,
+            more_candidates: 0,
+            offers: Vec::new(),
+            exit,
+        });
         answer
     }
 

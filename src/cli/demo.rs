@@ -9,10 +9,11 @@ use super::wording::shell;
 use super::{demo_library, exit};
 use stvc::lines::Counts;
 use stvc::lines::hint::EXAMPLE_FOLDER;
+use stvc::store::folder_for_now;
 use stvc::{engine, st};
 
 pub fn run(out: &mut Out) -> Result<u8> {
-    let folder = tempfile::tempdir().map_err(at(Path::new("a temporary folder")))?;
+    let folder = folder_for_now(&std::env::temp_dir()).map_err(engine::Error::from)?;
     let library = folder.path().join("default-user");
     demo_library::write(&library).map_err(at(&library))?;
     let mut demo = Demo { library: &library, out, steps: 0, failed: 0 };

@@ -43,6 +43,9 @@ pub enum Error {
     /// The page cannot be served.
     #[error("the page cannot be served: {source}")]
     NoServer { source: std::io::Error },
+    /// No snapshot could say when it was created.
+    #[error("the clock of this machine shows a time before 1970")]
+    ClockBefore1970,
     /// Ctrl-C and the like cannot be caught.
     #[error("cannot be told to stop: {why}")]
     NoSignals { why: String },

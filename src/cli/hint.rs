@@ -37,6 +37,7 @@ pub fn hint(error: &Error) -> Option<Hint> {
         Error::NoServer { source } if source.kind() == std::io::ErrorKind::AddrInUse => {
             "another program has that port; without `--port` a free one is taken".into()
         }
+        Error::ClockBefore1970 => unchanged("set the clock"),
         Error::NoServer { .. } | Error::NoSignals { .. } => return None,
     })
 }

@@ -64,18 +64,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use chrono::{DateTime, FixedOffset, Local};
+use chrono::{DateTime, FixedOffset};
 use clap_complete::CompleteEnv;
 
 use args::{Args, Command};
 use error::{Error, Result};
 use output::{LOOK, Out, paint};
-use stvc::engine::configuration::Configuration;
+use stvc::engine::configuration::{self, Configuration};
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, UserLine};
 use stvc::rules;
 use stvc::store;
+use stvc::system_clock;
 use wording::clean;
 
 /// How long to wait for another stvc to finish.
@@ -101,14 +102,12 @@ fn run(arguments: &[OsString]) -> u8 {
     };
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
-    let (settings, broken) = settings(&workspace);
-    let mut out = Out::new(&args, &settings);
-    if let Some(broken) = broken.filter(|_| !matches!(args.command, Command::Config(_))) {
-        out.warn(&format!("{}: {}; it is not used", paint(LOOK.warn, "warning"), clean(&broken)));
-    }
+    let mut out = Out::new(&args, &settings(&workspace));
     let outcome = match args.all_users {
+        _ if fixed_now().is_none() && system_clock::now().is_none() => Err(Error::ClockBefore1970),
         true => for_all_users(&args, &workspace, &mut out),
         false => {
+            tell_of_configuration(&args, &workspace, &mut out);
             tell_of_others(&args, &workspace, &mut out);
             on_backup(&args, &workspace, &mut out)
         }
@@ -118,18 +117,24 @@ fn run(arguments: &[OsString]) -> u8 {
     out.finish(code)
 }
 
-/// What the user has set, and why not if it cannot be understood.
-fn settings(workspace: &Workspace) -> (Configuration, Option<String>) {
-    let store = workspace.find_store().ok().flatten();
-    match store.as_ref().map(Configuration::of) {
-        Some(Ok(mut found)) => {
-            // A store that is named, or is a copy, may be somebody else's: what it says is not run.
-            let is_own = workspace.store.is_none() && store.is_some_and(|store| !store.is_mirror());
-            found.pager = found.pager.filter(|_| is_own);
-            (found, None)
-        }
-        Some(Err(error)) => (Configuration::default(), Some(error.to_string())),
-        None => (Configuration::default(), None),
+/// Returns the user's settings, or the defaults if they cannot be understood.
+fn settings(workspace: &Workspace) -> Configuration {
+    let Some(store) = workspace.find_store().ok().flatten() else {
+        return Configuration::default();
+    };
+    let mut found = Configuration::or_defaults(&store);
+    // A store that is named, or is a copy, may be somebody else's: what it says is not run.
+    let is_own = workspace.store.is_none() && !store.is_mirror();
+    found.pager = found.pager.filter(|_| is_own);
+    found
+}
+
+/// Warns of a configuration that cannot be understood. `config` fails because of it, and the watch looks at it again and again.
+fn tell_of_configuration(args: &Args, workspace: &Workspace, out: &mut Out) {
+    if !matches!(args.command, Command::Config(_) | Command::Watch(_))
+        && let Ok(Some(store)) = workspace.find_store()
+    {
+        out.findings(configuration::finding(&store).as_slice());
     }
 }
 
@@ -158,6 +163,7 @@ fn for_all_users(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8
     for (user, workspace) in &users {
         out.object(UserLine { user });
         out.line(paint(LOOK.name, clean(user)));
+        tell_of_configuration(args, workspace, out);
         let outcome = match &args.command {
             Command::Backup(backup) => {
                 backup::run(backup, Some(user), &args.secret, workspace, out)
@@ -280,9 +286,14 @@ fn without_secrets(arguments: &[OsString]) -> Vec<String> {
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.
 fn now() -> DateTime<FixedOffset> {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
-    match fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
-        Some(fixed) => fixed.fixed_offset(),
-        None => Local::now().fixed_offset(),
+    match fixed_now() {
+        Some(fixed) => fixed,
+        None => system_clock::now_or_1970(),
     }
+}
+
+fn fixed_now() -> Option<DateTime<FixedOffset>> {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
+    let fixed = fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    fixed.map(|fixed| fixed.fixed_offset())
 }

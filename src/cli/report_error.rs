@@ -16,15 +16,16 @@ use stvc::{engine, history};
 /// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     let exit = exit_code(error);
-    let hint = hint(error).map(|hint| hint.to_string());
-    let candidates = error.of_verb().map(candidates).unwrap_or_default();
+    let typed: Vec<_> = std::env::args().collect();
+    let hint = hint(error).and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
+    let (candidates, more_candidates) = error.of_verb().map(candidates).unwrap_or_default();
     if out.is_json() {
         if let Some(engine::Error::Refused { findings }) = error.of_engine() {
             out.findings(findings);
         }
         let message = error.to_string();
         let offers = error.of_verb().map(offers).unwrap_or_default();
-        out.object(ErrorLine { message, hint, candidates, offers, exit });
+        out.object(ErrorLine { message, hint, candidates, more_candidates, offers, exit });
         out.summary(command, false, Counts::None {});
         return exit;
     }
@@ -36,6 +37,9 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     }
     for candidate in candidates {
         out.error_line(&format!("  {}", clean(&candidate)));
+    }
+    if more_candidates > 0 {
+        out.error_line(&format!("  and {more_candidates} more"));
     }
     if let Some(hint) = hint {
         out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
@@ -57,8 +61,14 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error =
-            ErrorLine { message, hint: None, candidates: Vec::new(), offers: Vec::new(), exit };
+        let error = ErrorLine {
+            message,
+            hint: None,
+            candidates: Vec::new(),
+            more_candidates: 0,
+            offers: Vec::new(),
+            exit,
+        };
         let summary = Summary { command: "", ok: false, counts: Counts::None {} };
         let lines = [Line::Error(error), Line::Summary(summary)];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");

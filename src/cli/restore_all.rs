@@ -92,7 +92,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
             "{} had been deleted before and {} left out: {}. `stvc restore --all --deleted` brings {} back, too.",
             count(left_out.len() as u64, "timeline"),
             if left_out.len() == 1 { "is" } else { "are" },
-            names.join(", "),
+            stvc::listed::listed(&names),
             if left_out.len() == 1 { "it" } else { "them" },
         ));
     }

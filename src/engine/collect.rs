@@ -22,6 +22,9 @@ pub(crate) fn collect(
     monitor: &mut dyn Monitor,
 ) -> Result<(Collected, usize)> {
     let lock = &held.lock;
+    if !dry_run {
+        store.release_reserve(lock);
+    }
     let expiry = store.plan_expiry(before)?;
     monitor.begin("looking for objects", None);
     let Referenced { mut objects, attachments, mut lost } = archive::all_objects(store, &expiry)?;

@@ -10,6 +10,7 @@ use super::{ConfigurationError, Result};
 use crate::durable::{self, Existing};
 use crate::history::retention::Policy;
 use crate::regular;
+use crate::rules::{Code, Finding, Level};
 use crate::store::{self, Store};
 
 /// What can be set.
@@ -104,6 +105,13 @@ pub const KEYS: &[(&str, &str)] = &[
 ];
 
 impl Configuration {
+    /// Returns the settings of a store, or the defaults if its file cannot be understood. [`finding`] says that.
+    ///
+    /// Only for settings whose defaults remove nothing and open nothing to others; a command that needs the user's own value asks [`Configuration::of`].
+    pub fn or_defaults(store: &Store) -> Self {
+        Self::of(store).unwrap_or_default()
+    }
+
     /// What is set in a store; nothing, if there is no such file.
     pub fn of(store: &Store) -> Result<Self> {
         let text = read(store)?;
@@ -114,6 +122,21 @@ impl Configuration {
     /// How long snapshots are kept, if that is said.
     pub fn retention(self) -> Option<Policy> {
         self.retention.filter(|policy| !policy.is_empty())
+    }
+}
+
+/// Returns the warning about a configuration that cannot be understood.
+pub fn finding(store: &Store) -> Option<Finding> {
+    match Configuration::of(store) {
+        Err(super::Error::Configuration(ConfigurationError::Bad { path, why })) => {
+            let message = format!("{why}; the defaults are used instead");
+            let subject = path.display().to_string();
+            let finding = Finding::new(Code::ConfigurationBroken, Level::Warning, subject, message);
+            Some(
+                finding.remedy("correct the file, or move it away; `watch` notices that by itself"),
+            )
+        }
+        _ => None,
     }
 }
 

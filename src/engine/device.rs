@@ -29,7 +29,7 @@ impl Device {
     /// Returns the device that a store is on. It gets an id the first time, and another one if the store was copied to another machine.
     pub(crate) fn of(store: &Store) -> Result<Self> {
         let machine = machine();
-        let name = Configuration::of(store)?.device.unwrap_or_else(|| machine.clone());
+        let name = Configuration::or_defaults(store).device.unwrap_or_else(|| machine.clone());
         let path = store.private_dir().join(FILE);
         let known = regular::read(&path).unwrap_or_default();
         let known = String::from_utf8_lossy(&known);

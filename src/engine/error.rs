@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use crate::archive;
 use crate::engine::copies::CopyError;
+use crate::listed::listed;
 use crate::rules::Finding;
 use crate::{history, st, store};
 
@@ -48,7 +49,10 @@ pub enum Error {
     #[error("{} saved by another program in this moment, and left as it is", in_short_paths(paths))]
     LeftAlone { paths: Vec<String>, others: usize },
     /// SillyTavern is running, and files would be replaced that it may have in memory.
-    #[error("SillyTavern is running on this library (process {process}); what its page has in memory would be written back over {}", paths.join(", "))]
+    #[error(
+        "SillyTavern is running on this library (process {process}); what its page has in memory would be written back over {}",
+        listed(paths)
+    )]
     SillyTavernRuns { process: u32, paths: Vec<String> },
     /// The snapshot has no such part.
     #[error("snapshot {snapshot} has no {part}")]

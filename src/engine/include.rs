@@ -1,6 +1,5 @@
 //! What of the library is kept: every chat and every lorebook, and of the rest what the configuration says.
 
-use super::Result;
 use super::configuration::{Configuration, Included};
 use crate::st::{Category, Scan, TimelineName};
 use crate::store::Store;
@@ -8,10 +7,10 @@ use crate::store::Store;
 pub(crate) struct Include(Included);
 
 impl Include {
-    /// As it is said in a store; before there is one, as it is by itself.
-    pub(crate) fn of(store: Option<&Store>) -> Result<Self> {
-        let configuration = store.map(Configuration::of).transpose()?;
-        Ok(Self(configuration.and_then(|found| found.include).unwrap_or_default()))
+    /// As it is said in a store; before there is one, and where that cannot be understood, as it is by itself.
+    pub(crate) fn of(store: Option<&Store>) -> Self {
+        let configuration = store.map(Configuration::or_defaults);
+        Self(configuration.and_then(|found| found.include).unwrap_or_default())
     }
 
     /// Whether the files of a kind are kept. Settings may hold passwords, and are not unless somebody says so.

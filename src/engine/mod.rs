@@ -14,6 +14,7 @@ pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
 pub mod gate;
 pub(crate) mod group_list;
+pub(crate) mod has_changed;
 pub(crate) mod include;
 mod known_folders;
 pub(crate) mod left_out;

@@ -160,7 +160,7 @@ impl<'a> Taking<'a> {
         scan: &'a Scan,
         how: How<'a>,
     ) -> Result<Self> {
-        let include = Include::of(Some(store))?;
+        let include = Include::of(Some(store));
         Ok(Self {
             store,
             library,

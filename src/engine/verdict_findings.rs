@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{AttachmentLoss, LossCause, Problems, Snapshot, Verdict, Weight};
+use crate::listed::listed;
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
 
@@ -99,7 +100,7 @@ impl LostAttachments {
                 1 => format!("{name} (1 snapshot)"),
                 many => format!("{name} ({many} snapshots)"),
             });
-            let of = timelines.collect::<Vec<_>>().join(", ");
+            let of = listed(&timelines.collect::<Vec<_>>());
             if is_list {
                 let message = format!("the list of attachments of {of} is lost: {why}");
                 Finding::new(Code::AttachmentListLost, Level::Error, subject, message).remedy(

@@ -95,11 +95,19 @@ impl Workspace {
 
     /// The same for each user, by name.
     pub fn of_all_users(&self) -> Result<Vec<(String, Self)>> {
-        let library = self.library()?;
+        let mut roots: Vec<_> = match self.library() {
+            Ok(library) => {
+                let (root, others) = (library.root(), library.other_users().iter());
+                let beside = |user: &String| root.with_file_name(user);
+                others.map(beside).chain([root.to_owned()]).collect()
+            }
+            // None of them is meant more than the others, and all are asked for.
+            Err(Error::St(st::Error::SeveralUsers { path, users })) => {
+                users.iter().map(|user| path.join(user)).collect()
+            }
+            Err(error) => return Err(error),
+        };
         let name = |root: &Path| root.file_name().map(|name| name.to_string_lossy().into_owned());
-        let (root, others) = (library.root(), library.other_users().iter());
-        let beside = |user: &String| root.with_file_name(user);
-        let mut roots: Vec<_> = others.map(beside).chain([root.to_owned()]).collect();
         roots.sort();
         let of = |root: PathBuf| {
             let user = name(&root).unwrap_or_default();
@@ -167,8 +175,7 @@ impl Workspace {
 
     /// The same with a store that is gone once the folder is dropped: what a command would do before the first snapshot is done there.
     pub(crate) fn with_store_for_now(&self) -> Result<(tempfile::TempDir, Self)> {
-        let folder = tempfile::tempdir()
-            .map_err(|source| st::Error::Io { path: "a temporary folder".into(), source })?;
+        let folder = store::folder_for_now(&std::env::temp_dir())?;
         let store = Some(folder.path().join("store"));
         Ok((folder, Self { store, ..self.clone() }))
     }

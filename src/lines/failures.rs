@@ -14,6 +14,8 @@ pub struct ErrorLine {
     pub message: String,
     pub hint: Option<String>,
     pub candidates: Vec<String>,
+    /// How many more candidates there are.
+    pub more_candidates: usize,
     pub offers: Vec<OfferLine>,
     pub exit: u8,
 }
@@ -28,10 +30,12 @@ pub struct OfferLine {
 
 impl From<&verbs::Error> for ErrorLine {
     fn from(error: &verbs::Error) -> Self {
+        let (candidates, more_candidates) = candidates(error);
         Self {
             message: error.to_string(),
             hint: hint(error).map(|hint| hint.to_string()),
-            candidates: candidates(error),
+            candidates,
+            more_candidates,
             offers: offers(error),
             exit: code_of_verb(error),
         }
@@ -51,8 +55,18 @@ pub fn offers(error: &verbs::Error) -> Vec<OfferLine> {
     offers.iter().map(line).collect()
 }
 
-/// What an ambiguous name can mean, or what is called nearly like an unknown one.
-pub fn candidates(error: &verbs::Error) -> Vec<String> {
+/// How many candidates an error lists.
+const CANDIDATES: usize = 10;
+
+/// Returns the first few meanings of an ambiguous name, or names that resemble an unknown one; and how many more there are.
+pub fn candidates(error: &verbs::Error) -> (Vec<String>, usize) {
+    let mut all = all_candidates(error);
+    let more = all.len().saturating_sub(CANDIDATES);
+    all.truncate(CANDIDATES);
+    (all, more)
+}
+
+fn all_candidates(error: &verbs::Error) -> Vec<String> {
     let verbs::Error::Engine(engine::Error::History(error)) = error else { return Vec::new() };
     match error {
         history::Error::Ambiguous { candidates, .. } => candidates.clone(),

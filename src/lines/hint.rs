@@ -1,10 +1,12 @@
-//! What to do next when something could not be done.
+//! What to do next when something could not be done. The parts of a hint stand between semicolons; one that names the command that just failed is left out ([`Hint::without`]).
+
+use std::collections::BTreeSet;
 
 use super::words::{clean, shell, short};
 use crate::archive::backup::BackupError;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
-use crate::engine::{self, TagError};
+use crate::engine::{self, ConfigurationError, TagError};
 use crate::store::{self, RemoteError};
 use crate::verbs::undo::Offer;
 use crate::verbs::{self, MergeError, RestoreError, UndoError};
@@ -32,6 +34,35 @@ impl std::fmt::Display for Hint {
         let end = if self.unchanged { ". Nothing was changed" } else { "" };
         write!(f, "{}{end}", self.words)
     }
+}
+
+impl Hint {
+    /// Leaves out the parts, between semicolons, that name the command line that just failed: it would fail again. `None` if nothing is left.
+    pub fn without(self, typed: &[String]) -> Option<Self> {
+        let typed = essential(typed.iter().map(String::as_str));
+        let repeats = |part: &&str| commands(part).any(|command| essential(command) == typed);
+        let words: Vec<_> = self.words.split("; ").filter(|part| !repeats(part)).collect();
+        let words = words.join("; ");
+        (!words.is_empty()).then_some(Self { words, ..self })
+    }
+}
+
+/// Returns the command lines that a text quotes, each as its words.
+fn commands(text: &str) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let commands = quoted.filter_map(|quoted| quoted.strip_prefix("stvc "));
+    commands.map(|command| command.split_whitespace().map(|word| word.trim_matches(['"', '\''])))
+}
+
+/// Returns the words of a command line that decide what it does, in any order: not the program's name, nor where the library is and how answers look.
+fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
+    const WITH_VALUE: [&str; 5] = ["--data", "--store", "--user", "--color", "--date"];
+    let mut is_value = false;
+    let is_essential = |word: &&str| {
+        let is_skipped = std::mem::replace(&mut is_value, WITH_VALUE.contains(word));
+        !is_skipped && !is_value && !matches!(*word, "stvc" | "--json" | "--quiet" | "-q")
+    };
+    words.filter(is_essential).collect()
 }
 
 /// A hint that can say so.
@@ -301,6 +332,9 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
             | archive::Error::Unsound { .. },
         ) => "`stvc check` lists all that is damaged; other snapshots are not affected".into(),
 
+        engine::Error::Configuration(ConfigurationError::Bad { .. }) => {
+            unchanged("correct the file, or move it away")
+        }
         engine::Error::Tag(error) => return of_tag(error),
         engine::Error::Copy(error) => return of_copy(error),
         engine::Error::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),
@@ -337,7 +371,7 @@ fn of_copy(error: &CopyError) -> Option<Hint> {
         }
         CopyError::NotHere { destination, .. } => {
             let place = shell(destination);
-            unchanged(format!("`stvc sync {place}` joins both sides, `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight"))
+            unchanged(format!("`stvc sync {place}` joins both sides; `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight"))
         }
     })
 }
@@ -405,11 +439,14 @@ fn of_store(error: &store::Error) -> Option<Hint> {
         store::Error::Missing { .. } | store::Error::Damaged { .. } => {
             "`stvc check` lists all that is damaged; other snapshots are not affected".into()
         }
+        store::Error::NoRoom { .. } => {
+            "remove other files from that disk, or move the store to a larger one and name it with `--store DIR`. Nothing is lost".into()
+        }
         store::Error::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
         store::Error::Io { source, .. } => match source.kind() {
             std::io::ErrorKind::StorageFull => "the disk is full; make room and try again. Nothing is lost".into(),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`".into()
+                "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`. What is stored can be read, backed up, and restored into a folder: `--to DIR`".into()
             }
             std::io::ErrorKind::AlreadyExists => {
                 unchanged("what is there is not written over: choose another name, or move it away first")
@@ -418,4 +455,94 @@ fn of_store(error: &store::Error) -> Option<Hint> {
         },
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Errors whose hints quote commands.
+    fn errors() -> Vec<verbs::Error> {
+        let name = || "Mira/a".to_owned();
+        let timeline = || st::TimelineName::parse("chats/Mira/a").unwrap();
+        let history = [
+            history::Error::no_such_timeline("a"),
+            history::Error::NoSuchSnapshot { name: name(), similar: Vec::new() },
+            history::Error::NotThatOld { name: name(), first: Default::default() },
+            history::Error::NotTakenThen { timeline: timeline(), message: 3 },
+        ];
+        let store = [
+            store::Error::NoStore { path: "s".into() },
+            store::Error::Missing { id: store::ObjectId::from_hex(&[b'0'; 40]).unwrap() },
+        ];
+        let copies = [
+            CopyError::NotHere { destination: "rem".into(), refs: Vec::new() },
+            CopyError::File { path: "f".into(), source: BackupError::Foreign },
+        ];
+        let engine = history
+            .into_iter()
+            .map(engine::Error::from)
+            .chain(store.into_iter().map(engine::Error::from))
+            .chain(copies.into_iter().map(engine::Error::from))
+            .chain([
+                engine::Error::Tag(TagError::Missing { name: name() }),
+                engine::Error::Tag(TagError::Taken { name: name(), snapshot: name() }),
+                engine::Error::NoSuchOperation { number: 4 },
+                engine::Error::BrokenHistory { subject: name(), why: name() },
+                engine::Error::St(st::Error::NeverStarted { path: "p".into(), root: "p".into() }),
+            ]);
+        let undo = [UndoError::Nothing, UndoError::Already { number: 4, by: 5 }];
+        let merge =
+            MergeError::Conflicts { count: 1, into: name(), from: "Mira/b".into(), local: None };
+        engine
+            .map(verbs::Error::from)
+            .chain(undo.into_iter().map(verbs::Error::Undo))
+            .chain([
+                verbs::Error::Merge(merge),
+                verbs::Error::NoPolicy,
+                verbs::Error::NoChat,
+                verbs::Error::NoSuchEntry { book: Some(name()), name: name() },
+                verbs::Error::NoSuchEntry { book: None, name: name() },
+                verbs::Error::NoParent { parent: name(), child: name() },
+            ])
+            .collect()
+    }
+
+    #[test]
+    fn no_hint_names_the_command_that_failed() {
+        let mut quoted = 0;
+        for error in errors() {
+            let words = hint(&error).unwrap().to_string();
+            for command in commands(&words) {
+                quoted += 1;
+                let command: Vec<_> = command.map(str::to_owned).collect();
+                let typed = ["stvc", "--data", "somewhere", "--json"].map(str::to_owned);
+                let typed: Vec<_> = typed.into_iter().chain(command.clone()).collect();
+                let left = hint(&error).unwrap().without(&typed).map(|left| left.to_string());
+                let left = left.unwrap_or_default();
+                let again = essential(command.iter().map(String::as_str));
+                assert!(commands(&left).all(|other| essential(other) != again), "{left}");
+            }
+        }
+        assert!(quoted > 20, "only {quoted} commands in hints");
+    }
+
+    #[test]
+    fn another_form_of_the_command_stays_in_the_hint() {
+        let words = |typed: &str| {
+            let hint = Hint::from(
+                "`stvc sync rem` joins both sides; `stvc restore a --overwrite` replaces it",
+            );
+            let typed: Vec<_> = typed.split(' ').map(str::to_owned).collect();
+            hint.without(&typed).map(|hint| hint.to_string())
+        };
+        assert_eq!(
+            words("stvc sync --quiet rem").unwrap(),
+            "`stvc restore a --overwrite` replaces it"
+        );
+        assert!(words("stvc restore a").unwrap().contains("--overwrite"));
+        assert!(
+            Hint::from("`stvc log` lists them").without(&["stvc".into(), "log".into()]).is_none()
+        );
+    }
 }

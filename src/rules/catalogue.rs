@@ -468,6 +468,16 @@ catalogue! {
             meaning: "the backup is there and sound, but the store could not be told of it",
             remedy: "nothing; `stvc backup --last` does not know of this one",
         }
+        NotStored = "not-stored" [Warning] {
+            from: "`backup`",
+            meaning: "the store cannot be written, because its disk is full or it is read-only; the backup has the snapshots that were stored before, and not what changed since",
+            remedy: "make room, or let stvc write to the store, and take another backup",
+        }
+        RemovedHere = "removed-here" [Info] {
+            from: "`backup`, `sync`",
+            meaning: "a backup or remote had snapshots that `forget`, `erase` or `undo` removed here since; a file is replaced without them, a folder or server keeps them out of sight",
+            remedy: "nothing; `stvc backup` to a folder or server with `--prune` removes them there, too",
+        }
         LorebookNewer = "lorebook-newer" [Warning] {
             from: "`restore --all`",
             meaning: "two timelines have different states of one lorebook; that of the newer snapshot was written",
@@ -507,6 +517,11 @@ catalogue! {
             from: "the first `snapshot`, `backup`, `stats`",
             meaning: "what of the user's folder is not kept, with its size",
             remedy: "copy what you want to keep of it by other means; `stvc config include.…` keeps more",
+        }
+        ConfigurationBroken = "configuration-broken" [Warning] {
+            from: "every command, `watch`",
+            meaning: "`stvc/config.toml` cannot be understood; the defaults are used, and what only it could say is refused: `forget` and `backup` without options, changes from SillyTavern's page",
+            remedy: "correct the line that the finding names, or move the file away",
         }
         PacksNotJoined = "packs-not-joined" [Info] {
             from: "`snapshot`",

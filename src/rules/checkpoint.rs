@@ -1,5 +1,6 @@
 //! May a checkpoint be taken here? The rules of ST-Auto-Recap's own plans, in their words.
 
+use super::finding::listed;
 use super::{Code, Finding, Level};
 use crate::st::auto_recap::{combined_recap, running_recap, scene};
 use crate::st::{Chat, Raw, TimelineName};
@@ -86,7 +87,7 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
         format!(
             "the running recap has versions that tell of what comes after message {}: {}",
             point.message,
-            numbers.join(", ")
+            listed(&numbers)
         )
     });
     let told = combined_recap(metadata).and_then(|combined| combined.message_count);

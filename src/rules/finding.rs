@@ -1,9 +1,8 @@
 //! One result of a rule.
 
-use std::fmt::Display;
-
 use super::catalogue::{self, Code};
 use super::level::Level;
+pub(super) use crate::listed::{listed, more};
 
 /// Something found in the user's data or in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,20 +71,6 @@ pub(super) fn brief(text: &str) -> String {
     match text.char_indices().nth(BRIEF) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
-    }
-}
-
-/// The first few of a list, and how many more there are.
-pub(super) fn listed<T: Display>(items: &[T]) -> String {
-    let shown: Vec<_> = items.iter().take(5).map(T::to_string).collect();
-    format!("{}{}", shown.join(", "), more(items.len(), shown.len()))
-}
-
-/// ` and 3 more`, if there are more than are shown.
-pub(super) fn more(all: usize, shown: usize) -> String {
-    match all.saturating_sub(shown) {
-        0 => String::new(),
-        rest => format!(" and {rest} more"),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::more;
+use super::finding::{listed, more};
 use super::{Code, Finding, Level};
 use crate::st::{Damage, LibraryPath, TimelineName, chat_name};
 
 /// Somebody else's chats are not looked at, and they may not know.
 pub fn other_users(user: &str, others: &[String]) -> Finding {
-    let message = format!("there are other users, too: {}", others.join(", "));
+    let message = format!("there are other users, too: {}", listed(others));
     Finding::new(Code::OtherUsers, Level::Info, user, message)
         .remedy("`--user NAME` for another one, `--all-users` for all")
 }
@@ -234,7 +234,7 @@ fn shared(facts: &LibraryFacts, book: &SharedBook<'_>) -> Finding {
     let message = format!(
         "{} chats use it, and what changes in one changes in all: {}",
         names.len(),
-        names.join(", ")
+        listed(&names)
     );
     let remedy = match book.forks.iter().filter(|fork| fork.metadata_in.is_some()).count() {
         _ if facts.damaged.contains_key(book.path) => {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::listed::listed;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something could not be done with the library's files.
@@ -17,7 +19,7 @@ pub enum Error {
     NeverStarted { path: PathBuf, root: PathBuf },
     #[error("no SillyTavern folder at or above {}", start.display())]
     NoLibraryFound { start: PathBuf },
-    #[error("{} holds several users: {}", path.display(), users.join(", "))]
+    #[error("{} holds several users: {}", path.display(), listed(users))]
     SeveralUsers { path: PathBuf, users: Vec<String> },
     #[error("{} holds no user {user:?}{}", path.display(), there_is(users))]
     NoSuchUser { path: PathBuf, user: String, users: Vec<String> },
@@ -42,5 +44,5 @@ impl Error {
 }
 
 fn there_is(users: &[String]) -> String {
-    if users.is_empty() { String::new() } else { format!("; there is {}", users.join(", ")) }
+    if users.is_empty() { String::new() } else { format!("; there is {}", listed(users)) }
 }

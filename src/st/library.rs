@@ -254,7 +254,7 @@ impl Library {
     /// Remove what commands that were killed left where files are written.
     pub fn clear_left_behind(&self) {
         let chats = list_folder(&self.root.join("chats")).entries;
-        let folders = FOLDERS.iter().map(|folder| self.root.join(folder));
+        let folders = FOLDERS.iter().chain(&["extensions"]).map(|folder| self.root.join(folder));
         for folder in folders.chain(chats.iter().map(DirEntry::path)) {
             crate::durable::clear_left_behind(&folder);
         }

@@ -1,6 +1,6 @@
 //! Taking over the objects of another repository.
 
-use super::find_files::files_ending;
+use super::find_files::{files_ending, is_there};
 use super::pack_file::{PackFile, as_they_stand};
 use super::{Error, Kind, ObjectId, PackWriter, Reader, Result, Store};
 
@@ -33,6 +33,10 @@ impl PackWriter {
         let dir = other.git_dir.join("objects").join("pack");
         let (reader, mut buffer) = (other.reader(), Vec::new());
         for path in files_ending(&dir, "idx")? {
+            // A removal that was cut short.
+            if !is_there(&path.with_extension("pack"))? {
+                continue;
+            }
             let damaged = |why: String| Error::DamagedPack { path: path.clone(), why };
             let file = PackFile::new(path.clone());
             let (index, pack) = (file.index()?.whole(&path)?, file.data()?.whole(&path)?);

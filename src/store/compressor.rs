@@ -14,8 +14,10 @@ const BEST: i32 = 12;
 
 /// Makes zlib streams, each of one object, with its tables kept from one to the next: making them anew costs more than a short message.
 pub(super) struct Compressor {
-    deflate: libdeflater::Compressor,
-    /// For what is so short that time is no matter.
+    level: i32,
+    deflate: Option<libdeflater::Compressor>,
+    /// The level for what is so short that time is no matter.
+    short_level: i32,
     short: Option<libdeflater::Compressor>,
     buffer: Vec<u8>,
 }
@@ -27,26 +29,37 @@ const LONG: usize = 4 << 20;
 
 impl Compressor {
     pub(super) fn new() -> Self {
-        Self { deflate: at(LEVEL), short: None, buffer: Vec::new() }
+        Self::of(LEVEL, LEVEL)
     }
 
     /// For what is packed again in a small step, between two saves.
     pub(super) fn steady() -> Self {
-        Self { deflate: at(STEADY), short: None, buffer: Vec::new() }
+        Self::of(STEADY, STEADY)
     }
 
     /// For what is packed once and read for years.
     pub(super) fn thorough() -> Self {
-        Self { deflate: at(THOROUGH), short: Some(at(BEST)), buffer: Vec::new() }
+        Self::of(THOROUGH, BEST)
+    }
+
+    fn of(level: i32, short_level: i32) -> Self {
+        Self { level, deflate: None, short_level, short: None, buffer: Vec::new() }
     }
 
     pub(super) fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
-        let short = self.short.as_mut().filter(|_| data.len() <= SHORT);
-        let deflate = short.unwrap_or(&mut self.deflate);
+        let (level, kept) = match data.len() <= SHORT && self.short_level != self.level {
+            true => (self.short_level, &mut self.short),
+            false => (self.level, &mut self.deflate),
+        };
+        let deflate = match kept {
+            Some(deflate) => deflate,
+            None => kept.insert(at(level)?),
+        };
         let bound = deflate.zlib_compress_bound(data.len());
         let failed = Error::git("compressing an object");
         if data.len() > LONG {
             // Fresh from the system, so that only what is written to takes room: what shrinks to nothing needs nothing.
+            must_have_memory(bound)?;
             let mut buffer = vec![0; bound];
             let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
             return Ok(buffer[..written].to_vec());
@@ -60,6 +73,17 @@ impl Compressor {
     }
 }
 
-fn at(level: i32) -> libdeflater::Compressor {
-    libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default())
+/// Makes the tables of a level. Without memory for them the library would panic; it is asked for before.
+fn at(level: i32) -> Result<libdeflater::Compressor> {
+    /// More than the tables of any level below [`THOROUGH`] take, and more than those of any level.
+    const TABLES: [usize; 2] = [2 << 20, 12 << 20];
+    must_have_memory(TABLES[usize::from(level >= THOROUGH)])?;
+    Ok(libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default()))
+}
+
+/// Fails if there is not so much memory. Other threads may use it up a moment later; the next allocation then ends the program, as it does for all Rust programs.
+fn must_have_memory(bytes: usize) -> Result<()> {
+    let reserved = Vec::<u8>::new().try_reserve_exact(bytes);
+    let no_memory = |_| Error::git("compressing an object")("there is not enough memory");
+    reserved.map_err(no_memory)
 }

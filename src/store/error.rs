@@ -20,6 +20,8 @@ pub enum Error {
     Locked { path: PathBuf, holder: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("packing {} takes up to {needed} bytes more on its disk, and {free} are free: the new pack is written before the old ones are removed", path.display())]
+    NoRoom { path: PathBuf, needed: u64, free: u64 },
     #[error("{} is a link, and no link inside a store is followed", path.display())]
     Link { path: PathBuf },
     #[error("object {id} is missing from the store")]
@@ -67,6 +69,15 @@ impl Loss for Error {
 }
 
 impl Error {
+    /// Returns the I/O error behind it, if that is why it failed.
+    pub fn io_error(&self) -> Option<&std::io::Error> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Interrupted { source, .. } => source.io_error(),
+            _ => None,
+        }
+    }
+
     /// For `map_err`: an I/O error and the file it is about.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();

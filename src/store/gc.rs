@@ -1,5 +1,7 @@
 //! Bringing all packs and loose objects down to one pack, and dropping what nothing refers to any more.
 //!
+//! Where the disk has no room for the new pack, packs go first of which nothing is needed; if that is not enough, nothing else is changed and the error says how much is.
+//!
 //! A crash leaves the old packs, or the new one beside some of the old: the new pack is complete, synced and named before the first old one goes. An object to
 //! which nothing refers may have been written just now by a git that is still at work, so it stays until it is older than a grace time. Those that stay go into
 //! a pack of their own, which has the age of the youngest.
@@ -12,10 +14,11 @@ use std::time::{Duration, SystemTime};
 use super::find_files::{files_ending, is_there, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
-use super::pack_folder::{TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
+use super::pack_folder::{BESIDE_PACK, TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
 use super::packer::Placed;
 use super::repack::Packed;
+use super::reserve::free_bytes;
 use super::verify::Health;
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
 use crate::durable;
@@ -122,11 +125,24 @@ impl Store {
         }
 
         let mut made = Made { packs: &packs, indices: Vec::new() };
-        let (new, packed) = self.write_packed(objects, monitor)?;
-        made.indices.extend(new.clone());
+        let mut write = |made: &mut Made<'_>| -> Result<_> {
+            let (new, packed) = self.write_packed(objects, monitor)?;
+            made.indices.extend(new.clone());
+            let (spared, objects) = self.write_spared(&packs, &spare, youngest, monitor)?;
+            made.indices.extend(spared.clone());
+            Ok((new, packed, spared, objects))
+        };
+        let written = match write(&mut made) {
+            Err(error) if error.io_error().is_some_and(durable::is_full) => {
+                made.take_away();
+                before_drop()?;
+                self.remove_unwanted(&packs, &loose, &gone)?;
+                write(&mut made).map_err(|error| self.no_room(error, collected.bytes_before))
+            }
+            written => written,
+        };
+        let (new, packed, spared, spared_objects) = written?;
         collected.packed = packed;
-        let (spared, spared_objects) = self.write_spared(&packs, &spare, youngest, monitor)?;
-        made.indices.extend(spared.clone());
         // What the old packs have is gone soon: every object is read back before the first of them goes.
         self.objects.let_go();
         let wanted = objects.iter().chain(&spared_objects).map(|object| object.id);
@@ -153,6 +169,39 @@ impl Store {
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
         Ok(collected)
+    }
+
+    /// Makes room where there is none for the new pack: removes packs and loose objects of which nothing is needed. The caller has dropped what referred to them.
+    fn remove_unwanted(
+        &self,
+        packs: &[OldPack],
+        loose: &[Loose],
+        gone: &HashSet<ObjectId>,
+    ) -> Result<()> {
+        let dir = self.git_dir.join("objects").join("pack");
+        let unwanted = |pack: &&OldPack| {
+            !pack.kept
+                && !pack.objects.is_empty()
+                && pack.objects.iter().all(|id| gone.contains(id))
+        };
+        let unwanted: Vec<_> = packs.iter().filter(unwanted).map(|pack| &pack.index).collect();
+        forget_multi_pack_index(&dir)?;
+        self.forget_commit_graph()?;
+        self.remove_packs(unwanted.iter().copied())?;
+        for object in loose.iter().filter(|object| gone.contains(&object.id)) {
+            unless_absent(durable::remove(&object.path), &object.path)?;
+        }
+        durable::sync_dir(&dir).map_err(Error::io(&dir))
+    }
+
+    /// Says how much room packing needs, if that is why it failed. The old packs are an upper bound of the new one.
+    fn no_room(&self, error: Error, needed: u64) -> Error {
+        match free_bytes(&self.git_dir) {
+            Some(free) if error.io_error().is_some_and(durable::is_full) => {
+                Error::NoRoom { path: self.git_dir.clone(), needed, free }
+            }
+            _ => error,
+        }
     }
 
     /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.
@@ -201,13 +250,19 @@ struct Made<'p> {
     indices: Vec<PathBuf>,
 }
 
-impl Drop for Made<'_> {
-    fn drop(&mut self) {
-        for index in &self.indices {
-            if self.packs.iter().all(|pack| pack.index != *index) {
-                let _ = remove_pack(index);
+impl Made<'_> {
+    fn take_away(&mut self) {
+        for index in self.indices.drain(..) {
+            if self.packs.iter().all(|pack| pack.index != index) {
+                let _ = remove_pack(&index);
             }
         }
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        self.take_away();
     }
 }
 
@@ -249,7 +304,7 @@ impl Store {
         }
     }
 
-    /// What commands that were killed left: temporary files, packs without an index, and indices without a pack. The caller has the lock, so temporary files of ours are
+    /// What commands that were killed left: temporary files, packs without an index, and what stood beside a pack that is gone. The caller has the lock, so temporary files of ours are
     /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
     fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {
         const ABOUT_TO: Duration = Duration::from_secs(60);
@@ -288,9 +343,12 @@ impl Store {
                 let _ = remove_pack(&pack);
             }
         }
-        for index in files_ending(packs, "idx")? {
-            if !is_there(&index.with_extension("pack"))? {
-                let _ = remove_pack(&index);
+        // A power cut may have kept them and lost the pack.
+        for extension in ["idx"].into_iter().chain(BESIDE_PACK) {
+            for path in files_ending(packs, extension)? {
+                if !is_there(&path.with_extension("pack"))? {
+                    let _ = remove_pack(&path);
+                }
             }
         }
         Ok(held)

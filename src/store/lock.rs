@@ -72,7 +72,12 @@ impl Store {
             Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };
         let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
         // Not synced: what was interrupted is known by the log.
-        durable::overwrite(&holder_path, &words).map_err(Error::io(&holder_path))?;
+        match durable::overwrite(&holder_path, &words) {
+            // It only tells others who is at work. Who makes room must not be stopped by it.
+            Err(error) if durable::is_full(&error) => {}
+            written => written.map_err(Error::io(&holder_path))?,
+        }
+        self.make_reserve();
         let command = command.to_owned();
         Ok(Lock { holder: holder_path, command, finished, set_aside, file })
     }
@@ -110,7 +115,10 @@ impl Store {
                 durable::remove_unless_held(&entry.path()).map_err(Error::io(entry.path()))?;
             }
         }
-        durable::clear_left_behind(&self.git_dir);
+        let private = self.private_dir();
+        for dir in [&self.git_dir, &private.join("folders"), &private] {
+            durable::clear_left_behind(dir);
+        }
         Ok(())
     }
 

@@ -46,6 +46,7 @@ mod ref_name;
 pub mod refs;
 mod remote;
 mod repack;
+mod reserve;
 mod sequence;
 mod set_aside;
 mod similar_blobs;

@@ -28,12 +28,19 @@ pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
 }
 
 impl Store {
-    /// Remove packs, of which what is open here is closed first.
+    /// Remove packs, of which what is open here is closed first. The removal of the indices survives a power cut before the first pack goes.
     pub(super) fn remove_packs<'p>(
         &self,
         indices: impl IntoIterator<Item = &'p PathBuf>,
     ) -> Result<()> {
         self.objects.let_go();
+        let indices: Vec<_> = indices.into_iter().collect();
+        for index in &indices {
+            remove(index)?;
+        }
+        if let Some(dir) = indices.first().map(|index| durable::parent(index)) {
+            durable::sync_dir(dir).map_err(Error::io(dir))?;
+        }
         indices.into_iter().try_for_each(|index| remove_pack(index))
     }
 }
@@ -49,12 +56,17 @@ pub(super) fn give_name(temp: Temp, name: &Path) -> io::Result<()> {
     temp.finish(name, Existing::Replace)
 }
 
-/// Remove a pack. The index first: a pack without one is nothing to git, an index without its pack is an error.
+/// Files that git may keep beside a pack, and that are of no use without it.
+pub(super) const BESIDE_PACK: [&str; 3] = ["rev", "bitmap", "mtimes"];
+
+/// Remove a pack. The index first: a pack without one is nothing to git, an index without its pack is an error. The pack last: where it is left without an index, somebody sees
+/// that its removal was cut short and ends it.
 pub(super) fn remove_pack(index: &Path) -> Result<()> {
-    for extension in ["idx", "pack", "rev", "bitmap", "mtimes"] {
+    remove(&index.with_extension("idx"))?;
+    for extension in BESIDE_PACK {
         remove(&index.with_extension(extension))?;
     }
-    Ok(())
+    remove(&index.with_extension("pack"))
 }
 
 /// Remove a file of packs. On Windows one that somebody else still reads cannot be removed, or keeps its name until that one is done: it is put aside first, and the next command removes what is left of it.

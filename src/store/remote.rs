@@ -277,7 +277,7 @@ impl Transit {
             _ => self.failed(&format!("git could not be started: {error}")),
         })?;
         let errors = child.stderr.take();
-        let said = std::thread::spawn(move || {
+        let listen = move || {
             let mut said = Vec::new();
             if let Some(mut errors) = errors {
                 let mut buffer = [0; 4096];
@@ -289,7 +289,14 @@ impl Transit {
                 }
             }
             said
-        });
+        };
+        let said = match std::thread::Builder::new().spawn(listen) {
+            Ok(said) => said,
+            Err(error) => {
+                let _ = child.kill().and_then(|()| child.wait());
+                return Err(self.failed(&error.to_string()));
+            }
+        };
         let mut printed = Vec::new();
         let read = match child.stdout.take() {
             Some(output) => output.take(LONGEST_LIST).read_to_end(&mut printed).map(drop),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
+use std::thread::Builder;
 
 use gix::odb::pack::data::entry::Header;
 
@@ -58,12 +59,13 @@ impl Store {
         std::thread::scope(|scope| -> Result<()> {
             for (n, part) in parts.into_iter().enumerate() {
                 let (sender, readers) = (sender.clone(), &readers);
-                scope.spawn(move || {
+                let work = move || {
                     let mut packer = Packer::new(n, &sender, standing, effort);
                     if let Err(Halt::Failed(error)) = packer.pack_part(objects, part, readers) {
                         let _ = sender.send(Err(error));
                     }
-                });
+                };
+                Builder::new().spawn_scoped(scope, work).map_err(Error::io(&self.git_dir))?;
             }
             drop(sender);
             // Whatever fails here ends the loop and with it the channel, and nobody packs on for nothing.

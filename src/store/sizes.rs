@@ -28,9 +28,10 @@ impl Store {
         Ok(sizes)
     }
 
-    /// What the whole repository takes.
+    /// Returns how much the whole repository takes, without the reserve.
     pub fn bytes_on_disk(&self) -> u64 {
-        let mut total = 0;
+        let reserve = fs::symlink_metadata(self.reserve_path()).map_or(0, |found| found.len());
+        let mut total: u64 = 0;
         let mut open = vec![self.git_dir.clone()];
         while let Some(dir) = open.pop() {
             for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -41,6 +42,6 @@ impl Store {
                 }
             }
         }
-        total
+        total.saturating_sub(reserve)
     }
 }

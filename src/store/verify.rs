@@ -24,6 +24,8 @@ pub struct Health {
     pub damaged: BTreeMap<ObjectId, String>,
     /// Files that are not as they should be.
     pub files: Vec<DamagedFile>,
+    /// Indices whose packs are not there. If nothing is missing, that is a removal that a power cut left unfinished; `gc` ends it.
+    pub without_pack: Vec<DamagedFile>,
     sound: HashSet<ObjectId>,
 }
 
@@ -138,7 +140,13 @@ impl Store {
             }
         }
         for index in files_ending(&dir, "idx")? {
-            self.verify_pack(&index, &mut health, monitor)?;
+            if is_there(&index.with_extension("pack"))? {
+                self.verify_pack(&index, &mut health, monitor)?;
+            } else {
+                let path = index.strip_prefix(&self.git_dir).unwrap_or(&index).to_owned();
+                let why = "its pack is not there".to_owned();
+                health.without_pack.push(DamagedFile { path, why, harmful: true });
+            }
         }
         self.verify_loose(&mut health, monitor)?;
         Ok(health.without_copies())

@@ -112,6 +112,7 @@ pub fn erase(
     let backups = last_backups::holding(&store, &lost)?;
     let mut report = Report { timelines, forks, backups, bytes: 0, dry_run: options.dry_run };
     let Some(held) = held else { return Ok(report) };
+    store.release_reserve(&held.lock);
 
     let all_ids: Vec<_> = lost.iter().copied().collect();
     let reader = store.reader();

@@ -4,6 +4,7 @@ use crate::archive::merge::Side;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
+use crate::listed::listed;
 use crate::store::{self, Loss};
 use crate::verbs::undo::{ChangeSince, Offer};
 use crate::{history, st};
@@ -113,7 +114,7 @@ pub enum RestoreError {
     #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
     NameStored { timeline: String },
     /// A restore would overwrite files that hold something else.
-    #[error("something else is there: {}", paths.join(", "))]
+    #[error("something else is there: {}", listed(paths))]
     InTheWay {
         /// The files.
         paths: Vec<String>,

@@ -107,6 +107,9 @@ pub fn forget(
     if gone.is_empty() {
         return Ok(report);
     }
+    if let Some(held) = &held {
+        store.release_reserve(&held.lock);
+    }
     monitor.begin("joining up the history", None);
     let mut operation = Operation::new(workspace, &store, None);
     let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;

@@ -14,6 +14,7 @@ use crate::history::History;
 use crate::history::at_message::read_book;
 use crate::history::moment::Named;
 use crate::history::state_then::{NeedBook, StateThen};
+use crate::listed::listed;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
@@ -351,7 +352,7 @@ fn shared(library: &Library, ours: &Book) -> Result<Option<Finding>> {
     if users.is_empty() {
         return Ok(None);
     }
-    let list = users.iter().map(|user| user.as_str()).collect::<Vec<_>>().join(", ");
+    let list = listed(&users);
     let message =
         format!("this lorebook is also used by {list}: they get what is merged into it, too");
     let remedy = "`stvc doctor --fix` gives each fork a copy of its own";

@@ -75,7 +75,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     let history = History::load(&store)?;
     let owners = Owners::of(&history);
     let left_out = match workspace.library() {
-        Ok(library) => left_out::finding(&library, &Include::of(Some(&store))?, Some(&store))?,
+        Ok(library) => left_out::finding(&library, &Include::of(Some(&store)), Some(&store))?,
         Err(_) => None,
     };
     let mut report = Report {

@@ -191,6 +191,7 @@ fn write_unit(dir: &Path, path: &Path, unit: &[u8]) -> Result<()> {
         Err(error) => return Err(io(error).into()),
     }
     durable::create_dir_all(dir).map_err(io)?;
+    durable::clear_left_behind(durable::parent(path));
     durable::write(path, unit, Existing::Replace).map_err(io)?;
     Ok(())
 }

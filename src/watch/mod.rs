@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 pub use error::{Error, Result};
 pub use wake::{Listener, Waker, waker};
 
-use crate::engine::configuration::Configuration;
+use crate::engine::configuration::{self, Configuration};
 use crate::engine::gate::GatePolicy;
-use crate::engine::{LibraryPlace, Workspace};
+use crate::engine::{LibraryPlace, Workspace, has_changed};
 use crate::progress::Silent;
 use crate::rules::Finding;
 use crate::st::TimelineName;
@@ -143,6 +143,7 @@ pub fn watch(
         waiting: BTreeMap::new(),
         not_before: None,
         told: BTreeSet::new(),
+        configuration: None,
         tidied: None,
         summary: Summary::default(),
     };
@@ -166,6 +167,8 @@ struct Watch<'a> {
     not_before: Option<Instant>,
     /// What failed, and was said.
     told: BTreeSet<(String, String)>,
+    /// The warning about the configuration that was last told.
+    configuration: Option<Finding>,
     tidied: Option<Instant>,
     summary: Summary,
 }
@@ -216,6 +219,7 @@ impl Watch<'_> {
             }
             due.clear();
             looked = now;
+            self.look_at_configuration(tell);
             // Nothing was heard: most likely nothing changed, and then the store need not be locked.
             if is_due || overdue || self.has_changed() {
                 self.look(false, &mut due, tell);
@@ -281,7 +285,17 @@ impl Watch<'_> {
 
     fn has_changed(&self) -> bool {
         // If that cannot be told, the snapshot says why.
-        snapshot::has_changed(&self.workspace).unwrap_or(true)
+        has_changed::has_changed(&self.workspace).unwrap_or(true)
+    }
+
+    /// Tells once what is wrong with the configuration. Every look reads it again, so a corrected one holds from then on.
+    fn look_at_configuration(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+        let Ok(store) = self.workspace.open_store() else { return };
+        let found = configuration::finding(&store);
+        if let Some(finding) = found.as_ref().filter(|_| found != self.configuration) {
+            tell(Event::Noticed(std::slice::from_ref(finding)));
+        }
+        self.configuration = found;
     }
 
     /// Take what changed; `last`: also what waits.
@@ -376,7 +390,9 @@ impl Watch<'_> {
 
     /// Once a day, as the store's configuration says.
     fn tidy(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
-        if self.tidied.is_some_and(|when| when.elapsed() < TIDY_EVERY) {
+        let is_done = self.tidied.is_some_and(|when| when.elapsed() < TIDY_EVERY);
+        // How long snapshots stay is not known before the configuration is corrected.
+        if is_done || self.configuration.is_some() {
             return;
         }
         self.tidied = Some(Instant::now());

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::common::watching::Watching;
 use crate::common::{Sandbox, chat, message, text};
 
 fn library() -> Sandbox {
@@ -66,7 +67,7 @@ fn what_cannot_be_understood_is_named_and_not_written() {
         // Other commands work without it, and say so.
         let log = sandbox.stvc(&["log"]).exits(0);
         assert!(
-            log.stderr.contains(line) && log.stderr.contains("it is not used"),
+            log.stderr.contains(line) && log.stderr.contains("the defaults are used"),
             "{}",
             log.stderr
         );
@@ -77,6 +78,73 @@ fn what_cannot_be_understood_is_named_and_not_written() {
     }
     fs::write(&file, b"date = \"\xff\"").unwrap();
     assert!(sandbox.stvc(&["config"]).exits(1).stderr.contains("not valid UTF-8"));
+}
+
+/// What a configuration looks like that somebody mistyped.
+const BROKEN: &str = "date = \"iso\"\n[retention]\nkeep-lst = 3\n";
+
+#[test]
+fn broken_configuration_stops_no_snapshot_and_is_a_warning() {
+    let mut sandbox = library();
+    let file = sandbox.store().join("stvc/config.toml");
+    fs::write(&file, BROKEN).unwrap();
+    sandbox.wait(60);
+    sandbox.append("chats/Mira/a.jsonl", &message("a", 3));
+    let taken = sandbox.json(&["snapshot"]).exits(0);
+    assert_eq!(taken.of_type("snapshot").len(), 1);
+    let findings = taken.of_type("finding");
+    let finding = findings.iter().find(|found| found["code"] == "configuration-broken").unwrap();
+    assert_eq!(finding["level"], "warning");
+    assert!(finding["message"].as_str().unwrap().contains("line 3: unknown field `keep-lst`"));
+    assert!(finding["subject"].as_str().unwrap().ends_with("config.toml"));
+    for command in ["status", "timelines", "stats", "doctor", "check"] {
+        sandbox.stvc(&[command]).exits(0);
+    }
+    let copy = sandbox.folder().join("copy.stvc");
+    sandbox.stvc(&["backup", text(&copy)]).exits(0);
+    sandbox.stvc(&["restore", "Mira/a~1", "--overwrite"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/a.jsonl"), chat("a", 3, None));
+    assert_eq!(fs::read_to_string(&file).unwrap(), BROKEN);
+}
+
+/// Nobody knows how much was to stay, or where a copy was to go.
+#[test]
+fn broken_configuration_is_no_leave_to_remove_or_send() {
+    let sandbox = library();
+    let copy = sandbox.folder().join("copy.stvc");
+    sandbox.stvc(&["backup", text(&copy)]).exits(0);
+    fs::write(sandbox.store().join("stvc/config.toml"), BROKEN).unwrap();
+    for command in ["forget", "backup", "sync"] {
+        let refused = sandbox.stvc(&[command]).exits(1);
+        assert!(refused.stderr.contains("line 3: "), "{}", refused.stderr);
+        assert!(refused.stderr.contains("hint: correct the file"), "{}", refused.stderr);
+    }
+    // What is said on the command line is known.
+    sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
+    sandbox.stvc(&["gc"]).exits(0);
+}
+
+#[test]
+fn watch_goes_on_with_a_broken_configuration_and_reads_the_corrected_one() {
+    let mut sandbox = library();
+    let file = sandbox.store().join("stvc/config.toml");
+    for messages in 4..8 {
+        sandbox.wait(60);
+        sandbox.write("chats/Mira/a.jsonl", chat("a", messages, None));
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    fs::write(&file, BROKEN).unwrap();
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let found = watching.wait_for(|event| event["type"] == "finding");
+    assert_eq!(found["code"], "configuration-broken");
+    sandbox.save("chats/Mira/a.jsonl", chat("a", 9, None));
+    watching.snapshot_of(9);
+    assert_eq!(sandbox.snapshot_ids().len(), 6);
+    fs::write(&file, BROKEN.replace("lst", "last")).unwrap();
+    let event = watching.wait_for(|event| event["event"] == "tidied");
+    assert_eq!(event["forgotten"], 3, "{event}");
+    watching.stop();
+    assert_eq!(sandbox.snapshot_ids().len(), 3);
 }
 
 #[test]

@@ -60,3 +60,120 @@ fn what_is_not_its_own_stays() {
     sandbox.stvc(&["extension", "remove"]).exits(0);
     assert_eq!(sandbox.read("extensions/stvc/notes.txt"), b"mine");
 }
+
+/// The files of the folder, as they would be of an older version: other modules, and one more.
+fn as_of_an_older_version(sandbox: &Sandbox) {
+    sandbox.stvc(&["extension", "install"]).exits(0);
+    let note = sandbox.path("extensions/stvc/stvc.json");
+    let mut told: serde_json::Value = serde_json::from_slice(&fs::read(&note).unwrap()).unwrap();
+    told["version"] = "0.0.1".into();
+    for name in ["index.js", "former.js"] {
+        let text = format!("// {name} of an older version");
+        sandbox.write(&format!("{FOLDER}/{name}"), &text);
+        told["files"][name] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
+    }
+    fs::write(note, told.to_string()).unwrap();
+    sandbox.write("extensions/stvc/notes.txt", "mine");
+}
+
+/// Every file is of this version, and the user's is there.
+#[track_caller]
+fn is_updated(sandbox: &Sandbox) {
+    for (name, text) in stvc::api::extension::files() {
+        assert_eq!(sandbox.read(&format!("{FOLDER}/{name}")), text.as_bytes(), "{name}");
+    }
+    assert!(!sandbox.path("extensions/stvc/former.js").exists());
+    assert_eq!(sandbox.read("extensions/stvc/notes.txt"), b"mine");
+    let names: Vec<_> = fs::read_dir(sandbox.path("extensions"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["stvc"]);
+}
+
+#[test]
+fn update_replaces_the_folder_and_keeps_what_is_the_users() {
+    let sandbox = library();
+    as_of_an_older_version(&sandbox);
+    let told = sandbox.json(&["extension"]).exits(0).of_type("extension");
+    assert_eq!(told[0]["installed"], "0.0.1");
+    sandbox.stvc(&["extension", "update"]).exits(0);
+    is_updated(&sandbox);
+}
+
+/// Whatever reads the folder meanwhile finds all modules of one version, or no folder.
+#[test]
+fn update_never_mixes_old_and_new_modules() {
+    let sandbox = library();
+    as_of_an_older_version(&sandbox);
+    let new: std::collections::BTreeMap<_, _> = stvc::api::extension::files().into_iter().collect();
+    let mut update = sandbox.command(&["extension", "--quiet", "update"]).spawn().unwrap();
+    let mut is_over = false;
+    while !is_over {
+        is_over = update.try_wait().unwrap().is_some();
+        // A folder that is open is one version, whatever takes its name.
+        let Ok(folder) = fs::File::open(sandbox.path(FOLDER)) else { continue };
+        #[cfg(target_os = "linux")]
+        let folder = {
+            use std::os::fd::AsRawFd;
+            std::path::PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+        };
+        #[cfg(not(target_os = "linux"))]
+        let folder = {
+            let _ = folder;
+            sandbox.path(FOLDER)
+        };
+        let Ok(index) = fs::read_to_string(folder.join("index.js")) else { continue };
+        if index == new["index.js"] {
+            assert!(!folder.join("former.js").exists());
+            for (name, text) in &new {
+                assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), *text, "{name}");
+            }
+        }
+    }
+    assert!(update.wait().unwrap().success());
+    is_updated(&sandbox);
+}
+
+#[test]
+fn interrupted_update_is_ended_or_taken_back_by_the_next() {
+    let aside = ".stvc-replaced/stvc";
+    // The old folder has left its place, and the new one is not there yet.
+    let sandbox = library();
+    as_of_an_older_version(&sandbox);
+    let extensions = sandbox.path("extensions");
+    fs::create_dir(extensions.join(".stvc-replaced")).unwrap();
+    fs::rename(extensions.join("stvc"), extensions.join(aside)).unwrap();
+    sandbox.stvc(&["extension", "update"]).exits(0);
+    is_updated(&sandbox);
+    // The new one is there, and what is the user's is still in the old one.
+    let sandbox = library();
+    as_of_an_older_version(&sandbox);
+    let extensions = sandbox.path("extensions");
+    fs::create_dir(extensions.join(".stvc-replaced")).unwrap();
+    fs::rename(extensions.join("stvc"), extensions.join(aside)).unwrap();
+    let other = library();
+    other.stvc(&["extension", "install"]).exits(0);
+    crate::common::copy(&other.path(FOLDER), &sandbox.path(FOLDER));
+    sandbox.stvc(&["extension", "update"]).exits(0);
+    is_updated(&sandbox);
+    sandbox.stvc(&["extension", "remove"]).exits(0);
+    assert_eq!(sandbox.read("extensions/stvc/notes.txt"), b"mine");
+}
+
+#[cfg(unix)]
+#[test]
+fn link_or_clone_in_the_place_of_the_folder_stays_as_it_is() {
+    let sandbox = library();
+    let elsewhere = sandbox.folder().join("my-clone");
+    fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    fs::write(elsewhere.join("index.js"), "// mine").unwrap();
+    fs::create_dir_all(sandbox.path("extensions")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, sandbox.path(FOLDER)).unwrap();
+    sandbox.stvc(&["extension", "update"]).exits(4);
+    fs::remove_file(sandbox.path(FOLDER)).unwrap();
+    crate::common::copy(&elsewhere, &sandbox.path(FOLDER));
+    sandbox.stvc(&["extension", "update"]).exits(4);
+    assert_eq!(sandbox.read("extensions/stvc/index.js"), b"// mine");
+    assert!(sandbox.path("extensions/stvc/.git").exists());
+}

@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use crate::common::{A, Sandbox, Stored, calm, cannot, chat, limited, message, scripted, sound};
+use crate::common::{
+    A, Answer, Sandbox, Stored, calm, cannot, chat, limited, message, scripted, sound, text,
+};
 
 /// Nothing of a write that failed is left where somebody could take it for whole.
 fn leftovers(sandbox: &Sandbox) -> Vec<String> {
@@ -106,9 +108,9 @@ fn a_full_disk_is_named_and_costs_nothing() {
     let script = r#"
         exec unshare -rm sh -c '
             disk=$1; library=$2; shift 2
-            mount -t tmpfs -o size=1m none "$disk" 2>/dev/null || exit 99
+            mount -t tmpfs -o size=3m none "$disk" 2>/dev/null || exit 99
             cp -a "$library" "$disk/u" && cd "$disk/u" || exit 99
-            head -c 2000000 /dev/zero > ../filler 2>/dev/null
+            head -c 4000000 /dev/zero > ../filler 2>/dev/null
             "$@" --data . snapshot; echo "snapshot $?"
             "$@" --data . --quiet log; echo "log $?"
             "$@" --data . check; echo "check $?"
@@ -133,6 +135,178 @@ fn a_full_disk_is_named_and_costs_nothing() {
     let ids = git_log(&sandbox.folder().join("after"));
     assert_eq!(ids.lines().count(), 2, "{ids}");
     assert!(ids.contains(&first.id));
+}
+
+/// Runs the program in a folder of its own with a disk of `size` (`$disk`), to which the library is copied. `$stvc` is the program, `fill` fills the disk to the last byte.
+/// `None` where the system lets no test have that.
+fn on_own_disk(sandbox: &Sandbox, size: &str, steps: &str) -> Option<Answer> {
+    let disk = sandbox.folder().join("disk");
+    fs::create_dir_all(&disk).unwrap();
+    let script = format!(
+        r#"
+        exec unshare -rm sh -c '
+            disk=$1; library=$2; size=$3; shift 3
+            mount -t tmpfs -o size=$size none "$disk" 2>/dev/null || exit 99
+            cp -a "$library" "$disk/u" && cd "$disk/u" || exit 99
+            fill() {{ cat /dev/zero > ../filler 2>/dev/null; true; }}
+            run() {{ name=$1; shift; "$program" --data . "$@"; echo "$name $?"; }}
+            program=$1
+            {steps}
+        ' sh '{}' '{}' {size} "$@"
+        "#,
+        disk.display(),
+        sandbox.library().display()
+    );
+    let answer = scripted(sandbox, &script, &[]);
+    if answer.code == 99 {
+        cannot("the system lets no test have a disk of its own (unshare, mount)");
+        return None;
+    }
+    Some(calm(answer))
+}
+
+/// The lines `name code` of an answer.
+fn codes(answer: &Answer) -> Vec<&str> {
+    let is_code = |line: &&str| {
+        line.split_once(' ').is_some_and(|(name, code)| {
+            name.starts_with('=') && code.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    answer.stdout.lines().filter(is_code).collect()
+}
+
+/// Several snapshots of two chats, one of which is deleted.
+fn library_with_much_to_remove() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    for round in 0..6 {
+        sandbox.write(A, chat("a", 20 + round, None));
+        sandbox.write("chats/Mira/b.jsonl", chat(&format!("b{round}"), 30, None));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox
+}
+
+#[test]
+fn forget_erase_gc_and_backup_elsewhere_work_on_a_full_disk() {
+    let sandbox = library_with_much_to_remove();
+    let copies = sandbox.folder().join("copies");
+    fs::create_dir(&copies).unwrap();
+    for (name, command) in [
+        ("=forget", "forget --keep-last 1"),
+        ("=gc", "gc --keep-undo 0s --grace 0s"),
+        ("=erase", "erase Mira/b --yes"),
+        ("=file", "backup $copies/all.stvc"),
+        ("=folder", "backup $copies/folder"),
+    ] {
+        let steps = format!(
+            r#"
+            copies="{}"
+            fill
+            run {name} {command}
+            rm ../filler
+            run =check check
+            run =restore restore Mira/a --to ../restored
+            cmp ../restored/chats/Mira/a.jsonl chats/Mira/a.jsonl; echo "=same $?"
+            "#,
+            copies.display()
+        );
+        let Some(answer) = on_own_disk(&sandbox, "8m", &steps) else { return };
+        let done = format!("{name} 0");
+        assert_eq!(codes(&answer), [&*done, "=check 0", "=restore 0", "=same 0"], "{answer:?}");
+    }
+    for place in ["all.stvc", "folder"] {
+        sandbox.stvc(&["check", text(&copies.join(place))]).exits(0);
+    }
+}
+
+#[test]
+fn backup_on_a_full_disk_says_that_the_newest_is_not_in_it() {
+    let sandbox = library_with_much_to_remove();
+    let copy = sandbox.folder().join("all.stvc");
+    let steps = format!(
+        r#"
+        echo >> chats/Mira/a.jsonl
+        fill
+        run =backup --json backup "{}"
+        "#,
+        copy.display()
+    );
+    let Some(answer) = on_own_disk(&sandbox, "8m", &steps) else { return };
+    assert_eq!(codes(&answer), ["=backup 3"], "{answer:?}");
+    assert!(answer.stdout.contains("not-stored"), "{answer:?}");
+    sandbox.stvc(&["check", text(&copy)]).exits(0);
+}
+
+/// A pack that must be written anew before the old one can go, on a disk that has no room for both.
+#[test]
+fn gc_says_how_much_room_it_needs_and_loses_nothing() {
+    let sandbox = Sandbox::empty();
+    let noise = |seed: u64| {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            format!("{state:016x}")
+        };
+        let words: Vec<_> = (0..120_000).map(|_| next()).collect();
+        format!("{{\"chat_metadata\":{{}}}}\n{{\"mes\":\"{}\"}}", words.join(" "))
+    };
+    sandbox.write(A, noise(1));
+    sandbox.write("chats/Mira/b.jsonl", noise(2));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.append(A, "\n{\"mes\":\"more\"}");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let steps = r#"
+        fill
+        run =gc gc
+        run =check check
+        run =restore restore Mira/a --to ../../restored
+    "#;
+    let Some(answer) = on_own_disk(&sandbox, "16m", steps) else { return };
+    assert_eq!(codes(&answer), ["=gc 1", "=check 0", "=restore 0"], "{answer:?}");
+    assert!(answer.stderr.contains("the new pack is written before the old ones"), "{answer:?}");
+    assert!(answer.stderr.contains("remove other files from that disk"), "{answer:?}");
+}
+
+#[test]
+fn read_only_store_is_looked_at_backed_up_viewed_and_restored_from() {
+    let sandbox = library_with_much_to_remove();
+    let copies = sandbox.folder().join("copies");
+    fs::create_dir(&copies).unwrap();
+    let steps = format!(
+        r#"
+        copies="{}"
+        mount --bind .stvc .stvc && mount -o remount,bind,ro .stvc || exit 99
+        for command in log timelines status stats check operations doctor "show Mira/a" "diff Mira/a" "search 24:" lore; do
+            set -- $command
+            run "=$1" $command
+        done
+        run =view view --out $copies/page.html
+        run =restore restore Mira/a --to $copies/restored
+        run =file backup $copies/all.stvc
+        run =folder backup $copies/folder
+        run =overwrite restore Mira/a~3 --overwrite
+        run =snapshot snapshot
+        cp chats/Mira/a.jsonl $copies/a.jsonl
+        mkdir -p ../other/chats
+        echo "{{}}" > ../other/settings.json
+        "$program" --data ../other import "$disk/u/.stvc"; echo "=import $?"
+        "#,
+        copies.display()
+    );
+    let Some(answer) = on_own_disk(&sandbox, "20m", &steps) else { return };
+    let (failed, done): (Vec<_>, Vec<_>) =
+        codes(&answer).into_iter().partition(|line| !line.ends_with(" 0"));
+    assert_eq!(failed, ["=overwrite 1", "=snapshot 1"], "{answer:?}");
+    assert_eq!(done.len(), 16, "{answer:?}");
+    assert!(answer.stderr.contains("--to DIR"), "{answer:?}");
+    assert_eq!(fs::read(copies.join("restored/chats/Mira/a.jsonl")).unwrap(), sandbox.read(A));
+    assert_eq!(fs::read(copies.join("a.jsonl")).unwrap(), sandbox.read(A));
+    for place in ["all.stvc", "folder"] {
+        sandbox.stvc(&["check", text(&copies.join(place))]).exits(0);
+    }
 }
 
 fn git_log(store: &std::path::Path) -> String {

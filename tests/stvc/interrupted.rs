@@ -191,3 +191,59 @@ fn what_cannot_be_finished_because_the_store_lost_it_blocks_nothing() {
     assert!(answer.code == 0 || answer.code == 1, "{}", answer.stdout);
     assert_eq!(two.read(A), old);
 }
+
+/// Everywhere a command has temporary files: the store, its caches, the library, the mailbox, the places of copies.
+#[cfg(target_os = "linux")]
+#[test]
+fn temporary_files_of_a_killed_command_are_removed_by_the_next() {
+    use crate::common::watching::Watching;
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    sandbox.write("user/files/picture.png", "a picture");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["extension", "install"]).exits(0);
+    let copies = sandbox.folder().join("copies");
+    let mirror = copies.join("mirror");
+    fs::create_dir(&copies).unwrap();
+    sandbox.stvc(&["backup", text(&mirror)]).exits(0);
+    let mut killed = std::process::Command::new("true").spawn().unwrap();
+    let (dead, live) = (killed.id(), std::process::id());
+    killed.wait().unwrap();
+    let store = sandbox.store();
+    fs::create_dir_all(store.join("stvc/folders")).unwrap();
+    let plant = |id: u32| {
+        let names = [
+            store.join(format!(".stvc-{id}-0.tmp")),
+            store.join(format!("stvc/.stvc-{id}-1.tmp")),
+            store.join(format!("stvc/.stvc-{id}-cache.tmp")),
+            store.join(format!("stvc/folders/.stvc-{id}-ab.tmp")),
+            mirror.join(format!("stvc/.stvc-{id}-2.tmp")),
+            copies.join(format!(".stvc-{id}-3.tmp")),
+            sandbox.path(&format!("extensions/.stvc-{id}-4.tmp")),
+            sandbox.path(&format!("user/files/.stvc-mail-{id}.tmp")),
+        ];
+        names.iter().for_each(|name| fs::write(name, "half of it").unwrap());
+        names
+    };
+    let (left, at_work) = (plant(dead), plant(live));
+    let others = copies.join(".stvc-my-own-notes");
+    fs::write(&others, "mine").unwrap();
+    sandbox.stvc(&["backup", text(&copies.join("all.stvc"))]).exits(0);
+    sandbox.stvc(&["backup", text(&mirror)]).exits(0);
+    sandbox.stvc(&["extension", "update"]).exits(0);
+    sandbox.wait(60);
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    sandbox.save(A, chat("a", 4, None));
+    watching.snapshot_of(4);
+    let begin = std::time::Instant::now();
+    while left[7].exists() && begin.elapsed().as_secs() < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    watching.stop();
+    for path in &left {
+        assert!(!path.exists(), "{path:?}");
+    }
+    for path in at_work.iter().chain([&others]) {
+        assert!(path.exists(), "{path:?}");
+    }
+}

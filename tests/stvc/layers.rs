@@ -7,8 +7,17 @@ use std::path::{Path, PathBuf};
 use crate::common::rust_files;
 
 /// What serves every room. Each may import those before it.
-const TOOLS: &[&str] =
-    &["file_lock", "parallel", "progress", "real_path", "regular", "folder", "durable"];
+const TOOLS: &[&str] = &[
+    "file_lock",
+    "listed",
+    "parallel",
+    "progress",
+    "real_path",
+    "regular",
+    "system_clock",
+    "folder",
+    "durable",
+];
 
 /// Each room and those that it may import, besides the tools. Imports go downward only; `st` and `store` are strangers.
 const MAY_IMPORT: &[(&str, &[&str])] = &[

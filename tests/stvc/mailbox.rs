@@ -368,7 +368,7 @@ fn when_there_is_room_again_it_answers_again() {
     let script = r#"
         exec unshare -rm sh -c '
             disk=$1; library=$2; request=$3; shift 3
-            mount -t tmpfs -o size=1m none "$disk" 2>/dev/null || exit 99
+            mount -t tmpfs -o size=3m none "$disk" 2>/dev/null || exit 99
             cp -a "$library" "$disk/u" && cd "$disk/u" || exit 99
             "$@" --data . --quiet watch --settle 150ms & watch=$!
             for n in 1 2 3; do cp "$request" "user/files/up$n"; done
@@ -383,7 +383,7 @@ fn when_there_is_room_again_it_answers_again() {
                 echo "no answer to $1"
             }
             ask 1
-            head -c 2000000 /dev/zero > ../filler 2>/dev/null
+            head -c 4000000 /dev/zero > ../filler 2>/dev/null
             ask 2
             rm ../filler
             ask 3

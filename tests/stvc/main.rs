@@ -10,6 +10,7 @@ mod common;
 mod another_ending;
 mod api;
 mod backup;
+mod bad_days;
 mod bad_input;
 mod bounds;
 mod checkpoints;

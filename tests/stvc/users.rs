@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Answer, Sandbox, answer, copy, fixtures};
+use crate::common::{Answer, Sandbox, answer, chat, copy, fixtures};
 
 /// An install with two users.
 fn two_users() -> Sandbox {
@@ -80,4 +80,52 @@ fn a_user_who_cannot_be_helped_does_not_keep_the_others_from_it() {
     let store = Path::new("alice").join(".stvc");
     assert!(told.stderr.contains(store.to_str().unwrap()), "{}", told.stderr);
     assert!(sandbox.folder().join("data/default-user/.stvc/HEAD").exists());
+}
+
+#[test]
+fn all_users_works_without_a_default_user() {
+    let sandbox = two_users();
+    let data = sandbox.folder().join("data");
+    fs::rename(data.join("default-user"), data.join("bob")).unwrap();
+    run(&sandbox, &["snapshot"]).exits(1);
+    let told = run(&sandbox, &["--json", "snapshot", "--all-users"]).exits(0);
+    let users: Vec<_> = told.of_type("user").iter().map(|line| line["user"].clone()).collect();
+    assert_eq!(users, ["alice", "bob"]);
+    for user in ["alice", "bob"] {
+        assert!(data.join(user).join(".stvc/HEAD").exists(), "{user}");
+    }
+}
+
+#[test]
+fn errors_list_a_handful_of_five_hundred_names() {
+    let sandbox = Sandbox::bare();
+    let data = sandbox.folder().join("data");
+    for number in 0..500 {
+        let user = data.join(format!("user-{number:03}"));
+        fs::create_dir_all(user.join("chats/Mira")).unwrap();
+        fs::write(user.join("settings.json"), "{}").unwrap();
+    }
+    for arguments in [&["snapshot"][..], &["snapshot", "--user", "nobody"]] {
+        let refused = run(&sandbox, arguments).exits(1).stderr;
+        assert!(refused.contains("user-004 and 495 more"), "{refused}");
+        assert!(!refused.contains("user-005"), "{refused}");
+    }
+    fs::create_dir_all(data.join("default-user/chats")).unwrap();
+    let told = run(&sandbox, &["status"]).stdout;
+    assert!(told.contains("user-004 and 495 more"), "{told}");
+}
+
+#[test]
+fn ambiguous_name_lists_ten_candidates_and_counts_the_rest() {
+    let sandbox = Sandbox::empty();
+    for number in 0..30 {
+        sandbox.write(&format!("chats/Mira {number:02}/talk.jsonl"), chat("a", 1, None));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let refused = sandbox.stvc(&["log", "talk"]).exits(1).stderr;
+    assert!(refused.contains("Mira 09") && !refused.contains("Mira 10"), "{refused}");
+    assert!(refused.contains("\n  and 20 more\n"), "{refused}");
+    let error = &sandbox.json(&["log", "talk"]).exits(1).of_type("error")[0];
+    assert_eq!(error["candidates"].as_array().unwrap().len(), 10);
+    assert_eq!(error["more_candidates"], 20);
 }

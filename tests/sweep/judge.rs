@@ -102,9 +102,20 @@ impl Judge<'_> {
         self.wrong
     }
 
-    /// Each of the user's files is what it was or what it shall be.
+    /// Each of the user's files is what it was or what it shall be; those of the extension are all of one version.
     fn old_or_new(&mut self, now: &State) {
         let (old, new) = (&self.ends.old, &self.ends.new);
+        let modules = |path: &&&String| path.starts_with("extensions/stvc/");
+        let is = |state: &State| {
+            let all = both(&old.library, &new.library);
+            let mut modules = all.iter().filter(modules);
+            modules.all(|path| state.library.get(*path) == now.library.get(*path))
+        };
+        let is_removed = both(&new.library, &new.library).iter().filter(modules).count() == 0;
+        if !is(old) && !is(new) && !is_removed {
+            let words = "some modules of the old version and some of the new".to_owned();
+            self.wrong.push(Wrong { class: "extension mixed", words });
+        }
         for (old, new, now) in
             [(&old.library, &new.library, &now.library), (&old.out, &new.out, &now.out)]
         {

@@ -23,7 +23,7 @@ impl State {
         let store = stage.store("one");
         let folder = |copy: &&&str| stage.disk().join(copy).join("refs").is_dir();
         Self {
-            library: stage.files("one"),
+            library: with_extension(stage.files("one")),
             out: files(&stage.disk().join("out")),
             refs: if store.exists() { stage.refs(&store) } else { BTreeMap::new() },
             history: if store.exists() { stage.history(&store) } else { Vec::new() },
@@ -71,6 +71,16 @@ impl State {
         }
         wrong
     }
+}
+
+/// While the extension's folder is replaced, the former one waits beside it. It counts as long as no other is in its place: the next command brings it back.
+fn with_extension(mut files: Files) -> Files {
+    const PLACE: &str = "extensions/stvc/";
+    if !files.keys().any(|path| path.starts_with(PLACE)) {
+        let aside = |path: &String| path.replace("extensions/.stvc-replaced/stvc/", PLACE);
+        files = files.into_iter().map(|(path, bytes)| (aside(&path), bytes)).collect();
+    }
+    files
 }
 
 pub fn both<'a, A, B>(

@@ -1,6 +1,10 @@
 //! The extension for SillyTavern's page: its files are a part of the program, and are put into the user's folder of extensions as they are.
+//!
+//! A new version is written into a folder of its own, which then takes the place of the old one: SillyTavern's page finds the old modules or the new ones, never some of each. The old
+//! folder waits in [`REPLACED`] until what is the user's in it was moved over. An update that was interrupted is ended, or taken back, by the next command here ([`recover`]).
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +15,15 @@ use crate::api::page;
 use crate::archive::Blake3;
 use crate::durable::{self, Existing, TEMP_PREFIX};
 use crate::engine::Workspace;
+use crate::listed::listed;
 use crate::regular;
 use crate::verbs;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What tells our folder from somebody else's, and our files from edited ones.
 const NOTE: &str = "stvc.json";
+/// The folder beside ours that holds the former version while it is replaced. It has no manifest of its own, so that SillyTavern loads nothing from it.
+const REPLACED: &str = ".stvc-replaced";
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../extension/", $name)))),*] };
@@ -72,7 +79,7 @@ pub enum Error {
     #[error("{} is there already, and stvc did not put it there", path.display())]
     Foreign { path: PathBuf },
     /// What is there was changed by hand.
-    #[error("changed since stvc put it there: {}", files.join(", "))]
+    #[error("changed since stvc put it there: {}", listed(files))]
     Edited { files: Vec<String> },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -85,20 +92,6 @@ type Result<T> = std::result::Result<T, Error>;
 struct Note {
     version: String,
     files: BTreeMap<String, Blake3>,
-    /// While it is written: what was there before.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    former: BTreeMap<String, Blake3>,
-}
-
-impl Note {
-    fn is_edited(&self, name: &str, bytes: &[u8]) -> bool {
-        let hash = Blake3::of(bytes);
-        [&self.files, &self.former].iter().all(|known| known.get(name) != Some(&hash))
-    }
-
-    fn write(&self, folder: &Path) -> Result<()> {
-        write(folder, NOTE, &serde_json::to_vec_pretty(self).unwrap_or_default())
-    }
 }
 
 /// What the folder holds.
@@ -110,6 +103,8 @@ enum There {
         note: Note,
         edited: Vec<String>,
         missing: bool,
+        /// Names in it that stvc did not put there.
+        others: Vec<OsString>,
     },
 }
 
@@ -137,25 +132,29 @@ fn look(folder: &Path) -> Result<There> {
         Ok(_) => fs::read_dir(folder).map_err(failed(folder))?,
     };
     let entries: io::Result<Vec<_>> = entries.collect();
-    let mut names = entries.map_err(failed(folder))?.into_iter().map(|entry| entry.file_name());
-    if names.all(|name| name.to_string_lossy().starts_with(TEMP_PREFIX)) {
+    let mut others: Vec<_> =
+        entries.map_err(failed(folder))?.into_iter().map(|entry| entry.file_name()).collect();
+    others.retain(|name| !name.to_string_lossy().starts_with(TEMP_PREFIX));
+    if others.is_empty() {
         return Ok(There::Nothing);
     }
     let Some(note) = read(folder, NOTE)? else { return Ok(There::Foreign) };
     let Ok(note) = serde_json::from_slice::<Note>(&note) else { return Ok(There::Foreign) };
     // Only names of ours are looked at.
     let is_plain = |name: &String| !name.contains(['/', '\\']) && !name.starts_with('.');
-    if !note.files.keys().chain(note.former.keys()).all(is_plain) {
+    if !note.files.keys().all(is_plain) {
         return Ok(There::Foreign);
     }
-    let (mut edited, mut missing) = (Vec::new(), !note.former.is_empty());
-    for name in note.files.keys() {
+    let (mut edited, mut missing) = (Vec::new(), false);
+    for (name, hash) in &note.files {
         match read(folder, name)? {
-            Some(bytes) if note.is_edited(name, &bytes) => edited.push(name.clone()),
-            found => missing |= found.is_none_or(|bytes| Blake3::of(&bytes) != note.files[name]),
+            Some(bytes) if Blake3::of(&bytes) != *hash => edited.push(name.clone()),
+            found => missing |= found.is_none(),
         }
     }
-    Ok(There::Ours { note, edited, missing })
+    let is_ours = |name: &str| name == NOTE || note.files.contains_key(name);
+    others.retain(|name| !name.to_str().is_some_and(is_ours));
+    Ok(There::Ours { note, edited, missing, others })
 }
 
 fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>> {
@@ -186,40 +185,147 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
 /// Put it there, or this version in the place of another.
 pub fn install(workspace: &Workspace) -> Result<State> {
     let folder = folder(workspace)?;
+    let around = durable::parent(&folder);
+    durable::clear_left_behind(around);
+    recover(&folder)?;
     let texts = files();
     let hash = |(name, text): &(&str, String)| ((*name).to_owned(), Blake3::of(text.as_bytes()));
-    let files = texts.iter().map(hash).collect();
-    let mut note = Note { version: VERSION.to_owned(), files, former: BTreeMap::new() };
-    let there = ours(&folder)?;
-    durable::create_dir_all(&folder).map_err(failed(&folder))?;
-    durable::clear_left_behind(&folder);
-    if let Some((there, missing)) = there {
+    let note = Note { version: VERSION.to_owned(), files: texts.iter().map(hash).collect() };
+    let mut others = Vec::new();
+    if let Some((there, missing, found)) = ours(&folder)? {
+        others = found;
         if there == note && !missing {
             return state(workspace);
         }
-        let former = there.files.into_iter().chain(there.former);
-        note.former.extend(former.filter(|(name, hash)| note.files.get(name) != Some(hash)));
-    }
-    // First what tells that it is ours: whoever is interrupted can begin again.
-    note.write(&folder)?;
-    for (name, text) in &texts {
-        write(&folder, name, text.as_bytes())?;
-    }
-    for name in std::mem::take(&mut note.former).keys() {
-        if !note.files.contains_key(name) {
-            remove_file(&folder, name)?;
+        let is_new =
+            |name: &&OsString| name.to_str().is_some_and(|name| note.files.contains_key(name));
+        let files: Vec<_> =
+            others.iter().filter(is_new).map(|name| name.to_string_lossy().into_owned()).collect();
+        if !files.is_empty() {
+            return Err(Error::Edited { files });
         }
     }
-    note.write(&folder)?;
+    durable::create_dir_all(around).map_err(failed(around))?;
+    let temp = durable::create_temp_dir(around, durable::TEMP_PREFIX).map_err(failed(around))?;
+    let new = temp.join("stvc");
+    let replaced = write_version(&new, &note, &texts)
+        .and_then(|()| others.iter().try_for_each(|name| carry_over(&folder, &new, name)))
+        .and_then(|()| replace(&folder, &new));
+    let _ = fs::remove_dir_all(&temp);
+    // Also if it could not be synced that the new folder is there.
+    recover(&folder)?;
+    replaced?;
     state(workspace)
+}
+
+/// Writes all files of a version into a new folder.
+fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result<()> {
+    fs::create_dir(folder).map_err(failed(folder))?;
+    for (name, text) in texts {
+        write(folder, name, text.as_bytes())?;
+    }
+    write(folder, NOTE, &serde_json::to_vec_pretty(note).unwrap_or_default())
+}
+
+/// Gives a file of the user's a second name in the new folder, so that it is there from the first moment. What is no file is moved afterwards.
+fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
+    let (from, to) = (folder.join(name), new.join(name));
+    match fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
+        true => fs::hard_link(&from, &to)
+            .or_else(|_| fs::copy(&from, &to).map(drop))
+            .and_then(|()| durable::sync_dir(new))
+            .map_err(failed(&to)),
+        false => Ok(()),
+    }
+}
+
+/// Lets a new folder take the place of the one that is there, which goes to [`REPLACED`].
+fn replace(folder: &Path, new: &Path) -> Result<()> {
+    let around = durable::parent(folder);
+    let waiting = around.join(REPLACED);
+    let old = waiting.join("stvc");
+    let is_there = fs::symlink_metadata(folder).is_ok();
+    if is_there {
+        durable::create_dir_all(&waiting).map_err(failed(&waiting))?;
+        durable::rename(folder, &old).map_err(failed(folder))?;
+    }
+    if let Err(error) = durable::rename(new, folder) {
+        if is_there {
+            let _ = durable::rename(&old, folder).and_then(|()| fs::remove_dir(&waiting));
+        }
+        return Err(failed(folder)(error));
+    }
+    durable::sync_dir(around).map_err(failed(around))
+}
+
+/// Ends an update that was interrupted: brings the old folder back if the new one is not in its place; else moves what is the user's from the old one into the new one, and removes the
+/// rest of the old one.
+fn recover(folder: &Path) -> Result<()> {
+    let around = durable::parent(folder);
+    let waiting = around.join(REPLACED);
+    let old = waiting.join("stvc");
+    match fs::symlink_metadata(&waiting) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(&waiting)(error)),
+        Ok(found) if !found.is_dir() => return Err(Error::Foreign { path: waiting }),
+        Ok(_) => {}
+    }
+    match look(&old)? {
+        There::Nothing => drop(fs::remove_dir_all(&old)),
+        _ if fs::symlink_metadata(folder).is_err() => {
+            durable::rename(&old, folder).map_err(failed(folder))?;
+        }
+        There::Foreign => return Err(Error::Foreign { path: waiting }),
+        There::Ours { note, edited, others, .. } => {
+            let edited = edited.into_iter().map(OsString::from);
+            for name in others.into_iter().chain(edited) {
+                move_over(&old, folder, &name)?;
+            }
+            durable::sync_dir(folder).map_err(failed(folder))?;
+            for name in note.files.keys() {
+                remove_file(&old, name)?;
+            }
+            // Last: it says whose these files are.
+            remove_file(&old, NOTE)?;
+            durable::clear_left_behind(&old);
+            remove_empty(&old);
+        }
+    }
+    remove_empty(&waiting);
+    durable::sync_dir(around).map_err(failed(around))
+}
+
+/// Removes a folder unless something is in it. A failure that passes must not leave it for ever.
+fn remove_empty(folder: &Path) {
+    if fs::remove_dir(folder).is_err() {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Moves what is the user's into the new folder. A file that is there already with other bytes keeps its name, and this one gets another.
+fn move_over(old: &Path, folder: &Path, name: &OsStr) -> Result<()> {
+    let from = old.join(name);
+    let mut to = folder.join(name);
+    let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    if is_file(&from) && is_file(&to) {
+        let read = |path: &Path| regular::read(path).map_err(failed(path));
+        if read(&from)? == read(&to)? {
+            return durable::remove(&from).map_err(failed(&from));
+        }
+    }
+    while fs::symlink_metadata(&to).is_ok() {
+        to.as_mut_os_string().push(".former");
+    }
+    durable::rename(&from, &to).map_err(failed(&to))
 }
 
 /// Take it away.
 pub fn remove(workspace: &Workspace) -> Result<()> {
     let folder = folder(workspace)?;
+    recover(&folder)?;
     let Some(parent) = folder.parent().filter(|_| folder.exists()) else { return Ok(()) };
-    if let Some((note, _)) = ours(&folder)? {
-        for name in note.files.keys().chain(note.former.keys()) {
+    if let Some((note, ..)) = ours(&folder)? {
+        for name in note.files.keys() {
             remove_file(&folder, name)?;
         }
         remove_file(&folder, NOTE)?;
@@ -230,12 +336,12 @@ pub fn remove(workspace: &Workspace) -> Result<()> {
     durable::sync_dir(rest).map_err(failed(rest))
 }
 
-/// What stvc noted of what it put there, if that is as it left it, and whether something of it is missing.
-fn ours(folder: &Path) -> Result<Option<(Note, bool)>> {
+/// What stvc noted of what it put there, if that is as it left it; whether something of it is missing; and what else is there.
+fn ours(folder: &Path) -> Result<Option<(Note, bool, Vec<OsString>)>> {
     match look(folder)? {
         There::Nothing => Ok(None),
         There::Foreign => Err(Error::Foreign { path: folder.to_owned() }),
         There::Ours { edited, .. } if !edited.is_empty() => Err(Error::Edited { files: edited }),
-        There::Ours { note, missing, .. } => Ok(Some((note, missing))),
+        There::Ours { note, missing, others, .. } => Ok(Some((note, missing, others))),
     }
 }

@@ -20,6 +20,7 @@ use super::gate::{Admitted, Denied, Gate};
 use super::redirect::Redirect;
 use crate::api::{Answer, Request, Rights, page, serve};
 use crate::engine::{CommandRun, Workspace};
+use crate::system_clock;
 
 /// No body of a request is longer.
 const LONGEST_REQUEST: usize = 64 << 10;
@@ -115,6 +116,8 @@ async fn visit(shared: Arc<Shared>, number: u64, stream: tokio::net::TcpStream) 
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(LONGEST_HEAD)
+        // It would panic where the clock shows a time before 1970.
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .await;
     shared.connections.remove(number);
@@ -238,7 +241,7 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
         let answer = match Request::read(&bytes) {
             Ok(request) => {
                 // The moment of the request, not that of the server's beginning.
-                let now = chrono::Local::now().fixed_offset();
+                let now = system_clock::now_or_1970();
                 let command = ["stvc", "view"].map(str::to_owned);
                 let command = command.into_iter().chain(request.words()).collect();
                 let command = CommandRun::new(command);

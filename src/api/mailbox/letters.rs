@@ -159,6 +159,9 @@ impl Letters {
 
     /// Remove what others left: answers of a program that was killed, and what only looks like a request.
     pub fn clear(&self, lifetime: Duration) {
+        if let Ok(folder) = self.folder() {
+            durable::clear_left_behind(folder.path());
+        }
         for (name, found) in self.named(ANSWER).chain(self.named(REQUEST)) {
             if age(&found) > 2 * lifetime {
                 self.remove(&name);

@@ -14,7 +14,7 @@ use super::kept::{Kept, Rows};
 use crate::api::{Answer, Request, Rights, serve};
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
-use crate::durable::{Existing, Temp};
+use crate::durable::{self, Existing, Temp};
 use crate::engine::Workspace;
 use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
@@ -83,6 +83,7 @@ fn file(
     path: &Path,
     monitor: &mut dyn Monitor,
 ) -> io::Result<u64> {
+    durable::clear_left_behind(durable::parent(path));
     let mut temp = Temp::beside(path)?;
     // Nobody who wrote in a chat could know it.
     let ids = stories.iter().flatten().flat_map(|it| it.id.to_string().into_bytes());

@@ -120,6 +120,13 @@ pub(crate) fn holding(store: &Store, gone: &HashSet<ObjectId>) -> Result<Vec<Las
         .collect())
 }
 
+/// Returns what the branches and tags led to that went into backups.
+pub(crate) fn sent(store: &Store) -> Result<HashSet<ObjectId>> {
+    let known = load(store)?;
+    let ids = known.iter().flat_map(|taken| taken.refs.values());
+    Ok(ids.filter_map(|id| ObjectId::from_hex(id.as_bytes()).ok()).collect())
+}
+
 fn is_of(id: &str, ids: &HashSet<ObjectId>) -> bool {
     ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| ids.contains(&id))
 }

@@ -109,6 +109,7 @@ pub fn to_folder(
         findings.push(Finding::new(Code::PacksNotJoined, Level::Info, &*destination, message));
     }
     drop(held);
+    findings.extend(update.removed_finding(&destination, options.may));
     let taken = workspace.timestamp();
     findings.extend(last_backups::note(
         workspace,

@@ -60,6 +60,7 @@ pub fn to_server(
     let all = chosen.snapshots();
     let Judged { mut findings, odd, .. } = judged;
     findings.extend(finding);
+    findings.extend(update.removed_finding(&destination, options.may));
     Ok(Report {
         kind: "git",
         destination,

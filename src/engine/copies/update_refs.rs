@@ -4,10 +4,12 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::chosen_refs::{Chosen, HEADS, Refs};
+use super::removed_here::{self, RemovedHere};
 use crate::archive::SnapshotId;
 use crate::engine::Result;
 use crate::engine::copies::CopyError;
 use crate::history::History;
+use crate::rules::Finding;
 use crate::store::{ObjectId, RefChange, RefName, Store};
 
 /// What may be done to the copy.
@@ -28,6 +30,8 @@ pub struct Update {
     pub forced: Vec<RefChange>,
     /// Branches that are further there than here, and stay.
     pub ahead: usize,
+    /// Branches and tags that led there to snapshots which were removed here.
+    pub removed: Vec<RefName>,
 }
 
 impl Update {
@@ -45,6 +49,15 @@ impl Update {
     pub fn changes(&self) -> Vec<RefChange> {
         self.forward.iter().chain(&self.forced).cloned().collect()
     }
+
+    /// Says which snapshots the copy had that were removed here.
+    pub fn removed_finding(&self, destination: &str, may: May) -> Option<Finding> {
+        let then = match may.prune {
+            true => "they are gone there, too",
+            false => "they are kept there, out of sight",
+        };
+        removed_here::finding(destination, &self.removed, then)
+    }
 }
 
 /// Compare what is chosen with what is there, whose history is `history_there` as far as that is known.
@@ -57,6 +70,7 @@ pub fn plan(
     destination: &str,
 ) -> Result<Update> {
     let mut update = Update::default();
+    let removed = RemovedHere::of(store)?;
     let mut kept = HashSet::new();
     let mut unknown = Vec::new();
     let sent = chosen.snapshots();
@@ -89,7 +103,12 @@ pub fn plan(
             Some(before) if is_branch && sent.contains(&SnapshotId(before)) => {
                 update.forced.push(change);
             }
-            Some(before) if may.overwrite || may.prune || is_former(store, name, before)? => {
+            Some(before) if removed.was_here(name, before)? => {
+                keep(before);
+                update.forced.push(change);
+                update.removed.push(name.clone());
+            }
+            Some(before) if may.overwrite || may.prune => {
                 keep(before);
                 update.forced.push(change);
             }
@@ -114,11 +133,4 @@ pub fn plan(
         }
     }
     Ok(update)
-}
-
-/// Whether it was here once: undone, or written anew since.
-fn is_former(store: &Store, name: &RefName, id: ObjectId) -> Result<bool> {
-    // That the object is here means nothing: it may have come with a sync that was interrupted.
-    Ok(store.last_known(name)?.contains(&Some(id))
-        || !store.find_former(&id.to_string())?.is_empty())
 }

@@ -176,7 +176,7 @@ impl Operation<'_> {
         if let Some(room) = self.attachments.room {
             return Ok(room);
         }
-        let limit = Configuration::of(self.store)?.attachments.unwrap_or(LIMIT);
+        let limit = Configuration::or_defaults(self.store).attachments.unwrap_or(LIMIT);
         let room = limit.saturating_sub(stored_bytes(self.store)?);
         self.attachments.room = Some(room);
         Ok(room)

@@ -174,7 +174,7 @@ impl Operation<'_> {
         let planned = self.steps.since(from).filter_map(|step| TimelineName::of_file(&step.path));
         let others: Vec<_> = planned.filter(|name| !name.is_chat()).collect();
         for name in others {
-            if !Include::of(Some(self.store))?.has(name.category()) {
+            if !Include::of(Some(self.store)).has(name.category()) {
                 continue;
             }
             // What is there was stored when the file was planned first.

@@ -128,7 +128,7 @@ fn why_impossible(
 /// Whether a store may have such a timeline. Settings are stored only where the user wants that.
 fn has_timeline(store: &Store, name: &TimelineName) -> bool {
     name.category() != Category::Settings
-        || Include::of(Some(store)).is_ok_and(|include| include.has(Category::Settings))
+        || Include::of(Some(store)).has(Category::Settings)
         || store.ref_target(&branch(name)).is_ok_and(|target| target.is_some())
 }
 

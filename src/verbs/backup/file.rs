@@ -16,11 +16,13 @@ use crate::engine::Workspace;
 use crate::engine::copies::chosen_refs::{Chosen, in_words};
 use crate::engine::copies::judge_outgoing::Judged;
 use crate::engine::copies::last_backups::{self, LastBackup};
+use crate::engine::copies::removed_here::{self, RemovedHere};
 use crate::engine::copies::{CopyError, InTheWay, about, is_encrypted};
+use crate::history::History;
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::Finding;
-use crate::store::{self, Placed, Store};
+use crate::store::{self, Placed, RefName, Store};
 use crate::verbs::{Error, Result};
 
 /// What to back up, and how.
@@ -57,6 +59,8 @@ struct Plan {
     header: Header,
     objects: Vec<Placed>,
     judged: Judged,
+    /// All snapshots of the store.
+    history: History,
 }
 
 /// Write a backup to the file at `path`.
@@ -70,7 +74,7 @@ pub fn to_file(
     monitor.begin("looking for objects", None);
     let plan = plan(workspace, &store, options, monitor)?;
     let path = std::path::absolute(path).map_err(BackupError::Io).map_err(about(path))?;
-    may_replace(&path, &plan, options)?;
+    let removed = may_replace(&path, &store, &plan, options)?;
     let failed = |error: io::Error| about(&path)(BackupError::Io(error));
     durable::clear_left_behind(durable::parent(&path));
     let mut temp = Temp::beside(&path).map_err(failed)?;
@@ -82,7 +86,11 @@ pub fn to_file(
     read_back(temp.file(), &plan, options, monitor).map_err(about(&path))?;
     temp.finish(&path, Existing::Replace).map_err(failed)?;
     durable::sync_dir(durable::parent(&path)).map_err(failed)?;
-    finish(workspace, &store, plan, totals, bytes, Some(path), options)
+    let then = "they are not in the one that replaces it";
+    let removed = removed_here::finding(&path.display().to_string(), &removed, then);
+    let mut report = finish(workspace, &store, plan, totals, bytes, Some(path), options)?;
+    report.findings.extend(removed);
+    Ok(report)
 }
 
 /// Write a backup to `out`. It cannot be read back: each object is hashed as it is written, and that is all that is known.
@@ -111,7 +119,7 @@ fn plan(
 ) -> Result<Plan> {
     let chosen = Chosen::of(workspace, store, &options.timelines)?;
     let judged = Judged::of(store, &chosen, |_| false, monitor)?;
-    let Chosen { refs, timelines, whole, .. } = chosen;
+    let Chosen { history, refs, timelines, whole } = chosen;
     let tips = refs.values().copied().collect();
     let mut objects = readable_beyond(store, tips, &HashSet::new())?;
     objects.retain(|object| !judged.unreadable.contains(&object.id));
@@ -125,21 +133,22 @@ fn plan(
         objects: objects.len() as u64,
         refs: in_words(&refs),
     };
-    Ok(Plan { header, objects, judged })
+    Ok(Plan { header, objects, judged, history })
 }
 
 /// A file may be replaced if it is a backup all of whose branches and tags are in the new one, and nothing of that is damaged: a store that was lost and begun anew,
-/// or was hurt since, must not take the backup with it.
-fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
+/// or was hurt since, must not take the backup with it. Returns the branches and tags that lead to snapshots which were removed here on purpose.
+fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Result<Vec<RefName>> {
+    let mut gone = Vec::new();
     if path.symlink_metadata().is_err() {
-        return Ok(());
+        return Ok(gone);
     }
     let refused = |what| Error::from(CopyError::InTheWay { path: path.to_owned(), what });
     let Some(encrypted) = is_encrypted(path) else {
         return Err(refused(InTheWay::OtherFile));
     };
     if options.overwrite {
-        return Ok(());
+        return Ok(gone);
     }
     if plan.judged.lacks_something() {
         return Err(refused(InTheWay::PerhapsWhole));
@@ -149,12 +158,22 @@ fn may_replace(path: &Path, plan: &Plan, options: &Options) -> Result<()> {
     }
     let header = read_header(path, options.passphrase.as_ref());
     let header = header.map_err(|_| refused(InTheWay::Unreadable))?;
-    let have: HashSet<_> = plan.objects.iter().map(|object| object.id.to_string()).collect();
-    if header.refs.values().all(|id| have.contains(id)) {
-        Ok(())
-    } else {
-        Err(refused(InTheWay::Fuller))
+    let have: HashSet<_> = plan.objects.iter().map(|object| object.id).collect();
+    let removed = RemovedHere::of(store)?;
+    for (name, id) in header.refs {
+        let id = store::ObjectId::from_hex(id.as_bytes());
+        let (Ok(name), Ok(id)) = (RefName::try_from(name), id) else {
+            return Err(refused(InTheWay::Fuller));
+        };
+        if have.contains(&id) {
+            continue;
+        }
+        if !removed.is_removed(&name, id, &have, &plan.history)? {
+            return Err(refused(InTheWay::Fuller));
+        }
+        gone.push(name);
     }
+    Ok(gone)
 }
 
 fn read_header(path: &Path, passphrase: Option<&Passphrase>) -> backup::Result<Header> {

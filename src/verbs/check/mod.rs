@@ -14,7 +14,7 @@ use crate::engine::{Result, Workspace, lost_objects};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
-use crate::store::verify::Health;
+use crate::store::verify::{DamagedFile, Health};
 use crate::store::{Format, Kind, ObjectId, Reader, Store};
 use crate::verbs;
 
@@ -60,15 +60,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     let mut findings = check_files(store)?;
     let listed = undo_data::Listed::of(store)?;
     let health = store.verify_objects(monitor)?;
-    for file in &health.files {
-        let level = if file.harmful { Level::Error } else { Level::Warning };
-        findings.push(Finding::new(
-            Code::StoreFileDamaged,
-            level,
-            file.path.display().to_string(),
-            &*file.why,
-        ));
-    }
+    findings.extend(health.files.iter().map(file_finding));
 
     let history = History::load(store)?;
     for broken in &history.broken {
@@ -117,6 +109,9 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
     let _ = store.mark_damaged(is_damaged, &damaged);
+    if is_damaged {
+        findings.extend(health.without_pack.iter().map(file_finding));
+    }
     findings.extend(lost_attachments.findings());
     findings.extend(undo_data::check(
         store,
@@ -135,6 +130,12 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
     Ok(Report::of(health.objects, tally, verdict_findings::checked(findings)))
+}
+
+fn file_finding(file: &DamagedFile) -> Finding {
+    let level = if file.harmful { Level::Error } else { Level::Warning };
+    let subject = file.path.display().to_string();
+    Finding::new(Code::StoreFileDamaged, level, subject, &*file.why)
 }
 
 /// The repository's small files: git needs them, stvc can do without.

@@ -11,6 +11,7 @@ use crate::engine::operation::attachments::{Admission, MissingAttachments};
 use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::{Ending, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
+use crate::listed::listed;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::Store;
@@ -57,8 +58,7 @@ pub(super) fn restore(
             _ => None,
         };
         let snapshot = &report.snapshot;
-        missing =
-            attachments::missing(&root, &reader, snapshot, attached, &admission, &planned)?;
+        missing = attachments::missing(&root, &reader, snapshot, attached, &admission, &planned)?;
         plan.extend(std::mem::take(&mut missing.plan));
         report.findings.append(&mut missing.findings);
     }
@@ -233,7 +233,7 @@ fn shared_book(
     if users.is_empty() {
         return Ok(None);
     }
-    let list = users.iter().map(|user| user.as_str()).collect::<Vec<_>>().join(", ");
+    let list = listed(&users);
     let message = format!("this lorebook is also used by {list}: what they know goes back with it");
     let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
     Ok(Some(

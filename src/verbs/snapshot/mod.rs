@@ -12,8 +12,6 @@ use std::collections::BTreeSet;
 
 use crate::archive::Kind;
 use crate::engine::cache::Cache;
-use crate::engine::changed_timelines::{Branches, look_from, touched};
-use crate::engine::deleted_timelines::deleted_since;
 use crate::engine::files;
 use crate::engine::gate;
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
@@ -142,7 +140,7 @@ pub fn snapshot(
     report.findings.extend(findings);
     (report.states, report.objects, report.bytes) = (states, objects, bytes);
     if report.created_store {
-        let include = Include::of(Some(&store))?;
+        let include = Include::of(Some(&store));
         report.findings.extend(left_out::finding(&library, &include, Some(&store))?);
     }
     answer(report, &names, options)
@@ -156,39 +154,6 @@ fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Findi
     let what = "nothing changed, so no snapshot was taken and your words are not kept";
     let finding = Finding::new(Code::WordsNotKept, Level::Info, "-m", what);
     Some(finding.remedy("`--tag NAME` names a state that is there already"))
-}
-
-/// Whether a snapshot would have anything to take. Nothing is locked for it, and what is learnt of unchanged files is kept.
-pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
-    let library = workspace.library()?;
-    let scan = library.scan()?;
-    let store = workspace.open_store()?;
-    if !store.unfinished()?.is_empty() {
-        return Ok(true);
-    }
-    let include = Include::of(Some(&store))?;
-    let mut cache = Some(Cache::load(&store));
-    if cache.as_ref().is_some_and(|cache| !deleted_since(cache, &library, &scan).is_empty()) {
-        return Ok(true);
-    }
-    let branches = Branches::read(&store)?;
-    let (names, groups) = (include.timelines(&scan), &scan.groups);
-    let touched = match &cache {
-        Some(cache) => touched(&store, &library, groups, &names, &branches, cache)?,
-        None => names.iter().collect(),
-    };
-    for name in touched {
-        let head = branches.head(&store, name)?;
-        let look = look_from(Some(&store), &library, groups, name, head, &mut cache)?;
-        let is_back = look.head.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
-        if look.is_new() || look.astray || is_back {
-            return Ok(true);
-        }
-    }
-    if let Some(cache) = cache {
-        cache.save(&store);
-    }
-    Ok(false)
 }
 
 /// The timelines of which a state will be taken: those that were named, or that changed. Nobody waits for the others.
@@ -257,7 +222,7 @@ fn select(
     store: Option<&Store>,
 ) -> Result<Vec<TimelineName>> {
     if options.timelines.is_empty() {
-        let include = Include::of(store)?;
+        let include = Include::of(store);
         let mut names = include.timelines(scan);
         names.retain(|name| options.only.is_empty() || options.only.contains(&name.category()));
         return Ok(names);

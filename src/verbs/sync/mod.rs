@@ -261,7 +261,7 @@ fn take_in(
         namesakes: HashMap::new(),
         vacated: BTreeSet::new(),
         day: workspace.now.format("%Y-%m-%d").to_string(),
-        include: Include::of(Some(&store))?,
+        include: Include::of(Some(&store)),
         device: Device::of(&store)?,
     };
     let heads = theirs.without_renamed(&incoming.heads);

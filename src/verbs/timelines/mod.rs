@@ -133,7 +133,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         Some(store) => workspace.history(store)?,
         None => Default::default(),
     };
-    let include = Include::of(store.as_ref())?;
+    let include = Include::of(store.as_ref());
     let mut cache = store.as_ref().map(Cache::load);
     let branches = store.as_ref().map(Branches::read).transpose()?;
     let here: BTreeSet<_> = include.timelines(&scan).into_iter().collect();

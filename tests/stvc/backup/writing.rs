@@ -1,7 +1,7 @@
 //! The file as it is written: whole or not at all, for its owner alone.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,88 @@ fn a_file_is_replaced_only_if_nothing_is_lost_by_it() {
         sandbox.stvc(&[&["backup", text(&other)], more].concat()).exits(4);
     }
     assert_eq!(fs::read(&other).unwrap(), b"Dear Mira");
+}
+
+/// Three snapshots of two chats, with a backup of all.
+fn backed_up() -> (Sandbox, PathBuf) {
+    let mut sandbox = Sandbox::empty();
+    for messages in 3..6 {
+        sandbox.write(A, chat("a", messages, None));
+        sandbox.write("chats/Mira/b.jsonl", chat("b", messages, None));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    let path = back_up(&sandbox);
+    (sandbox, path)
+}
+
+/// What removes snapshots on purpose: `forget`, `erase`, `undo`; the operation log may know of it no more.
+const REMOVALS: [&[&[&str]]; 5] = [
+    &[&["forget", "--keep-last", "1"]],
+    &[&["forget", "--keep-last", "1"], &["gc", "--keep-undo", "0s", "--grace", "0s"]],
+    &[&["undo"]],
+    &[&["undo"], &["gc", "--keep-undo", "0s", "--grace", "0s"]],
+    &[&["erase", "Mira/b", "--yes"]],
+];
+
+#[test]
+fn backup_goes_on_and_says_so_after_snapshots_were_removed_on_purpose() {
+    for removal in REMOVALS {
+        let (mut sandbox, path) = backed_up();
+        let folder = sandbox.folder().join("mirror");
+        sandbox.stvc(&["backup", text(&folder)]).exits(0);
+        fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+        sandbox.stvc(&["backup", text(&path)]).exits(0);
+        for command in removal {
+            sandbox.stvc(command).exits(0);
+        }
+        sandbox.wait(60);
+        sandbox.append(A, &message("a", 9));
+        let answer = sandbox.json(&["backup", text(&path)]).exits(0);
+        let found = answer.of_type("finding");
+        assert!(
+            found.iter().any(|found| found["code"] == "removed-here"),
+            "{removal:?}: {found:?}"
+        );
+        sandbox.stvc(&["check", text(&path)]).exits(0);
+        sandbox.stvc(&["backup", text(&folder)]).exits(0);
+        sandbox.stvc(&["check", text(&folder)]).exits(0);
+        // Once is enough.
+        let again = sandbox.json(&["backup", text(&path)]).exits(0).of_type("finding");
+        assert!(!again.iter().any(|found| found["code"] == "removed-here"), "{again:?}");
+    }
+}
+
+/// The branch is gone, and no command removed it: the backup may be all that is left.
+#[test]
+fn backup_does_not_replace_a_file_after_a_branch_was_lost() {
+    for removal in [&[][..], &[&["forget", "--keep-last", "1"][..]]] {
+        let (sandbox, path) = backed_up();
+        for command in removal {
+            sandbox.stvc(command).exits(0);
+        }
+        let before = fs::read(&path).unwrap();
+        fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+        let branch = sandbox.store().join("refs/heads/chats/Mira/b");
+        fs::remove_file(branch).unwrap();
+        let answer = sandbox.stvc(&["backup", text(&path), "--no-snapshot"]).exits(4);
+        assert!(answer.stderr.contains("holds snapshots which"), "{}", answer.stderr);
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn backup_of_one_chat_does_not_replace_that_of_all_after_forget() {
+    for removal in REMOVALS {
+        let (sandbox, path) = backed_up();
+        fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+        for command in removal {
+            sandbox.stvc(command).exits(0);
+        }
+        // An erased timeline is not asked for by anybody.
+        let expected = if removal[0][0] == "erase" { 0 } else { 4 };
+        sandbox.stvc(&["backup", text(&path), "Mira/a", "--no-snapshot"]).exits(expected);
+    }
 }
 
 fn leftovers(dir: &Path) -> Vec<String> {

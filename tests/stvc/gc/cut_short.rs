@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{gc, leftovers, nothing_left_over, pack_dir, packs, set_age, stray};
 use crate::common::{
     A, Sandbox, Stored, assert_same, calm, chat, copy, files, files_of, kill_after, limited,
-    message, sound,
+    message, sound, text,
 };
 
 #[test]
@@ -202,4 +202,58 @@ fn what_is_left_over_goes_at_once() {
     assert_same(&files(&sandbox.store()), &tidy);
     stored.must_come_back(&sandbox);
     sound(&sandbox);
+}
+
+/// A power cut may keep the removal of a pack and lose that of its index, which came first.
+#[test]
+fn index_without_pack_is_an_unfinished_removal_and_is_removed_by_the_next_gc() {
+    for command in
+        [&["gc", "--grace", "0s", "--keep-undo", "0s"][..], &["erase", "Mira/b", "--yes"]]
+    {
+        let mut sandbox = Sandbox::empty();
+        for round in 0..3 {
+            sandbox.wait(60);
+            sandbox.write(A, chat(&format!("a {round}"), 5, None));
+            sandbox.write("chats/Mira/b.jsonl", chat(&format!("b {round}"), 5, None));
+            sandbox.stvc(&["snapshot"]).exits(0);
+        }
+        fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
+        let stored = Stored::take(&sandbox, A);
+        let old: Vec<_> = files_of(&pack_dir(&sandbox), "idx")
+            .into_iter()
+            .map(|index| (fs::read(&index).unwrap(), index))
+            .collect();
+        sandbox.stvc(command).exits(0);
+        for (bytes, index) in &old {
+            assert!(!index.exists());
+            fs::write(index, bytes).unwrap();
+            fs::write(index.with_extension("rev"), "of a pack that is gone").unwrap();
+        }
+        let check = sandbox.json(&["check"]).exits(0);
+        assert!(check.of_type("finding").is_empty(), "{check:?}");
+        stored.must_come_back(&sandbox);
+        let mirror = sandbox.folder().join("mirror");
+        sandbox.stvc(&["backup", text(&mirror)]).exits(0);
+        sandbox.stvc(&["check", text(&mirror)]).exits(0);
+        sandbox.stvc(&["gc"]).exits(0);
+        for (_, index) in &old {
+            assert!(!index.exists() && !index.with_extension("rev").exists(), "{index:?}");
+        }
+        sound(&sandbox);
+    }
+}
+
+#[test]
+fn index_whose_pack_was_lost_is_named_by_check() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 5, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox.append(A, &message("a", 9));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let index = files_of(&pack_dir(&sandbox), "idx").remove(0);
+    fs::remove_file(index.with_extension("pack")).unwrap();
+    let check = sandbox.stvc(&["check"]).exits(1);
+    let told = format!("{}{}", check.stdout, check.stderr);
+    assert!(told.contains("its pack is not there"), "{told}");
 }

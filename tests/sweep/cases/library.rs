@@ -77,6 +77,7 @@ pub const CASES: &[Listed] = &[
         begun(stage);
         stage.stvc("one", &["extension", "install"]).exits(0);
         remove(stage, &["extensions/stvc/deeds.js", "extensions/stvc/page.js"]);
+        stage.write("one", "extensions/stvc/notes.txt", b"mine");
         Scene::of(&["extension", "update"])
     }),
     ("extension", "extension-remove", |stage| {

@@ -1,0 +1,78 @@
+//! Snapshots that a copy elsewhere has and this store has not: those that `forget`, `erase` or `undo` removed here on purpose, told from those that never were here, or were lost.
+
+use std::collections::{HashMap, HashSet};
+
+use super::chosen_refs::{HEADS, TAGS};
+use super::last_backups;
+use crate::archive::SnapshotId;
+use crate::engine::Result;
+use crate::history::History;
+use crate::listed::listed;
+use crate::rules::{Code, Finding, Level};
+use crate::store::{Erasures, ObjectId, RefName, Store, name_encoding};
+
+/// What the store knows of snapshots that it does not have any more.
+pub(crate) struct RemovedHere<'s> {
+    store: &'s Store,
+    former: HashMap<ObjectId, ObjectId>,
+    erased: Erasures,
+    /// What backups were given: it was here then.
+    sent: HashSet<ObjectId>,
+}
+
+impl<'s> RemovedHere<'s> {
+    pub(crate) fn of(store: &'s Store) -> Result<Self> {
+        let (former, erased) = (store.former_ids()?, store.erasures()?);
+        Ok(Self { store, former, erased, sent: last_backups::sent(store)? })
+    }
+
+    /// Whether a ref led to that snapshot here once. That the object is here means nothing: it may have come with a sync that was interrupted.
+    pub(crate) fn was_here(&self, name: &RefName, id: ObjectId) -> Result<bool> {
+        Ok(self.former.contains_key(&id)
+            || self.erased.has(&id.to_string())
+            || self.sent.contains(&id)
+            || self.store.last_known(name)?.contains(&Some(id)))
+    }
+
+    /// Whether a snapshot that `name` led to is gone because a command removed it, and what the timeline has now is among `chosen`. A ref that is not where the log left it was
+    /// lost, or moved by another program, and that is no reason to drop what a backup has of it.
+    pub(crate) fn is_removed(
+        &self,
+        name: &RefName,
+        id: ObjectId,
+        chosen: &HashSet<ObjectId>,
+        history: &History,
+    ) -> Result<bool> {
+        let target = self.store.ref_target(name)?;
+        if target.is_some_and(|target| !chosen.contains(&target)) {
+            return Ok(false);
+        }
+        let now = self.former.get(&id).copied().unwrap_or(id);
+        if history.get(SnapshotId(now)).is_some() {
+            // Here it is; perhaps only not chosen.
+            return Ok(chosen.contains(&now));
+        }
+        if self.erased.has(&id.to_string()) || self.erased.has(&now.to_string()) {
+            return Ok(true);
+        }
+        let is_where_logged = self.store.last_known(name)?.first() == Some(&target);
+        Ok(is_where_logged && self.was_here(name, id)?)
+    }
+}
+
+/// Says that a copy has snapshots that were removed here; `then` is what became of them there.
+pub(crate) fn finding(destination: &str, refs: &[RefName], then: &str) -> Option<Finding> {
+    if refs.is_empty() {
+        return None;
+    }
+    let short = |name: &RefName| {
+        let name = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
+        name_encoding::decode(name)
+    };
+    let names: Vec<_> = refs.iter().map(short).collect();
+    let message = format!(
+        "it had snapshots of {} that `forget`, `erase` or `undo` removed here since; {then}",
+        listed(&names)
+    );
+    Some(Finding::new(Code::RemovedHere, Level::Info, destination, message))
+}
