@@ -48,8 +48,11 @@ impl Place {
     /// Finds the place of a file, through links that have its name.
     pub(super) fn follow(root: &Path, path: &LibraryPath, missing: Missing) -> io::Result<Self> {
         let mut place = Self::find(root, path, missing)?;
-        for _ in 0..MOST_LINKS {
+        for followed in 0..MOST_LINKS {
             let Some(target) = target_of(&place.folder, &place.name)? else {
+                if followed > 0 && !place.folder.has(&place.name)? {
+                    return Err(leads_nowhere());
+                }
                 if place.is_linked {
                     place.must_suit(root, path)?;
                 }

@@ -105,16 +105,17 @@ fn write_refuses_a_link_that_leads_nowhere_or_in_a_circle() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("groups")).unwrap();
     symlink(dir.path().join("none"), dir.path().join("worlds")).unwrap();
+    symlink("nowhere", dir.path().join("groups/c.json")).unwrap();
     symlink("b.json", dir.path().join("groups/a.json")).unwrap();
     symlink("a.json", dir.path().join("groups/b.json")).unwrap();
-    for name in ["worlds/w.json", "groups/a.json"] {
+    for name in ["worlds/w.json", "groups/a.json", "groups/c.json"] {
         for former in [None, Some(Fingerprint::of(b""))] {
             let written = write(dir.path(), &path(name), b"new", former).unwrap_err();
             assert!(written.to_string().ends_with("a link that leads nowhere"), "{written}");
         }
         assert!(read(dir.path(), &path(name)).is_err());
     }
-    assert!(!dir.path().join("none").exists());
+    assert!(!dir.path().join("none").exists() && !dir.path().join("groups/nowhere").exists());
 }
 
 /// Not even a link of the user makes `secrets.json` a lorebook.
