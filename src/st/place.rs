@@ -1,5 +1,5 @@
 //! Where a file of the library is. One rule for reading and for writing (docs/reliability.md, "Links"): a link inside the library is followed, wherever it leads, if the user who runs stvc made it,
-//! or root. Chats on another disk are stored from there and restored to there, as SillyTavern does it. A link of anybody else is not followed at all: a library that another user can write could
+//! or root, unless it leads to another part of the library or to a folder that contains it: `secrets.json` must not pass for a lorebook. Chats on another disk are stored from there and restored to there, as SillyTavern does it. A link of anybody else is not followed at all: a library that another user can write could
 //! otherwise make stvc read and write whatever that user cannot.
 
 use std::ffi::{OsStr, OsString};
@@ -8,8 +8,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::LibraryPath;
+use super::{LibraryPath, TimelineName, is_attachment};
 use crate::folder::{Folder, Link};
+use crate::real_path;
 
 /// More links in a row than a system follows.
 const MOST_LINKS: usize = 40;
@@ -18,6 +19,8 @@ const MOST_LINKS: usize = 40;
 pub(super) struct Place {
     pub folder: Arc<Folder>,
     pub name: OsString,
+    /// Whether a link leads there.
+    is_linked: bool,
 }
 
 /// Whether folders are made that are not there.
@@ -34,23 +37,50 @@ impl Place {
             Some((above, name)) => (above, name),
             None => ("", path.as_str()),
         };
-        let folder = Arc::new(descend(root, above, missing)?);
-        Ok(Self { folder, name: name.into() })
+        let (folder, is_linked) = descend(root, above, missing)?;
+        let place = Self { folder: Arc::new(folder), name: name.into(), is_linked };
+        if is_linked {
+            place.must_suit(root, path)?;
+        }
+        Ok(place)
     }
 
-    /// Follows links in the place of the file.
-    pub(super) fn followed(mut self) -> io::Result<Self> {
-        for _ in 0..MOST_LINKS {
-            let Some(target) = target_of(&self.folder, &self.name)? else { return Ok(self) };
+    /// Finds the place of a file, through links that have its name.
+    pub(super) fn follow(root: &Path, path: &LibraryPath, missing: Missing) -> io::Result<Self> {
+        let mut place = Self::find(root, path, missing)?;
+        for followed in 0..MOST_LINKS {
+            let Some(target) = target_of(&place.folder, &place.name)? else {
+                if followed > 0 && !place.folder.has(&place.name)? {
+                    return Err(leads_nowhere());
+                }
+                if place.is_linked {
+                    place.must_suit(root, path)?;
+                }
+                return Ok(place);
+            };
             let name = target.file_name().map(OsStr::to_owned).ok_or_else(leads_nowhere)?;
             let above = match target.parent() {
                 Some(above) if !above.as_os_str().is_empty() => above,
                 _ => Path::new("."),
             };
-            let folder = self.folder.follow(above).map_err(nowhere)?;
-            self = Self { folder: Arc::new(folder), name };
+            let folder = Arc::new(place.folder.follow(above).map_err(nowhere)?);
+            place = Self { folder, name, is_linked: true };
         }
         Err(leads_nowhere())
+    }
+
+    /// Refuses a place that links lead to if it is another part of the library, or in a folder that contains the library.
+    fn must_suit(&self, root: &Path, path: &LibraryPath) -> io::Result<()> {
+        let root = must_not_contain(&self.folder, root)?;
+        let here = real_path::of_existing(self.folder.path())?.join(&self.name);
+        let Ok(inside) = here.strip_prefix(root) else { return Ok(()) };
+        let parts: Option<Vec<_>> = inside.iter().map(OsStr::to_str).collect();
+        let inside = parts.and_then(|parts| LibraryPath::parse(&parts.join("/")).ok());
+        let top = |path: &LibraryPath| path.as_str().split('/').next().map(str::to_owned);
+        match inside.is_some_and(|inside| is_place(&inside) && top(&inside) == top(path)) {
+            true => Ok(()),
+            false => Err(other_part()),
+        }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -60,7 +90,7 @@ impl Place {
 
 /// Opens a file of the library at `root` for reading.
 pub fn open_file(root: &Path, path: &LibraryPath) -> io::Result<File> {
-    let place = Place::find(root, path, Missing::Fail)?.followed()?;
+    let place = Place::follow(root, path, Missing::Fail)?;
     place.folder.open_file(&place.name)
 }
 
@@ -76,24 +106,49 @@ pub fn read(root: &Path, path: &LibraryPath) -> io::Result<Vec<u8>> {
 
 /// Opens a folder of the library at `root`, such as `user/files`.
 pub fn open_folder(root: &Path, folder: &str) -> io::Result<Folder> {
-    descend(root, folder, Missing::Fail)
+    descend(root, folder, Missing::Fail).map(|(folder, _)| folder)
 }
 
-fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<Folder> {
-    let mut folder = Folder::open(root)?;
+/// Opens a folder; whether a link leads there.
+fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, bool)> {
+    let (mut folder, mut is_linked) = (Folder::open(root)?, false);
     for name in path.split('/').filter(|name| !name.is_empty()).map(OsStr::new) {
         folder = match folder.folder(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && missing == Missing::Make => {
                 make(&folder, name)?
             }
             Err(error) => match target_of(&folder, name)? {
-                Some(target) => folder.follow(&target).map_err(nowhere)?,
+                Some(target) => {
+                    is_linked = true;
+                    folder.follow(&target).map_err(nowhere)?
+                }
                 None => return Err(error),
             },
             opened => opened?,
         };
     }
-    Ok(folder)
+    if is_linked {
+        must_not_contain(&folder, root)?;
+    }
+    Ok((folder, is_linked))
+}
+
+/// Refuses a folder that contains the library; where the library really is.
+fn must_not_contain(folder: &Folder, root: &Path) -> io::Result<PathBuf> {
+    let root = real_path::of_existing(root)?;
+    match root.starts_with(real_path::of_existing(folder.path())?) {
+        true => Err(other_part()),
+        false => Ok(root),
+    }
+}
+
+/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
+/// SillyTavern's are never stvc's to write.
+pub(super) fn is_place(path: &LibraryPath) -> bool {
+    // SillyTavern cuts the ending off a very long name of a lorebook.
+    let book = path.as_str().strip_prefix("worlds/");
+    let is_book = book.is_some_and(|name| !name.contains('/'));
+    is_book || TimelineName::of_file(path).is_some() || is_attachment(path)
 }
 
 /// Makes a folder, durably. It belongs to the user whom the one above it belongs to.
@@ -131,6 +186,11 @@ fn nowhere(error: io::Error) -> io::Error {
         io::ErrorKind::NotFound => leads_nowhere(),
         _ => error,
     }
+}
+
+fn other_part() -> io::Error {
+    let why = "it is a link to another part of the library, or to a folder that contains it";
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 fn leads_nowhere() -> io::Error {

@@ -2,9 +2,9 @@
 //!
 //! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
 
-use super::place::{Missing, Place, open_file};
+use super::place::{Missing, Place, is_place, open_file};
 use super::sanitize::is_name_on_windows;
-use super::{Error, LibraryPath, Result, TimelineName, is_attachment};
+use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, TEMP_PREFIX, Temp};
 use crate::regular;
 use std::fs::File;
@@ -59,7 +59,7 @@ pub fn write(
     must_be_a_name_here(path)?;
     must_be_a_place(path)?;
     let full = path.under(root);
-    let place = Place::find(root, path, Missing::Make).and_then(Place::followed);
+    let place = Place::follow(root, path, Missing::Make);
     let place = place.map_err(Error::io(&full))?;
     let folder = &place.folder;
     durable::clear_left_behind(folder.path());
@@ -128,15 +128,6 @@ pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()
     place.folder.sync().map_err(Error::io(&full))
 }
 
-/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
-/// SillyTavern's are never stvc's to write.
-fn is_place(path: &LibraryPath) -> bool {
-    // SillyTavern cuts the ending off a very long name of a lorebook.
-    let book = path.as_str().strip_prefix("worlds/");
-    let is_book = book.is_some_and(|name| !name.contains('/'));
-    is_book || TimelineName::of_file(path).is_some() || is_attachment(path)
-}
-
 /// Refuses a path that no file of a timeline has.
 pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
     match is_place(path) {
@@ -153,7 +144,7 @@ pub fn why_not_writable(root: &Path, path: &LibraryPath) -> Option<String> {
     if path.as_str().split('/').any(|part| part.len() > LONGEST_NAME) {
         return Some(format!("{path} is too long"));
     }
-    let place = match Place::find(root, path, Missing::Fail).and_then(Place::followed) {
+    let place = match Place::follow(root, path, Missing::Fail) {
         Ok(place) => place,
         Err(error) => return never(&error).then(|| format!("{path}: {error}")),
     };

@@ -82,6 +82,14 @@ pub fn belongings(stage: &Stage, device: &str) {
     stage.append(device, A, &shown.to_string());
 }
 
+/// A message that names a web page, which is there.
+pub fn page(stage: &Stage, device: &str) {
+    stage.write(device, "user/files/1_2.html", words("page", 0));
+    let files = json!({ "files": [{ "url": "/user/files/1_2.html" }] });
+    let shown = json!({ "name": "You", "is_user": true, "mes": words("page", 1), "extra": files });
+    stage.append(device, A, &shown.to_string());
+}
+
 /// What a day of writing does to it: one goes on, one loses its last message, one gets another name, one is new; the lorebook is edited.
 pub fn day(stage: &Stage, device: &str) {
     stage.append(device, A, &message(device, 10));

@@ -85,8 +85,8 @@ fn write_goes_where_a_link_of_the_user_leads() {
     // SillyTavern writes through a link in the place of the file, too.
     fs::create_dir(dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
-    symlink(outside.path().join("f"), dir.path().join("middle")).unwrap();
-    symlink("../middle", dir.path().join("groups/g.json")).unwrap();
+    symlink("f", outside.path().join("middle")).unwrap();
+    symlink(outside.path().join("middle"), dir.path().join("groups/g.json")).unwrap();
     let group = path("groups/g.json");
     assert_eq!(read(dir.path(), &group).unwrap(), b"kept");
     write(dir.path(), &group, b"new", Some(Fingerprint::of(b"kept"))).unwrap();
@@ -105,16 +105,56 @@ fn write_refuses_a_link_that_leads_nowhere_or_in_a_circle() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("groups")).unwrap();
     symlink(dir.path().join("none"), dir.path().join("worlds")).unwrap();
+    symlink("nowhere", dir.path().join("groups/c.json")).unwrap();
     symlink("b.json", dir.path().join("groups/a.json")).unwrap();
     symlink("a.json", dir.path().join("groups/b.json")).unwrap();
-    for name in ["worlds/w.json", "groups/a.json"] {
+    for name in ["worlds/w.json", "groups/a.json", "groups/c.json"] {
         for former in [None, Some(Fingerprint::of(b""))] {
             let written = write(dir.path(), &path(name), b"new", former).unwrap_err();
             assert!(written.to_string().ends_with("a link that leads nowhere"), "{written}");
         }
         assert!(read(dir.path(), &path(name)).is_err());
     }
-    assert!(!dir.path().join("none").exists());
+    assert!(!dir.path().join("none").exists() && !dir.path().join("groups/nowhere").exists());
+}
+
+/// Not even a link of the user makes `secrets.json` a lorebook.
+#[cfg(unix)]
+#[test]
+fn links_to_another_part_of_the_library_are_followed_neither_by_reads_nor_by_writes() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("data/user");
+    put(&root, "secrets.json", b"key");
+    put(&root, "chats/A/c.jsonl", b"{}");
+    put(&root, "worlds/w.json", b"{}");
+    for (link, target) in [
+        ("worlds/x.json", "../secrets.json"),
+        ("User Avatars", "."),
+        ("characters", ".."),
+        ("groups", "backups"),
+        ("chats/C", "../worlds"),
+        ("chats/B", "A"),
+    ] {
+        fs::create_dir_all(root.join("backups")).unwrap();
+        symlink(target, root.join(link)).unwrap();
+    }
+    for name in [
+        "worlds/x.json",
+        "User Avatars/secrets.json",
+        "characters/x.png",
+        "groups/g.json",
+        "chats/C/x.jsonl",
+    ] {
+        for former in [None, Some(Fingerprint::of(b"key"))] {
+            let error = write(&root, &path(name), b"new", former).unwrap_err();
+            assert!(error.to_string().contains("another part of the library"), "{name}: {error}");
+        }
+        assert!(read(&root, &path(name)).is_err(), "{name}");
+    }
+    assert_eq!(fs::read(root.join("secrets.json")).unwrap(), b"key");
+    // One character's chats may be those of another.
+    assert_eq!(read(&root, &path("chats/B/c.jsonl")).unwrap(), b"{}");
 }
 
 /// A library that another user can write must not make stvc read or write what that user cannot.

@@ -4,7 +4,7 @@ use super::library::remove;
 use super::{Driver, Listed, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
-use crate::world::{A, B, BOOK, GULL, PIER_NOW, book, chat, day, empty, message, small};
+use crate::world::{A, B, BOOK, GULL, PIER_NOW, book, chat, day, empty, message, page, small};
 
 pub const CASES: &[Listed] = &[
     ("snapshot", "snapshot-first", |stage| {
@@ -61,6 +61,12 @@ pub const CASES: &[Listed] = &[
         for n in 0..40 {
             stage.write("one", &format!("worlds/Book {n}.json"), book(&[(n, "Pier", "Wet.")]));
         }
+        Scene::of(&["snapshot"])
+    }),
+    // A file of a kind that is noted as the library's own.
+    ("snapshot", "snapshot-own-attachment", |stage| {
+        begun(stage);
+        page(stage, "one");
         Scene::of(&["snapshot"])
     }),
     ("watch", "watch", |stage| {
