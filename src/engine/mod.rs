@@ -27,6 +27,7 @@ pub mod take_snapshots;
 pub(crate) mod undisturbed_read;
 pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
+pub mod written_since;
 
 pub use error::{ConfigurationError, Error, Result, TagError};
 pub(crate) use include::Include;

@@ -9,12 +9,12 @@ mod fork;
 pub mod from_message;
 mod in_place;
 mod material;
+mod mode;
 mod options;
 
 use std::path::PathBuf;
 
 use crate::archive::{Role, State};
-use crate::engine::operation::{Held, Operation};
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::History;
 use crate::history::moment::Moment;
@@ -26,6 +26,7 @@ use crate::st::{Library, LibraryPath};
 use crate::store::Store;
 use crate::verbs::Result;
 use material::Material;
+use mode::Mode;
 pub use options::{Options, QueueChange, Report};
 
 /// Bring a snapshot back.
@@ -48,16 +49,6 @@ pub fn restore(
     };
     let mode = held.as_ref().map_or(Mode::Plan, Mode::Now);
     bring_back(workspace, &store, mode, &history, &moment, options)
-}
-
-/// How far a restore goes.
-enum Mode<'m, 'a> {
-    /// It is only planned.
-    Plan,
-    /// It is an operation of its own.
-    Now(&'m Held),
-    /// It is a part of an operation that somebody else finishes; files under their own names only.
-    Part(&'m mut Operation<'a>),
 }
 
 /// Bring back a state that was found.
