@@ -31,6 +31,7 @@ pub(crate) mod undisturbed_read;
 pub(crate) mod unused_lorebooks;
 pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
+pub mod written_since;
 
 pub use error::{ConfigurationError, Error, Result, TagError};
 pub(crate) use include::Include;

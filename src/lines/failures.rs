@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::exit::code_of_verb;
 use super::hint::hint;
-use crate::verbs::undo::Offer;
+use crate::engine::written_since::Offer;
 use crate::verbs::{self, UndoError};
 use crate::{engine, history};
 

@@ -6,9 +6,9 @@ use super::words::{clean, shell, short};
 use crate::archive::backup::BackupError;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
+use crate::engine::written_since::Offer;
 use crate::engine::{self, ConfigurationError, TagError};
 use crate::store::{self, RemoteError};
-use crate::verbs::undo::Offer;
 use crate::verbs::{self, MergeError, RestoreError, UndoError};
 use crate::{durable, history, st};
 

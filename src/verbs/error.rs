@@ -3,10 +3,10 @@ use std::path::PathBuf;
 use crate::archive::merge::Side;
 use crate::archive::{self, Role, SnapshotId};
 use crate::engine::copies::CopyError;
+use crate::engine::written_since::{ChangeSince, Offer};
 use crate::engine::{self, TagError};
 use crate::listed::listed;
 use crate::store::{self, Loss};
-use crate::verbs::undo::{ChangeSince, Offer};
 use crate::{history, st};
 
 /// What verbs return.

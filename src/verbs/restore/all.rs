@@ -7,8 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use super::bring_back;
+use super::mode::Mode;
 use super::options::{Options, Report};
-use super::{Mode, bring_back};
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
 use crate::engine::files::FileAction;
 use crate::engine::operation::Operation;

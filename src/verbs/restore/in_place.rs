@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Mode;
 use super::material::Material;
+use super::mode::Mode;
 use super::options::{Options, QueueChange, Report, reload, wanted};
 use crate::archive::{Blake3, Manifest, Role, Snapshot, SnapshotId};
 use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};

@@ -9,6 +9,7 @@ mod fork;
 pub mod from_message;
 mod in_place;
 mod material;
+mod mode;
 mod options;
 mod readiness;
 
@@ -16,7 +17,6 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::archive::{CheckpointState, Role, State, uses_auto_recap};
-use crate::engine::operation::{Held, Operation};
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::moment::{Moment, Named};
 use crate::history::state_then::{NeedBook, StateThen};
@@ -28,6 +28,7 @@ use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::Result;
 use material::Material;
+use mode::Mode;
 pub use options::{Options, QueueChange, Report};
 
 /// Bring a snapshot back.
@@ -53,16 +54,6 @@ pub fn restore(
     };
     let mode = held.as_ref().map_or(Mode::Plan, Mode::Now);
     bring_back(workspace, &store, mode, &history, &moment, options)
-}
-
-/// How far a restore goes.
-enum Mode<'m, 'a> {
-    /// It is only planned.
-    Plan,
-    /// It is an operation of its own.
-    Now(&'m Held),
-    /// It is a part of an operation that somebody else finishes; files under their own names only.
-    Part(&'m mut Operation<'a>),
 }
 
 /// Bring back a state that was found.

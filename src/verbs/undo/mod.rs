@@ -23,7 +23,6 @@ use crate::st::{self, Fingerprint, Library, LibraryPath, TimelineName};
 use crate::store::{FileChange, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::Result;
 use choose::{Chosen, choose, only_undone_since};
-pub use since::{ChangeSince, Offer, WrittenSince};
 
 /// What to take back.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,6 @@
 //! Why an operation cannot be undone: what was written since, and how to get the state before it nevertheless, as a chat of its own.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 
 use super::choose::Chosen;
@@ -12,6 +11,7 @@ use crate::engine::files;
 use crate::engine::free_chat_name::free_name;
 use crate::engine::operation::bytes_of;
 use crate::engine::operation::log::Logged;
+use crate::engine::written_since::{ChangeSince, Offer, WrittenSince};
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::st::{Chat, LibraryPath, TimelineName};
@@ -20,65 +20,6 @@ use crate::verbs::{Result, UndoError};
 
 /// So many states are offered at most: a restore of a whole library may have replaced hundreds of chats.
 const MOST_OFFERS: usize = 3;
-
-/// One thing that changed after an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangeSince {
-    /// The timeline's name, the file's path or the tag.
-    pub subject: String,
-    pub what: WrittenSince,
-}
-
-/// What changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WrittenSince {
-    /// Messages of a chat.
-    Messages { added: usize, edited: usize, removed: usize },
-    /// The file, in another way.
-    Saved,
-    /// The file is gone.
-    Deleted,
-    /// So many later operations moved the timeline.
-    Snapshots(usize),
-    /// A tag names something else, or is gone.
-    Tag,
-}
-
-impl fmt::Display for ChangeSince {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let subject = &self.subject;
-        let count = |n: usize, what: &str| match n {
-            1 => format!("1 {what} was"),
-            n => format!("{n} {what}s were"),
-        };
-        match self.what {
-            WrittenSince::Messages { added, edited, removed } => {
-                let parts = [(added, "added to"), (edited, "edited in"), (removed, "removed from")];
-                let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-                let parts: Vec<_> = parts
-                    .map(|(n, done)| format!("{} {done} {subject}", count(n, "message")))
-                    .collect();
-                f.write_str(&parts.join(", "))
-            }
-            WrittenSince::Saved => write!(f, "{subject} was changed"),
-            WrittenSince::Deleted => write!(f, "{subject} was deleted"),
-            WrittenSince::Snapshots(n) => {
-                write!(f, "{} created of {subject}", count(n, "snapshot"))
-            }
-            WrittenSince::Tag => write!(f, "the tag {subject:?} was moved or deleted"),
-        }
-    }
-}
-
-/// The state before an operation, which can be restored beside what is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    pub timeline: TimelineName,
-    /// The name that always means that state.
-    pub moment: String,
-    /// A name that is free.
-    pub name: String,
-}
 
 /// What is looked at to say it.
 pub(super) struct Since<'s> {
