@@ -48,6 +48,7 @@ mod sequence;
 mod set_aside;
 mod similar_blobs;
 mod sizes;
+mod strip_packs;
 mod symlinks;
 mod tidy;
 pub mod trailer;
@@ -62,7 +63,7 @@ use std::sync::{Arc, OnceLock};
 pub use commit::{Commit, NewCommit, Time};
 pub use error::{Error, Loss, Result, unless_lost};
 pub use fold_packs::Order;
-pub use gc::Collected;
+pub use gc::{Collected, Repack};
 pub use gix::ObjectId;
 
 /// A set of ids, which need no hash of their own.

@@ -230,3 +230,63 @@ fn nothing_of_another_timeline_goes() {
     sandbox.stvc(&["show", "Mira/other"]).exits(0);
     sound(&sandbox);
 }
+
+/// The packs of a store, by name.
+fn packs(sandbox: &Sandbox) -> Vec<String> {
+    let files = files(&sandbox.store().join("objects/pack"));
+    files.into_keys().filter(|name| name.ends_with(".pack")).collect()
+}
+
+/// Packing everything anew takes long in a large library.
+#[test]
+fn erase_writes_only_packs_that_hold_what_goes() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot", SECRET]).exits(0);
+    let first = packs(&sandbox);
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let others: Vec<_> = packs(&sandbox).into_iter().filter(|it| !first.contains(it)).collect();
+    assert!(!others.is_empty());
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    let left = packs(&sandbox);
+    assert!(others.iter().all(|pack| left.contains(pack)), "{others:?} {left:?}");
+    assert!(first.iter().all(|pack| !left.contains(pack)), "{first:?} {left:?}");
+    assert!(!everything(&sandbox).contains(WORDS));
+    sound(&sandbox);
+    fsck(&sandbox);
+}
+
+/// `gc` joins short messages to volumes, and tells versions by each other, also those of different chats.
+#[test]
+fn erase_leaves_no_text_in_a_store_that_gc_packed() {
+    let mut sandbox = library();
+    for n in 0..30 {
+        let mes = format!("{WORDS}, number {n}, and then some that is told by it");
+        sandbox.append(SECRET, &format!("{{\"name\":\"Mira\",\"mes\":\"{mes}\"}}"));
+        let mes = mes.replace(WORDS, "a word that everybody may read");
+        sandbox.append("chats/Mira/Harbour.jsonl", &format!("{{\"name\":\"V\",\"mes\":\"{mes}\"}}"));
+        if n % 10 == 0 {
+            sandbox.stvc(&["snapshot"]).exits(0);
+            sandbox.wait(60);
+        }
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let harbour = sandbox.read("chats/Mira/Harbour.jsonl");
+    sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
+    assert!(everything(&sandbox).contains(WORDS));
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    assert!(!everything(&sandbox).contains(WORDS));
+    sound(&sandbox);
+    fsck(&sandbox);
+    fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
+    sandbox.stvc(&["restore", "Harbour"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
+    sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
+    sound(&sandbox);
+}
