@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use chrono::NaiveDateTime;
 
 use super::{Error, Result, sanitize};
+use crate::durable;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
@@ -51,6 +52,13 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     }
     backups.sort_by(|a, b| (a.taken, &a.file).cmp(&(b.taken, &b.file)));
     Ok(backups)
+}
+
+/// Removes a file of the library that is not a timeline: a backup that SillyTavern made, or an answer to its page.
+pub fn remove_file(root: &Path, path: &str) -> Result<()> {
+    let full = root.join(path);
+    let dir = durable::parent(&full);
+    durable::remove(&full).and_then(|()| durable::sync_dir(dir)).map_err(Error::io(&full))
 }
 
 fn parse(file: &str) -> Option<(String, NaiveDateTime)> {

@@ -38,7 +38,7 @@ mod users;
 mod write;
 
 pub use attachments::{attachments, is_attachment};
-pub use backups::{Backup, list_backups};
+pub use backups::{Backup, list_backups, remove_file};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use card_parts::{
     CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,

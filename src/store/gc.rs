@@ -137,7 +137,9 @@ impl Store {
         // The packs that are written again.
         let rewritten: HashSet<&PathBuf> = packs
             .iter()
-            .filter(|pack| !is_quick || !pack.kept && pack.objects.iter().any(|id| gone.contains(id)))
+            .filter(|pack| {
+                !is_quick || !pack.kept && pack.objects.iter().any(|id| gone.contains(id))
+            })
             .map(|pack| &pack.index)
             .collect();
         let (new, new_objects, after) = if is_quick {

@@ -48,7 +48,8 @@ impl Store {
                     lost_volumes.extend(ids.filter(|id| volumes.contains(id)));
                     let goes = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
                     let lost = volumes_lost(data, &entries, volumes, goes);
-                    let goes = |entry: &Entry| goes(&entry.0.oid) || lost.contains(&entry.0.pack_offset);
+                    let goes =
+                        |entry: &Entry| goes(&entry.0.oid) || lost.contains(&entry.0.pack_offset);
                     copy_rest(&mut writer, data, &entries, goes, &mut standing, &mut anew)?;
                 }
                 // Whatever can still be read of it is packed anew.
@@ -58,12 +59,12 @@ impl Store {
                 }
             }
         }
-        let is_anew = |object: &&Placed| anew.contains(&object.id) && !standing.contains_key(&object.id);
+        let is_anew =
+            |object: &&Placed| anew.contains(&object.id) && !standing.contains_key(&object.id);
         let rest: Vec<_> = objects.iter().filter(is_anew).cloned().collect();
         let mut stripped = Stripped { lost_volumes, ..Stripped::default() };
         stripped.lost_volumes.retain(|id| !standing.contains_key(id));
-        stripped.packed =
-            self.pack_onto(&mut writer, &rest, &standing, Effort::Steady, monitor)?;
+        stripped.packed = self.pack_onto(&mut writer, &rest, &standing, Effort::Steady, monitor)?;
         stripped.packed.objects += standing.len();
         stripped.index = writer.finish()?;
         Ok(stripped)
