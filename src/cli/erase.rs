@@ -5,9 +5,9 @@ use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, shell, size};
 use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::lines::{CopyLine, Counts, ErasedLine};
+use stvc::lines::{CopyLine, Counts, ErasedLine, TraceLine};
 use stvc::verbs;
-use stvc::verbs::erase::{Options, Report};
+use stvc::verbs::erase::{Options, Report, TraceKind};
 
 pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { timelines: args.timelines.clone(), dry_run: true };
@@ -16,13 +16,21 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
     if asks || args.dry_run {
         tell(&plan, out);
     }
-    if args.dry_run || asks && !(out.may_ask() && agreed()) {
+    if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
         out.say(match args.dry_run || out.may_ask() {
             true => "Nothing has been changed.",
             false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
         });
-        let code = summary(&plan, out);
+        let code = summary(&plan, &plan, &[], out);
         return Ok(if asks { exit::REFUSED } else { code });
+    }
+    let can_be_removed = plan.traces.iter().any(|trace| trace.kind.can_be_removed());
+    let mut removed = Vec::new();
+    if can_be_removed && (args.copies || asks && agreed_to(COPIES)) {
+        removed = verbs::erase::remove_traces(workspace, &plan)?;
+        for path in &removed {
+            out.say(format!("removed  {}", clean(path)));
+        }
     }
     let report = verbs::erase::erase(
         workspace,
@@ -33,8 +41,12 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
         tell(&report, out);
     }
     out.say(format!("Gone for good; {} freed.", size(report.bytes)));
-    Ok(summary(&report, out))
+    Ok(summary(&report, &plan, &removed, out))
 }
+
+const FOR_GOOD: &str = "This cannot be taken back. Type yes to do it: ";
+const COPIES: &str =
+    "Also delete these files of SillyTavern's backups and lorebooks? Type yes to do it: ";
 
 /// What goes, what stays, and where else it is.
 fn tell(report: &Report, out: &mut Out) {
@@ -56,6 +68,16 @@ fn tell(report: &Report, out: &mut Out) {
         ));
     }
     out.say("All that was done so far can no longer be undone.");
+    for trace in &report.traces {
+        let path = clean(&trace.path);
+        let way = match trace.kind {
+            TraceKind::ChatBackup => "a backup that SillyTavern made; `--copies` deletes it",
+            TraceKind::Lorebook => "its lorebook, which nothing else uses; `--copies` deletes it",
+            TraceKind::SharedLorebook => "its lorebook, which others use: it stays",
+            TraceKind::Mailbox => "written for SillyTavern's page; it is removed with the chat",
+        };
+        out.warn(&format!("{}: {path} has text of it: {way}", paint(LOOK.warn, "warning")));
+    }
     for taken in &report.backups {
         let place = clean(&taken.destination);
         let way = match taken.kind.as_str() {
@@ -72,7 +94,12 @@ fn tell(report: &Report, out: &mut Out) {
     }
 }
 
-fn summary(report: &Report, out: &mut Out) -> u8 {
+/// The lines about where the text still is, and the last one; `plan` named the files that were removed since.
+fn summary(report: &Report, plan: &Report, removed: &[String], out: &mut Out) -> u8 {
+    for trace in &plan.traces {
+        let is_gone = trace.kind == TraceKind::Mailbox && !report.dry_run;
+        out.object(TraceLine::new(trace, is_gone || removed.contains(&trace.path)));
+    }
     for taken in &report.backups {
         out.object(CopyLine::from(taken));
     }
@@ -88,10 +115,10 @@ fn summary(report: &Report, out: &mut Out) -> u8 {
     exit::DONE
 }
 
-fn agreed() -> bool {
+fn agreed_to(question: &str) -> bool {
     let mut answer = String::new();
     let asked = io::stderr()
-        .write_all("This cannot be taken back. Type yes to do it: ".as_bytes())
+        .write_all(question.as_bytes())
         .and_then(|()| io::stdin().lock().read_line(&mut answer));
     asked.is_ok() && answer.trim().eq_ignore_ascii_case("yes")
 }

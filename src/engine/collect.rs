@@ -7,7 +7,7 @@ use super::operation::Held;
 use super::{Result, Workspace};
 use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
-use crate::store::{Before, Collected, Kind, Loss, ObjectId, Placed, Store};
+use crate::store::{Before, Collected, Kind, Loss, ObjectId, Placed, Repack, Store};
 
 /// Further in the future than any clock is wrong.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
@@ -42,7 +42,12 @@ pub(crate) fn collect(
         // What is erased must be gone, also where something beside it is damaged.
         let none = HashSet::new();
         let keep = if matches!(before, Before::Everything) { &none } else { lost };
-        store.collect(lock, objects, keep, keep_after, dry_run, &mut expire, monitor)
+        // Whoever erases waits for it to be gone, not for the rest to be small.
+        let repack = match before {
+            Before::Everything => Repack::Quick,
+            _ => Repack::Thorough,
+        };
+        store.collect(lock, objects, keep, keep_after, repack, dry_run, &mut expire, monitor)
     };
     let collected = match collect(&objects, &lost) {
         // Lost attachments do not prevent the rest from being packed. All are read only if one is known to be lost.

@@ -33,7 +33,7 @@ pub use lore::{
 pub use merge::MergeLine;
 pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message_change_of};
 pub use restored::{EntryLine, FileLine, RestoredLine};
-pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine};
+pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine, TraceLine};
 pub use store::{
     ExtensionLine, LargeLine, OperationLine, PageLine, SettingLine, ShareLine, StoreLine, UserLine,
     ViewLine,
@@ -65,6 +65,7 @@ lines! {
     Copy(CopyLine<'a>),
     Entry(EntryLine<'a>),
     Erased(ErasedLine<'a>),
+    Trace(TraceLine<'a>),
     Error(ErrorLine),
     Extension(ExtensionLine<'a>),
     Failed(FailedLine<'a>),

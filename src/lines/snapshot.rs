@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::archive::{CheckpointState, ContentId, FileRecord, Snapshot, SnapshotId};
 use crate::store::Time;
-use crate::verbs::erase::ErasedTimeline;
+use crate::verbs::erase::{ErasedTimeline, Trace};
 use crate::verbs::log::LoggedSnapshot;
 use crate::verbs::show;
 use crate::verbs::timelines::Timeline;
@@ -210,4 +210,18 @@ pub struct TagLine<'a> {
     pub name: &'a str,
     pub snapshot: SnapshotId,
     pub timeline: &'a str,
+}
+
+/// A file of the library that still has the text of an erased timeline.
+#[derive(Serialize)]
+pub struct TraceLine<'a> {
+    path: &'a str,
+    kind: &'static str,
+    removed: bool,
+}
+
+impl<'a> TraceLine<'a> {
+    pub fn new(trace: &'a Trace, removed: bool) -> Self {
+        Self { path: &trace.path, kind: trace.kind.as_str(), removed }
+    }
 }

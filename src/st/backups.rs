@@ -10,6 +10,7 @@ use chrono::NaiveDateTime;
 use sha2::{Digest, Sha256};
 
 use super::{Error, Result, list_existing, sanitize};
+use crate::durable;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
@@ -52,6 +53,13 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     }
     backups.sort_by(|a, b| (a.taken, &a.file).cmp(&(b.taken, &b.file)));
     Ok(backups)
+}
+
+/// Removes a file of the library that is not a timeline: a backup that SillyTavern made, or an answer to its page.
+pub fn remove_file(root: &Path, path: &str) -> Result<()> {
+    let full = root.join(path);
+    let dir = durable::parent(&full);
+    durable::remove(&full).and_then(|()| durable::sync_dir(dir)).map_err(Error::io(&full))
 }
 
 fn parse(file: &str) -> Option<(String, NaiveDateTime)> {

@@ -40,7 +40,7 @@ mod users;
 mod write;
 
 pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
-pub use backups::{Backup, list_backups};
+pub use backups::{Backup, list_backups, remove_file};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
 pub use card::card_name;
 pub use card_parts::{

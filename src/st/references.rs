@@ -58,6 +58,8 @@ pub struct References {
     pub maps: Vec<MapEntry>,
     /// What could not be read, and why: there may be more.
     pub unreadable: Vec<(String, String)>,
+    /// Those of them that the system could not read; the others hold something that cannot be understood.
+    pub unread: Vec<(String, String)>,
 }
 
 impl References {
@@ -94,6 +96,12 @@ impl References {
         }
     }
 
+    /// The system could not read it.
+    fn not_read(&mut self, subject: &str, why: &io::Error) {
+        self.failed(subject, why);
+        self.unread.push((subject.to_owned(), why.to_string()));
+    }
+
     fn failed(&mut self, subject: impl Into<String>, why: impl ToString) {
         self.unreadable.push((subject.into(), why.to_string()));
     }
@@ -120,16 +128,17 @@ impl Library {
             }
         });
         self.each_file("characters", ".png", &mut found, |found, subject, file| {
-            match file.map_err(|error| error.to_string()).and_then(card_lorebook) {
-                Ok(book) => found.add(book, || User::Card(stem(subject).to_owned())),
-                Err(why) => found.failed(subject, why),
+            match file.map(card_lorebook) {
+                Ok(Ok(book)) => found.add(book, || User::Card(stem(subject).to_owned())),
+                Ok(Err(why)) => found.failed(subject, why),
+                Err(error) => found.not_read(subject, &error),
             }
         });
         let settings = LibraryPath::parse(SETTINGS).map_err(io::Error::other);
         match settings.and_then(|settings| read(self.root(), &settings)) {
             Ok(bytes) => settings_references(&bytes, &mut found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => found.failed("settings.json", error),
+            Err(error) => found.not_read("settings.json", &error),
         }
         found
     }
@@ -143,7 +152,7 @@ impl Library {
         let path = name.file();
         let line = match open_file(self.root(), &path).and_then(first_line) {
             Ok(line) => line,
-            Err(error) => return found.failed(path.as_str(), error),
+            Err(error) => return found.not_read(path.as_str(), &error),
         };
         let chat = Chat::header_of(&line, name.is_group());
         // SillyTavern reads invalid UTF-8 leniently. A byte order mark makes it lose the header, but not for good.

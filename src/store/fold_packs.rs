@@ -194,10 +194,10 @@ fn choose(mut packs: Vec<SmallPack>, largest: u64, mark: &PackedMark) -> Vec<Sma
 }
 
 /// An object of a pack, and where it ends.
-type Entry = (index::Entry, u64);
+pub(super) type Entry = (index::Entry, u64);
 
 /// A pack's objects as they stand there, each checked against the checksum that the index keeps of it; `None` if it is damaged.
-fn sound_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<Entry>)>> {
+pub(super) fn sound_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<Entry>)>> {
     let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
         return Ok(None);
     };

@@ -43,6 +43,15 @@ pub struct Collected {
     pub held: usize,
 }
 
+/// How the objects that stay are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repack {
+    /// As small as they can be: all of them into one pack.
+    Thorough,
+    /// As soon as possible: only packs that hold something that goes are written again.
+    Quick,
+}
+
 struct OldPack {
     index: PathBuf,
     bytes: u64,
@@ -62,6 +71,7 @@ impl Store {
         objects: &[Placed],
         damaged: &HashSet<ObjectId>,
         keep_after: SystemTime,
+        repack: Repack,
         dry_run: bool,
         before_drop: &mut dyn FnMut() -> Result<()>,
         monitor: &mut dyn Monitor,
@@ -82,8 +92,9 @@ impl Store {
                 + loose.iter().map(|object| object.bytes).sum::<u64>(),
             ..Collected::default()
         };
-        let PackedMark { best, volumes, .. } = PackedMark::read(self)?;
-        let best = best.unwrap_or_default();
+        let mark = PackedMark::read(self)?;
+        let volumes = &mark.volumes;
+        let best = mark.best.clone().unwrap_or_default();
         let young = |time: SystemTime| time > keep_after;
         // Volumes are made anew each time, and are nobody's.
         let unwanted = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
@@ -111,11 +122,12 @@ impl Store {
         collected.dropped = gone.len();
         collected.spared = spare.union(&young_loose).count();
         let ours = || packs.iter().filter(|pack| !pack.kept && !is_only(pack, &spare));
+        let is_quick = repack == Repack::Quick;
         let is_tidy = loose.iter().all(|object| young_loose.contains(&object.id))
             && gone.is_empty()
             && ours().count() <= 1
             && ours().all(|pack| pack.index.file_name() == Some(best.as_ref()));
-        if is_tidy || dry_run {
+        if is_tidy || dry_run || is_quick && gone.is_empty() {
             collected.bytes_after = collected.bytes_before;
             if !dry_run {
                 before_drop()?;
@@ -125,12 +137,40 @@ impl Store {
         }
 
         let mut made = Made { packs: &packs, indices: Vec::new() };
+        // The packs that are written again.
+        let rewritten: HashSet<&PathBuf> = packs
+            .iter()
+            .filter(|pack| {
+                !is_quick || !pack.kept && pack.objects.iter().any(|id| gone.contains(id))
+            })
+            .map(|pack| &pack.index)
+            .collect();
         let mut write = |made: &mut Made<'_>| -> Result<_> {
-            let (new, packed) = self.write_packed(objects, monitor)?;
+            let (new, packed, new_objects, after) = if is_quick {
+                // On a full disk, those of which nothing stays may be gone already.
+                let indices: Vec<_> =
+                    rewritten.iter().copied().filter(|index| index.exists()).collect();
+                let stripped = self.strip_packs(&indices, objects, volumes, monitor)?;
+                let gone: Vec<_> = rewritten.iter().copied().cloned().collect();
+                let mark = mark.clone().after_stripping(&gone, &stripped.lost_volumes);
+                let after = match &stripped.index {
+                    Some(new) => mark.after_joining(&[], new, &stripped.packed.volumes),
+                    None => mark,
+                };
+                // All that stays of the packs that go.
+                let old = packs.iter().filter(|pack| rewritten.contains(&pack.index));
+                let stays = old.flat_map(|pack| &pack.objects).filter(|id| wanted.contains(*id));
+                let stays: Vec<_> = stays.copied().collect();
+                (stripped.index, stripped.packed, stays, Some(after))
+            } else {
+                let (new, packed) = self.write_packed(objects, monitor)?;
+                let after = new.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
+                (new, packed, objects.iter().map(|object| object.id).collect(), after)
+            };
             made.indices.extend(new.clone());
-            let (spared, objects) = self.write_spared(&packs, &spare, youngest, monitor)?;
-            made.indices.extend(spared.clone());
-            Ok((new, packed, spared, objects))
+            let spared = self.write_spared(&packs, &spare, youngest, monitor)?;
+            made.indices.extend(spared.0.clone());
+            Ok((new, packed, new_objects, after, spared))
         };
         let written = match write(&mut made) {
             Err(error) if error.io_error().is_some_and(durable::is_full) => {
@@ -141,26 +181,27 @@ impl Store {
             }
             written => written,
         };
-        let (new, packed, spared, spared_objects) = written?;
+        let (new, packed, new_objects, after, (spared, spared_objects)) = written?;
         collected.packed = packed;
         // What the old packs have is gone soon: every object is read back before the first of them goes.
         self.objects.let_go();
-        let wanted = objects.iter().chain(&spared_objects).map(|object| object.id);
+        let wanted = spared_objects.iter().map(|object| object.id).chain(new_objects);
         self.read_back(&made.indices, wanted, monitor)?;
         made.indices.clear();
-        if let Some(new) = &new {
-            PackedMark::after_gc(new, &collected.packed.volumes).write(self)?;
+        if let Some(after) = &after {
+            after.write(self)?;
         }
         before_drop()?;
         forget_multi_pack_index(&dir)?;
         self.forget_commit_graph()?;
         let goes = |pack: &&OldPack| {
             let is_new = [&new, &spared].into_iter().flatten().any(|index| *index == pack.index);
-            !pack.kept && !is_new && !is_only(pack, &spare)
+            !pack.kept && !is_new && !is_only(pack, &spare) && rewritten.contains(&pack.index)
         };
         self.remove_packs(packs.iter().filter(goes).map(|pack| &pack.index))?;
         for object in &loose {
-            if !spare.contains(&object.id) && (!unwanted(&object.id) || gone.contains(&object.id)) {
+            let is_packed = !is_quick && !unwanted(&object.id);
+            if !spare.contains(&object.id) && (is_packed || gone.contains(&object.id)) {
                 unless_absent(durable::remove(&object.path), &object.path)?;
             }
         }

@@ -51,6 +51,7 @@ mod sequence;
 mod set_aside;
 mod similar_blobs;
 mod sizes;
+mod strip_packs;
 mod symlinks;
 mod tidy;
 pub mod trailer;
@@ -66,7 +67,7 @@ pub use commit::{Commit, NewCommit, Time};
 pub use erased::Erasures;
 pub use error::{Error, Loss, Result, unless_lost};
 pub use fold_packs::Order;
-pub use gc::Collected;
+pub use gc::{Collected, Repack};
 pub use gix::ObjectId;
 
 /// A set of ids, which need no hash of their own.

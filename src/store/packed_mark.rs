@@ -61,6 +61,16 @@ impl PackedMark {
         self
     }
 
+    /// After some packs were written again without some of their objects, and without these volumes.
+    pub(super) fn after_stripping(mut self, gone: &[PathBuf], lost: &HashSet<ObjectId>) -> Self {
+        for name in gone.iter().map(|index| name_of(index)) {
+            self.joined.remove(&name);
+            self.best.take_if(|best| *best == name);
+        }
+        self.volumes.retain(|id| !lost.contains(id));
+        self
+    }
+
     /// With what another store says of packs that were copied from it.
     pub(super) fn with_copies(mut self, other: &Self, copied: &[&PathBuf]) -> Self {
         for name in copied.iter().map(|index| name_of(index)) {

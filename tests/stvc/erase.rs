@@ -230,3 +230,156 @@ fn nothing_of_another_timeline_goes() {
     sandbox.stvc(&["show", "Mira/other"]).exits(0);
     sound(&sandbox);
 }
+
+/// The packs of a store, by name.
+fn packs(sandbox: &Sandbox) -> Vec<String> {
+    let files = files(&sandbox.store().join("objects/pack"));
+    files.into_keys().filter(|name| name.ends_with(".pack")).collect()
+}
+
+/// Packing everything anew takes long in a large library.
+#[test]
+fn erase_writes_only_packs_that_hold_what_goes() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot", SECRET]).exits(0);
+    let first = packs(&sandbox);
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let others: Vec<_> = packs(&sandbox).into_iter().filter(|it| !first.contains(it)).collect();
+    assert!(!others.is_empty());
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    let left = packs(&sandbox);
+    assert!(others.iter().all(|pack| left.contains(pack)), "{others:?} {left:?}");
+    assert!(first.iter().all(|pack| !left.contains(pack)), "{first:?} {left:?}");
+    assert!(!everything(&sandbox).contains(WORDS));
+    sound(&sandbox);
+    fsck(&sandbox);
+}
+
+/// `gc` joins short messages to volumes, and tells versions by each other, also those of different chats.
+#[test]
+fn erase_leaves_no_text_in_a_store_that_gc_packed() {
+    let mut sandbox = library();
+    for n in 0..30 {
+        let mes = format!("{WORDS}, number {n}, and then some that is told by it");
+        sandbox.append(SECRET, &format!("{{\"name\":\"Mira\",\"mes\":\"{mes}\"}}"));
+        let mes = mes.replace(WORDS, "a word that everybody may read");
+        sandbox
+            .append("chats/Mira/Harbour.jsonl", &format!("{{\"name\":\"V\",\"mes\":\"{mes}\"}}"));
+        if n % 10 == 0 {
+            sandbox.stvc(&["snapshot"]).exits(0);
+            sandbox.wait(60);
+        }
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let harbour = sandbox.read("chats/Mira/Harbour.jsonl");
+    sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
+    assert!(everything(&sandbox).contains(WORDS));
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    assert!(!everything(&sandbox).contains(WORDS));
+    sound(&sandbox);
+    fsck(&sandbox);
+    fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
+    sandbox.stvc(&["restore", "Harbour"]).exits(0);
+    assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
+    sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
+    sound(&sandbox);
+}
+
+/// Erases the secret chat with these options; the files that were told to have text of it, and whether each was removed.
+fn traces(sandbox: &Sandbox, options: &[&str]) -> Vec<(String, String, bool)> {
+    let answer = sandbox.json(&[&["erase", "Secret garden"], options].concat()).exits(0);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let line = |line: &serde_json::Value| {
+        (text(&line["path"]), text(&line["kind"]), line["removed"].as_bool().unwrap())
+    };
+    answer.of_type("trace").iter().map(line).collect()
+}
+
+#[test]
+fn req_97_erase_names_every_file_that_has_the_text_and_removes_what_it_can_reach() {
+    let sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let (secret, open) = (sandbox.read(SECRET), sandbox.read("chats/Mira/Harbour.jsonl"));
+    sandbox.write("backups/chat_mira_20261101-183000.jsonl", &secret);
+    sandbox.write("backups/chat_mira_20261102-183000.jsonl", &open);
+    sandbox.write("backups/chat_other_20261101-183000.jsonl", &secret);
+    sandbox.write("user/files/stvc-res-0123.json", WORDS);
+    sandbox.write("user/files/stvc-status.json", "Secret garden");
+    sandbox.write("user/files/.stvc-mail-7.tmp", WORDS);
+    sandbox.write("user/files/mine.txt", "kept");
+    fs::remove_file(sandbox.path(SECRET)).unwrap();
+    let told = |removed: [bool; 2]| -> Vec<(String, String, bool)> {
+        [
+            ("backups/chat_mira_20261101-183000.jsonl", "chat-backup", removed[0]),
+            ("worlds/Private.json", "lorebook", removed[0]),
+            ("user/files/.stvc-mail-7.tmp", "mailbox", removed[1]),
+            ("user/files/stvc-res-0123.json", "mailbox", removed[1]),
+            ("user/files/stvc-status.json", "mailbox", removed[1]),
+        ]
+        .map(|(path, kind, removed)| (path.to_owned(), kind.to_owned(), removed))
+        .to_vec()
+    };
+    let before = sandbox.files();
+    assert_eq!(traces(&sandbox, &["--dry-run"]), told([false, false]));
+    assert!(before == sandbox.files());
+    assert_eq!(traces(&sandbox, &["--yes", "--copies"]), told([true, true]));
+    for (path, ..) in told([true, true]) {
+        assert!(!sandbox.path(&path).exists(), "{path}");
+    }
+    for kept in ["user/files/mine.txt", "backups/chat_mira_20261102-183000.jsonl"] {
+        assert!(sandbox.path(kept).exists(), "{kept}");
+    }
+    // Its lorebook's history went, too.
+    assert!(!everything(&sandbox).contains(WORDS));
+    sound(&sandbox);
+}
+
+#[test]
+fn erase_leaves_a_lorebook_that_others_use_and_backups_unless_they_are_wanted() {
+    let sandbox = library();
+    sandbox.write("chats/Mira/Other.jsonl", chat("Other", 2, Some("Private")));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.write("backups/chat_mira_20261101-183000.jsonl", sandbox.read(SECRET));
+    fs::remove_file(sandbox.path(SECRET)).unwrap();
+    let told = traces(&sandbox, &["--yes"]);
+    let kinds: Vec<_> = told.iter().map(|(_, kind, removed)| (kind.as_str(), *removed)).collect();
+    assert_eq!(kinds, [("chat-backup", false), ("shared-lorebook", false)]);
+    assert!(told.iter().all(|(path, ..)| sandbox.path(path).exists()));
+}
+
+#[test]
+fn req_97_erase_names_backups_that_received_the_timeline_before_its_head_was_forgotten() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let file = sandbox.folder().join("all.stvc").display().to_string();
+    let folder = sandbox.folder().join("mirror").display().to_string();
+    for place in [&file, &folder] {
+        sandbox.stvc(&["backup", place]).exits(0);
+    }
+    for n in 0..3 {
+        sandbox.wait(60);
+        sandbox.append(SECRET, &message("Mira", 10 + n));
+        sandbox.stvc(&["snapshot"]).exits(0);
+    }
+    sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
+    // The folder still has it, though this time only another chat goes there.
+    sandbox.stvc(&["backup", &folder, "Mira/Harbour"]);
+    for path in [SECRET, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    let answer = sandbox.json(&["erase", "Secret garden", "--yes"]).exits(0);
+    let mut places: Vec<_> =
+        answer.of_type("copy").iter().map(|it| it["destination"].clone()).collect();
+    places.sort_by_key(|place| place.as_str().unwrap().to_owned());
+    assert_eq!(places, [file, folder]);
+    for trace in [WORDS, "Secret", "garden"] {
+        assert!(!everything(&sandbox).contains(trace), "{trace} is still there");
+    }
+}

@@ -53,6 +53,10 @@ pub struct Erase {
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required = true)]
     pub timelines: Vec<String>,
 
+    /// Also delete SillyTavern's own backups of the chat, and its lorebook if nothing else uses it
+    #[arg(long)]
+    pub copies: bool,
+
     /// Do it without asking
     #[arg(long, short)]
     pub yes: bool,

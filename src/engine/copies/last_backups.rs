@@ -35,6 +35,15 @@ pub struct LastBackup {
     pub bytes: Option<u64>,
     /// The branches and tags in it.
     pub refs: BTreeMap<String, String>,
+    /// Branches and tags that went there before and not this time: nothing is dropped there by itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub former: BTreeMap<String, String>,
+}
+
+impl LastBackup {
+    fn all_refs(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.refs.iter().chain(&self.former)
+    }
 }
 
 /// The file.
@@ -54,9 +63,15 @@ pub struct Since {
 }
 
 /// Remember that a backup was taken. The last one to the same destination counts.
-pub fn remember(workspace: &Workspace, store: &Store, taken: LastBackup) -> Result<()> {
+pub fn remember(workspace: &Workspace, store: &Store, mut taken: LastBackup) -> Result<()> {
     let (store, _held) = workspace.hold(store)?;
     let mut known = Backups { backups: load(&store)? };
+    // A file is replaced by the next one; a folder or server only gets more.
+    let before = known.backups.iter().find(|other| other.destination == taken.destination);
+    if let Some(before) = before.filter(|_| taken.kind != "file") {
+        let gone = before.all_refs().filter(|(name, _)| !taken.refs.contains_key(*name));
+        taken.former = gone.map(|(name, id)| (name.clone(), id.clone())).collect();
+    }
     known.backups.retain(|other| other.destination != taken.destination);
     known.backups.push(taken);
     save(&store, &known)
@@ -112,12 +127,16 @@ pub fn was_encrypted(store: &Store, destination: &str) -> Result<bool> {
     Ok(load(store)?.iter().find(same).is_some_and(|taken| taken.encrypted))
 }
 
-/// The backups that have any of these commits, as far as their branches and tags tell.
-pub(crate) fn holding(store: &Store, gone: &HashSet<ObjectId>) -> Result<Vec<LastBackup>> {
-    Ok(load(store)?
-        .into_iter()
-        .filter(|taken| taken.refs.values().any(|id| is_of(id, gone)))
-        .collect())
+/// Returns the backups that ever received one of these branches, or any of these commits, as far as is known.
+pub(crate) fn holding(
+    store: &Store,
+    branches: &HashSet<String>,
+    gone: &HashSet<ObjectId>,
+) -> Result<Vec<LastBackup>> {
+    let has_it = |taken: &LastBackup| {
+        taken.all_refs().any(|(name, id)| branches.contains(name) || is_of(id, gone))
+    };
+    Ok(load(store)?.into_iter().filter(has_it).collect())
 }
 
 /// Returns what the branches and tags led to that went into backups.
@@ -131,11 +150,17 @@ fn is_of(id: &str, ids: &HashSet<ObjectId>) -> bool {
     ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| ids.contains(&id))
 }
 
-/// Do not name branches and tags any more that lead to these commits.
-pub(crate) fn forget(store: &Store, gone: &HashSet<ObjectId>) -> Result<()> {
+/// Names these branches, and refs that lead to these commits, no longer.
+pub(crate) fn forget(
+    store: &Store,
+    branches: &HashSet<String>,
+    gone: &HashSet<ObjectId>,
+) -> Result<()> {
     let mut known = Backups { backups: load(store)? };
+    let stays = |name: &String, id: &mut String| !branches.contains(name) && !is_of(id, gone);
     for taken in &mut known.backups {
-        taken.refs.retain(|_, id| !is_of(id, gone));
+        taken.refs.retain(stays);
+        taken.former.retain(stays);
     }
     if known.backups.is_empty() { Ok(()) } else { save(store, &known) }
 }

@@ -137,6 +137,7 @@ pub fn to_folder(
 /// The note that `--last` reads.
 pub(crate) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) -> LastBackup {
     LastBackup {
+        former: Default::default(),
         kind: kind.to_owned(),
         destination: destination.to_owned(),
         taken: taken.to_owned(),

@@ -234,6 +234,7 @@ fn finish(
     let destination =
         path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let taken = LastBackup {
+        former: Default::default(),
         kind: "file".into(),
         destination,
         taken: plan.header.taken.clone(),

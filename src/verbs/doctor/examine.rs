@@ -115,6 +115,12 @@ pub(super) fn examine(
         chat.find_groups(&groups, &facts, &scan, stored)?;
     }
     facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
+    if only.is_empty() {
+        // What is wrong with a chat alone was found above.
+        let is_new = |(subject, _): &&(String, String)| unread.iter().all(|(it, _)| it != subject);
+        let unread = references.unread.iter().filter(is_new);
+        findings.extend(unread.map(|(subject, why)| unreadable(subject, why)));
+    }
     facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     facts.unknown = references.unreadable;
     unread.retain(|(subject, _)| facts.unknown.iter().all(|(known, _)| known != subject));

@@ -3,6 +3,8 @@
 //! Everything else in this program keeps what was; this is for what its owner wants nobody to read again. Forks of such a timeline stay, with the messages that they share with it: those
 //! are theirs as well. Order: the history is written anew without it, then the log and all that was kept for `undo` goes, then the objects.
 
+mod traces;
+
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ use crate::progress::Monitor;
 use crate::st::{self, Library, TimelineName};
 use crate::store::{Before, ObjectId, Store};
 use crate::verbs::{Error, Result};
+
+pub use traces::{Trace, TraceKind};
 
 /// What to remove.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,8 @@ pub struct Report {
     pub forks: Vec<TimelineName>,
     /// Backups that still hold them, as far as is known.
     pub backups: Vec<LastBackup>,
+    /// Files of the library that still have the text.
+    pub traces: Vec<Trace>,
     /// What it freed.
     pub bytes: u64,
     /// Whether it was only a plan.
@@ -109,8 +115,15 @@ pub fn erase(
     // Not what was taken in again since.
     let is_back = |id: &ObjectId| history.get(SnapshotId(*id)).is_some();
     lost.extend(begun.into_iter().flatten().filter(|id| !is_back(id)));
-    let backups = last_backups::holding(&store, &lost)?;
-    let mut report = Report { timelines, forks, backups, bytes: 0, dry_run: options.dry_run };
+    let branches = branches_ever(&history, &names, &gone);
+    let backups = last_backups::holding(&store, &branches, &lost)?;
+    let library = workspace.library().ok();
+    let traces = match &library {
+        Some(library) => traces::find(library, &store, &history, &gone)?,
+        None => Vec::new(),
+    };
+    let dry_run = options.dry_run;
+    let mut report = Report { timelines, forks, backups, traces, bytes: 0, dry_run };
     let Some(held) = held else { return Ok(report) };
     store.release_reserve(&held.lock);
 
@@ -137,7 +150,8 @@ pub fn erase(
     }
     operation.finish(&held)?;
     forget_names(&store);
-    last_backups::forget(&store, &lost)?;
+    last_backups::forget(&store, &branches, &lost)?;
+    library.iter().for_each(traces::clear_mailbox);
     store.mend_head(&held.lock)?;
     store.remove_set_aside(&held.lock)?;
     // Everything: any operation may lead to it.
@@ -164,6 +178,35 @@ pub fn erase(
     }
     store.end_erasing(&held.lock)?;
     Ok(report)
+}
+
+/// Removes the files that still have the text and that can be removed, as a plan named them; returns their paths. Not the store's: that is [`erase`].
+pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>> {
+    let library = workspace.library()?;
+    let (_store, _held) = workspace.hold(&workspace.open_store()?)?;
+    let mut removed = Vec::new();
+    for trace in plan.traces.iter().filter(|trace| trace.kind.can_be_removed()) {
+        st::remove_file(library.root(), &trace.path)?;
+        removed.push(trace.path.clone());
+    }
+    Ok(removed)
+}
+
+/// The branches that these timelines have or had, as backups name them. One that another timeline has by now is not among them.
+fn branches_ever(
+    history: &History,
+    names: &[TimelineName],
+    gone: &HashSet<SnapshotId>,
+) -> HashSet<String> {
+    let going = gone.iter().filter_map(|id| history.get(*id));
+    let former =
+        going.flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]));
+    let is_free = |name: &&TimelineName| names.contains(name) || history.head(name).is_none();
+    let all = names.iter().chain(former.filter(is_free));
+    all.flat_map(|name| [Some(branch(name)), former_branch(name)])
+        .flatten()
+        .map(|name| name.to_string())
+        .collect()
 }
 
 /// All commits that ever were these snapshots: under former ids, and kept for `undo`. Other devices may have them.
