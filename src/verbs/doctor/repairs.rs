@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::examine::Examined;
-use super::{Missing, Options, unlisted};
+use super::unlisted::{Group, Unlisted};
+use super::{Missing, Options};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::free_book_name::clone_name;
 use crate::engine::{Workspace, files};
@@ -24,7 +25,7 @@ pub struct Repair {
     /// The files that will be written or removed.
     pub files: Vec<LibraryPath>,
     /// The subjects of the findings that are done with then.
-    pub(super) mends: Vec<String>,
+    mends: Vec<String>,
     pub(super) step: RepairStep,
 }
 
@@ -86,7 +87,7 @@ pub(super) fn plan(
         }
     }
     repairs.extend(facts.timelines.iter().filter_map(|timeline| own_recap(facts, timeline)));
-    repairs.extend(unlisted::plan(examined, options)?);
+    repairs.extend(list_in_groups(examined, options)?);
     if facts.unknown.is_empty() {
         let chosen = facts.unused.iter().filter(|book| book.leftover || options.orphans);
         repairs.extend(chosen.map(|book| remove(facts, book)));
@@ -373,4 +374,40 @@ fn detach(timeline: &TimelineFacts, book: &str) -> Option<Repair> {
         mends: vec![timeline.name.to_string()],
         step: RepairStep::Detach { timeline: timeline.name.clone(), book: book.to_owned() },
     })
+}
+
+/// Lists group chats that no group lists in their group: of several the user must name one.
+fn list_in_groups(examined: &Examined, options: &Options) -> Result<Vec<Repair>> {
+    let chosen = match &options.group {
+        None => None,
+        Some(wanted) => {
+            let is_it = |group: &&Group| {
+                group.name == *wanted || group.path.file_name() == format!("{wanted}.json")
+            };
+            let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
+            match found[..] {
+                [group] => Some(group),
+                [] => return Err(Error::NoSuchGroup { name: wanted.clone() }),
+                _ => return Err(Error::SeveralGroups { name: wanted.clone() }),
+            }
+        }
+    };
+    let repair = |chat: &Unlisted| match (&chat.groups[..], chosen) {
+        ([group], _) => Some(list_in_group(chat, group)),
+        (_, chosen) => chosen.map(|group| list_in_group(chat, group)),
+    };
+    Ok(examined.unlisted.iter().filter_map(repair).collect())
+}
+
+fn list_in_group(chat: &Unlisted, group: &Group) -> Repair {
+    let (timeline, path) = (chat.chat.clone(), group.path.clone());
+    let metadata = chat.metadata.clone();
+    Repair {
+        code: Code::GroupChatUnlisted,
+        subject: timeline.to_string(),
+        what: format!("list {timeline} in the group {:?}", group.name),
+        files: vec![path.clone()],
+        mends: vec![timeline.to_string()],
+        step: RepairStep::ListInGroup { timeline, group: path, metadata },
+    }
 }

@@ -3,16 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Options;
-use super::examine::Examined;
-use super::repairs::{Repair, RepairStep};
 use crate::archive::{Role, Tree};
 use crate::history::History;
 use crate::regular;
 use crate::rules::{Code, Finding, Level, LibraryFacts};
 use crate::st::{Category, Chat, Groups, Library, LibraryPath, Message, Raw, Scan, TimelineName};
 use crate::store::{Store, unless_lost};
-use crate::verbs::{Error, Result};
+use crate::verbs::Result;
 
 /// A group chat that no group lists.
 pub(super) struct Unlisted {
@@ -20,15 +17,15 @@ pub(super) struct Unlisted {
     /// The cards of those who speak in it.
     speakers: BTreeSet<String>,
     /// The groups that it can belong to; one: that it belongs to.
-    groups: Vec<Group>,
+    pub groups: Vec<Group>,
     /// What its group's file had of it: the metadata of a chat without a header.
-    metadata: Option<Vec<u8>>,
+    pub metadata: Option<Vec<u8>>,
 }
 
 #[derive(Clone)]
 pub(super) struct Group {
-    path: LibraryPath,
-    name: String,
+    pub path: LibraryPath,
+    pub name: String,
     members: BTreeSet<String>,
 }
 
@@ -141,22 +138,6 @@ impl Unlisted {
         Finding::new(Code::GroupChatUnlisted, Level::Warning, self.chat.as_str(), message)
             .remedy(remedy)
     }
-
-    fn repair(&self, group: &Group) -> Repair {
-        let (timeline, path) = (self.chat.clone(), group.path.clone());
-        Repair {
-            code: Code::GroupChatUnlisted,
-            subject: timeline.to_string(),
-            what: format!("list {timeline} in the group {:?}", group.name),
-            files: vec![path.clone()],
-            mends: vec![timeline.to_string()],
-            step: RepairStep::ListInGroup {
-                timeline,
-                group: path,
-                metadata: self.metadata.clone(),
-            },
-        }
-    }
 }
 
 /// Returns the groups of the library.
@@ -173,27 +154,4 @@ pub(super) fn groups(library: &Library, scan: &Scan) -> Vec<Group> {
         Some(Group { path, name: called, members })
     };
     names.filter_map(read).collect()
-}
-
-/// Plans what can be done: of several groups the user must name one.
-pub(super) fn plan(examined: &Examined, options: &Options) -> Result<Vec<Repair>> {
-    let chosen = match &options.group {
-        None => None,
-        Some(wanted) => {
-            let is_it = |group: &&Group| {
-                group.name == *wanted || group.path.file_name() == format!("{wanted}.json")
-            };
-            let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
-            match found[..] {
-                [group] => Some(group),
-                [] => return Err(Error::NoSuchGroup { name: wanted.clone() }),
-                _ => return Err(Error::SeveralGroups { name: wanted.clone() }),
-            }
-        }
-    };
-    let repair = |chat: &Unlisted| match (&chat.groups[..], chosen) {
-        ([group], _) => Some(chat.repair(group)),
-        (_, chosen) => chosen.map(|group| chat.repair(group)),
-    };
-    Ok(examined.unlisted.iter().filter_map(repair).collect())
 }

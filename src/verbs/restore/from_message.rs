@@ -125,8 +125,9 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     };
     let mut made = restore(workspace, &wanted, monitor).map_err(Error::after(taken))?;
     made.findings.splice(0..0, not_ready);
+    // The report says of when the lorebook is.
+    made.findings.retain(|found| found.code != Code::LorebookOfNow);
     let is_book_of_then = book.is_some();
-    made.findings.retain(|found| !is_book_of_then || found.code != Code::LorebookOfNow);
     // One that was interrupted is there by now, perhaps under the name that was free then.
     let there = || {
         let name = made.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
