@@ -180,7 +180,9 @@ impl Library {
         found: &mut References,
         mut each: impl FnMut(&mut References, &str, io::Result<File>),
     ) {
+        let known = found.unreadable.len();
         let entries = self.list(at, &mut found.unreadable);
+        found.unread.extend(found.unreadable[known..].iter().cloned());
         let mut files: Vec<_> =
             entries.iter().map(|entry| (entry.file_name(), entry.path())).collect();
         files.sort_unstable();

@@ -74,6 +74,12 @@ impl Status {
             let (id, taken) = (head.id.to_string(), head.time.seconds);
             json!({ "timeline": name.as_str(), "snapshot": id, "taken": taken, "messages": head.messages })
         };
+        // Nothing is told of a chat that was erased since.
+        let is_known = |alarm: &&Alarm| {
+            let name = crate::st::TimelineName::parse(&alarm.subject).ok();
+            name.zip(history.as_ref()).is_none_or(|(name, history)| history.head(&name).is_some())
+        };
+        let alarms = self.alarms.iter().filter(is_known);
         json!({
             "protocol": PROTOCOL,
             "program": env!("CARGO_PKG_VERSION"),
@@ -81,7 +87,7 @@ impl Status {
             "session": (!self.is_over).then_some(session),
             "write": write,
             "timelines": heads.iter().take(TIMELINES).map(timeline).collect::<Vec<_>>(),
-            "alarms": self.alarms,
+            "alarms": alarms.collect::<Vec<_>>(),
             "written": written.collect::<Vec<_>>(),
         })
     }
