@@ -69,9 +69,9 @@ impl Place {
         Err(leads_nowhere())
     }
 
-    /// Refuses a place that links lead to if it is another part of the library, or in a folder that contains the library.
+    /// Refuses a place that links lead to if it is another part of the library.
     fn must_suit(&self, root: &Path, path: &LibraryPath) -> io::Result<()> {
-        let root = must_not_contain(&self.folder, root)?;
+        let root = real_path::of_existing(root)?;
         let here = real_path::of_existing(self.folder.path())?.join(&self.name);
         let Ok(inside) = here.strip_prefix(root) else { return Ok(()) };
         let parts: Option<Vec<_>> = inside.iter().map(OsStr::to_str).collect();
@@ -133,12 +133,12 @@ fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, boo
     Ok((folder, is_linked))
 }
 
-/// Refuses a folder that contains the library; where the library really is.
-fn must_not_contain(folder: &Folder, root: &Path) -> io::Result<PathBuf> {
+/// Refuses a folder that a link leads to if it contains the library.
+fn must_not_contain(folder: &Folder, root: &Path) -> io::Result<()> {
     let root = real_path::of_existing(root)?;
     match root.starts_with(real_path::of_existing(folder.path())?) {
         true => Err(other_part()),
-        false => Ok(root),
+        false => Ok(()),
     }
 }
 

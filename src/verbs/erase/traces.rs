@@ -78,8 +78,9 @@ pub(super) fn clear_mailbox(library: &Library) {
 }
 
 fn mail(root: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(root.join(MAILBOX)).into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+    let entries = st::list_folder(&root.join(MAILBOX)).entries;
+    let files =
+        entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
     let names = files.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<_> =
         names.filter(|name| MAIL.iter().any(|prefix| name.starts_with(prefix))).collect();

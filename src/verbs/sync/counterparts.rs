@@ -14,6 +14,8 @@ use crate::store::ObjectId;
 pub(super) struct Counterpart<'h> {
     pub remote: Snapshot,
     pub local: Option<&'h Snapshot>,
+    /// Whether the remote has the local state: before its own, or in a timeline that an earlier sync set aside.
+    pub is_stored_there: bool,
     /// The name that the timeline has after the sync.
     pub name: TimelineName,
 }
@@ -53,7 +55,12 @@ pub(super) fn pair<'h>(
     let mut paired = BTreeSet::new();
     let mut pairs: Vec<_> = heads
         .into_iter()
-        .map(|remote| Counterpart { name: remote.timeline.clone(), remote, local: None })
+        .map(|remote| Counterpart {
+            name: remote.timeline.clone(),
+            remote,
+            local: None,
+            is_stored_there: false,
+        })
         .collect();
     // A partner that has the name as well is nearer than one that was renamed.
     for same_name in [true, false] {
@@ -69,8 +76,8 @@ pub(super) fn pair<'h>(
             let Some((shared, local)) = shared else { continue };
             paired.insert(local.timeline.clone());
             pair.local = Some(local);
-            let is_known_there = theirs.get(local.id).is_some();
-            if pair.remote.timeline == shared.timeline && !is_known_there {
+            pair.is_stored_there = is_stored(ours, theirs, local, &pair.remote);
+            if pair.remote.timeline == shared.timeline && !pair.is_stored_there {
                 pair.name = local.timeline.clone();
             }
         }
@@ -94,4 +101,16 @@ pub(super) fn pair<'h>(
     let displaced = heads.filter(|(name, _)| taken.contains_key(&name.as_str().to_lowercase()));
     let displaced = displaced.map(|(_, head)| head).collect();
     Ok(Counterparts { pairs, displaced })
+}
+
+/// Returns whether the remote has a local state. After an undo its snapshot is another one than the sync set aside, with the same content; but a state of the remote's own past may
+/// have been restored on purpose, and is not meant.
+fn is_stored(ours: &History, theirs: &History, local: &Snapshot, remote: &Snapshot) -> bool {
+    if theirs.get(local.id).is_some() {
+        return true;
+    }
+    let mut same = theirs
+        .iter()
+        .filter(|other| other.content == local.content && other.timeline == local.timeline);
+    ours.get(remote.id).is_none() && same.any(|other| !theirs.leads_to(remote.id, other.id))
 }

@@ -270,7 +270,7 @@ fn take_in(
         counterparts::pair(&ours, theirs, heads, &former, |name| planner.free_name(name))?;
     let Counterparts { mut pairs, displaced } = counterparts;
     // Lorebooks first: chats find them as they will be. Then the timelines that exist locally, then the latest.
-    pairs.sort_by_key(|Counterpart { remote, local, name }| {
+    pairs.sort_by_key(|Counterpart { remote, local, name, .. }| {
         let latest = std::cmp::Reverse(remote.time.seconds);
         (name.is_chat(), local.is_none(), latest, name.clone())
     });

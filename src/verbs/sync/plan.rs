@@ -144,8 +144,7 @@ impl Planner<'_> {
         }
         match () {
             () if is_known => self.rename(&mut step, local, here)?,
-            // The remote has it: before this state, or in a timeline that an earlier sync set aside.
-            () if self.theirs.get(local.id).is_some() => self.forward(&mut step, local, here)?,
+            () if pair.is_stored_there => self.forward(&mut step, local, here)?,
             () if local.timeline.is_chat() => self.diverged(&mut step, local, &all, here)?,
             () => self.diverged_other(&mut step, local, &all, here)?,
         }
