@@ -1,10 +1,12 @@
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, shell, size};
 use super::{args, exit};
 use stvc::engine::Workspace;
+use stvc::engine::copies::last_backups::LastBackup;
 use stvc::lines::{CopyLine, Counts, ErasedLine, TraceLine};
 use stvc::verbs;
 use stvc::verbs::erase::{Options, Report, TraceKind};
@@ -24,9 +26,11 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
         let code = summary(&plan, &plan, &[], out);
         return Ok(if asks { exit::REFUSED } else { code });
     }
-    let can_be_removed = plan.traces.iter().any(|trace| trace.kind.can_be_removed());
+    let can_be_removed = plan.traces.iter().any(|trace| trace.kind.can_be_removed())
+        || plan.backups.iter().any(is_folder);
     let mut removed = Vec::new();
-    if can_be_removed && (args.copies || asks && agreed_to(COPIES)) {
+    let copies = can_be_removed && (args.copies || asks && agreed_to(COPIES));
+    if copies {
         removed = verbs::erase::remove_traces(workspace, &plan)?;
         for path in &removed {
             out.say(format!("removed  {}", clean(path)));
@@ -41,12 +45,26 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
         tell(&report, out);
     }
     out.say(format!("Gone for good; {} freed.", size(report.bytes)));
+    if copies {
+        for folder in plan.backups.iter().filter(|taken| is_folder(taken)) {
+            let path = Path::new(&folder.destination);
+            let gone =
+                verbs::erase::erase_from_folder(workspace, path, &plan, &mut out.progress())?;
+            let (gone, place) = (count(gone as u64, "snapshot"), clean(&folder.destination));
+            out.say(format!("removed  {gone} from the backup in {place}"));
+            removed.push(folder.destination.clone());
+        }
+    }
     Ok(summary(&report, &plan, &removed, out))
 }
 
+/// Returns whether a backup is a folder that is in reach.
+fn is_folder(taken: &LastBackup) -> bool {
+    taken.kind == "folder" && Path::new(&taken.destination).is_dir()
+}
+
 const FOR_GOOD: &str = "This cannot be taken back. Type yes to do it: ";
-const COPIES: &str =
-    "Also delete these files of SillyTavern's backups and lorebooks? Type yes to do it: ";
+const COPIES: &str = "Also remove it from SillyTavern's backups, its own lorebook and the folder backups above? Type yes to do it: ";
 
 /// What goes, what stays, and where else it is.
 fn tell(report: &Report, out: &mut Out) {
@@ -82,9 +100,7 @@ fn tell(report: &Report, out: &mut Out) {
         let place = clean(&taken.destination);
         let way = match taken.kind.as_str() {
             "file" => "delete that file, and take a new one".to_owned(),
-            "folder" => {
-                format!("`stvc --store {} erase …` removes it there", shell(&taken.destination))
-            }
+            "folder" => "`--copies` removes it there, too".to_owned(),
             _ => format!(
                 "`stvc backup {} --prune` takes it from its branches; the server keeps it until it cleans up",
                 shell(&taken.destination)
@@ -100,14 +116,15 @@ fn summary(report: &Report, plan: &Report, removed: &[String], out: &mut Out) ->
         let is_gone = trace.kind == TraceKind::Mailbox && !report.dry_run;
         out.object(TraceLine::new(trace, is_gone || removed.contains(&trace.path)));
     }
-    for taken in &report.backups {
+    let is_left = |taken: &&LastBackup| !removed.contains(&taken.destination);
+    for taken in report.backups.iter().filter(is_left) {
         out.object(CopyLine::from(taken));
     }
     let counts = Counts::Erase {
         timelines: report.timelines.len(),
         snapshots: report.timelines.iter().map(|timeline| timeline.snapshots).sum(),
         forks: report.forks.len(),
-        backups: report.backups.len(),
+        backups: report.backups.iter().filter(is_left).count(),
         bytes: report.bytes,
         dry_run: report.dry_run,
     };

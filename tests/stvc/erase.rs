@@ -1,6 +1,7 @@
 //! What is removed for good is nowhere any more: not in the history, not in the log, not on the disk.
 
 use std::fs;
+use std::path::Path;
 
 use stvc::store::Store;
 
@@ -26,9 +27,13 @@ fn library() -> Sandbox {
 
 /// Every object of the store and every file beside them, as one text.
 fn everything(sandbox: &Sandbox) -> String {
-    let objects = git(&sandbox.store(), &["cat-file", "--batch-all-objects", "--batch"]);
+    everything_in(&sandbox.store())
+}
+
+fn everything_in(store: &Path) -> String {
+    let objects = git(store, &["cat-file", "--batch-all-objects", "--batch"]);
     let mut text = String::from_utf8_lossy(&objects).into_owned();
-    for (path, bytes) in files(&sandbox.store()) {
+    for (path, bytes) in files(store) {
         text.push_str(&path);
         text.push_str(&String::from_utf8_lossy(&bytes));
     }
@@ -382,4 +387,32 @@ fn req_97_erase_names_backups_that_received_the_timeline_before_its_head_was_for
     for trace in [WORDS, "Secret", "garden"] {
         assert!(!everything(&sandbox).contains(trace), "{trace} is still there");
     }
+}
+
+#[test]
+fn req_97_erase_removes_the_text_from_folder_backups_if_wanted() {
+    let mut sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let folder = sandbox.folder().join("mirror");
+    sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
+    // There it has its former name.
+    const RENAMED: &str = "chats/Mira/Hidden garden.jsonl";
+    fs::rename(sandbox.path(SECRET), sandbox.path(RENAMED)).unwrap();
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for path in [RENAMED, "worlds/Private.json"] {
+        fs::remove_file(sandbox.path(path)).unwrap();
+    }
+    let plan = sandbox.stvc(&["erase", "Hidden garden", "--dry-run"]).exits(0);
+    assert!(plan.stderr.contains("`--copies` removes it there"), "{}", plan.stderr);
+    assert!(everything_in(&folder).contains(WORDS));
+    let answer = sandbox.json(&["erase", "Hidden garden", "--yes", "--copies"]).exits(0);
+    assert!(answer.of_type("copy").is_empty());
+    for trace in [WORDS, "Secret", "garden"] {
+        assert!(!everything_in(&folder).contains(trace), "{trace} is still there");
+    }
+    sandbox.stvc(&["check", folder.to_str().unwrap()]).exits(0);
+    // The rest is there, and goes on.
+    sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
+    sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
 }

@@ -1,7 +1,7 @@
 //! The extension for SillyTavern's page: its files are a part of the program, and are put into the user's folder of extensions as they are.
 //!
 //! A new version is written into a folder of its own, which then takes the place of the old one: SillyTavern's page finds the old modules or the new ones, never some of each. The old
-//! folder waits in [`REPLACED`] until what is the user's in it was moved over. An update that was interrupted is ended, or taken back, by the next command here ([`recover`]).
+//! folder waits in `REPLACED` until what is the user's in it was moved over. An update that was interrupted is ended, or taken back, by the next command here (`recover`).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

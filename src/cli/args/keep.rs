@@ -53,7 +53,7 @@ pub struct Erase {
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required = true)]
     pub timelines: Vec<String>,
 
-    /// Also delete SillyTavern's own backups of the chat, and its lorebook if nothing else uses it
+    /// Also remove it from SillyTavern's own backups and from folder backups, and its lorebook if nothing else uses it
     #[arg(long)]
     pub copies: bool,
 

@@ -6,6 +6,7 @@
 mod traces;
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::archive::{Snapshot, SnapshotId, branch, erasure_marks, former_branch};
@@ -47,6 +48,8 @@ pub struct Report {
     pub timelines: Vec<ErasedTimeline>,
     /// Timelines that were forked from them: they stay, with the messages that they share.
     pub forks: Vec<TimelineName>,
+    /// All commits that ever were snapshots of these timelines.
+    pub ids: HashSet<ObjectId>,
     /// Backups that still hold them, as far as is known.
     pub backups: Vec<LastBackup>,
     /// Files of the library that still have the text.
@@ -123,7 +126,8 @@ pub fn erase(
         None => Vec::new(),
     };
     let dry_run = options.dry_run;
-    let mut report = Report { timelines, forks, backups, traces, bytes: 0, dry_run };
+    let ids = lost.clone();
+    let mut report = Report { timelines, forks, ids, backups, traces, bytes: 0, dry_run };
     let Some(held) = held else { return Ok(report) };
     store.release_reserve(&held.lock);
 
@@ -178,6 +182,26 @@ pub fn erase(
     }
     store.end_erasing(&held.lock)?;
     Ok(report)
+}
+
+/// Erases the timelines of a plan from a folder backup, whatever they are called there; returns how many snapshots were removed.
+pub fn erase_from_folder(
+    workspace: &Workspace,
+    folder: &Path,
+    plan: &Report,
+    monitor: &mut dyn Monitor,
+) -> Result<usize> {
+    let there = Workspace { store: Some(folder.to_owned()), ..workspace.clone() };
+    let history = History::load(&there.open_store()?)?;
+    let owners = Owners::of(&history);
+    let erased = history.iter().filter(|snapshot| plan.ids.contains(&snapshot.id.0));
+    let names: BTreeSet<_> = erased.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
+    if names.is_empty() {
+        return Ok(0);
+    }
+    let timelines = names.into_iter().map(ToString::to_string).collect();
+    let report = erase(&there, &Options { timelines, dry_run: false }, monitor)?;
+    Ok(report.timelines.iter().map(|timeline| timeline.snapshots).sum())
 }
 
 /// Removes the files that still have the text and that can be removed, as a plan named them; returns their paths. Not the store's: that is [`erase`].

@@ -1,6 +1,6 @@
 //! Take in what is already there: SillyTavern's own backups become snapshots of the right timelines, at their own times.
 //!
-//! The name of a backup says whose it is ([`backup_owner`]), and not which chat it is of. Its header does where it can (`integrity`, `main_chat`), its messages always: it
+//! The name of a backup says whose it is (`backup_owner`), and not which chat it is of. Its header does where it can (`integrity`, `main_chat`), its messages always: it
 //! belongs to the timeline of that character that begins like it. What fits none becomes a timeline of its own. First everything is snapshotted as it is
 //! now, so that every chat has a timeline to which its past can be added.
 
