@@ -110,12 +110,28 @@ impl Planner<'_> {
         pairs: &[Counterpart<'_>],
         displaced: &[&Snapshot],
     ) -> Result<()> {
-        let renamed = pairs.iter().filter(|pair| pair.renamed_from().is_some());
-        for local in renamed.filter_map(|pair| pair.local).chain(displaced.iter().copied()) {
-            if self.look(&local.timeline)? == Here::Same {
-                self.files.put(&local.timeline.file(), None)?;
-                self.vacated.insert(local.timeline.clone());
+        let renamed = pairs.iter().filter_map(|pair| Some((pair.renamed_from()?, &pair.name)));
+        let renamed: Vec<_> = renamed.collect();
+        let displaced = displaced.iter().map(|local| &local.timeline);
+        for former in renamed.iter().map(|(former, _)| *former).chain(displaced) {
+            if self.look(former)? == Here::Same {
+                self.vacated.insert(former.clone());
             }
+        }
+        // One that cannot have its new name keeps its file, and with it the name that another may want.
+        loop {
+            let before = self.vacated.len();
+            for (former, name) in &renamed {
+                if !self.is_free(name)? {
+                    self.vacated.remove(*former);
+                }
+            }
+            if self.vacated.len() == before {
+                break;
+            }
+        }
+        for former in &self.vacated {
+            self.files.put(&former.file(), None)?;
         }
         Ok(())
     }

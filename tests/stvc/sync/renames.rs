@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::outcome;
 use crate::common::devices::{Remote, ours, pair, settle, sync};
-use crate::common::{A, Sandbox, chat, message};
+use crate::common::{A, Sandbox, chat, message, text};
 
 const Z: &str = "chats/Mira/z.jsonl";
 const Y: &str = "chats/Mira/y.jsonl";
@@ -173,4 +173,27 @@ fn undone_rename_of_a_sync_is_done_again_by_the_next() {
     one.stvc(&["undo"]).exits(0);
     assert!(one.path(A).exists() && !one.path(Z).exists());
     twice(&mut one, &mut two, &folder, &[Z]);
+}
+
+#[test]
+fn chat_whose_new_name_is_in_use_keeps_its_file() {
+    const B: &str = "chats/Mira/b.jsonl";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(B, chat("b", 4, None));
+    });
+    for (from, to) in [(A, Z), (B, A)] {
+        rename(&two, from, to);
+        two.stvc(&["snapshot"]).exits(0);
+        two.wait(60);
+    }
+    sync(&mut two, &folder);
+    // It cannot be read, so it has no snapshot and cannot make room.
+    fs::create_dir(one.path(Z)).unwrap();
+    let before = (one.read(A), one.read(B));
+    let answer = one.json(&["sync", text(&folder)]).exits(3);
+    assert_eq!(outcome(&answer.lines(), "chats/Mira/z"), "left");
+    assert_eq!((one.read(A), one.read(B)), before);
+    fs::remove_dir(one.path(Z)).unwrap();
+    twice(&mut one, &mut two, &folder, &[A, Z]);
 }
