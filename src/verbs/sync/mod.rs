@@ -16,7 +16,7 @@ use std::path::Path;
 
 use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::copies::CopyError;
-use crate::engine::copies::erased::erased_refs;
+use crate::engine::copies::erased::{ErasedRef, erased_refs};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
 use crate::engine::copies::{CopyPlace, May, chosen_refs, mirror, server};
 use crate::engine::device::Device;
@@ -324,37 +324,7 @@ fn take_in(
     let mut unsent = Unsent { except: left.collect(), erased: BTreeSet::new() };
     unsent.except.extend(incoming.odd.iter().cloned());
     report.left_there = incoming.odd.len();
-    let here = chosen_refs::ours(&store)?;
-    let here = erased_refs(&store, &History::load(&store)?, &here, &incoming.erasures)?;
-    let mut erased = Vec::new();
-    for found in &incoming.erased {
-        // A fork that was rewritten locally takes the place of the one that still leads to what was removed.
-        if found.is_fork && !store.find_former(&found.head.id.to_string())?.is_empty() {
-            continue;
-        }
-        match found.is_fork || here.iter().any(|here| here.name == found.name) {
-            true => unsent.except.insert(found.name.clone()),
-            false => unsent.erased.insert(found.name.clone()),
-        };
-        if found.name.is_branch() {
-            let outcome = match found.is_fork {
-                true => SyncOutcome::ForkOfErased,
-                false => SyncOutcome::Erased,
-            };
-            erased.push(SyncedTimeline::erased(&found.head, outcome));
-        }
-    }
-    for found in &here {
-        unsent.except.insert(found.name.clone());
-        if found.name.is_branch() {
-            let outcome = match found.is_fork {
-                true => SyncOutcome::ForkOfErased,
-                false => SyncOutcome::ErasedElsewhere,
-            };
-            erased.retain(|known| known.timeline != found.head.timeline);
-            erased.push(SyncedTimeline::erased(&found.head, outcome));
-        }
-    }
+    let erased = leave_out_erased(&store, &incoming, &mut unsent)?;
     let is_erased = |name: &TimelineName| erased.iter().any(|erased| erased.timeline == *name);
     steps.retain(|step| !is_erased(&step.entry.timeline));
     let entries = steps.into_iter().map(|step| step.entry).chain(erased);
@@ -369,6 +339,39 @@ fn take_in(
     }
     report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok(unsent)
+}
+
+/// Leaves out what was removed for good, on this device or another, of what is sent; what is told of it.
+fn leave_out_erased(
+    store: &Store,
+    incoming: &Incoming,
+    unsent: &mut Unsent,
+) -> Result<Vec<SyncedTimeline>> {
+    let refs = chosen_refs::ours(store)?;
+    let here = erased_refs(store, &History::load(store)?, &refs, &incoming.erasures)?;
+    let mut told = Vec::new();
+    for found in &incoming.erased {
+        // A fork that was rewritten locally takes the place of the one that still leads to what was removed.
+        if found.is_fork && !store.find_former(&found.head.id.to_string())?.is_empty() {
+            continue;
+        }
+        match found.is_fork || here.iter().any(|here| here.name == found.name) {
+            true => unsent.except.insert(found.name.clone()),
+            false => unsent.erased.insert(found.name.clone()),
+        };
+        told.push((found, SyncOutcome::Erased));
+    }
+    for found in &here {
+        unsent.except.insert(found.name.clone());
+        told.retain(|(known, _)| known.head.timeline != found.head.timeline);
+        told.push((found, SyncOutcome::ErasedElsewhere));
+    }
+    let branches = told.into_iter().filter(|(found, _)| found.name.is_branch());
+    let entry = |(found, outcome): (&ErasedRef, SyncOutcome)| {
+        let outcome = if found.is_fork { SyncOutcome::ForkOfErased } else { outcome };
+        SyncedTimeline::erased(&found.head, outcome)
+    };
+    Ok(branches.map(entry).collect())
 }
 
 /// What the remote has, verified; none if there is nothing yet.
