@@ -16,7 +16,7 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
     let plan = verbs::erase::erase(workspace, &options, &mut out.progress())?;
     let asks = !args.dry_run && !args.yes;
     if asks || args.dry_run {
-        tell(&plan, out);
+        tell(&plan, Copies::Stay, out);
     }
     if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
         out.say(match args.dry_run || out.may_ask() {
@@ -42,7 +42,7 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
         &mut out.progress(),
     )?;
     if !asks {
-        tell(&report, out);
+        tell(&report, if copies { Copies::Go } else { Copies::Stay }, out);
     }
     out.say(format!("Gone for good; {} freed.", size(report.bytes)));
     if copies {
@@ -66,8 +66,15 @@ fn is_folder(taken: &LastBackup) -> bool {
 const FOR_GOOD: &str = "This cannot be taken back. Type yes to do it: ";
 const COPIES: &str = "Also remove it from SillyTavern's backups, its own lorebook and the folder backups above? Type yes to do it: ";
 
+/// Whether the copies that are in reach are removed as well.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    Stay,
+    Go,
+}
+
 /// What goes, what stays, and where else it is.
-fn tell(report: &Report, out: &mut Out) {
+fn tell(report: &Report, copies: Copies, out: &mut Out) {
     let verb = if report.dry_run { "would go" } else { "went" };
     for timeline in &report.timelines {
         out.object(ErasedLine::from(timeline));
@@ -96,7 +103,8 @@ fn tell(report: &Report, out: &mut Out) {
         };
         out.warn(&format!("{}: {path} has text of it: {way}", paint(LOOK.warn, "warning")));
     }
-    for taken in &report.backups {
+    let is_left = |taken: &&LastBackup| copies == Copies::Stay || !is_folder(taken);
+    for taken in report.backups.iter().filter(is_left) {
         let place = clean(&taken.destination);
         let way = match taken.kind.as_str() {
             "file" => "delete that file, and take a new one".to_owned(),

@@ -61,7 +61,7 @@ pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> Result<
             out.say(format!("{} gone, {} stay.", count(gone as u64, "snapshot"), report.kept));
             if report.rewritten > 0 {
                 let rewritten = count(report.rewritten as u64, "snapshot");
-                out.say(format!("{rewritten} that stay got new ids; the old ids still work."));
+                out.say(format!("New ids for {rewritten}; the old ids still work."));
             }
             out.say(format!(
                 "`stvc undo` brings them back. `stvc gc` frees what they take, {}, once that is no longer wanted: after 30 days, or at once with `--keep-undo 0d --grace 0d`.",
