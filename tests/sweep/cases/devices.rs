@@ -28,6 +28,8 @@ pub const CASES: &[Listed] = &[
     ("sync", "sync-folder-send", |stage| send(stage, SHARED)),
     ("sync", "sync-folder-both", |stage| both(stage, SHARED)),
     ("sync", "sync-folder-book-conflict", |stage| conflict(stage, SHARED)),
+    ("sync", "sync-folder-renamed", |stage| renamed(stage, SHARED)),
+    ("sync", "sync-folder-erased", |stage| erased(stage, SHARED)),
     ("sync", "sync-folder-belongings", |stage| {
         pair(stage, SHARED);
         belongings(stage, "two");
@@ -43,6 +45,10 @@ pub const CASES: &[Listed] = &[
     ("sync", "sync-git-send", |stage| {
         reach(stage, &["one", "two"]);
         send(stage, SERVER)
+    }),
+    ("sync", "sync-git-erased", |stage| {
+        reach(stage, &["one", "two"]);
+        erased(stage, SERVER)
     }),
     ("undo", "undo-sync", |stage| {
         let scene = receive(stage, SHARED);
@@ -112,6 +118,29 @@ fn conflict(stage: &mut Stage, remote: &'static str) -> Scene {
     stage.stvc("two", &["sync", remote]).exits(0);
     let words = vec![words("one", 10), PIER_NOW.2.to_owned(), dark.2.to_owned()];
     Scene { words, ..meet(remote) }
+}
+
+/// The other one renamed a chat that this one wrote into, and gave its name to another.
+fn renamed(stage: &mut Stage, remote: &'static str) -> Scene {
+    pair(stage, remote);
+    let library = stage.library("two");
+    fs::rename(library.join(A), library.join("chats/Mira/z.jsonl")).unwrap();
+    stage.stvc("two", &["snapshot"]).exits(0);
+    fs::rename(library.join(B), library.join(A)).unwrap();
+    stage.stvc("two", &["sync", remote]).exits(0);
+    stage.append("one", A, &message("one", 10));
+    Scene { words: vec![words("one", 10), words("a", 2), words("b", 1)], ..meet(remote) }
+}
+
+/// This one erased a chat, and the other one still has it on the remote.
+fn erased(stage: &mut Stage, remote: &'static str) -> Scene {
+    pair(stage, remote);
+    fs::remove_file(stage.library("one").join(B)).unwrap();
+    stage.stvc("one", &["erase", "Mira/b", "--yes"]).exits(0);
+    stage.append("one", A, &message("one", 10));
+    stage.append("two", A, &message("two", 10));
+    stage.stvc("two", &["sync", remote]).exits(0);
+    Scene { words: vec![words("one", 10), words("two", 10)], forgets: true, ..meet(remote) }
 }
 
 /// Chats and lorebooks as a device has them.
