@@ -217,7 +217,9 @@ impl Stage {
         let out = self.sandbox.folder().join("out");
         let timelines = self.json(&["timelines"]).exits(0).of_type("timeline");
         let mut seen = 0;
-        for line in timelines.iter().filter(|line| line["state"] != "deleted") {
+        // Settings are in the store, and this device does not keep them.
+        let is_here = |line: &&Value| line["state"] != "deleted" && line["state"] != "stored";
+        for line in timelines.iter().filter(is_here) {
             let _ = fs::remove_dir_all(&out);
             // A chat's lorebook goes on without it: what it has now is both as they are now.
             let name = line["timeline"].as_str().unwrap();
