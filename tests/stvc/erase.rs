@@ -416,3 +416,15 @@ fn req_97_erase_removes_the_text_from_folder_backups_if_wanted() {
     sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
     sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
 }
+
+#[cfg(unix)]
+#[test]
+fn erase_refuses_a_chat_whose_folder_cannot_be_read() {
+    let sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::rename(sandbox.path("chats/Mira"), sandbox.folder().join("drive")).unwrap();
+    std::os::unix::fs::symlink("/mnt/not mounted", sandbox.path("chats/Mira")).unwrap();
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(1);
+    fs::remove_file(sandbox.path("chats/Mira")).unwrap();
+    sandbox.stvc(&["restore", "Secret garden"]).exits(0);
+}

@@ -123,6 +123,12 @@ pub(super) fn examine(
     }
     facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     facts.unknown = references.unreadable;
+    // Chats that are all gone with their folder may come back, and with them the uses of lorebooks.
+    if history.heads().any(|(name, _)| name.is_chat())
+        && st::is_absent(&library.root().join("chats")).unwrap_or(true)
+    {
+        facts.unknown.push(("chats".into(), "the folder does not exist".into()));
+    }
     unread.retain(|(subject, _)| facts.unknown.iter().all(|(known, _)| known != subject));
     facts.unknown.append(&mut unread);
     if only.is_empty() {

@@ -281,7 +281,8 @@ fn own_books(
         books.extend(book(snapshot));
     }
     let is_there = |name: &TimelineName| {
-        library.is_some_and(|library| name.file().under(library.root()).exists())
+        let absent = |library: &Library| st::is_absent(&name.file().under(library.root()));
+        library.is_some_and(|library| !matches!(absent(library), Ok(true)))
     };
     own.retain(|name| !others.contains(name) && !is_there(name) && !names.contains(name));
     own.into_iter().filter(|name| history.head(name).is_some()).collect()
@@ -309,9 +310,13 @@ fn wanted(
             }
             Err(error) => return Err(error.into()),
         };
-        let file = library.as_ref().map(|library| name.file().under(library.root()));
-        if let Some(path) = file.filter(|path| path.exists()) {
-            return Err(Error::StillThere { timeline: name.to_string(), path });
+        if let Some(path) = library.as_ref().map(|library| name.file().under(library.root())) {
+            match st::is_absent(&path) {
+                Ok(true) => {}
+                Ok(false) => return Err(Error::StillThere { timeline: name.to_string(), path }),
+                // A chat on a drive that is not mounted was not deleted.
+                Err(source) => return Err(st::Error::Io { path, source }.into()),
+            }
         }
         if !found.contains(&name) {
             found.push(name);

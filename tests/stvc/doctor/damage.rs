@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{BOOK, family, fix, look, of_code, write_chat};
-use crate::common::{Sandbox, assert_same, has_terminal, typed_on_terminal};
+use crate::common::{Sandbox, assert_same, chat, has_terminal, typed_on_terminal};
 
 /// How files are left by a power cut or a full disk.
 const DAMAGES: [&[u8]; 4] = [b"", b" \n", &[0; 300], b"{\"entries\": {\"0\": {\"uid\""];
@@ -292,4 +292,15 @@ fn doctor_that_cannot_ask_names_the_options_that_choose_a_repair() {
         let choose = "1 missing lorebook can be repaired in several ways: choose one with `--repair` or `--clone-of`";
         assert!(answer.stdout.contains(choose), "{}", answer.stdout);
     }
+}
+
+#[test]
+fn doctor_removes_no_lorebook_while_the_folder_of_chats_is_missing() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
+    sandbox.write("chats/Mira/a.jsonl", chat("a", 3, Some("Harbour")));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    std::fs::rename(sandbox.path("chats"), sandbox.folder().join("elsewhere")).unwrap();
+    sandbox.stvc(&["doctor", "--fix", "--yes"]);
+    assert!(sandbox.path("worlds/Harbour.json").exists());
 }
