@@ -514,7 +514,9 @@ fn apply(
     let leave = Leave { closed, active_queue: false };
     let planned = operation.write_files(library.root(), plan, &had, leave, why)?;
     let ending = Ending { message: "as it is after a sync", ..Ending::default() };
-    for step in moved() {
+    // The file of a kind that this device does not keep is never read: it may hold passwords.
+    let include = Include::of(Some(store));
+    for step in moved().filter(|step| include.has(step.entry.timeline.category())) {
         operation.end_with(&library, &step.entry.timeline, &ending)?;
     }
     operation.end_others(&library, &ending)?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{BOOK, book, outcome};
 use crate::common::devices::{ours, pair, settle, sync};
-use crate::common::{A, Sandbox, chat, message, text};
+use crate::common::{A, Sandbox, chat, git, message, text};
 
 /// Two devices with names of their own that changed one value; the second has just synced.
 fn conflict() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<Value>) {
@@ -144,6 +144,11 @@ fn settings_that_only_one_device_keeps_do_not_trouble_the_other() {
     sync(&mut one, &folder);
     assert_eq!(outcome(&sync(&mut two, &folder), "settings.json"), "forward");
     assert_eq!(two.read("settings.json"), two_has);
+    // It may hold passwords.
+    sync(&mut one, &folder);
+    assert_eq!(one.read("settings.json"), b"{\"theme\":\"grey\"}");
+    let sent = git(&folder, &["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(!String::from_utf8_lossy(&sent).contains("light"));
     let status = two.json(&["status"]).exits(0).of_type("timeline");
     assert!(!status.iter().any(|line| line["state"] == "deleted"), "{status:?}");
     settle(&mut one, &mut two, &folder);
