@@ -83,8 +83,9 @@ pub fn to_folder(
     let destination = folder.display().to_string();
     let there = refs_there(&mirror)?;
     let history = History::load(&mirror)?;
+    let wanted = update_refs::without(&there, &options.erased);
     let mut update =
-        update_refs::plan(&chosen, &there, &store, &history, options.may, &destination)?;
+        update_refs::plan(&chosen, &wanted, &store, &history, options.may, &destination)?;
     update.remove(&there, &options.erased);
     let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
     let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();

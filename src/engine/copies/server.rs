@@ -38,8 +38,9 @@ pub fn to_server(
     // As far as the store knows: what is there may be on no branch here.
     let mut history = History::default();
     history.add(&store, there.values().copied().map(SnapshotId))?;
+    let wanted = update_refs::without(&there, &options.erased);
     let mut update =
-        update_refs::plan(&chosen, &there, &store, &history, options.may, &url.to_string())?;
+        update_refs::plan(&chosen, &wanted, &store, &history, options.may, &url.to_string())?;
     update.remove(&there, &options.erased);
     update.forced.extend(new_record(&transit, &list, &store)?);
     let changes = update.changes();

@@ -35,14 +35,13 @@ pub struct Update {
 }
 
 impl Update {
-    /// Removes branches and tags from the copy.
+    /// Removes branches and tags from the copy, or leads them to what has their name now. The update was planned as if they were not there.
     pub(super) fn remove(&mut self, there: &Refs, names: &BTreeSet<RefName>) {
-        let gone = there.iter().filter(|(name, _)| names.contains(*name));
-        self.forced.extend(gone.map(|(name, id)| RefChange {
-            name: name.clone(),
-            before: Some(*id),
-            after: None,
-        }));
+        for (name, id) in there.iter().filter(|(name, _)| names.contains(*name)) {
+            let taken = self.forward.iter().position(|change| change.name == *name);
+            let after = taken.and_then(|at| self.forward.remove(at).after);
+            self.forced.push(RefChange { name: name.clone(), before: Some(*id), after });
+        }
     }
 
     /// All of it.
@@ -58,6 +57,12 @@ impl Update {
         };
         removed_here::finding(destination, &self.removed, then)
     }
+}
+
+/// Returns the branches and tags of a copy but for these.
+pub(super) fn without(there: &Refs, names: &BTreeSet<RefName>) -> Refs {
+    let left = there.iter().filter(|(name, _)| !names.contains(*name));
+    left.map(|(name, id)| (name.clone(), *id)).collect()
 }
 
 /// Compare what is chosen with what is there, whose history is `history_there` as far as that is known.

@@ -140,3 +140,23 @@ fn record_of_erasures_names_nothing() {
     let status: Vec<Value> = device.json(&["status"]).exits(0).of_type("timeline");
     assert!(status.is_empty(), "{status:?}");
 }
+
+#[test]
+fn name_of_erased_chat_can_be_used_again_before_the_next_sync() {
+    for other_device_goes_on in [false, true] {
+        let (mut one, mut two, folder) = pair(|one| {
+            one.write(A, chat("a", 3, None));
+            one.write(SECRET, chat("secret", 3, None));
+        });
+        if other_device_goes_on {
+            two.append(SECRET, &message("two", 4));
+            sync(&mut two, &folder);
+        }
+        erase(&one);
+        one.write(SECRET, chat("quite another", 2, None));
+        sync(&mut one, &folder);
+        sync(&mut one, &folder);
+        assert!(heads(&folder).contains("Secret"));
+        assert!(String::from_utf8(one.read(SECRET)).unwrap().contains("quite another"));
+    }
+}
