@@ -227,7 +227,7 @@ fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result
     write(folder, NOTE, &serde_json::to_vec_pretty(note).unwrap_or_default())
 }
 
-/// Gives a file of the user's a second name in the new folder, so that it is there from the first moment. What is no file is moved afterwards.
+/// Links a file that the user added into the new folder, so that it is there as soon as the folder is. Folders are moved afterwards.
 fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
     let (from, to) = (folder.join(name), new.join(name));
     match fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
@@ -336,7 +336,7 @@ pub fn remove(workspace: &Workspace) -> Result<()> {
     durable::sync_dir(rest).map_err(failed(rest))
 }
 
-/// What stvc noted of what it put there, if that is as it left it; whether something of it is missing; and what else is there.
+/// Returns the note of the installed version, whether a file of it is missing, and the names of files that the user added. An edited file is an error.
 fn ours(folder: &Path) -> Result<Option<(Note, bool, Vec<OsString>)>> {
     match look(folder)? {
         There::Nothing => Ok(None),

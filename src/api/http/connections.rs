@@ -1,4 +1,4 @@
-//! Who is connected. Whoever has not shown the secret can neither stay nor keep others out.
+//! The open connections. A connection that has not shown the secret has a deadline, and cannot keep out one that has.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

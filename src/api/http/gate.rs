@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Uri};
 
-/// What a visitor must know and say. The page's own files are no secret; what they ask for is told to whoever has the secret, and the secret to
-/// whoever has a code that was not used yet. No cookie: a browser would send it to every other server on this machine.
+/// Admits requests. The viewer's files are public. Its data needs the secret, and the secret is given in exchange for a code that was not used yet. There is no cookie: a browser
+/// would send it to every other server on this machine.
 #[derive(Debug)]
 pub struct Gate {
     /// 256 bits, in hexadecimal.
@@ -93,7 +93,7 @@ impl Gate {
         Ok(address)
     }
 
-    /// What the page gets for a code.
+    /// Returns the secret, which the viewer gets in exchange for a code.
     pub fn secret(&self) -> &str {
         &self.secret
     }

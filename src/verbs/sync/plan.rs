@@ -1,7 +1,7 @@
-//! What becomes of each timeline of the other side. Nothing is written here.
+//! Plans what happens to each timeline of the remote. Nothing is written here.
 //!
-//! What came to the remote first keeps its name; what is here besides goes on under another. A chat is taken from the side that changed it; where both did, both stay, as two timelines. Lorebooks are
-//! decided on once, by their own histories (`others`), and not with each chat that has them.
+//! The timeline that reached the remote first keeps its name; a different local one gets another. A chat is taken from the side that changed it; if both did, both are kept, as two timelines. Lorebooks are
+//! merged once, by their own histories (`others`), and not with each chat that uses them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
