@@ -34,6 +34,15 @@ impl<'s> RemovedHere<'s> {
             || self.store.last_known(name)?.contains(&Some(id)))
     }
 
+    /// Returns whether a snapshot of a copy follows one that was erased. Of a server whose history is not known, every snapshot that was rewritten here counts, once something was erased.
+    pub(crate) fn leads_to_erased(&self, history_there: &History, id: ObjectId) -> bool {
+        if history_there.get(SnapshotId(id)).is_none() {
+            return !self.erased.is_empty() && self.former.contains_key(&id);
+        }
+        let mut past = history_there.walk_from([SnapshotId(id)]);
+        past.any(|snapshot| self.erased.has(&snapshot.id.to_string()))
+    }
+
     /// Whether a snapshot that `name` led to is gone because a command removed it, and what the timeline has now is among `chosen`. A ref that is not where the log left it was
     /// lost, or moved by another program, and that is no reason to drop what a backup has of it.
     pub(crate) fn is_removed(

@@ -80,8 +80,9 @@ pub fn plan(
     let mut unknown = Vec::new();
     let sent = chosen.snapshots();
     let mut keep = |id: ObjectId| {
-        // What a branch or tag here leads to is there under that name, too.
-        if !may.prune && chosen.history.get(SnapshotId(id)).is_none() {
+        // What a branch or tag here leads to is there under that name, too. What was erased is not kept anywhere.
+        let is_held = chosen.history.get(SnapshotId(id)).is_some();
+        if !may.prune && !is_held && !removed.leads_to_erased(history_there, id) {
             kept.insert(id);
         }
     };

@@ -160,3 +160,22 @@ fn name_of_erased_chat_can_be_used_again_before_the_next_sync() {
         assert!(String::from_utf8(one.read(SECRET)).unwrap().contains("quite another"));
     }
 }
+
+#[test]
+fn remote_keeps_no_snapshot_of_a_fork_that_leads_to_the_erased_chat() {
+    let mut one = Sandbox::empty();
+    one.write(SECRET, chat("secret", 4, None));
+    let folder = one.folder().join("shared");
+    sync(&mut one, &folder);
+    one.json(&["fork", "Mira/Secret", "--at", "1", "--as", "Fork"]).exits(0);
+    sync(&mut one, &folder);
+    let has_it = || {
+        let all = git(&folder, &["cat-file", "--batch-all-objects", "--batch"]);
+        String::from_utf8_lossy(&all).contains("secret 3: ")
+    };
+    assert!(has_it());
+    erase(&one);
+    sync(&mut one, &folder);
+    git(&folder, &["gc", "-q", "--prune=now"]);
+    assert!(!has_it());
+}
