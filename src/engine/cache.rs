@@ -46,6 +46,20 @@ struct CachedTimeline {
     other_book: bool,
 }
 
+impl CachedTimeline {
+    /// Returns the entry of a file that is there and has to be read.
+    fn unread() -> Self {
+        Self {
+            head: ObjectId::from([0; 20]),
+            seen_ns: 0,
+            main: Stamp { len: 0, mtime_ns: 0, inode: 0 },
+            lorebook: None,
+            group: None,
+            other_book: false,
+        }
+    }
+}
+
 /// What is known of a timeline's files without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
@@ -135,6 +149,29 @@ impl Cache {
             self.document.timelines.retain(|name, _| here.has(name));
             (self.document.library, self.changed) = (Some(root), true);
         }
+    }
+
+    /// Records that the files of these timelines were written to this library, so that a later run can tell that they were deleted.
+    pub(crate) fn note_written(
+        mut self,
+        store: &Store,
+        root: &Path,
+        names: impl Iterator<Item = TimelineName>,
+    ) {
+        let root = self.called(root);
+        let document = &mut self.document;
+        if document.timelines.is_empty() {
+            document.library = Some(root);
+        } else if document.library.as_ref() != Some(&root) {
+            return;
+        }
+        for name in names {
+            document.timelines.entry(name.as_str().to_owned()).or_insert_with(|| {
+                self.changed = true;
+                CachedTimeline::unread()
+            });
+        }
+        self.save(store);
     }
 
     /// A timeline's files are gone.

@@ -2,11 +2,13 @@
 
 use super::Result;
 use super::cache::Cache;
+use super::free_chat_name::free_name;
 use super::operation::Follows;
 use super::take_snapshots::Taking;
-use crate::archive::{Kind, State, Tree};
+use crate::archive::{Kind, Snapshot, State, Tree};
+use crate::history::History;
 use crate::st::{Library, Presence, Scan, TimelineName};
-use crate::store::unless_lost;
+use crate::store::{RefName, unless_lost};
 
 /// So many may always be deleted at once.
 const MANY_GONE: usize = 3;
@@ -41,16 +43,45 @@ impl Taking<'_> {
             // One that was renamed has none.
             let head = self.operation.newest(&name)?.filter(|head| head.kind != Kind::DELETED);
             let Some(head) = head else { continue };
-            let reader = self.store.reader();
-            let stored = Tree::open(&reader, head.tree).and_then(|tree| tree.materialise(&reader));
-            let Some(stored) = unless_lost(stored)? else { continue };
-            let state = State::of(&stored.files);
-            let follows = Follows::previous(head);
-            let former = self.operation.message.take();
-            let taken = self.operation.take(&state, Kind::DELETED, follows);
-            self.operation.message = former;
-            self.deleted.push(taken?);
+            let follows = Follows::previous(head.clone());
+            self.take_deleted(&head, name, follows)?;
         }
         Ok(())
+    }
+
+    /// Gives a timeline whose file is gone another name, because another chat has its name now.
+    pub(super) fn rename_deleted(&mut self, head: Snapshot) -> Result<()> {
+        let stored = History::load(self.store)?;
+        let names = stored.heads().map(|(name, _)| name).chain(self.scan.all());
+        let mut taken = names.map(|name| name.as_str().to_lowercase()).collect();
+        let day = self.operation.day();
+        let library = Some(self.library);
+        let name = free_name(&head.timeline, "earlier chat", &day, library, &mut taken)?;
+        if !self.take_deleted(&head, name, Follows::renamed(head.clone()))? {
+            self.operation.move_ref(RefName::kept(head.id.0), head.id)?;
+        }
+        Ok(())
+    }
+
+    /// Records a timeline as deleted, with the state of its latest snapshot. Returns false if that cannot be read.
+    fn take_deleted(
+        &mut self,
+        head: &Snapshot,
+        name: TimelineName,
+        follows: Follows,
+    ) -> Result<bool> {
+        let reader = self.store.reader();
+        let stored = Tree::open(&reader, head.tree).and_then(|tree| tree.materialise(&reader));
+        let Some(stored) = unless_lost(stored)? else { return Ok(false) };
+        let files = match stored.files.timeline == name {
+            true => stored.files,
+            false => stored.files.called(name),
+        };
+        let state = State::of(&files);
+        let message = self.operation.message.take();
+        let taken = self.operation.take(&state, Kind::DELETED, follows);
+        self.operation.message = message;
+        self.deleted.push(taken?);
+        Ok(true)
     }
 }

@@ -37,10 +37,10 @@ impl Taking<'_> {
             }
             let head = changed_timelines::head(self.store, &name)?;
             let result = match head.0.is_some() {
-                true => self.take_known(&name, head),
-                false => self.take_new_other(&name),
+                true => self.take_known(&name, head).transpose(),
+                false => Some(self.take_new_other(&name)),
             };
-            if !matches!(result, Ok(Taken::Unchanged(..))) {
+            if let Some(result) = result.filter(|it| !matches!(it, Ok(Taken::Unchanged(..)))) {
                 self.record(&name, result)?;
             }
         }

@@ -1,11 +1,12 @@
 //! Chats that were never seen, all of a library at first: read, hashed and compressed on all cores. Any may come from any other, so all are stored before the first becomes a snapshot.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use super::Result;
 use super::operation::{AboutState, Follows, StoredState};
-use super::take_snapshots::{Taken, Taking};
-use crate::archive::State;
+use super::take_snapshots::{Replaced, Taken, Taking};
+use crate::archive::{Kind, Snapshot, State};
 use crate::history::origin::{Lineage, Newcomer, Origin, order};
 use crate::history::rewrite_history::begin_elsewhere;
 use crate::parallel;
@@ -26,13 +27,13 @@ struct NewChat {
 }
 
 impl Taking<'_> {
-    /// Take chats that have no branch.
+    /// Takes chats that have no branch, and those whose file holds another chat than their branch.
     pub(super) fn take_new(
         &mut self,
         names: &[&TimelineName],
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
-        if names.is_empty() {
+        if names.is_empty() && self.replaced.is_empty() {
             return Ok(());
         }
         let mut lineage = Lineage::load(self.store, self.scan)?;
@@ -44,13 +45,16 @@ impl Taking<'_> {
         for name in names {
             match lineage.history().head(name).cloned() {
                 Some(head) => {
-                    let result = self.take_known(name, (Some(head), true));
-                    self.record(name, result)?;
-                    monitor.advance(1);
+                    if let Some(result) = self.take_known(name, (Some(head), true)).transpose() {
+                        self.record(name, result)?;
+                        monitor.advance(1);
+                    }
                 }
                 None => unknown.push(*name),
             }
         }
+        let replaced = std::mem::take(&mut self.replaced);
+        unknown.extend(replaced.keys());
         let (mut newcomers, mut chats) = (Vec::new(), Vec::new());
         let mut waiting = unknown.as_slice();
         while !waiting.is_empty() {
@@ -64,18 +68,64 @@ impl Taking<'_> {
             monitor.advance(names.len() as u64);
         }
         let order = order(&newcomers);
+        let renamed = lineage.renamed(&newcomers, &order, replaced.values().map(|it| &it.head))?;
+        let mut renamed: HashMap<_, _> = renamed.into_iter().collect();
+        let continued = self.continued(replaced, &newcomers, &renamed)?;
         let mut newcomers: Vec<_> = newcomers.into_iter().map(Some).collect();
         for position in order {
             if let (Some(newcomer), Some(chat)) =
                 (newcomers[position].take(), chats[position].take())
             {
                 let name = newcomer.name.clone();
-                let result = self.take_newcomer(newcomer, chat, &mut lineage);
+                let follows = match (renamed.remove(&position), continued.get(&name)) {
+                    (Some(from), _) => Ok(Follows::renamed(from)),
+                    (None, Some(head)) => Ok(Follows::previous(head.clone())),
+                    (None, None) => self.origin_of(&newcomer, &mut lineage),
+                };
+                let result = follows
+                    .and_then(|follows| self.take_newcomer(newcomer, chat, follows, &mut lineage));
                 self.record(&name, result)?;
             }
         }
         self.lineage = Some(lineage);
         Ok(())
+    }
+
+    /// Returns the latest snapshots that chats whose file holds another chat continue all the same, because the file was overwritten. Other chats that lost their file to another, by a rename or
+    /// after they were deleted, get a name of their own.
+    fn continued(
+        &mut self,
+        replaced: BTreeMap<TimelineName, Replaced>,
+        newcomers: &[Newcomer],
+        renamed: &HashMap<usize, Snapshot>,
+    ) -> Result<HashMap<TimelineName, Snapshot>> {
+        let mut continued = HashMap::new();
+        for (name, Replaced { head, alarm }) in replaced {
+            let Some(n) = newcomers.iter().position(|newcomer| newcomer.name == name) else {
+                continue;
+            };
+            let has_moved = renamed.values().any(|from| from.id == head.id);
+            if has_moved {
+                continue;
+            }
+            if renamed.contains_key(&n) || head.kind == Kind::DELETED {
+                self.rename_deleted(head)?;
+            } else {
+                self.findings.extend(alarm);
+                continued.insert(name, head);
+            }
+        }
+        Ok(continued)
+    }
+
+    fn origin_of(&mut self, newcomer: &Newcomer, lineage: &mut Lineage) -> Result<Follows> {
+        let origin = lineage.fork(newcomer)?;
+        let from = match &origin {
+            Origin::Fork { id, .. } => Some(*id),
+            Origin::None => None,
+        };
+        self.came.insert(newcomer.name.clone(), from);
+        Ok(Follows::origin(origin))
     }
 
     /// Read as many of these as are not too much at once, but one at least.
@@ -136,17 +186,12 @@ impl Taking<'_> {
         &mut self,
         newcomer: Newcomer,
         chat: NewChat,
+        follows: Follows,
         lineage: &mut Lineage,
     ) -> Result<Taken> {
         let NewChat { stored, captured, findings } = chat;
-        let origin = lineage.origin(&newcomer)?;
-        match &origin {
-            Origin::None => drop(self.came.insert(newcomer.name.clone(), None)),
-            Origin::Fork { id, .. } => drop(self.came.insert(newcomer.name.clone(), Some(*id))),
-            Origin::Renamed { .. } => {}
-        }
         let noted = stored.checkpoint().cloned();
-        let snapshot = self.operation.lead_to(stored, Follows::origin(origin))?;
+        let snapshot = self.operation.lead_to(stored, follows)?;
         self.note(&captured, noted.as_ref(), findings, &snapshot);
         lineage.add(newcomer, &snapshot);
         Ok(Taken::New(Box::new(snapshot), Vec::new()))

@@ -2,7 +2,7 @@
 //!
 //! A timeline that cannot be read or that the gate refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Branches, Head, touched};
@@ -105,6 +105,13 @@ pub(crate) fn count_new(outcomes: &[TakenTimeline]) -> usize {
     outcomes.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count()
 }
 
+/// A timeline whose file holds a chat that shares no message with its latest snapshot.
+pub(super) struct Replaced {
+    pub head: Snapshot,
+    /// Reported if the file turns out to be overwritten, and not renamed or deleted.
+    pub alarm: Option<Finding>,
+}
+
 /// One command's snapshots in the making.
 pub(crate) struct Taking<'a> {
     pub store: &'a Store,
@@ -127,6 +134,8 @@ pub(crate) struct Taking<'a> {
     pub findings: Vec<Finding>,
     /// Known chats that were taken, if there are new ones that may come from them.
     pub(super) grown: Option<Vec<(Newcomer, Snapshot)>>,
+    /// Chats whose file holds another chat than the latest snapshot.
+    pub(super) replaced: BTreeMap<TimelineName, Replaced>,
     /// New timelines that are no renamed ones, and what they come from.
     pub(super) came: HashMap<TimelineName, Option<SnapshotId>>,
     /// The last check found damage: write again what cannot be read.
@@ -176,6 +185,7 @@ impl<'a> Taking<'a> {
             states: HashMap::new(),
             findings: Vec::new(),
             grown: None,
+            replaced: BTreeMap::new(),
             came: HashMap::new(),
             mend: store.is_marked_damaged(),
             deleted: Vec::new(),
@@ -204,9 +214,10 @@ impl<'a> Taking<'a> {
         // A new chat may come from what a known one is only now.
         self.grown = (!new.is_empty()).then(Vec::new);
         for (name, head) in known {
-            let result = self.take_known(name, head);
-            self.record(name, result)?;
-            monitor.advance(1);
+            if let Some(result) = self.take_known(name, head).transpose() {
+                self.record(name, result)?;
+                monitor.advance(1);
+            }
         }
         self.take_new(&new, monitor)?;
         for name in others {
@@ -256,8 +267,8 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// A timeline that has a branch.
-    pub(super) fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Taken> {
+    /// Takes a timeline that has a branch. Returns none for a chat whose file holds another chat: [`take_new`](Self::take_new) finds out which.
+    pub(super) fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Option<Taken>> {
         // A store that has to be mended needs the files, changed or not.
         let on_purpose = self.how.on_purpose;
         let came_back = head.0.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
@@ -279,29 +290,39 @@ impl<'a> Taking<'a> {
         let Some(captured) = look.captured else {
             let head =
                 look.head.ok_or_else(|| history::Error::no_such_timeline(name.to_string()))?;
-            return Ok(Taken::Unchanged(Box::new(head), Vec::new()));
+            return Ok(Some(Taken::Unchanged(Box::new(head), Vec::new())));
         };
         match look.head {
             Some(head) if is_stored && !came_back => {
                 if on_purpose && let Some(refused) = self.refused(&captured) {
-                    return Ok(refused);
+                    return Ok(Some(refused));
                 }
                 if look.astray {
                     self.operation.lead(name, head.id, &[])?;
                 }
                 let state = State::of(&captured.files);
                 if self.mend && !self.mends(&state, &head)? {
-                    return self.store_state(&captured, &state, Follows::previous(head));
+                    return self.store_state(&captured, &state, Follows::previous(head)).map(Some);
                 }
-                Ok(Taken::Unchanged(Box::new(head), Vec::new()))
+                Ok(Some(Taken::Unchanged(Box::new(head), Vec::new())))
             }
             head => {
-                if let Some(refused) = self.refused(&captured) {
-                    return Ok(refused);
-                }
                 let state = State::of(&captured.files);
+                let is_foreign = match &head {
+                    Some(head) => self.operation.is_foreign(&state, head)?,
+                    None => false,
+                };
+                if let Some(head) = head.as_ref().filter(|_| is_foreign && name.is_chat()) {
+                    let alarm = self.operation.alarm(&state, head, true)?;
+                    let replaced = Replaced { head: head.clone(), alarm };
+                    self.replaced.insert(name.clone(), replaced);
+                    return Ok(None);
+                }
+                if let Some(refused) = self.refused(&captured) {
+                    return Ok(Some(refused));
+                }
                 if let Some(head) = &head {
-                    self.findings.extend(self.operation.alarm(&state, head)?);
+                    self.findings.extend(self.operation.alarm(&state, head, is_foreign)?);
                 }
                 let follows = head.map(Follows::previous).unwrap_or_default();
                 let taken = self.store_state(&captured, &state, follows)?;
@@ -310,7 +331,7 @@ impl<'a> Taking<'a> {
                 {
                     grown.push((Newcomer::of_state(&state), (**snapshot).clone()));
                 }
-                Ok(taken)
+                Ok(Some(taken))
             }
         }
     }

@@ -206,6 +206,11 @@ impl Workspace {
         self.now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
     }
 
+    /// Returns the local date, for names that are derived from others.
+    pub(crate) fn day(&self) -> String {
+        self.now.format("%Y-%m-%d").to_string()
+    }
+
     /// The moment of the command as git keeps it.
     pub(crate) fn time(&self) -> Time {
         Time { seconds: self.now.timestamp(), offset: self.now.offset().local_minus_utc() }

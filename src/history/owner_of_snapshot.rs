@@ -41,7 +41,10 @@ impl Owners {
                 return owner;
             }
             match at.parents.first().and_then(|parent| history.get(*parent)) {
-                Some(parent) if at.fork_at.is_none() => at = parent,
+                // A checkpoint at a message follows a snapshot of its own timeline.
+                Some(parent) if at.fork_at.is_none() || parent.timeline == at.timeline => {
+                    at = parent;
+                }
                 _ => return self.of_snapshot(snapshot),
             }
         }

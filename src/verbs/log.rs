@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
+use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::{Begin, Pair, Pairs};
 use crate::history::{self, History, name_lookup};
 use crate::store::{Reader, Store};
@@ -139,7 +140,13 @@ fn of_timeline<'h>(
     };
     let in_line: HashSet<_> = pairs.iter().map(|pair| pair.own.id).collect();
     let mut beside = history.newest_first();
-    beside.retain(|snapshot| snapshot.timeline == name && !in_line.contains(&snapshot.id));
+    let owners = Owners::of(history);
+    let is_beside = |snapshot: &Snapshot| {
+        snapshot.timeline == name
+            && !in_line.contains(&snapshot.id)
+            && *owners.by_descent(history, snapshot) == name
+    };
+    beside.retain(|snapshot| is_beside(snapshot));
     let mut beside = beside.into_iter().peekable();
     let mut listed = Vec::new();
     for (step, pair) in pairs.iter().enumerate() {

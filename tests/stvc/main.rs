@@ -51,6 +51,7 @@ mod message_versions;
 mod mirror;
 mod model;
 mod moments;
+mod name_reuse;
 mod names;
 mod newest;
 mod odd_snapshots;

@@ -13,13 +13,18 @@ use crate::st::{self, Key};
 use crate::store::{Kept, ObjectId, unless_lost};
 
 impl Operation<'_> {
-    /// The alarm, if this state lost what the newest snapshot has.
-    pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
+    /// Returns the alarm if this state, which [`is_foreign`](Self::is_foreign) or not, lost messages or entries of the latest snapshot.
+    pub(crate) fn alarm(
+        &self,
+        state: &State<'_>,
+        head: &Snapshot,
+        is_foreign: bool,
+    ) -> Result<Option<Finding>> {
         let passage = Passage {
             timeline: state.timeline().as_str(),
             before: head.messages,
             after: state.manifest.messages,
-            foreign: self.is_foreign(state, head)?,
+            foreign: is_foreign,
             written_back: self.is_written_back(state, head)?,
             last_good: head.id,
         };
@@ -29,10 +34,12 @@ impl Operation<'_> {
         Ok(Some(alarm.restorable_from(before.id())))
     }
 
-    /// Whether nothing that `head` says is said in `state`.
-    fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+    /// Returns whether `state` has no message of `head`. An empty chat is another one only if the chat before it was deleted.
+    pub(crate) fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        let Some(first) = state.chat.messages.first() else { return Ok(false) };
+        let Some(first) = state.chat.messages.first() else {
+            return Ok(head.kind == Kind::DELETED && head.messages > 0);
+        };
         let mut identities = Identities::new(self.store.reader());
         // Nearly every save begins as the last one did, and then no other message need be read.
         let begin = unless_lost(archive::first_message(&reader, head.tree))?.flatten();

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::cache::Cache;
 use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten,
@@ -102,7 +103,6 @@ impl Follows {
                 fork_at: Some(shared as u64),
                 ..Self::default()
             },
-            Origin::Renamed { from } => Self::renamed(*from),
         }
     }
 
@@ -218,6 +218,11 @@ impl<'a> Operation<'a> {
         self.workspace.time()
     }
 
+    /// Returns the local date, for names that are derived from others.
+    pub(crate) fn day(&self) -> String {
+        self.workspace.day()
+    }
+
     /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch.
     pub(crate) fn take(
         &mut self,
@@ -250,19 +255,19 @@ impl<'a> Operation<'a> {
             self.folders.push((timeline.clone(), written.folders));
         }
         // A branch that is led elsewhere must not take its history with it.
-        let former = match self.moves_to(&branch(timeline)) {
-            Some(moved) => Some(moved),
-            None => self.store.ref_target(&branch(timeline))?,
-        };
-        if let Some(former) = former
+        if let Some(former) = self.target(&branch(timeline))?
             && !parents.contains(&Some(SnapshotId(former)))
             && old.is_none()
         {
             self.move_ref(RefName::kept(former), SnapshotId(former))?;
         }
         self.lead(timeline, snapshot.id, &snapshot.parents)?;
-        if let Some(old) = old {
-            self.drop_ref(branch(&old))?;
+        if let Some(old) = old.map(|old| branch(&old)) {
+            // Another timeline may have taken the name.
+            let target = self.target(&old)?.map(SnapshotId);
+            if parents.contains(&target) {
+                self.drop_ref(old)?;
+            }
         }
         self.made.push((snapshot.clone(), commit));
         Ok(snapshot)
@@ -377,6 +382,14 @@ impl<'a> Operation<'a> {
         let bytes = commit::encode(commit);
         let id = self.pack.add(ObjectKind::Commit, &bytes)?;
         Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
+    }
+
+    /// Returns what a ref leads to with the changes of this operation.
+    fn target(&self, name: &RefName) -> Result<Option<ObjectId>> {
+        match self.moves.get(name) {
+            Some(change) => Ok(change.after),
+            None => Ok(self.store.ref_target(name)?),
+        }
     }
 
     /// Where this command leads a ref, if it does.
@@ -524,6 +537,9 @@ impl<'a> Operation<'a> {
         };
         apply::settle(self.workspace, store, lock, &operation, &left, false)?;
         note();
+        let written = steps.iter().filter(|step| step.after.is_some() && !left.contains(&step.path));
+        let written = written.filter_map(|step| TimelineName::of_file(&step.path));
+        Cache::load(store).note_written(store, &root, written);
         if left.is_empty() {
             return Ok(done);
         }

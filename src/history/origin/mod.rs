@@ -33,15 +33,13 @@ pub(crate) type Own = (Vec<Snapshot>, Option<Snapshot>);
 /// What a timeline's first snapshot follows, and how many messages it shares with that; none: nothing.
 pub(crate) type Beginning = Option<(SnapshotId, u64)>;
 
-/// Where a new chat comes from.
+/// Where a new chat that is not a renamed one comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     /// From nowhere: it is the first of its kind.
     None,
     /// It shares its first messages with this snapshot.
     Fork { id: SnapshotId, tree: ObjectId, shared: usize },
-    /// It is this timeline under another name.
-    Renamed { from: Box<Snapshot> },
 }
 
 /// All that a new chat can come from.
@@ -98,13 +96,23 @@ impl Lineage {
         Ok(Self { index, history, vanished, living, folders, taken: Vec::new(), identities, path })
     }
 
-    /// Where this chat comes from.
-    pub(crate) fn origin(&mut self, newcomer: &Newcomer) -> Result<Origin> {
-        if let Some(from) = self.renamed(newcomer)? {
-            self.vanished.remove(&from.timeline);
-            return Ok(Origin::Renamed { from: Box::new(from) });
+    /// Returns the latest snapshots of the timelines that newcomers are under a new name, by the position of the newcomer. A timeline can be renamed if its file is gone, or if it is one of
+    /// `replaced`, whose files hold other chats.
+    pub(crate) fn renamed<'s>(
+        &mut self,
+        newcomers: &[Newcomer],
+        order: &[usize],
+        replaced: impl Iterator<Item = &'s Snapshot>,
+    ) -> Result<Vec<(usize, Snapshot)>> {
+        self.vanished.extend(replaced.map(|head| (head.timeline.clone(), head.id)));
+        let mut found = Vec::new();
+        for position in order {
+            if let Some(from) = self.renamed_from(&newcomers[*position])? {
+                self.vanished.remove(&from.timeline);
+                found.push((*position, from));
+            }
         }
-        self.fork(newcomer)
+        Ok(found)
     }
 
     /// The snapshot that this chat was forked from.
@@ -284,7 +292,7 @@ impl Lineage {
 
     /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the same folder or in one that is
     /// gone as well. A fork says whose it is; a renamed chat says what it said before.
-    fn renamed(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
+    fn renamed_from(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
         let mut found: Option<Snapshot> = None;
         for id in self.vanished.values().copied().collect::<Vec<_>>() {
             let Some(head) = self.history.get(id).cloned() else { continue };

@@ -1,7 +1,7 @@
 //! Pairs each timeline of the remote with the local timeline that it is, whatever either is called.
 //!
 //! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they have a snapshot of their own in common. Only where neither side has such a
-//! partner does a common name pair them: two devices may have taken their first snapshots of one library before they met.
+//! partner does a common name pair them, for chats with the same first message as well: two devices may have taken their first snapshots of one library before they met.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -35,7 +35,7 @@ pub(super) struct Counterparts<'h> {
 }
 
 /// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `former` maps ids that were rewritten locally to the present ones; `free_name` returns
-/// an unused name for a timeline.
+/// an unused name for a timeline; `begin_alike` tells whether a local and a remote timeline of one name can be one.
 ///
 /// Of two names for one timeline, the one that changed since both sides last met counts. If both changed, the remote's does.
 pub(super) fn pair<'h>(
@@ -43,6 +43,7 @@ pub(super) fn pair<'h>(
     theirs: &History,
     heads: Vec<Snapshot>,
     former: &HashMap<ObjectId, ObjectId>,
+    begin_alike: impl Fn(&Snapshot, &Snapshot) -> crate::verbs::Result<bool>,
     mut free_name: impl FnMut(&TimelineName) -> crate::verbs::Result<TimelineName>,
 ) -> crate::verbs::Result<Counterparts<'h>> {
     let mut owners: HashMap<SnapshotId, Vec<&'h Snapshot>> = HashMap::new();
@@ -83,8 +84,13 @@ pub(super) fn pair<'h>(
         }
     }
     for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
-        let namesake = ours.head(&pair.remote.timeline);
-        pair.local = namesake.filter(|local| paired.insert(local.timeline.clone()));
+        if let Some(namesake) = ours.head(&pair.remote.timeline)
+            && !paired.contains(&namesake.timeline)
+            && begin_alike(namesake, &pair.remote)?
+        {
+            paired.insert(namesake.timeline.clone());
+            pair.local = Some(namesake);
+        }
     }
     // The remote's names are taken first.
     let mut taken = BTreeMap::new();

@@ -14,7 +14,10 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
+use crate::archive::message_identity::Identity;
+use crate::archive::{
+    self, Kind, Manifest, Snapshot, SnapshotId, State, Tree, branch, read_manifest,
+};
 use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::{ErasedRef, erased_refs};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
@@ -31,7 +34,7 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
-use crate::store::{self, Loss, RefName, RemoteError, Store};
+use crate::store::{self, Loss, Reader, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
 use counterparts::{Counterpart, Counterparts};
@@ -260,14 +263,20 @@ fn take_in(
         moved: HashMap::new(),
         namesakes: HashMap::new(),
         vacated: BTreeSet::new(),
-        day: workspace.now.format("%Y-%m-%d").to_string(),
+        day: workspace.day(),
         include: Include::of(Some(&store)),
         device: Device::of(&store)?,
     };
     let heads = theirs.without_renamed(&incoming.heads);
     let former = store.former_ids()?;
-    let counterparts =
-        counterparts::pair(&ours, theirs, heads, &former, |name| planner.free_name(name))?;
+    let (here, there) = (store.reader(), incoming.store.reader());
+    let begin_alike = |local: &Snapshot, remote: &Snapshot| {
+        let same = first_words(&here, local)? == first_words(&there, remote)?;
+        Ok(same || !local.timeline.is_chat())
+    };
+    let counterparts = counterparts::pair(&ours, theirs, heads, &former, begin_alike, |name| {
+        planner.free_name(name)
+    })?;
     let Counterparts { mut pairs, displaced } = counterparts;
     // Lorebooks first: chats find them as they will be. Then the timelines that exist locally, then the latest.
     pairs.sort_by_key(|Counterpart { remote, local, name, .. }| {
@@ -339,6 +348,14 @@ fn take_in(
     }
     report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok(unsent)
+}
+
+/// Returns the identity of a chat's first message, if it has one.
+fn first_words(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Identity>> {
+    match archive::first_message(reader, snapshot.tree)? {
+        Some(message) => Ok(Some(Identity::of(&reader.blob(message)?))),
+        None => Ok(None),
+    }
 }
 
 /// Leaves out what was removed for good, on this device or another, of what is sent; what is told of it.

@@ -179,3 +179,34 @@ fn remote_keeps_no_snapshot_of_a_fork_that_leads_to_the_erased_chat() {
     git(&folder, &["gc", "-q", "--prune=now"]);
     assert!(!has_it());
 }
+
+#[test]
+fn chat_erased_elsewhere_stays_unsent_when_another_chat_takes_its_name() {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(SECRET, chat("secret", 3, None));
+    });
+    erase(&one);
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    one.write(SECRET, chat("quite another", 2, None));
+    sync(&mut one, &folder);
+    let aside = "chats/Mira/Secret (other version 2026-11-14)";
+    for _ in 0..3 {
+        let told = sync(&mut two, &folder);
+        assert_eq!(outcome(&told, aside), "erased-elsewhere", "{told:?}");
+        sync(&mut one, &folder);
+    }
+    let has_secret = |device: &Sandbox| {
+        ours(device).values().any(|bytes| String::from_utf8_lossy(bytes).contains("secret 0"))
+    };
+    assert!(has_secret(&two) && !has_secret(&one));
+    assert!(!heads(&folder).contains("other version"), "{}", heads(&folder));
+    // The command that sync names erases the right one.
+    let told = two.stvc(&["sync", text(&folder)]).exits(0).stdout;
+    assert!(told.contains(&format!("stvc erase \"{aside}\"")), "{told}");
+    fs::remove_file(two.path(&format!("{aside}.jsonl"))).unwrap();
+    two.stvc(&["erase", aside, "--yes"]).exits(0);
+    settle(&mut one, &mut two, &folder);
+    assert!(String::from_utf8(two.read(SECRET)).unwrap().contains("quite another"));
+}

@@ -197,3 +197,38 @@ fn chat_whose_new_name_is_in_use_keeps_its_file() {
     fs::remove_dir(one.path(Z)).unwrap();
     twice(&mut one, &mut two, &folder, &[A, Z]);
 }
+
+#[test]
+fn chats_renamed_in_a_chain_before_one_snapshot_are_renamed_on_the_other_device() {
+    const B: &str = "chats/Mira/b.jsonl";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(B, chat("b", 4, None));
+    });
+    rename(&one, A, Z);
+    rename(&one, B, A);
+    two.append(A, &message("two", 9));
+    twice(&mut one, &mut two, &folder, &[A, Z]);
+    assert!(says(&one, Z, "two") && says(&one, A, "b 0"));
+}
+
+#[test]
+fn chat_begun_under_the_name_of_one_deleted_here_leaves_the_other_devices_chat_alone() {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(Y, chat("y", 3, None));
+    });
+    fs::remove_file(two.path(A)).unwrap();
+    sync(&mut two, &folder);
+    two.write(A, chat("another", 2, None));
+    sync(&mut two, &folder);
+    one.append(A, &message("one", 4));
+    let mut answer = sync(&mut one, &folder);
+    for _ in 0..2 {
+        sync(&mut two, &folder);
+        answer = sync(&mut one, &folder);
+    }
+    let earlier = "chats/Mira/a (earlier chat 2026-11-14).jsonl";
+    assert!(says(&one, A, "another") && says(&one, earlier, "one"), "{answer:?}");
+    assert!(says(&two, A, "another"));
+}

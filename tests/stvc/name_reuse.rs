@@ -1,0 +1,118 @@
+//! A name that another chat has now does not join two histories.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::{Sandbox, chat, message, sound};
+
+const A: &str = "chats/Mira/a.jsonl";
+const B: &str = "chats/Mira/b.jsonl";
+const C: &str = "chats/Mira/c.jsonl";
+
+fn library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("Mira", 4, None));
+    sandbox.write(B, chat("Voss", 3, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox
+}
+
+fn rename(sandbox: &Sandbox, from: &str, to: &str) {
+    fs::rename(sandbox.path(from), sandbox.path(to)).unwrap();
+}
+
+/// Returns the snapshots of a timeline, latest first.
+fn snapshots_of(sandbox: &Sandbox, name: &str) -> Vec<Value> {
+    sandbox.json(&["log", name]).exits(0).of_type("snapshot")
+}
+
+/// Takes a snapshot of all and returns the number of alarms.
+fn take(sandbox: &mut Sandbox) -> usize {
+    sandbox.wait(60);
+    let answer = sandbox.json(&["snapshot"]).exits(0);
+    let is_alarm = |line: &&Value| line["code"].as_str().is_some_and(|it| it.contains("alarm"));
+    let alarms = answer.of_type("finding").iter().filter(is_alarm).count();
+    sound(sandbox);
+    alarms
+}
+
+#[test]
+fn new_chat_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
+    let mut sandbox = library();
+    let former = sandbox.read(A);
+    fs::remove_file(sandbox.path(A)).unwrap();
+    take(&mut sandbox);
+    sandbox.write(A, chat("Soren", 2, None));
+    assert_eq!(take(&mut sandbox), 0);
+    assert_eq!(snapshots_of(&sandbox, "Mira/a").len(), 1);
+    let earlier = "Mira/a (earlier chat 2026-11-14)";
+    assert_eq!(snapshots_of(&sandbox, earlier).len(), 3);
+    sandbox.stvc(&["restore", earlier]).exits(0);
+    assert!(sandbox.read("chats/Mira/a (earlier chat 2026-11-14).jsonl") == former);
+}
+
+#[test]
+fn deleted_chat_that_comes_back_continues_its_timeline() {
+    let mut sandbox = library();
+    let former = sandbox.read(A);
+    fs::remove_file(sandbox.path(A)).unwrap();
+    take(&mut sandbox);
+    sandbox.write(A, former);
+    take(&mut sandbox);
+    assert_eq!(snapshots_of(&sandbox, "Mira/a").len(), 3);
+}
+
+#[test]
+fn chats_renamed_in_a_chain_before_one_snapshot_keep_their_histories() {
+    let mut sandbox = library();
+    rename(&sandbox, A, C);
+    rename(&sandbox, B, A);
+    assert_eq!(take(&mut sandbox), 0);
+    for (name, former) in [("Mira/a", "chats/Mira/b"), ("Mira/c", "chats/Mira/a")] {
+        let log = snapshots_of(&sandbox, name);
+        assert_eq!(log.len(), 2, "{name}");
+        assert_eq!(log[1]["timeline"], former);
+    }
+    let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
+    assert_eq!(status.len(), 2, "{status:?}");
+    // The operation is undone as a whole.
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(snapshots_of(&sandbox, "Mira/b").len(), 1);
+}
+
+#[test]
+fn chats_that_swapped_names_before_one_snapshot_keep_their_histories() {
+    let mut sandbox = library();
+    rename(&sandbox, A, C);
+    rename(&sandbox, B, A);
+    rename(&sandbox, C, B);
+    sandbox.append(B, &message("more", 5));
+    assert_eq!(take(&mut sandbox), 0);
+    assert_eq!(snapshots_of(&sandbox, "Mira/a")[1]["timeline"], "chats/Mira/b");
+    assert_eq!(snapshots_of(&sandbox, "Mira/b")[1]["timeline"], "chats/Mira/a");
+}
+
+#[test]
+fn chat_renamed_to_the_name_of_a_chat_deleted_since_the_last_snapshot_leaves_it_its_history() {
+    let mut sandbox = library();
+    fs::remove_file(sandbox.path(A)).unwrap();
+    rename(&sandbox, B, A);
+    take(&mut sandbox);
+    assert_eq!(snapshots_of(&sandbox, "Mira/a")[1]["timeline"], "chats/Mira/b");
+    let earlier = snapshots_of(&sandbox, "Mira/a (earlier chat 2026-11-14)");
+    assert_eq!((&earlier[0]["kind"], earlier.len()), (&"deleted".into(), 2));
+}
+
+#[test]
+fn chat_overwritten_with_another_keeps_its_timeline_and_is_reported() {
+    let mut sandbox = library();
+    let former = sandbox.read(A);
+    sandbox.write(A, chat("Soren", 6, None));
+    sandbox.wait(60);
+    let answer = sandbox.json(&["snapshot"]);
+    let codes: Vec<_> = answer.of_type("finding").iter().map(|it| it["code"].clone()).collect();
+    assert!(!codes.is_empty(), "{codes:?}");
+    sandbox.stvc(&["restore", "Mira/a~1", "--overwrite"]).exits(0);
+    assert!(sandbox.read(A) == former);
+}
