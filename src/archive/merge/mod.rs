@@ -5,6 +5,7 @@
 //! edit it; where both sides changed one value differently, both are listed and one of them stays.
 
 mod book;
+mod chat;
 mod entry;
 mod matching;
 mod numbering;
@@ -25,6 +26,7 @@ use matching::{Group, groups};
 use object::{Part, compose};
 use recap_registry::{Directory, Lines, Uids};
 
+pub use chat::merge_chats;
 pub use outcome::{
     Conflict, ConflictKind, Edited, FieldChange, Merged, Named, Prefer, Renumbered, Side,
     Unmergeable,

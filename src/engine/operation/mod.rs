@@ -537,7 +537,8 @@ impl<'a> Operation<'a> {
         };
         apply::settle(self.workspace, store, lock, &operation, &left, false)?;
         note();
-        let written = steps.iter().filter(|step| step.after.is_some() && !left.contains(&step.path));
+        let written =
+            steps.iter().filter(|step| step.after.is_some() && !left.contains(&step.path));
         let written = written.filter_map(|step| TimelineName::of_file(&step.path));
         Cache::load(store).note_written(store, &root, written);
         if left.is_empty() {

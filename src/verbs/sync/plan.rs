@@ -9,6 +9,7 @@ use super::counterparts::Counterpart;
 use super::future_library::{FutureLibrary, StoredFile};
 use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
+use crate::archive::merge::merge_chats;
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
 use crate::engine::device::Device;
 use crate::engine::free_chat_name::free_name;
@@ -307,19 +308,17 @@ impl Planner<'_> {
             Some(base) => Some(read(&self.here, base)?),
             None => None,
         };
-        let of_base = base.as_ref().map(|base| &base.main.bytes);
-        let chat = match () {
-            () if ours.main.bytes == theirs.main.bytes => Some(&theirs),
-            () if of_base == Some(&ours.main.bytes) => Some(&theirs),
-            () if of_base == Some(&theirs.main.bytes) => Some(&ours),
-            // What only goes on has all that the other has.
-            () if goes_on(&ours.main.bytes, &theirs.main.bytes) => Some(&theirs),
-            () if goes_on(&theirs.main.bytes, &ours.main.bytes) => Some(&ours),
-            () => None,
+        let merged = merge_chats(
+            base.as_ref().map(TimelineFiles::split).as_ref(),
+            &ours.split(),
+            &theirs.split(),
+        );
+        let Some(merged) = merged else {
+            return self.apart(step, local, ours, theirs, base, here);
         };
-        let Some(chat) = chat else { return self.apart(step, local, ours, theirs, base, here) };
-        let of_ours = std::ptr::eq(chat, &ours);
-        let other = if of_ours { &theirs } else { &ours };
+        // The remote's side is kept where nothing speaks for the local one: its snapshot need not be written again.
+        let is_ours = *ours.main.bytes == *merged && *theirs.main.bytes != *merged;
+        let (chat, other) = if is_ours { (&ours, &theirs) } else { (&theirs, &ours) };
         // Without a header the chat's metadata stands in the group's file, which goes with the chat.
         let metadata = |whole: &TimelineFiles| whole.own_group_metadata();
         let was = base.as_ref().and_then(metadata);
@@ -327,6 +326,15 @@ impl Planner<'_> {
         let changed = metadata(other) != metadata(chat) && metadata(other) != was;
         if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
             return self.apart(step, local, ours, theirs, base, here);
+        }
+        if *whole.main.bytes != *merged {
+            whole.main.bytes = merged.into();
+            let bound = st::bound_lorebook(&whole.split(), &whole.timeline, whole.group_bytes());
+            let is_of =
+                |side: &TimelineFiles| side.lorebook.as_ref().map(|it| &it.name) == bound.as_ref();
+            if !is_of(&whole) && is_of(other) {
+                whole.lorebook = other.lorebook.clone();
+            }
         }
         if whole.timeline != name {
             whole = whole.called(name);
@@ -414,12 +422,6 @@ impl Planner<'_> {
             }
         }
     }
-}
-
-/// Whether `longer` is `chat` and more lines.
-fn goes_on(chat: &[u8], longer: &[u8]) -> bool {
-    let chat = chat.strip_suffix(b"\n").unwrap_or(chat);
-    !chat.is_empty() && longer.strip_prefix(chat).is_some_and(|more| more.starts_with(b"\n"))
 }
 
 const NAME_IN_USE: &str = "a file of that name is here and has no snapshot";

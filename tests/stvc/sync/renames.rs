@@ -232,3 +232,27 @@ fn chat_begun_under_the_name_of_one_deleted_here_leaves_the_other_devices_chat_a
     assert!(says(&one, A, "another") && says(&one, earlier, "one"), "{answer:?}");
     assert!(says(&two, A, "another"));
 }
+
+#[test]
+fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
+    const HARBOUR: &str = "worlds/Harbour.json";
+    const PORT: &str = "worlds/Port.json";
+    let with_port = |device: &Sandbox| {
+        let renamed = String::from_utf8(device.read(A)).unwrap().replace("Harbour", "Port");
+        device.write(A, renamed);
+        rename(device, HARBOUR, PORT);
+    };
+    for writer_is_first in [false, true] {
+        let (mut one, mut two, folder) = pair(|one| {
+            one.write(HARBOUR, super::book(&[("0", "Pier", "old")]));
+            one.write(A, chat("a", 3, Some("Harbour")));
+        });
+        with_port(&one);
+        two.append(A, &message("two", 4));
+        if writer_is_first {
+            sync(&mut two, &folder);
+        }
+        twice(&mut one, &mut two, &folder, &[A, PORT]);
+        assert!(says(&one, A, "\"Port\"") && says(&one, A, "two"));
+    }
+}
