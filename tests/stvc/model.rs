@@ -305,12 +305,12 @@ impl Model {
         assert_eq!(report.untouched, untouched);
         // One that is gone ends with its last state once more.
         for last in &report.newly_deleted {
-            let (name, head) = self
-                .heads
-                .iter()
-                .map(|(name, head)| (*name, *head))
-                .find(|(name, _)| *name == last.timeline.as_str())
-                .unwrap();
+            let mut heads = self.heads.iter().map(|(name, head)| (*name, *head));
+            let Some((name, head)) = heads.find(|(name, _)| *name == last.timeline.as_str()) else {
+                // Another chat took the name of a deleted one, which keeps its history under a name of its own.
+                assert!(last.timeline.as_str().contains(" (earlier chat "), "{}", last.timeline);
+                continue;
+            };
             assert!(self.now(name).is_none() && !self.snapshots[head].deleted);
             let at = self.record(last.id.to_string(), name, self.snapshots[head].files.clone());
             self.snapshots[at].deleted = true;

@@ -72,7 +72,8 @@ impl Operation<'_> {
         let follows = match (head, ending.from) {
             (Some(head), from) => Follows::previous(head).alike(from),
             (None, Some(from)) => Follows::copy(from, &state),
-            (None, None) if timeline.is_chat() => Follows::default(),
+            // The next snapshot finds out whether it was renamed or forked. Its file is kept with the operation.
+            (None, None) if timeline.is_chat() => return Ok(None),
             (None, None) => copied_from(self.store, &state)?,
         };
         let (kind, follows) = match ending.source {

@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::archive::{Snapshot, SnapshotId};
+use crate::archive::message_identity::Identity;
+use crate::archive::{self, Snapshot, SnapshotId, Tree};
+use crate::engine::device::Device;
 use crate::history::History;
 use crate::st::TimelineName;
-use crate::store::ObjectId;
+use crate::store::{ObjectId, Reader};
 
 /// One timeline of the remote, with its local side.
 pub(super) struct Counterpart<'h> {
@@ -34,8 +36,42 @@ pub(super) struct Counterparts<'h> {
     pub displaced: Vec<&'h Snapshot>,
 }
 
+/// Compares a local state with one of the remote.
+pub(super) struct Compare<'s> {
+    pub here: &'s Reader,
+    pub there: &'s Reader,
+}
+
+impl Compare<'_> {
+    /// Returns whether a local and a remote timeline of one name can be one.
+    fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
+        if !local.timeline.is_chat() {
+            return Ok(true);
+        }
+        Ok(first_words(self.here, local)? == first_words(self.there, remote)?)
+    }
+
+    /// Returns whether a local state has all messages of a remote one, or is the same file.
+    fn continues(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
+        if !local.timeline.is_chat() {
+            return Ok(local.content == remote.content);
+        }
+        let (here, there) =
+            (Tree::open(self.here, local.tree)?, Tree::open(self.there, remote.tree)?);
+        Ok(here.messages().starts_with(there.messages()))
+    }
+}
+
+/// Returns the identity of a chat's first message, if it has one.
+fn first_words(reader: &Reader, snapshot: &Snapshot) -> crate::verbs::Result<Option<Identity>> {
+    match archive::first_message(reader, snapshot.tree)? {
+        Some(message) => Ok(Some(Identity::of(&reader.blob(message)?))),
+        None => Ok(None),
+    }
+}
+
 /// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `former` maps ids that were rewritten locally to the present ones; `free_name` returns
-/// an unused name for a timeline; `begin_alike` tells whether a local and a remote timeline of one name can be one.
+/// an unused name for a timeline.
 ///
 /// Of two names for one timeline, the one that changed since both sides last met counts. If both changed, the remote's does.
 pub(super) fn pair<'h>(
@@ -43,7 +79,7 @@ pub(super) fn pair<'h>(
     theirs: &History,
     heads: Vec<Snapshot>,
     former: &HashMap<ObjectId, ObjectId>,
-    begin_alike: impl Fn(&Snapshot, &Snapshot) -> crate::verbs::Result<bool>,
+    compare: &Compare<'_>,
     mut free_name: impl FnMut(&TimelineName) -> crate::verbs::Result<TimelineName>,
 ) -> crate::verbs::Result<Counterparts<'h>> {
     let mut owners: HashMap<SnapshotId, Vec<&'h Snapshot>> = HashMap::new();
@@ -63,6 +99,28 @@ pub(super) fn pair<'h>(
             is_stored_there: false,
         })
         .collect();
+    // A timeline that a sync set aside and that is gone locally: the sync was undone, and the timeline it was copied from is the one to set aside again.
+    for pair in &mut pairs {
+        let (own, origin) = theirs.own(&pair.remote);
+        if own.iter().any(|own| owners.contains_key(&present(own.id))) {
+            continue;
+        }
+        let Some(origin) =
+            origin.filter(|_| Device::that_set_aside(theirs, &pair.remote).is_some())
+        else {
+            continue;
+        };
+        let mut past = theirs.own(origin).0.into_iter();
+        let Some(owners) = past.find_map(|own| owners.get(&present(own.id))) else { continue };
+        for local in owners {
+            if !paired.contains(&local.timeline) && compare.continues(local, &pair.remote)? {
+                paired.insert(local.timeline.clone());
+                pair.local = Some(*local);
+                pair.is_stored_there = is_stored(ours, theirs, local, &pair.remote);
+                break;
+            }
+        }
+    }
     // A partner that has the name as well is nearer than one that was renamed.
     for same_name in [true, false] {
         for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
@@ -86,7 +144,7 @@ pub(super) fn pair<'h>(
     for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
         if let Some(namesake) = ours.head(&pair.remote.timeline)
             && !paired.contains(&namesake.timeline)
-            && begin_alike(namesake, &pair.remote)?
+            && compare.begin_alike(namesake, &pair.remote)?
         {
             paired.insert(namesake.timeline.clone());
             pair.local = Some(namesake);

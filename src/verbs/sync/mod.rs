@@ -14,10 +14,7 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::archive::message_identity::Identity;
-use crate::archive::{
-    self, Kind, Manifest, Snapshot, SnapshotId, State, Tree, branch, read_manifest,
-};
+use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::{ErasedRef, erased_refs};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
@@ -34,7 +31,7 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
-use crate::store::{self, Loss, Reader, RefName, RemoteError, Store};
+use crate::store::{self, Loss, RefName, RemoteError, Store};
 use crate::verbs::{Error, Result};
 use crate::{durable, st};
 use counterparts::{Counterpart, Counterparts};
@@ -270,11 +267,8 @@ fn take_in(
     let heads = theirs.without_renamed(&incoming.heads);
     let former = store.former_ids()?;
     let (here, there) = (store.reader(), incoming.store.reader());
-    let begin_alike = |local: &Snapshot, remote: &Snapshot| {
-        let same = first_words(&here, local)? == first_words(&there, remote)?;
-        Ok(same || !local.timeline.is_chat())
-    };
-    let counterparts = counterparts::pair(&ours, theirs, heads, &former, begin_alike, |name| {
+    let compare = counterparts::Compare { here: &here, there: &there };
+    let counterparts = counterparts::pair(&ours, theirs, heads, &former, &compare, |name| {
         planner.free_name(name)
     })?;
     let Counterparts { mut pairs, displaced } = counterparts;
@@ -348,14 +342,6 @@ fn take_in(
     }
     report.entries.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     Ok(unsent)
-}
-
-/// Returns the identity of a chat's first message, if it has one.
-fn first_words(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Identity>> {
-    match archive::first_message(reader, snapshot.tree)? {
-        Some(message) => Ok(Some(Identity::of(&reader.blob(message)?))),
-        None => Ok(None),
-    }
 }
 
 /// Leaves out what was removed for good, on this device or another, of what is sent; what is told of it.

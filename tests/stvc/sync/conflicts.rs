@@ -153,3 +153,44 @@ fn settings_that_only_one_device_keeps_do_not_trouble_the_other() {
     assert!(!status.iter().any(|line| line["state"] == "deleted"), "{status:?}");
     settle(&mut one, &mut two, &folder);
 }
+
+#[test]
+fn writing_after_an_undone_sync_makes_no_second_copy() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    one.append(A, &message("one", 7));
+    two.append(A, &message("two", 7));
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    two.stvc(&["undo"]).exits(0);
+    two.append(A, &message("two again", 8));
+    sync(&mut two, &folder);
+    settle(&mut one, &mut two, &folder);
+    let files = ours(&one);
+    let aside = "chats/Mira/a (other version 2026-11-14).jsonl";
+    assert_eq!(files.keys().collect::<Vec<_>>(), [aside, A]);
+    assert!(String::from_utf8_lossy(&files[aside]).contains("two again"));
+}
+
+#[test]
+fn undo_of_a_sync_after_its_conflict_was_settled_makes_no_second_copy() {
+    for settled_here in [false, true] {
+        let (mut one, mut two, folder, _) = conflict();
+        sync(&mut one, &folder);
+        keep(if settled_here { &two } else { &one }, "local");
+        sync(if settled_here { &mut two } else { &mut one }, &folder);
+        sync(if settled_here { &mut one } else { &mut two }, &folder);
+        let device = if settled_here { &mut one } else { &mut two };
+        device.stvc(&["undo"]).exits(0);
+        for _ in 0..3 {
+            for device in [&mut one, &mut two] {
+                device.wait(60);
+                device.json(&["sync", text(&folder)]);
+            }
+        }
+        let books = |device: &Sandbox| {
+            device.files().into_keys().filter(|path| path.starts_with("worlds/")).count()
+        };
+        assert_eq!((books(&one), books(&two)), (2, 2), "{settled_here}");
+        settle(&mut one, &mut two, &folder);
+    }
+}

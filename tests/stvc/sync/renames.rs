@@ -256,3 +256,24 @@ fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
         assert!(says(&one, A, "\"Port\"") && says(&one, A, "two"));
     }
 }
+
+#[test]
+fn undone_sync_with_names_that_differ_in_case_alone_makes_no_second_copy() {
+    const B: &str = "chats/Mira/b.jsonl";
+    const BIG: &str = "chats/Mira/Z.jsonl";
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(B, chat("b", 4, None));
+    });
+    rename(&one, A, Z);
+    sync(&mut one, &folder);
+    rename(&two, B, BIG);
+    sync(&mut two, &folder);
+    two.stvc(&["undo"]).exits(0);
+    for _ in 0..3 {
+        sync(&mut two, &folder);
+        sync(&mut one, &folder);
+    }
+    settle(&mut one, &mut two, &folder);
+    assert_eq!(ours(&one).len(), 2, "{:?}", ours(&one).keys());
+}
