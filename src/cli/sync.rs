@@ -187,7 +187,7 @@ fn line(entry: &SyncedTimeline) -> String {
 
 /// What settles a conflict.
 fn command(entry: &SyncedTimeline) -> Option<String> {
-    entry.conflict.as_ref()?.other.as_ref()?;
+    entry.set_aside()?;
     let (into, from) = sides(entry);
     Some(format!("stvc merge {} {}", shell(into), shell(from)))
 }
@@ -195,7 +195,6 @@ fn command(entry: &SyncedTimeline) -> Option<String> {
 /// What is merged into what, to settle a conflict: of a lorebook by itself, what was set aside into the one that all use.
 fn sides(entry: &SyncedTimeline) -> (&str, &str) {
     let there = entry.timeline.as_str();
-    let aside = entry.conflict.as_ref().and_then(|conflict| conflict.other.as_ref());
-    let aside = aside.map_or(there, |aside| aside.as_str());
+    let aside = entry.set_aside().map_or(there, |aside| aside.as_str());
     if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }
 }

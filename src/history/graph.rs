@@ -268,15 +268,21 @@ impl History {
         self.walk_from([tip]).any(|snapshot| snapshot.id == id)
     }
 
-    /// The last of what leads to `tip` that is also among `others`: the state from which both come.
+    /// Returns the latest snapshot that `tip` descends from and that is also among `others`. If there are several of which none descends from another, each side may have settled a
+    /// difference between them in its own way: then the one that all of these descend from.
     pub fn merge_base(&self, tip: SnapshotId, others: &HashSet<SnapshotId>) -> Option<&Snapshot> {
         let both: HashSet<_> =
             self.past([tip]).into_iter().filter(|id| others.contains(id)).collect();
         let snapshots = || both.iter().filter_map(|id| self.get(*id));
         // One that another of them follows is not the last.
         let followed: HashSet<_> = snapshots().flat_map(|snapshot| &snapshot.parents).collect();
-        let last = snapshots().filter(|snapshot| !followed.contains(&snapshot.id));
-        last.max_by_key(|snapshot| (snapshot.sequence, snapshot.id))
+        let mut last: Vec<_> = snapshots().filter(|it| !followed.contains(&it.id)).collect();
+        last.sort_by_key(|snapshot| (snapshot.sequence, snapshot.id));
+        let latest = last.pop()?;
+        let common = last
+            .into_iter()
+            .try_fold(latest, |base, other| self.merge_base(base.id, &self.past([other.id])));
+        Some(common.unwrap_or(latest))
     }
 
     /// The snapshots of one timeline, newest first, and the one it forked from.

@@ -333,7 +333,10 @@ fn take_in(
     let entries = steps.into_iter().map(|step| step.entry).chain(erased);
     // What was told of a timeline in an earlier attempt stays told unless there is news.
     for entry in entries {
-        let known = report.entries.iter_mut().find(|known| known.timeline == entry.timeline);
+        let is_it = |known: &&mut SyncedTimeline| {
+            known.timeline == entry.timeline && known.set_aside() == entry.set_aside()
+        };
+        let known = report.entries.iter_mut().find(is_it);
         match known {
             Some(known) if entry.outcome != SyncOutcome::Known => *known = entry,
             Some(_) => {}

@@ -6,7 +6,7 @@ use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome};
 use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
 use crate::archive::merge::{Prefer, merge_preferring};
-use crate::archive::{Snapshot, SnapshotId};
+use crate::archive::{Kind, Snapshot, SnapshotId};
 use crate::engine::device::Device;
 use crate::history::History;
 use crate::st::{
@@ -126,7 +126,7 @@ impl Planner<'_> {
     }
 
     /// Adds the conflicts of earlier syncs that are not settled yet, on whichever device they arose.
-    pub(super) fn add_unsettled(&mut self, steps: &mut [TimelinePlan]) -> Result<()> {
+    pub(super) fn add_unsettled(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
         let local = self.ours.heads().map(|(_, head)| (head, true));
         let is_new = |head: &Snapshot| self.ours.head(&head.timeline).is_none();
         let remote = self.theirs.heads().map(|(_, head)| (head, false));
@@ -138,20 +138,28 @@ impl Planner<'_> {
         for (aside, is_local) in lorebooks {
             let history = if is_local { self.ours } else { self.theirs };
             let Some(device) = Device::that_set_aside(history, aside) else { continue };
-            let Some(from) = history.own(aside).1 else { continue };
+            let (own, Some(from)) = history.own(aside) else { continue };
+            // Whoever deleted it has settled the conflict.
+            if own.iter().any(|own| own.kind == Kind::DELETED) {
+                continue;
+            }
             let own: HashSet<_> = history.own(from).0.iter().map(|own| own.id).collect();
             let is_of = |history: &History, head: &Snapshot| {
                 history.own(head).0.iter().any(|snapshot| own.contains(&snapshot.id))
             };
-            let step = steps.iter_mut().find(|step| {
+            let at = steps.iter().position(|step| {
                 is_of(self.theirs, &step.entry.head)
                     || step.local.as_ref().is_some_and(|local| is_of(self.ours, local))
             });
-            let Some(step) = step else { continue };
+            let Some(step) = at.map(|at| &steps[at]) else { continue };
             let tips = [Some(step.entry.head.id), step.local.as_ref().map(|local| local.id)];
             let mut past = self.ours.past(tips.into_iter().flatten());
             past.extend(self.theirs.past(tips.into_iter().flatten()));
-            if step.entry.conflict.is_some()
+            let is_told = |step: &TimelinePlan| {
+                let other = step.entry.conflict.as_ref().and_then(|it| it.other.as_ref());
+                other == Some(&aside.timeline)
+            };
+            if steps.iter().any(is_told)
                 || past.contains(&aside.id)
                 || self.files.get(&aside.timeline.file())?.is_none()
             {
@@ -168,7 +176,16 @@ impl Planner<'_> {
             let JoinedBook::Conflicts(places) = joined else { continue };
             let set_aside_by = Some(device).filter(|device| device.id != self.device.id);
             let other = Some(aside.timeline.clone());
-            step.entry.conflict = Some(Conflict { book, places, other, set_aside_by });
+            let conflict = Some(Conflict { book, places, other, set_aside_by });
+            let Some(step) = at.and_then(|at| steps.get_mut(at)) else { continue };
+            if step.entry.conflict.is_none() {
+                step.entry.conflict = conflict;
+            } else {
+                let entry = &step.entry;
+                let mut more = TimelinePlan::new(entry.timeline.clone(), entry.head.clone(), None);
+                more.entry.conflict = conflict;
+                steps.push(more);
+            }
         }
         Ok(())
     }

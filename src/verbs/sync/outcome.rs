@@ -48,7 +48,7 @@ impl Conflict {
     }
 }
 
-/// One timeline of the other side.
+/// One timeline of the other side. One with several conflicts is listed once for each.
 pub struct SyncedTimeline {
     /// Its name.
     pub timeline: TimelineName,
@@ -65,6 +65,11 @@ pub struct SyncedTimeline {
 }
 
 impl SyncedTimeline {
+    /// Returns the timeline that a person has to settle it with.
+    pub fn set_aside(&self) -> Option<&TimelineName> {
+        self.conflict.as_ref()?.other.as_ref()
+    }
+
     /// A timeline that was removed for good, or that was forked from one.
     pub(super) fn erased(head: &Snapshot, outcome: SyncOutcome) -> Self {
         Self {

@@ -194,3 +194,57 @@ fn undo_of_a_sync_after_its_conflict_was_settled_makes_no_second_copy() {
         settle(&mut one, &mut two, &folder);
     }
 }
+
+#[test]
+fn third_device_tells_every_open_conflict_of_a_lorebook() {
+    let (mut one, mut two, folder, _) = conflict();
+    let mut three = Sandbox::empty();
+    sync(&mut three, &folder);
+    let mut found: Value = serde_json::from_slice(&three.read(BOOK)).unwrap();
+    found["entries"]["0"]["content"] = "of the tablet".into();
+    three.write(BOOK, found.to_string());
+    one.write(BOOK, book(&[("0", "Pier", "of the desk again")]));
+    sync(&mut one, &folder);
+    sync(&mut three, &folder);
+    for device in [&mut one, &mut two, &mut three] {
+        let lines = sync(device, &folder);
+        let open = lines.iter().filter(|line| line["type"] == "synced" && line["conflicts"] == 1);
+        let settle: std::collections::BTreeSet<_> =
+            open.map(|line| line["settle"].to_string()).collect();
+        assert_eq!(settle.len(), 2, "{lines:?}");
+    }
+}
+
+#[test]
+fn conflict_settled_differently_on_two_devices_is_a_conflict_again() {
+    let (mut one, mut two, folder, _) = conflict();
+    sync(&mut one, &folder);
+    keep(&one, "local");
+    keep(&two, "local");
+    sync(&mut one, &folder);
+    let lines = sync(&mut two, &folder);
+    let line = lines.iter().find(|line| line["timeline"] == "worlds/Harbour").unwrap();
+    assert_eq!(line["conflicts"], 1, "{lines:?}");
+    let all = two.files();
+    for value in ["of the desk", "of the phone"] {
+        let has = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(value);
+        assert!(all.values().any(has), "{value} is lost");
+    }
+}
+
+#[test]
+fn deleting_the_other_version_settles_the_conflict_on_all_devices() {
+    let (mut one, mut two, folder, _) = conflict();
+    sync(&mut one, &folder);
+    std::fs::remove_file(two.path("worlds/Harbour (other version 2026-11-14).json")).unwrap();
+    for _ in 0..2 {
+        for device in [&mut two, &mut one] {
+            device.wait(60);
+            device.json(&["sync", text(&folder)]);
+        }
+    }
+    for device in [&mut one, &mut two] {
+        device.wait(60);
+        device.stvc(&["sync", text(&folder)]).exits(0);
+    }
+}
