@@ -36,6 +36,11 @@ impl Device {
             assert_eq!(line["why"], "the chat it was forked from was erased", "{line}");
         }
         answer.exits(if open > 0 { 3 } else { 0 });
+        for line in
+            lines.iter().filter(|line| line["type"] == "synced" && line["outcome"] != "known")
+        {
+            println!("    {} {} (other: {})", line["outcome"], line["timeline"], line["other"]);
+        }
         lines
     }
 
@@ -63,6 +68,7 @@ fn name_of(path: &str) -> &str {
 }
 
 fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
+    println!("seed {seed}");
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9).wrapping_add(11));
     let first = Sandbox::empty();
     first.write(BOOK, book(&[("0", "Pier", "first")]));
@@ -79,11 +85,14 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
     }
     let mut said = Said::default();
     for n in 0..steps {
-        let device = &mut devices[dice.roll(3)];
+        let which = dice.roll(3);
+        let device = &mut devices[which];
         device.sandbox.wait(1 + dice.roll(50) as i64);
         let chats = device.chats();
         let pick = |dice: &mut Dice| chats.get(dice.roll(chats.len().max(1))).cloned();
-        match dice.roll(15) {
+        let what = dice.roll(18);
+        println!("  {n}: device {which} does {what} with {chats:?}");
+        match what {
             0..=3 => {
                 let Some(path) = pick(&mut dice) else { continue };
                 let words = format!("words {seed}-{n}.");
@@ -126,6 +135,31 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
                     device.sandbox.stvc(&["undo"]).exits(0);
                 }
             }
+            // Two chats get new names, one of them that of the other, and no snapshot is taken between.
+            12 if chats.len() > 1 => {
+                let (Some(from), Some(to)) = (pick(&mut dice), pick(&mut dice)) else { continue };
+                // Forks of one chat are told apart only by a snapshot between the renames.
+                let first = |path: &str| {
+                    let text = String::from_utf8(device.sandbox.read(path)).unwrap();
+                    text.lines().nth(1).map(str::to_owned)
+                };
+                if first(&from) == first(&to) {
+                    continue;
+                }
+                device.sandbox.stvc(&["snapshot"]).exits(0);
+                let new = format!("chats/Mira/chain {n}.jsonl");
+                fs::rename(device.sandbox.path(&to), device.sandbox.path(&new)).unwrap();
+                fs::rename(device.sandbox.path(&from), device.sandbox.path(&to)).unwrap();
+                device.sandbox.stvc(&["snapshot"]).exits(0);
+            }
+            13 => {
+                let Some(path) = pick(&mut dice) else { continue };
+                let text = String::from_utf8(device.sandbox.read(&path)).unwrap();
+                let (before, after) = text.split_once("\"chat_metadata\":{").unwrap();
+                let comma = if after.starts_with('}') { "" } else { "," };
+                let note = format!("\"chat_metadata\":{{\"note {n}\":\"{seed}\"{comma}");
+                device.sandbox.write(&path, format!("{before}{note}{after}"));
+            }
             // What was written since may stand in its way.
             11 => drop(device.sandbox.stvc(&["undo"])),
             _ => drop(device.sync()),
@@ -143,7 +177,8 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
 /// All devices sync until none has news, erasing what was erased elsewhere, and then have the same.
 fn settle(devices: &mut [Device; 3], said: &mut Said, seed: u64) {
     for _ in 0..8 {
-        for device in devices.iter_mut() {
+        for (n, device) in devices.iter_mut().enumerate() {
+            println!("  device {n} has {:?}", device.chats());
             let lines = device.sync();
             for line in lines.iter().filter(|line| line["outcome"] == "erased-elsewhere") {
                 device.erase(line["timeline"].as_str().unwrap(), said);
