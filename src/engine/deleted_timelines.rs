@@ -49,14 +49,15 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Gives a timeline whose file is gone another name, because another chat has its name now.
+    /// Gives a timeline whose file is gone another name, because another chat or lorebook has its name now.
     pub(super) fn rename_deleted(&mut self, head: Snapshot) -> Result<()> {
         let stored = History::load(self.store)?;
         let names = stored.heads().map(|(name, _)| name).chain(self.scan.all());
         let mut taken = names.map(|name| name.as_str().to_lowercase()).collect();
         let day = self.operation.day();
         let library = Some(self.library);
-        let name = free_name(&head.timeline, "earlier chat", &day, library, &mut taken)?;
+        let what = if head.timeline.is_chat() { "earlier chat" } else { "earlier lorebook" };
+        let name = free_name(&head.timeline, what, &day, library, &mut taken)?;
         if !self.take_deleted(&head, name, Follows::renamed(head.clone()))? {
             self.operation.move_ref(RefName::kept(head.id.0), head.id)?;
         }

@@ -312,7 +312,11 @@ impl<'a> Taking<'a> {
                     Some(head) => self.operation.is_foreign(&state, head)?,
                     None => false,
                 };
-                if let Some(head) = head.as_ref().filter(|_| is_foreign && name.is_chat()) {
+                if let Some(head) = head.as_ref().filter(|_| is_foreign) {
+                    if !name.is_chat() {
+                        self.rename_deleted(head.clone())?;
+                        return self.take_new_other(name).map(Some);
+                    }
                     let alarm = self.operation.alarm(&state, head, true)?;
                     let replaced = Replaced { head: head.clone(), alarm };
                     self.replaced.insert(name.clone(), replaced);

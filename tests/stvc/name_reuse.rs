@@ -116,3 +116,24 @@ fn chat_overwritten_with_another_keeps_its_timeline_and_is_reported() {
     sandbox.stvc(&["restore", "Mira/a~1", "--overwrite"]).exits(0);
     assert!(sandbox.read(A) == former);
 }
+
+#[test]
+fn new_lorebook_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
+    const BOOK: &str = "worlds/Harbour.json";
+    let book = |uid: u8, words: &str| {
+        format!("{{\"entries\":{{\"{uid}\":{{\"uid\":{uid},\"content\":\"{words}\"}}}}}}")
+    };
+    let mut sandbox = library();
+    for name in [BOOK, "worlds/Other.json"] {
+        sandbox.write(name, book(0, name));
+    }
+    sandbox.write(A, chat("Mira", 4, Some("Harbour")));
+    take(&mut sandbox);
+    fs::remove_file(sandbox.path(BOOK)).unwrap();
+    take(&mut sandbox);
+    sandbox.write(BOOK, book(0, "quite another"));
+    take(&mut sandbox);
+    assert_eq!(snapshots_of(&sandbox, "worlds/Harbour").len(), 1);
+    let earlier = "worlds/Harbour (earlier lorebook 2026-11-14)";
+    assert_eq!(snapshots_of(&sandbox, earlier)[0]["kind"], "deleted");
+}

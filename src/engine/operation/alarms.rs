@@ -34,11 +34,15 @@ impl Operation<'_> {
         Ok(Some(alarm.restorable_from(before.id())))
     }
 
-    /// Returns whether `state` has no message of `head`. An empty chat is another one only if the chat before it was deleted.
+    /// Returns whether `state` has no message of `head`. An empty chat, or a lorebook without an entry of `head`, is another one only if the one before it was deleted.
     pub(crate) fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
+        let was_deleted = head.kind == Kind::DELETED;
+        if !state.timeline().is_chat() {
+            return Ok(was_deleted && !self.shares_entries(state, head.id)?);
+        }
         let Some(first) = state.chat.messages.first() else {
-            return Ok(head.kind == Kind::DELETED && head.messages > 0);
+            return Ok(was_deleted && head.messages > 0);
         };
         let mut identities = Identities::new(self.store.reader());
         // Nearly every save begins as the last one did, and then no other message need be read.
@@ -98,6 +102,18 @@ impl Operation<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Returns whether a file that is not a chat can be another state of the one before it: a lorebook by a common entry, everything else by its name.
+    fn shares_entries(&self, state: &State<'_>, before: SnapshotId) -> Result<bool> {
+        let path = state.timeline().file();
+        if !path.is_lorebook() {
+            return Ok(true);
+        }
+        let before = bytes_of(&self.store.reader(), &Kept::Commit(before.0), &path)?;
+        let (before, now) = (entries(&before), entries(&state.files.main.bytes));
+        let is_empty = before.is_empty() || now.is_empty();
+        Ok(is_empty || before.iter().any(|(key, entry)| now.get(key) == Some(entry)))
     }
 
     /// Whether of what was brought back nothing is left, and something of what was there before is.
