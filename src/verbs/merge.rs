@@ -3,7 +3,7 @@
 //! Order: read both as they are now, and the state from which both come; merge; with `write`, store what is there first, log the operation, write the one file
 //! and read it back. The chats and the other lorebook are not touched.
 
-use crate::archive::merge::{Merged, Prefer, Side, Unmergeable, merge_preferring};
+use crate::archive::merge::{Merged, Side, Unmergeable, merge_preferring};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
 use crate::engine::device::Device;
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
@@ -128,13 +128,13 @@ pub fn merge(
     let base_bytes = base.as_ref().map(|(_, bytes)| bytes.as_slice());
     let local = local_side(&store, &history, &head, &other)?;
     let prefer = match (options.keep, local) {
-        (None, _) => Prefer::default(),
-        (Some(Keep::A), _) => Prefer::Ours,
-        (Some(Keep::B), _) => Prefer::Theirs,
+        (None, _) => Side::default(),
+        (Some(Keep::A), _) => Side::Ours,
+        (Some(Keep::B), _) => Side::Theirs,
         (Some(Keep::Local), Some(Side::Ours)) | (Some(Keep::Remote), Some(Side::Theirs)) => {
-            Prefer::Ours
+            Side::Ours
         }
-        (Some(Keep::Local | Keep::Remote), Some(_)) => Prefer::Theirs,
+        (Some(Keep::Local | Keep::Remote), Some(_)) => Side::Theirs,
         (Some(Keep::Local | Keep::Remote), None) => {
             let (into, from) = (options.into.clone(), options.from.clone());
             return Err(MergeError::NotSetAside { into, from }.into());

@@ -1,6 +1,6 @@
 //! Two states of a chat file merged: the messages of the side that changed them, with the metadata that either side changed.
 
-use super::Prefer;
+use super::Side;
 use super::entry::{Mixed, mix};
 use crate::st::{Chat, Key, Raw};
 
@@ -14,8 +14,8 @@ const METADATA: &str = "chat_metadata";
 pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) -> Option<Vec<u8>> {
     let was = |side: &Chat<'_>| base.is_some_and(|base| base.messages == side.messages);
     let prefer = match () {
-        () if was(ours) || continues(&ours.messages, &theirs.messages) => Prefer::Theirs,
-        () if was(theirs) || continues(&theirs.messages, &ours.messages) => Prefer::Ours,
+        () if was(ours) || continues(&ours.messages, &theirs.messages) => Side::Theirs,
+        () if was(theirs) || continues(&theirs.messages, &ours.messages) => Side::Ours,
         () => return None,
     };
     let base_header = base.map(|base| base.header);
@@ -25,8 +25,8 @@ pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) 
         (ours, theirs) => Some(merge_headers(base_header??, ours?, theirs?, prefer)?),
     };
     let messages = match prefer {
-        Prefer::Ours => &ours.messages,
-        Prefer::Theirs => &theirs.messages,
+        Side::Ours => &ours.messages,
+        Side::Theirs => &theirs.messages,
     };
     Some(Chat { header: header.as_deref(), messages: messages.clone() }.join())
 }
@@ -41,7 +41,7 @@ fn continues(messages: &[&[u8]], longer: &[&[u8]]) -> bool {
 }
 
 /// Merges the text of two headers, member by member, and the members of their metadata.
-fn merge_headers(base: &[u8], ours: &[u8], theirs: &[u8], prefer: Prefer) -> Option<Vec<u8>> {
+fn merge_headers(base: &[u8], ours: &[u8], theirs: &[u8], prefer: Side) -> Option<Vec<u8>> {
     let [base, ours, theirs] = [base, ours, theirs].map(Raw::parse);
     let (base, ours, theirs) = (base?, ours?, theirs?);
     let is_metadata = |key: &Key| key.as_bytes() == METADATA.as_bytes();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::super::diff::value::same;
 use super::object::{Part, compose};
-use super::{FieldChange, Prefer};
+use super::{FieldChange, Side};
 use crate::st::{Edits, Key, Member, Raw, item_spans};
 
 /// Fields that the extension's reordering rewrites in every entry: never a conflict, and no edit that keeps an entry from being removed.
@@ -77,7 +77,7 @@ pub(super) fn mix(
     base: Option<Raw<'_>>,
     ours: Raw<'_>,
     theirs: Raw<'_>,
-    prefer: Prefer,
+    prefer: Side,
     skip: impl Fn(&Key) -> bool,
 ) -> Mixed {
     let (own, other) = (ours.members().unwrap_or_default(), theirs.members().unwrap_or_default());
@@ -133,7 +133,7 @@ enum Settled<'a> {
 fn settle<'a>(
     key: &Key,
     sides: Sides<'a>,
-    prefer: Prefer,
+    prefer: Side,
     changed: &mut Vec<FieldChange>,
     conflicts: &mut Vec<FieldChange>,
 ) -> Settled<'a> {
@@ -147,10 +147,10 @@ fn settle<'a>(
             Some(list) => Some(Cow::Owned(list)),
             None => {
                 let (settled, merged) = match prefer {
-                    Prefer::Ours => {
+                    Side::Ours => {
                         (Settled::Ours, sides.ours.map(|value| Cow::Borrowed(value.as_bytes())))
                     }
-                    Prefer::Theirs => (Settled::Is(theirs()), theirs()),
+                    Side::Theirs => (Settled::Is(theirs()), theirs()),
                 };
                 conflicts.push(sides.told(key.to_string_lossy(), merged.as_deref()));
                 return settled;

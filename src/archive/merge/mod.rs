@@ -28,13 +28,12 @@ use recap_registry::{Directory, Lines, Uids};
 
 pub use chat::merge_chats;
 pub use outcome::{
-    Conflict, ConflictKind, Edited, FieldChange, Merged, Named, Prefer, Renumbered, Side,
-    Unmergeable,
+    Conflict, ConflictKind, Edited, FieldChange, Merged, Named, Renumbered, Side, Unmergeable,
 };
 
 /// Merge `theirs` into `ours`. In conflicts, ours stays.
 pub fn merge(base: Option<&[u8]>, ours: &[u8], theirs: &[u8]) -> Result<Merged, Unmergeable> {
-    merge_preferring(base, ours, theirs, Prefer::Ours)
+    merge_preferring(base, ours, theirs, Side::Ours)
 }
 
 /// [`merge`] with the conflicts settled: where two values stand against each other, the preferred side's is taken. An entry that one side removed and the other
@@ -43,7 +42,7 @@ pub fn merge_preferring(
     base: Option<&[u8]>,
     ours: &[u8],
     theirs: &[u8],
-    prefer: Prefer,
+    prefer: Side,
 ) -> Result<Merged, Unmergeable> {
     if ours == theirs || base == Some(theirs) {
         return Ok(Merged { bytes: ours.to_vec(), with_base: base.is_some(), ..Merged::default() });
@@ -62,7 +61,7 @@ struct Merge<'a> {
     base: Option<Book<'a>>,
     ours: Book<'a>,
     theirs: Book<'a>,
-    prefer: Prefer,
+    prefer: Side,
 }
 
 /// An entry of the merged book: its key, and its value if that is not as in ours.
@@ -230,7 +229,7 @@ impl<'a> Merge<'a> {
             let sides = Sides { base: base.map(Some), ours: Some(ours), theirs: Some(theirs) };
             let choice = sides.choice();
             let take = choice == Choice::Theirs
-                || (choice == Choice::Conflict && self.prefer == Prefer::Theirs);
+                || (choice == Choice::Conflict && self.prefer == Side::Theirs);
             let merged = if take { theirs } else { ours };
             let value = sides.told(String::new(), Some(merged.as_bytes()));
             match choice {
@@ -349,7 +348,7 @@ impl Registries {
         base: Option<Raw<'_>>,
         ours: Option<Raw<'_>>,
         theirs: Option<Raw<'_>>,
-        prefer: Prefer,
+        prefer: Side,
     ) -> Option<recap_registry::Merged> {
         let of = |entry: Option<Raw<'_>>| entry.is_some_and(is_registry);
         if !of(ours.or(theirs)) || (theirs.is_some() && !of(theirs)) {

@@ -1,17 +1,10 @@
 //! What came of a merge: values only, the front end finds the words.
 
-/// Whose value stays where both changed it differently.
+/// One of the two lorebooks that are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prefer {
-    /// The one of the book that is merged into.
-    #[default]
-    Ours,
-    /// The one of the other book.
-    Theirs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
+    /// The book that is merged into.
+    #[default]
     Ours,
     Theirs,
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{FieldChange, Prefer};
+use super::{FieldChange, Side};
 use crate::st::Raw;
 use crate::st::auto_recap::{registry_items, registry_line_uid};
 
@@ -133,7 +133,7 @@ pub(super) fn merge(
     ours: &Lines<'_>,
     theirs: &Lines<'_>,
     directory: &Directory,
-    prefer: Prefer,
+    prefer: Side,
 ) -> Merged {
     let before = base.map(|base| base.by_name(directory)).unwrap_or_default();
     let (here, there) = (ours.by_name(directory), theirs.by_name(directory));
@@ -145,7 +145,7 @@ pub(super) fn merge(
             Some(other) if *other == line || old == Some(other) => merged.push(line),
             Some(other) if old == Some(&line) => merged.push(other.clone()),
             Some(other) => {
-                let chosen = if prefer == Prefer::Theirs { other } else { &line };
+                let chosen = if prefer == Side::Theirs { other } else { &line };
                 conflicts.push(conflict(old, &line, other, chosen));
                 merged.push(chosen.clone());
             }

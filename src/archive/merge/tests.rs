@@ -88,7 +88,7 @@ fn what_one_removed_and_the_other_edited_stays_and_is_a_conflict() {
     assert_eq!(entries(&here.bytes), entries(&edited));
     assert_eq!(here.conflicts[0].kind, ConflictKind::RemovedHere);
     // Whatever is preferred: the entry is not lost.
-    for prefer in [Prefer::Ours, Prefer::Theirs] {
+    for prefer in [Side::Ours, Side::Theirs] {
         let merged = merge_preferring(Some(&base), &empty, &edited, prefer).unwrap();
         assert_eq!(entries(&merged.bytes), entries(&edited));
     }
@@ -112,7 +112,7 @@ fn one_value_changed_by_both() {
     assert!(text(&conflict.value.base).contains("nobody"));
     assert!(text(&conflict.value.ours).contains("some"));
     assert!(text(&conflict.value.theirs).contains("many"));
-    let other = merge_preferring(Some(&base), &ours, &theirs, Prefer::Theirs).unwrap();
+    let other = merge_preferring(Some(&base), &ours, &theirs, Side::Theirs).unwrap();
     // The order is never a conflict, and stays.
     assert_eq!(other.bytes, book(&[(0, &tide.replace("nobody", "many").replace("100", "7"))]));
     assert_eq!(other.conflicts.len(), 1);
@@ -382,7 +382,7 @@ proptest! {
         let base = do_all(Pages::new(), &[vec![Deed::Add; 4], base].concat(), 0);
         let (ours, theirs) = (do_all(base.clone(), &ours, 100), do_all(base.clone(), &theirs, 200));
         let (base, ours, theirs) = (written(&base), written(&ours), written(&theirs));
-        let prefer = if prefer { Prefer::Theirs } else { Prefer::Ours };
+        let prefer = if prefer { Side::Theirs } else { Side::Ours };
         let merged = merge_preferring(has_base.then_some(base.as_slice()), &ours, &theirs, prefer).unwrap();
         // A lorebook with each UID once.
         let read = Book::read(&merged.bytes).unwrap();
@@ -438,7 +438,7 @@ proptest! {
         let (one, two) = (write(&texts[..at]), write(&texts[at..]));
         for base in [Some(&base[..]), Some(&one[..]), Some(&two[..]), None] {
             for (ours, theirs) in [(&one, &two), (&two, &one)] {
-                for prefer in [Prefer::Ours, Prefer::Theirs] {
+                for prefer in [Side::Ours, Side::Theirs] {
                     let merged = merge_preferring(base, ours, theirs, prefer).unwrap();
                     prop_assert!(Book::read(&merged.bytes).is_ok());
                 }

@@ -117,7 +117,8 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
                 let path = format!("chats/Mira/new {n}.jsonl");
                 device.sandbox.write(&path, chat(&format!("new {n}"), 2, None));
             }
-            8 => {
+            // The first sync may be undone.
+            8 if device.sandbox.path(BOOK).exists() => {
                 let mut found: Value = serde_json::from_slice(&device.sandbox.read(BOOK)).unwrap();
                 found["entries"]["0"]["content"] = format!("entry {seed}-{n}").into();
                 let bytes = serde_json::to_string_pretty(&found).unwrap();
