@@ -34,7 +34,7 @@ pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) 
 /// Returns whether `longer` has all messages of `messages`, with others behind them or none. A trailing newline is not a message.
 fn continues(messages: &[&[u8]], longer: &[&[u8]]) -> bool {
     let messages = match messages.split_last() {
-        Some((b"", rest)) => rest,
+        Some((&[], rest)) => rest,
         _ => messages,
     };
     longer.starts_with(messages)
