@@ -1,6 +1,8 @@
 //! Three devices that write, rename, fork, erase, undo and sync in any order, through a folder or a server. All end with the same files and branches, every message is in a file
 //! of every device unless its chat was erased, and no device is ever refused.
 
+#![allow(clippy::print_stdout, reason = "a failure is understood only by the steps that led to it")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
