@@ -100,16 +100,21 @@ catalogue! {
         ChatEmpty = "chat-empty" [Error, Warning] {
             from: FILES,
             meaning: "the chat file is empty; of a group chat that was never stored with messages only a warning",
-            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one",
         }
         ChatDamaged = "chat-damaged" [Error] {
             from: FILES,
             meaning: "the chat file holds zero bytes where text should be, or no line of it can be read",
-            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one",
+        }
+        FileDamaged = "file-damaged" [Error] {
+            from: FILES,
+            meaning: "the file of a group, the settings, a character card or the picture of a persona is empty, holds zero bytes or cannot be read",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one; `stvc doctor --fix` does it after asking",
         }
         DamagePassedOver = "damage-passed-over" [Warning] {
             from: "`restore`, `fork`",
-            meaning: "the chat or lorebook was named without a moment, and its latest snapshots are of a damaged file: the latest valid one is used",
+            meaning: "the timeline was named without a moment, and its latest snapshots are of a damaged file: the latest valid one is used",
             remedy: "`stvc restore ID` restores exactly the snapshot with that id",
         }
         ChatBom = "chat-bom" [Warning] {
@@ -158,7 +163,7 @@ catalogue! {
         LorebookBroken = "lorebook-broken" [Error, Warning] {
             from: FILES,
             meaning: "the lorebook is empty, holds zero bytes or is not JSON with entries; a warning if only single bytes of it are not UTF-8. It is stored as one piece",
-            remedy: "`stvc restore worlds/NAME --overwrite` goes back to its latest valid snapshot; `stvc doctor --fix` does it after asking",
+            remedy: "`stvc restore worlds/NAME --overwrite` goes back to its latest valid snapshot, if there is one; `stvc doctor --fix` does it after asking",
         }
         LorebookKeyRepeated = "lorebook-key-repeated" [Warning] {
             from: FILES,

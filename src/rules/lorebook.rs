@@ -2,14 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::chat::restores;
+use super::damage::DAMAGED;
 use super::finding::{brief, few};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook};
-use crate::st::{
-    LibraryPath, Raw, TimelineName, book_damage, entries_and_repeats, main_chat, uid_text,
-};
+use crate::st::{Raw, book_damage, entries_and_repeats, main_chat, uid_text};
 
 pub(super) struct Book<'a> {
     pub path: &'a str,
@@ -80,11 +78,7 @@ fn broken(path: &str, bytes: &[u8]) -> Finding {
             (Level::Warning, message.to_owned())
         }
     };
-    let finding = Finding::new(Code::LorebookBroken, level, path, message);
-    match LibraryPath::parse(path).ok().and_then(|path| TimelineName::of_file(&path)) {
-        Some(name) => finding.remedy(restores(&name)),
-        None => finding.remedy("restore an earlier snapshot"),
-    }
+    Finding::new(Code::LorebookBroken, level, path, message).remedy(DAMAGED)
 }
 
 /// UIDs that several entries have. Which of them a registry or an extension means is chance.

@@ -48,7 +48,7 @@ pub use card_parts::{
     each_string, fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
-pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files};
+pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files, damage_on_disk};
 pub use discover::STORE;
 pub use error::{Error, Result};
 pub use folder::{Listing, is_absent, list_existing, list_folder};

@@ -174,6 +174,7 @@ fn bring_back(
         options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing
     });
     report.findings.splice(told..told, found);
+    latest_valid::advise(&mut report.findings, Some(store))?;
     Ok(report)
 }
 
