@@ -312,7 +312,10 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
         engine::Error::St(st::Error::Io { source, .. }) if durable::is_held_elsewhere(source) => {
             HELD.into()
         }
-        engine::Error::St(st::Error::Io { path, .. }) if !path.exists() => {
+        engine::Error::St(st::Error::Io { source, .. }) if durable::is_read_only(source) => {
+            "check the permissions of that file and of its folder, and whether its disk is mounted read-only".into()
+        }
+        engine::Error::St(st::Error::NoSuchFolder { .. }) => {
             format!("name your SillyTavern folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
         }
         engine::Error::St(st::Error::SeveralUsers { .. }) => "choose one with `--user NAME`".into(),

@@ -82,6 +82,11 @@ catalogue! {
             meaning: "a backup of SillyTavern can be of several characters: their backups have one key in the file name, and the messages do not tell",
             remedy: "`stvc restore` it, and move the file to the folder of the right character",
         }
+        BackupUndated = "backup-undated" [Warning] {
+            from: "`import`",
+            meaning: "the name of a backup of SillyTavern gives a date that does not exist",
+            remedy: "nothing; the snapshot has the time at which the file was written",
+        }
         ChatShrank = "chat-shrank" [Warning] {
             from: "`snapshot`",
             meaning: "the chat lost more than half its messages, or all but its greeting, since the last snapshot",
