@@ -47,7 +47,9 @@ pub enum Error {
     #[error("the clock of this machine shows a time before 1970 or after the year 9999")]
     BadClock,
     /// No snapshot could say when it was created.
-    #[error("SOURCE_DATE_EPOCH is {text:?}, which is not a number of seconds between the years 1970 and 9999")]
+    #[error(
+        "SOURCE_DATE_EPOCH is {text:?}, which is not a number of seconds between the years 1970 and 9999"
+    )]
     BadSourceDate { text: String },
     /// Ctrl-C and the like cannot be caught.
     #[error("cannot be told to stop: {why}")]

@@ -55,7 +55,10 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
                     format!("the one of now: it may know what happens after #{last}")
                 }
             };
-            out.say(format!("Its lorebook is {}, a copy of {copied}.", paint(LOOK.name, clean(book))));
+            out.say(format!(
+                "Its lorebook is {}, a copy of {copied}.",
+                paint(LOOK.name, clean(book))
+            ));
         }
         None => out.say("It has no lorebook."),
     }

@@ -103,8 +103,12 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     if failed > 0 {
         let hint = match (is_in_the_way, is_chat_missing) {
             // With `--overwrite` nothing is in the way.
-            (true, _) => " `stvc restore --all --overwrite` stores what is in the way and then replaces it; with `--as` one of them becomes a chat of its own.",
-            (false, true) => " `stvc restore NAME --as OTHER` restores one of the chats under another name.",
+            (true, _) => {
+                " `stvc restore --all --overwrite` stores what is in the way and then replaces it; with `--as` one of them becomes a chat of its own."
+            }
+            (false, true) => {
+                " `stvc restore NAME --as OTHER` restores one of the chats under another name."
+            }
             (false, false) => "",
         };
         out.say(format!("{} not restored.{hint}", count(failed, "timeline")));

@@ -155,6 +155,11 @@ catalogue! {
             meaning: "the chat names a lorebook that does not exist; SillyTavern shows it as empty",
             remedy: "`stvc doctor --fix` brings it back if a snapshot has it; or choose another lorebook for the chat",
         }
+        LorebookUnread = "lorebook-unread" [Warning] {
+            from: "`snapshot`, `status`",
+            meaning: "the file of the chat's lorebook exists and cannot be read; a snapshot has the chat alone, and its latest moment has the last lorebook that was stored",
+            remedy: "check the permissions of the lorebook's file, and the disk; the next snapshot after that has both",
+        }
         CharacterMissing = "character-missing" [Warning] {
             from: "`doctor`",
             meaning: "chats lie in a folder for which there is no character's card; SillyTavern does not show them",

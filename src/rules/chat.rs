@@ -86,4 +86,3 @@ pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
     Finding::new(Code::NotUtf8, Level::Warning, path, message)
         .remedy("restore an earlier snapshot, or save the file as UTF-8")
 }
-

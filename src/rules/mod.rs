@@ -29,9 +29,10 @@ pub use damage::{StoredVersion, advise_damaged, damaged, damaged_timeline};
 pub use finding::{Finding, lost_attachments, without_repeats};
 pub use level::Level;
 pub use library::{
-    BookFacts, DamagedFile, LibraryFacts, SharedBook, TimelineFacts, UnusedBook,
-    library, missing_attachments, orphan, other_users,
+    BookFacts, DamagedFile, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library,
+    missing_attachments, orphan, other_users,
 };
+pub use lorebook::unread as lorebook_unread;
 pub use queue::{Wish, queue_active};
 pub use timeline_files::{ALL, of_files, of_stored};
 

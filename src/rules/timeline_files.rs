@@ -25,6 +25,7 @@ pub fn of_files(
         lorebook: files.bound_name().map(|name| Bound {
             name,
             file: files.book().map(|file| (file.path.as_str(), file.bytes)),
+            unread: files.unread_book(),
         }),
         looked_at,
         book_template,

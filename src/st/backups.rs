@@ -130,7 +130,9 @@ mod tests {
         ] {
             assert!(parse(odd).is_none(), "{odd}");
         }
-        for impossible in ["20269999-000000", "20260230-000000", "20261115-250000", "00010101-000000"] {
+        for impossible in
+            ["20269999-000000", "20260230-000000", "20261115-250000", "00010101-000000"]
+        {
             assert_eq!(parse(&format!("chat_x_{impossible}.jsonl")), Some(("x", None)));
         }
     }

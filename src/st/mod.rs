@@ -41,7 +41,7 @@ mod write;
 
 pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups, remove_file};
-pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
+pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture, capture_readable};
 pub use card::card_name;
 pub use card_parts::{
     CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,

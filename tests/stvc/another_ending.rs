@@ -88,7 +88,9 @@ fn fork_at_a_message_whose_lorebook_was_damaged_gets_the_valid_one_before_it() {
     assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("First."));
     // So does a restore.
     sandbox.stvc(&["undo"]).exits(0);
-    sandbox.stvc(&["restore", "Tide Office", "--at", "3", "--as", "Tide Office - Branch #1"]).exits(0);
+    sandbox
+        .stvc(&["restore", "Tide Office", "--at", "3", "--as", "Tide Office - Branch #1"])
+        .exits(0);
     assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("First."));
 }
 

@@ -214,9 +214,10 @@ fn importing_backups_without_a_readable_message_twice_adds_nothing() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two"));
     let header = r#"{"user_name":"u","character_name":"Mira","chat_metadata":{}}"#;
-    for (n, text) in [header.to_owned(), format!("{header}\n{{\"mes"), "no JSON".into(), "\0\0".into()]
-        .iter()
-        .enumerate()
+    for (n, text) in
+        [header.to_owned(), format!("{header}\n{{\"mes"), "no JSON".into(), "\0\0".into()]
+            .iter()
+            .enumerate()
     {
         sandbox.write(&format!("backups/chat_mira_2026010{}-120000.jsonl", n + 1), text);
         sandbox.write(&format!("backups/chat_nobody_2026010{}-120000.jsonl", n + 1), text);

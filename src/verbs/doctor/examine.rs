@@ -11,8 +11,7 @@ use crate::history::latest_valid::{Part, described, first_valid, stored_version}
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
-    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, Level, LibraryFacts,
-    TimelineFacts,
+    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, Level, LibraryFacts, TimelineFacts,
 };
 use crate::st::auto_recap::running_recap;
 use crate::st::{
@@ -141,7 +140,7 @@ pub(super) fn examine(
     }
     for finding in &mut findings {
         facts.advise(finding);
-        advise_unreadable(finding, &history);
+        advise_unreadable(finding, &history, library);
     }
     Ok(Examined { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
 }
@@ -217,19 +216,44 @@ fn look_at_single_files(
     }
 }
 
-/// Names the command that gives a chat back whose files cannot be read: beside them, since nothing is replaced that could not be stored.
-fn advise_unreadable(finding: &mut Finding, history: &History) {
+/// Names the command that restores a chat whose files cannot be read: beside them, since nothing is replaced that could not be stored, or into another folder where nothing can be
+/// written beside them.
+fn advise_unreadable(finding: &mut Finding, history: &History, library: &Library) {
     let name = Some(&*finding).filter(|finding| finding.code == Code::Unreadable);
     let name = name.and_then(|finding| TimelineName::parse(&finding.subject).ok());
     if let Some(head) =
         name.filter(TimelineName::is_chat).and_then(|name| history.head(&name).cloned())
     {
-        let (name, free) = (head.timeline.as_str(), format!("{} (restored)", head.timeline.chat()));
-        finding.remedy = Some(format!(
-            "check its name, its permissions and the disk; `stvc restore {name:?} --as {free:?}` writes {} as a chat of its own",
-            described(&head)
-        ));
+        let (name, snapshot) = (head.timeline.as_str(), described(&head));
+        let command = match library
+            .lorebooks()
+            .ok()
+            .and_then(|_| free_name(&head, library, history))
+        {
+            Some(free) => {
+                format!(
+                    "`stvc restore {name:?} --as {free:?}` writes {snapshot} as a chat of its own"
+                )
+            }
+            None => {
+                format!("`stvc restore {name:?} --to FOLDER` writes {snapshot} into another folder")
+            }
+        };
+        finding.remedy = Some(format!("check its name, its permissions and the disk; {command}"));
     }
+}
+
+/// Returns a name that no chat has beside the one of a snapshot, on disk or in the store.
+fn free_name(head: &Snapshot, library: &Library, history: &History) -> Option<String> {
+    let named = |n: usize| match n {
+        1 => format!("{} (restored)", head.timeline.chat()),
+        n => format!("{} (restored {n})", head.timeline.chat()),
+    };
+    let is_free = |name: &String| {
+        let timeline = head.timeline.sibling(name).ok();
+        timeline.is_some_and(|it| history.head(&it).is_none() && !library.has(&it.file()))
+    };
+    (1..100).map(named).find(is_free)
 }
 
 /// A file or folder that the system cannot read.

@@ -21,8 +21,8 @@ use crate::progress::Monitor;
 use crate::rules::{self, Finding, Wish};
 use crate::st::auto_recap::without_mapped;
 use crate::st::{
-    self, BookRename, BoundBook, Category, Chat, Library, LibraryPath, Raw, Rename, Scan, TimelineFiles,
-    TimelineName,
+    self, BookRename, BoundBook, Category, Chat, Library, LibraryPath, Raw, Rename, Scan,
+    TimelineFiles, TimelineName,
 };
 use crate::store::Store;
 use crate::verbs::{Error, Result};
@@ -454,7 +454,7 @@ fn check(root: &Path, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
     let is_damaged = || files.book_bytes().and_then(st::book_damage).is_some();
     let fits = match (edit.own_book, edit.detach) {
         (Some((old, ..)), _) => bound == Some((old, true)) && !is_damaged(),
-        (None, Some(missing)) => bound == Some((missing, false)),
+        (None, Some(missing)) => bound == Some((missing, false)) && files.unread_book().is_none(),
         (None, None) => true,
     };
     if fits { Ok(()) } else { Err(changed(root, &files.main.path)) }

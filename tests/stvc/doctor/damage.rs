@@ -240,7 +240,8 @@ fn damaged_group_file_is_an_error_and_repaired_from_its_latest_valid_snapshot() 
             let mut sandbox = stored_group();
             let (valid, good) = (head(&sandbox, "groups/1"), sandbox.read(GROUP));
             sandbox.write(GROUP, damage);
-            let status = only(sandbox.json(&["status"]).exits(0).of_type("finding"), "file-damaged");
+            let status =
+                only(sandbox.json(&["status"]).exits(0).of_type("finding"), "file-damaged");
             assert_eq!(status["snapshot"], valid.as_str());
             // The damage is stored, and the group's chat is still protected.
             sandbox.append("group chats/g.jsonl", r#"{"name":"A","mes":"more"}"#);
