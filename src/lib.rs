@@ -31,3 +31,8 @@ pub mod store;
 pub mod system_clock;
 pub mod verbs;
 pub mod watch;
+
+/// Durable writing of files that front ends create outside of libraries and stores. No link is followed, and nobody reads half of a file.
+pub mod output_files {
+    pub use crate::durable::{Existing, create_dir_all, write};
+}

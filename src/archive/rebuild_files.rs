@@ -291,7 +291,7 @@ impl Tree {
             let bound = st::bound_lorebook(&files.split(), &timeline, files.group_bytes());
             files.lorebook = bound.map(|name| {
                 let path = st::lorebook_path(&name);
-                BoundBook { name, path, bytes: None }
+                BoundBook { name, path, bytes: None, unread: None }
             });
         }
         let attachments = self.attachments.clone();

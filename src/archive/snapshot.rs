@@ -84,6 +84,8 @@ pub struct Snapshot {
     pub lorebook: Option<String>,
     /// The lorebook that a chat's header binds, where the snapshot has none: its file was not there, or only the chat was stored.
     pub bound: Option<String>,
+    /// The lorebook file that was there and could not be read, so that the snapshot has the chat alone.
+    pub unread: Option<String>,
     /// The end of the last message, with its speaker.
     pub last_words: Option<String>,
     /// The chat that it says it was forked from.
@@ -103,6 +105,7 @@ const SEQUENCE: &str = "Stvc-Sequence";
 const PARENT_UNTIL: &str = "Stvc-Parent-Until";
 const LOREBOOK: &str = "Stvc-Lorebook";
 const BOUND: &str = "Stvc-Bound";
+const UNREAD: &str = "Stvc-Unread";
 const LAST_WORDS: &str = "Stvc-Last-Words";
 const MAIN_CHAT: &str = "Stvc-Main-Chat";
 const RENAMED_FROM: &str = "Stvc-Renamed-From";
@@ -134,6 +137,7 @@ impl Snapshot {
             subject: commit.subject.clone(),
             lorebook: text(LOREBOOK)?,
             bound: text(BOUND)?,
+            unread: text(UNREAD)?,
             last_words: says.once(LAST_WORDS)?.map(str::to_owned),
             main_chat: text(MAIN_CHAT)?,
             renamed_from: says.timeline(RENAMED_FROM)?,
@@ -226,6 +230,8 @@ pub struct NewSnapshot<'a> {
     pub fork_at: Option<u64>,
     /// See [`Snapshot::bound`].
     pub bound: Option<String>,
+    /// See [`Snapshot::unread`].
+    pub unread: Option<String>,
     /// See [`Snapshot::main_chat`].
     pub main_chat: Option<String>,
     /// See [`Snapshot::renamed_from`].
@@ -245,6 +251,7 @@ impl<'a> NewSnapshot<'a> {
     pub fn of(state: &State<'_>, kind: Kind, time: Time) -> Self {
         let metadata = state.files.metadata(&state.chat);
         let has_book = state.manifest.bound_book().is_some();
+        let unread = state.files.lorebook.as_ref().filter(|book| book.unread.is_some());
         Self {
             manifest: state.manifest.clone(),
             last_words: last_words(&state.chat),
@@ -256,6 +263,7 @@ impl<'a> NewSnapshot<'a> {
             joined: None,
             fork_at: None,
             bound: metadata.and_then(st::lorebook_name).filter(|_| !has_book),
+            unread: unread.and_then(|book| book.path.as_ref()).map(|path| path.to_string()),
             main_chat: metadata.and_then(st::main_chat),
             renamed_from: None,
             source: None,
@@ -286,6 +294,7 @@ impl<'a> NewSnapshot<'a> {
             (SEQUENCE, self.sequence.unless_at(self.time.seconds).map(|it| it.to_string())),
             (LOREBOOK, manifest.bound_book().map(trailer::encode)),
             (BOUND, self.bound.as_deref().map(trailer::encode)),
+            (UNREAD, self.unread.as_deref().map(trailer::encode)),
             (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
             (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),
             (SOURCE, self.source.as_deref().map(trailer::encode)),

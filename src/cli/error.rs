@@ -44,8 +44,13 @@ pub enum Error {
     #[error("the page cannot be served: {source}")]
     NoServer { source: std::io::Error },
     /// No snapshot could say when it was created.
-    #[error("the clock of this machine shows a time before 1970")]
-    ClockBefore1970,
+    #[error("the clock of this machine shows a time before 1970 or after the year 9999")]
+    BadClock,
+    /// No snapshot could say when it was created.
+    #[error(
+        "SOURCE_DATE_EPOCH is {text:?}, which is not a number of seconds between the years 1970 and 9999"
+    )]
+    BadSourceDate { text: String },
     /// Ctrl-C and the like cannot be caught.
     #[error("cannot be told to stop: {why}")]
     NoSignals { why: String },

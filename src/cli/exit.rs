@@ -21,7 +21,8 @@ pub fn exit_code(error: &Error) -> u8 {
         | Error::BadOutput { .. }
         | Error::BackupIsNoStore { .. } => USAGE,
         Error::Watch(watch::Error::NoHome)
-        | Error::ClockBefore1970
+        | Error::BadClock
+        | Error::BadSourceDate { .. }
         | Error::NoPassphrase { .. }
         | Error::NoServer { .. }
         | Error::NoSignals { .. } => FAILED,

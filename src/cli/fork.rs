@@ -9,7 +9,7 @@ use stvc::engine::gate::GatePolicy;
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
-use stvc::verbs::restore::from_message::{Options, fork};
+use stvc::verbs::restore::from_message::{CopiedBook, Options, fork};
 
 pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -42,16 +42,24 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         _ => out.say(format!("{called} would have {messages} of {from}.")),
     }
     match &report.lorebook {
-        Some(book) if report.is_book_of_then => out.say(format!(
-            "Its lorebook is {}, a copy of the one at #{}.",
-            paint(LOOK.name, clean(book)),
-            report.messages.saturating_sub(1)
-        )),
-        Some(book) => out.say(format!(
-            "Its lorebook is {}, a copy of the one of now: it may know what happens after #{}.",
-            paint(LOOK.name, clean(book)),
-            report.messages.saturating_sub(1)
-        )),
+        Some(book) => {
+            let last = report.messages.saturating_sub(1);
+            let copied = match &report.copied_book {
+                CopiedBook::AtMessage => format!("the one at #{last}"),
+                CopiedBook::Earlier(from) => format!(
+                    "the older one of snapshot {}, taken {}",
+                    paint(LOOK.id, short(from.id)),
+                    out.clock(workspace).date(from.time)
+                ),
+                CopiedBook::Now => {
+                    format!("the one of now: it may know what happens after #{last}")
+                }
+            };
+            out.say(format!(
+                "Its lorebook is {}, a copy of {copied}.",
+                paint(LOOK.name, clean(book))
+            ));
+        }
         None => out.say("It has no lorebook."),
     }
     recaps(made, out);

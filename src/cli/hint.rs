@@ -37,7 +37,8 @@ pub fn hint(error: &Error) -> Option<Hint> {
         Error::NoServer { source } if source.kind() == std::io::ErrorKind::AddrInUse => {
             "another program has that port; without `--port` a free one is taken".into()
         }
-        Error::ClockBefore1970 => unchanged("set the clock"),
+        Error::BadClock => unchanged("set the clock"),
+        Error::BadSourceDate { .. } => unchanged("unset the variable, or set it to such a number"),
         Error::NoServer { .. } | Error::NoSignals { .. } => return None,
     })
 }

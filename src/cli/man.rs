@@ -1,5 +1,5 @@
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use clap_mangen::Man;
 
@@ -8,6 +8,7 @@ use super::output::Out;
 use super::wording::count;
 use super::{args, exit};
 use stvc::lines::Counts;
+use stvc::output_files::{self, Existing};
 use stvc::st;
 
 pub fn run(args: &args::Man, out: &mut Out) -> Result<u8> {
@@ -29,7 +30,7 @@ pub fn run(args: &args::Man, out: &mut Out) -> Result<u8> {
 
 /// The program's page and one for each command; how many.
 fn write(command: &clap::Command, dir: &Path) -> io::Result<u64> {
-    fs::create_dir_all(dir)?;
+    output_files::create_dir_all(dir)?;
     let mut pages = 0;
     for command in std::iter::once(command).chain(command.get_subcommands()) {
         if command.get_name() == "help" {
@@ -38,7 +39,7 @@ fn write(command: &clap::Command, dir: &Path) -> io::Result<u64> {
         let man = Man::new(command.clone());
         let mut page = Vec::new();
         man.render(&mut page)?;
-        fs::write(dir.join(man.get_filename()), page)?;
+        output_files::write(&dir.join(man.get_filename()), &page, Existing::Replace)?;
         pages += 1;
     }
     Ok(pages)

@@ -103,10 +103,10 @@ fn run(arguments: &[OsString]) -> u8 {
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
     let mut out = Out::new(&args, &settings(&workspace));
-    let outcome = match args.all_users {
-        _ if fixed_now().is_none() && system_clock::now().is_none() => Err(Error::ClockBefore1970),
-        true => for_all_users(&args, &workspace, &mut out),
-        false => {
+    let outcome = match (clock_problem(), args.all_users) {
+        (Some(problem), _) => Err(problem),
+        (None, true) => for_all_users(&args, &workspace, &mut out),
+        (None, false) => {
             tell_of_configuration(&args, &workspace, &mut out);
             tell_of_others(&args, &workspace, &mut out);
             on_backup(&args, &workspace, &mut out)
@@ -286,14 +286,25 @@ fn without_secrets(arguments: &[OsString]) -> Vec<String> {
 
 /// The present moment, or the one that `SOURCE_DATE_EPOCH` fixes: two runs with the same one write the same commits.
 fn now() -> DateTime<FixedOffset> {
+    let fixed = fixed_now().and_then(|text| read_source_date(&text));
+    fixed.unwrap_or_else(system_clock::now_or_1970)
+}
+
+/// Returns the reason why no snapshot could say when it was created.
+fn clock_problem() -> Option<Error> {
     match fixed_now() {
-        Some(fixed) => fixed,
-        None => system_clock::now_or_1970(),
+        Some(text) if read_source_date(&text).is_none() => Some(Error::BadSourceDate { text }),
+        None if system_clock::now().is_none() => Some(Error::BadClock),
+        _ => None,
     }
 }
 
-fn fixed_now() -> Option<DateTime<FixedOffset>> {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
-    let fixed = fixed.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-    fixed.map(|fixed| fixed.fixed_offset())
+/// Returns the value of `SOURCE_DATE_EPOCH`. An empty one counts as unset.
+fn fixed_now() -> Option<String> {
+    let text = std::env::var_os("SOURCE_DATE_EPOCH")?.to_string_lossy().into_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+fn read_source_date(text: &str) -> Option<DateTime<FixedOffset>> {
+    text.parse().ok().and_then(system_clock::at)
 }

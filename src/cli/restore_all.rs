@@ -12,6 +12,7 @@ use stvc::lines::{Counts, FailedLine, RestoredLine, SnapshotLine};
 use stvc::rules::{Code, lost_attachments};
 use stvc::verbs::restore::Options;
 use stvc::verbs::restore::all::restore_all;
+use stvc::verbs::{Error, RestoreError};
 
 pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
@@ -28,6 +29,7 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
     let mut attachments_lost = 0;
     let mut codes = Vec::new();
     let mut reload = None;
+    let (mut is_in_the_way, mut is_chat_missing) = (false, false);
     for outcome in &outcomes {
         match &outcome.result {
             Ok(report) => {
@@ -57,6 +59,8 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
             }
             Err(error) => {
                 failed += 1;
+                is_in_the_way |= matches!(error, Error::Restore(RestoreError::InTheWay { .. }));
+                is_chat_missing |= outcome.timeline.is_chat();
                 codes.push(code_of_verb(error));
                 let why = clean(&error.to_string());
                 let line = format!("{}: {why}", name(&outcome.timeline));
@@ -97,8 +101,17 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         ));
     }
     if failed > 0 {
-        let hint = "`stvc restore --all --overwrite` stores what is in the way and then replaces it; with `--as` one of them becomes a chat of its own";
-        out.say(format!("{} not restored. {hint}.", count(failed, "timeline")));
+        let hint = match (is_in_the_way, is_chat_missing) {
+            // With `--overwrite` nothing is in the way.
+            (true, _) => {
+                " `stvc restore --all --overwrite` stores what is in the way and then replaces it; with `--as` one of them becomes a chat of its own."
+            }
+            (false, true) => {
+                " `stvc restore NAME --as OTHER` restores one of the chats under another name."
+            }
+            (false, false) => "",
+        };
+        out.say(format!("{} not restored.{hint}", count(failed, "timeline")));
     }
     let counts = Counts::RestoreAll {
         restored,

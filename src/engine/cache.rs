@@ -185,7 +185,8 @@ impl Cache {
         let path = |path: &LibraryPath| path.as_str().to_owned();
         let book = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
         let known = CachedTimeline {
-            head: head.0,
+            // One whose lorebook could not be read is looked at again: no snapshot is what was seen.
+            head: if files.unread_book().is_none() { head.0 } else { ObjectId::from([0; 20]) },
             seen_ns: *seen_ns,
             main: stamps.main,
             lorebook: book.map(|book| (path(book), stamps.lorebook)),

@@ -195,7 +195,7 @@ pub(crate) fn look_from(
             return Ok(Look { head, captured: None, unchanged, changed, astray });
         }
     }
-    let captured = st::capture(library, groups, name, &Disk)?;
+    let captured = st::capture_readable(library, groups, name, &Disk)?;
     let changed = match (store, &head) {
         (Some(store), Some(head)) => changed_parts(&captured, &store.reader(), head)?,
         _ => ChangedParts::ALL,
@@ -254,11 +254,13 @@ pub(crate) fn changed_parts(
         }
         _ => false,
     };
-    let lorebook = !same(Role::Lorebook, book);
+    // One that cannot be read is not known to have changed.
+    let lorebook = files.unread_book().is_none() && !same(Role::Lorebook, book);
     let main = !same(Role::Chat, chat) || !headed && !same_group_metadata(files, reader, head)?;
     // Which one it is, the chat itself says.
     let path = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
-    let apart = lorebook && path.and_then(TimelineName::of_file).is_some();
+    // Where it could not be read, the next snapshot has both.
+    let apart = lorebook && head.unread.is_none() && path.and_then(TimelineName::of_file).is_some();
     Ok(ChangedParts { main, lorebook, apart })
 }
 

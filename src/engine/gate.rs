@@ -44,6 +44,13 @@ pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>
     let ready = judge_message(policy, files, at);
     judgement.refused.extend(ready.refused);
     judgement.warnings.extend(ready.warnings);
+    // What is in a lorebook that cannot be read, nobody can judge.
+    if let (true, Some(book)) = (policy.strict, &files.lorebook)
+        && let Some(why) = &book.unread
+    {
+        let unread = rules::lorebook_unread(&files.timeline, &book.name, why);
+        judgement.refused.extend(rules::refuse(vec![unread], &[Code::LorebookUnread]).0);
+    }
     judgement
 }
 

@@ -13,6 +13,7 @@ pub(crate) fn not_listed(name: &TimelineName) -> Finding {
 /// The group's file cannot be edited.
 pub(crate) fn not_edited(path: &LibraryPath) -> Finding {
     let what = "the group's file cannot be read, so the chat could not be listed in it; SillyTavern will not show it";
+    let group = path.as_str().strip_suffix(".json").unwrap_or(path.as_str());
     Finding::new(Code::GroupNotEdited, Level::Warning, path.as_str(), what)
-        .remedy("mend the group's file, then restore again")
+        .remedy(format!("mend the group's file, or `stvc restore {group:?} --overwrite` if a valid version is stored; then restore again"))
 }

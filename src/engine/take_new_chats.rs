@@ -139,7 +139,9 @@ impl Taking<'_> {
             (room, is_first) = (room.saturating_sub(bytes), false);
             fits
         };
-        parallel::as_many_as(names, fits, |name| Ok(st::capture(library, groups, name, &Disk)?))
+        parallel::as_many_as(names, fits, |name| {
+            Ok(st::capture_readable(library, groups, name, &Disk)?)
+        })
     }
 
     /// Store what was read. What could not be read, or may not be taken, is noted.

@@ -12,7 +12,7 @@ use crate::archive::{
     self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
 };
 use crate::history::origin::{Lineage, Newcomer};
-use crate::history::{self, History};
+use crate::history::{self, History, latest_valid};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::auto_recap::queue_activity;
@@ -464,13 +464,8 @@ impl<'a> Taking<'a> {
             lineage.save();
         }
         let Self { outcomes, untouched, states, mut findings, deleted, .. } = self;
-        // Of a lorebook its own snapshot tells what those of its chats tell.
-        let mut told: Vec<Finding> = Vec::with_capacity(findings.len());
-        findings.retain(|finding| {
-            let is_new = !told.contains(finding);
-            told.extend(is_new.then(|| finding.clone()));
-            is_new
-        });
+        latest_valid::advise(&mut findings, Some(self.store))?;
+        let findings = rules::without_repeats(findings);
         Ok(Finished { outcomes, untouched, states, findings, deleted, objects, bytes })
     }
 }

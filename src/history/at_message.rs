@@ -170,8 +170,10 @@ impl<'a> Past<'a> {
             if noted && !self.is_noted(tree.messages().last())? {
                 continue;
             }
-            if identities.begin_with(tree.messages(), wanted)? {
-                return Ok(Some(*pair));
+            if identities.begin_with(tree.messages(), wanted)?
+                && let Some(pair) = self.with_valid_book(pair)?
+            {
+                return Ok(Some(pair));
             }
         }
         Ok(None)
@@ -185,8 +187,11 @@ impl<'a> Past<'a> {
         let count = messages.len() as u64;
         for pair in self.by_own_snapshot(|pair| pair.own.messages == count && is(pair)) {
             let Some(line) = self.message(pair.own, messages.len() - 1)? else { continue };
-            if is_same_message(&line, last) && (!noted || has_note(&line)) {
-                return Ok(Some(*pair));
+            if is_same_message(&line, last)
+                && (!noted || has_note(&line))
+                && let Some(pair) = self.with_valid_book(pair)?
+            {
+                return Ok(Some(pair));
             }
         }
         Ok(None)
@@ -204,8 +209,10 @@ impl<'a> Past<'a> {
         for pair in self.by_own_snapshot(fits) {
             let last = pair.own.messages as usize - 1;
             let Some(line) = self.message(pair.own, last)? else { continue };
-            if is_same_message(&line, messages[last]) {
-                return Ok(Some(*pair));
+            if is_same_message(&line, messages[last])
+                && let Some(pair) = self.with_valid_book(pair)?
+            {
+                return Ok(Some(pair));
             }
         }
         Ok(None)
@@ -221,6 +228,21 @@ impl<'a> Past<'a> {
             let is_newest = last.replace(pair.own.id) != Some(pair.own.id);
             is_newest && is(pair)
         })
+    }
+
+    /// Returns the newest moment of a pair's snapshot in which the lorebook is not damaged: damage does not tell what the lorebook was.
+    fn with_valid_book(&self, newest: &'a Pair<'a>) -> Result<Option<Pair<'a>>> {
+        let from = self.pairs.iter().skip_while(|pair| !std::ptr::eq(*pair, newest));
+        for pair in from.take_while(|pair| pair.own.id == newest.own.id) {
+            let book = match pair.book_source() {
+                Some(source) => read_book(&self.store.reader(), source)?,
+                None => None,
+            };
+            if book.as_deref().and_then(st::book_damage).is_none() {
+                return Ok(Some(*pair));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads a message of a snapshot; `None` if that is lost, or does not tell what was then.
@@ -253,7 +275,8 @@ impl<'a> Past<'a> {
         let mut candidates: Vec<_> = own.filter(|own| has_book(own)).collect();
         candidates.sort_by_key(|found| found.messages.abs_diff(messages));
         for found in candidates {
-            if read_book(&self.store.reader(), found)?.is_some() {
+            let book = read_book(&self.store.reader(), found)?;
+            if book.is_some_and(|book| st::book_damage(&book).is_none()) {
                 return Ok(Some(Box::new(found.clone())));
             }
         }
@@ -482,10 +505,11 @@ fn lost_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
         .remedy("`stvc check` lists what is damaged; `stvc restore … --only chat` restores the chat without a lorebook")
 }
 
-fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
+/// Tells that a state at a message has a lorebook of before that message.
+pub(crate) fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
     let when = from.time.moment().map(|time| time.format(" of %Y-%m-%d %H:%M").to_string());
     let message = format!(
-        "no snapshot was created when message {at} was the last; the lorebook is the last one known before that, from snapshot {}{}",
+        "no snapshot has a valid lorebook of when message {at} was the last; the lorebook is the last valid one known before that, from snapshot {}{}",
         &from.id.to_string()[..10],
         when.unwrap_or_default()
     );

@@ -6,8 +6,8 @@ use super::pairs::Pairs;
 use super::state_then::{NeedBook, StateThen};
 use super::{History, Result};
 use crate::archive::{Snapshot, Tree};
-use crate::rules::{Code, Finding, Level};
-use crate::st::{book_damage, damage, damage_of_files};
+use crate::rules::{self, Code, Finding, Level, StoredVersion};
+use crate::st::{TimelineName, book_damage, damage, damage_of_files};
 use crate::store::{Reader, Store, unless_lost};
 
 /// Which file of a snapshot is meant.
@@ -101,6 +101,35 @@ pub(crate) fn instead_of(
         );
     }
     Ok((!findings.is_empty()).then_some((moment, findings)))
+}
+
+/// Names the latest valid version of each damaged file in the findings about it, or says that none is stored.
+pub(crate) fn advise(findings: &mut [Finding], store: Option<&Store>) -> Result<()> {
+    if findings.iter().all(|finding| rules::damaged_timeline(finding).is_none()) {
+        return Ok(());
+    }
+    let history = store.map(History::load).transpose()?.unwrap_or_default();
+    let reader = store.map(Store::reader);
+    for finding in findings {
+        let Some(name) = rules::damaged_timeline(finding) else { continue };
+        let own = history.head(&name).map(|head| history.own(head).0).unwrap_or_default();
+        let valid = match &reader {
+            Some(reader) => first_valid(reader, Part::Own, own)?,
+            None => None,
+        };
+        let stored = valid.map(|valid| stored_version(valid.snapshot, &name));
+        rules::advise_damaged(finding, &name, stored.as_ref());
+    }
+    Ok(())
+}
+
+/// Returns a snapshot as the version that replaces the damaged file of a timeline.
+pub(crate) fn stored_version(snapshot: &Snapshot, name: &TimelineName) -> StoredVersion {
+    StoredVersion {
+        words: described(snapshot),
+        moment: snapshot.id.to_string(),
+        is_own: snapshot.timeline.category() == name.category(),
+    }
 }
 
 fn passed_over(timeline: &Snapshot, part: &str, valid: &Valid<'_>) -> Finding {

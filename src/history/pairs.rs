@@ -280,10 +280,11 @@ impl<'h> Pairs<'h> {
         Ok(Known { hash, is_recorded: recorded.is_some() })
     }
 
-    /// Returns the lorebook of a snapshot that does not record it as it was: a backup of SillyTavern is the chat alone, and a deleted chat is stored as it was last, with the
-    /// lorebook of that time.
+    /// Returns the lorebook of a snapshot that does not record it as it was: a backup of SillyTavern is the chat alone, and so is a chat whose lorebook could not be read; a
+    /// deleted chat is stored as it was last, with the lorebook of that time.
     fn beside(&self, own: &Snapshot) -> Result<Option<&'h Snapshot>> {
-        let name = bound_to(own).filter(|_| [Kind::IMPORT, Kind::DELETED].contains(&own.kind));
+        let is_beside = [Kind::IMPORT, Kind::DELETED].contains(&own.kind) || own.unread.is_some();
+        let name = bound_to(own).filter(|_| is_beside);
         let chain = name.and_then(|name| self.books.called(&name, own.sequence));
         let Some(chain) = chain.map(|chain| &self.books.chains[chain]) else { return Ok(None) };
         // What was stored together with the deletion may have come after it.

@@ -176,6 +176,7 @@ mod tests {
             subject: String::new(),
             lorebook: None,
             bound: None,
+            unread: None,
             last_words: None,
             main_chat: None,
             renamed_from: None,

@@ -111,9 +111,8 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NoSuchLorebook { .. } => {
             "it is called as its file in `worlds`, without `.json`".into()
         }
-        verbs::Error::DamagedLorebook { path, .. } => {
-            let name = path.strip_suffix(".json").unwrap_or(path);
-            format!("`stvc restore {} --overwrite` goes back to its latest valid snapshot", shell(name)).into()
+        verbs::Error::DamagedLorebook { .. } => {
+            "`stvc doctor` names the latest valid version that is stored".into()
         }
         verbs::Error::NoSuchEntry { book: Some(book), .. } => {
             format!("`stvc lore {}` lists its entries", shell(book)).into()
@@ -172,7 +171,7 @@ fn of_merge(error: &MergeError) -> Hint {
 
 fn of_restore(error: &RestoreError) -> Hint {
     match error {
-        RestoreError::InTheWay { snapshot, only, at, chat_is_free, .. } => {
+        RestoreError::InTheWay { snapshot, only, at, chat_is_free, can_be_copied, .. } => {
             let restore = again(*snapshot, *only, *at);
             let chat = match (only, chat_is_free) {
                 (None, true) => {
@@ -180,9 +179,9 @@ fn of_restore(error: &RestoreError) -> Hint {
                 }
                 _ => String::new(),
             };
-            let fork = match only {
-                None => format!("`{restore} --as Restored` makes a chat of its own of it; "),
-                Some(_) => String::new(),
+            let fork = match only.is_none() && *can_be_copied {
+                true => format!("`{restore} --as Restored` makes a chat of its own of it; "),
+                false => String::new(),
             };
             Hint::from(format!(
                 "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \
@@ -313,7 +312,10 @@ fn of_engine(error: &engine::Error) -> Option<Hint> {
         engine::Error::St(st::Error::Io { source, .. }) if durable::is_held_elsewhere(source) => {
             HELD.into()
         }
-        engine::Error::St(st::Error::Io { path, .. }) if !path.exists() => {
+        engine::Error::St(st::Error::Io { source, .. }) if durable::is_read_only(source) => {
+            "check the permissions of that file and of its folder, and whether its disk is mounted read-only".into()
+        }
+        engine::Error::St(st::Error::NoSuchFolder { .. }) => {
             format!("name your SillyTavern folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
         }
         engine::Error::St(st::Error::SeveralUsers { .. }) => "choose one with `--user NAME`".into(),

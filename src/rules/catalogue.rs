@@ -82,6 +82,11 @@ catalogue! {
             meaning: "a backup of SillyTavern can be of several characters: their backups have one key in the file name, and the messages do not tell",
             remedy: "`stvc restore` it, and move the file to the folder of the right character",
         }
+        BackupUndated = "backup-undated" [Warning] {
+            from: "`import`",
+            meaning: "the name of a backup of SillyTavern gives a date that does not exist",
+            remedy: "nothing; the snapshot has the time at which the file was written",
+        }
         ChatShrank = "chat-shrank" [Warning] {
             from: "`snapshot`",
             meaning: "the chat lost more than half its messages, or all but its greeting, since the last snapshot",
@@ -100,16 +105,21 @@ catalogue! {
         ChatEmpty = "chat-empty" [Error, Warning] {
             from: FILES,
             meaning: "the chat file is empty; of a group chat that was never stored with messages only a warning",
-            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one",
         }
         ChatDamaged = "chat-damaged" [Error] {
             from: FILES,
             meaning: "the chat file holds zero bytes where text should be, or no line of it can be read",
-            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one",
+        }
+        FileDamaged = "file-damaged" [Error] {
+            from: FILES,
+            meaning: "the file of a group, the settings, a character card or the picture of a persona is empty, holds zero bytes or cannot be read",
+            remedy: "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one; `stvc doctor --fix` does it after asking",
         }
         DamagePassedOver = "damage-passed-over" [Warning] {
             from: "`restore`, `fork`",
-            meaning: "the chat or lorebook was named without a moment, and its latest snapshots are of a damaged file: the latest valid one is used",
+            meaning: "the timeline was named without a moment, and its latest snapshots are of a damaged file: the latest valid one is used",
             remedy: "`stvc restore ID` restores exactly the snapshot with that id",
         }
         ChatBom = "chat-bom" [Warning] {
@@ -145,6 +155,11 @@ catalogue! {
             meaning: "the chat names a lorebook that does not exist; SillyTavern shows it as empty",
             remedy: "`stvc doctor --fix` brings it back if a snapshot has it; or choose another lorebook for the chat",
         }
+        LorebookUnread = "lorebook-unread" [Warning] {
+            from: "`snapshot`, `status`",
+            meaning: "the file of the chat's lorebook exists and cannot be read; a snapshot has the chat alone, and its latest moment has the last lorebook that was stored",
+            remedy: "check the permissions of the lorebook's file, and the disk; the next snapshot after that has both",
+        }
         CharacterMissing = "character-missing" [Warning] {
             from: "`doctor`",
             meaning: "chats lie in a folder for which there is no character's card; SillyTavern does not show them",
@@ -158,7 +173,7 @@ catalogue! {
         LorebookBroken = "lorebook-broken" [Error, Warning] {
             from: FILES,
             meaning: "the lorebook is empty, holds zero bytes or is not JSON with entries; a warning if only single bytes of it are not UTF-8. It is stored as one piece",
-            remedy: "`stvc restore worlds/NAME --overwrite` goes back to its latest valid snapshot; `stvc doctor --fix` does it after asking",
+            remedy: "`stvc restore worlds/NAME --overwrite` goes back to its latest valid snapshot, if there is one; `stvc doctor --fix` does it after asking",
         }
         LorebookKeyRepeated = "lorebook-key-repeated" [Warning] {
             from: FILES,

@@ -1,9 +1,10 @@
 //! What SillyTavern will not read of a chat file.
 
+use super::damage::DAMAGED;
 use super::finding::listed;
 use super::subject::Subject;
 use super::{Code, Finding, Level};
-use crate::st::{Damage, Raw, TimelineName, broken_lines, chat_damage};
+use crate::st::{Damage, Raw, broken_lines, chat_damage};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let (chat, path) = (parts.chat, parts.chat_path);
@@ -17,7 +18,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             false => Level::Error,
         };
         let message = format!("the chat file {}", damage.words());
-        findings.push(Finding::new(code, level, path, message).remedy(restores(parts.timeline)));
+        findings.push(Finding::new(code, level, path, message).remedy(DAMAGED));
         if damage != Damage::Zeros {
             return findings;
         }
@@ -84,9 +85,4 @@ pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
     );
     Finding::new(Code::NotUtf8, Level::Warning, path, message)
         .remedy("restore an earlier snapshot, or save the file as UTF-8")
-}
-
-/// Returns the command that replaces a damaged file.
-pub(super) fn restores(name: &TimelineName) -> String {
-    format!("`stvc restore {:?} --overwrite` goes back to its latest valid snapshot", name.as_str())
 }

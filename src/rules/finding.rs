@@ -63,6 +63,17 @@ pub fn lost_attachments(findings: &[Finding]) -> usize {
     findings.iter().filter(is_lost).count()
 }
 
+/// Returns each finding once, in their order. A lorebook's own timeline tells of it what its chats tell.
+pub fn without_repeats(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut once: Vec<Finding> = Vec::with_capacity(findings.len());
+    for finding in findings {
+        if !once.contains(&finding) {
+            once.push(finding);
+        }
+    }
+    once
+}
+
 /// How many characters of a user's text stand in a message.
 const BRIEF: usize = 80;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::damage::{StoredVersion, advise_damaged, damaged_timeline};
 use super::finding::{listed, more};
 use super::{Code, Finding, Level};
 use crate::st::{Damage, LibraryPath, TimelineName, chat_name};
@@ -22,7 +23,7 @@ pub struct LibraryFacts {
     pub here: BTreeSet<TimelineName>,
     /// Every timeline that is stored and whose file is gone.
     pub deleted: BTreeSet<TimelineName>,
-    /// The chats and lorebooks that are damaged.
+    /// The files of timelines that are damaged.
     pub damaged: BTreeMap<LibraryPath, DamagedFile>,
     /// The lorebooks that nothing uses, as far as could be read.
     pub unused: Vec<UnusedBook>,
@@ -37,14 +38,6 @@ pub struct DamagedFile {
     pub damage: Damage,
     /// The latest valid version that is stored.
     pub stored: Option<StoredVersion>,
-}
-
-#[derive(Clone, Debug)]
-pub struct StoredVersion {
-    /// `snapshot 0123456789 of 2026-11-01 18:30`.
-    pub words: String,
-    /// The name that always means it.
-    pub moment: String,
 }
 
 #[derive(Clone, Debug)]
@@ -123,34 +116,10 @@ impl LibraryFacts {
 
     /// Says which stored version replaces a damaged file, in the finding about it.
     pub fn advise(&self, finding: &mut Finding) {
-        if !matches!(finding.code, Code::ChatEmpty | Code::ChatDamaged | Code::LorebookBroken) {
-            return;
-        }
-        let path = LibraryPath::parse(&finding.subject).ok();
-        let damaged = path.as_ref().and_then(|path| self.damaged.get(path));
-        let name = path.as_ref().and_then(TimelineName::of_file);
-        let Some((damaged, name)) = damaged.zip(name) else { return };
-        match &damaged.stored {
-            Some(stored) => {
-                finding.level = Level::Error;
-                finding.snapshot = Some(stored.moment.clone());
-                finding.remedy = Some(format!(
-                    "`stvc restore {:?} --overwrite` writes it as it was in {}, the latest in which it is valid",
-                    name.as_str(),
-                    stored.words
-                ));
-            }
-            None => {
-                let remedy = match name.is_chat() {
-                    true => {
-                        "no snapshot has a valid version. SillyTavern's own backups may: `stvc import` takes them in"
-                    }
-                    false => {
-                        "no snapshot has a valid version. `stvc import` takes in a backup that may"
-                    }
-                };
-                finding.remedy = Some(remedy.into());
-            }
+        if let Some(name) = damaged_timeline(finding)
+            && let Some(damaged) = self.damaged.get(&name.file())
+        {
+            advise_damaged(finding, &name, damaged.stored.as_ref());
         }
     }
 

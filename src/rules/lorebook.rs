@@ -2,14 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::chat::restores;
+use super::damage::DAMAGED;
 use super::finding::{brief, few};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
 use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook};
-use crate::st::{
-    LibraryPath, Raw, TimelineName, book_damage, entries_and_repeats, main_chat, uid_text,
-};
+use crate::st::{Raw, TimelineName, book_damage, entries_and_repeats, main_chat, uid_text};
 
 pub(super) struct Book<'a> {
     pub path: &'a str,
@@ -39,6 +37,9 @@ impl Book<'_> {
 /// Read the lorebook, and say why if that cannot be done as it should.
 pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding>) {
     let Some(bound) = &parts.lorebook else { return (None, None) };
+    if let Some(why) = bound.unread {
+        return (None, Some(unread(parts.timeline, bound.name, why)));
+    }
     let Some((path, bytes)) = bound.file else {
         let message = format!(
             "its lorebook {:?} does not exist; SillyTavern shows it as empty",
@@ -72,6 +73,16 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
     (Some(Book { path, entries: entries.collect() }), finding)
 }
 
+/// Returns the finding about a chat whose lorebook exists and cannot be read.
+pub fn unread(timeline: &TimelineName, book: &str, why: &str) -> Finding {
+    let message = format!(
+        "its lorebook {:?} cannot be read, so a snapshot has the chat alone: {why}",
+        brief(book)
+    );
+    Finding::new(Code::LorebookUnread, Level::Warning, timeline.as_str(), message)
+        .remedy("check the permissions of the lorebook's file, and the disk; the next snapshot after that has both")
+}
+
 fn broken(path: &str, bytes: &[u8]) -> Finding {
     let (level, message) = match book_damage(bytes) {
         Some(damage) => (Level::Error, format!("the lorebook {}", damage.words())),
@@ -80,11 +91,7 @@ fn broken(path: &str, bytes: &[u8]) -> Finding {
             (Level::Warning, message.to_owned())
         }
     };
-    let finding = Finding::new(Code::LorebookBroken, level, path, message);
-    match LibraryPath::parse(path).ok().and_then(|path| TimelineName::of_file(&path)) {
-        Some(name) => finding.remedy(restores(&name)),
-        None => finding.remedy("restore an earlier snapshot"),
-    }
+    Finding::new(Code::LorebookBroken, level, path, message).remedy(DAMAGED)
 }
 
 /// UIDs that several entries have. Which of them a registry or an extension means is chance.

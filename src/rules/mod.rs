@@ -6,6 +6,7 @@ mod catalogue;
 mod characters;
 mod chat;
 mod checkpoint;
+mod damage;
 mod finding;
 mod level;
 mod library;
@@ -24,12 +25,14 @@ pub use characters::{CharacterFacts, characters};
 pub use checkpoint::{
     Point, READINESS, STRICT, lorebook_of_now, readiness, recap_from_future, refuse,
 };
-pub use finding::{Finding, lost_attachments};
+pub use damage::{StoredVersion, advise_damaged, damaged, damaged_timeline};
+pub use finding::{Finding, lost_attachments, without_repeats};
 pub use level::Level;
 pub use library::{
-    BookFacts, DamagedFile, LibraryFacts, SharedBook, StoredVersion, TimelineFacts, UnusedBook,
-    library, missing_attachments, orphan, other_users,
+    BookFacts, DamagedFile, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library,
+    missing_attachments, orphan, other_users,
 };
+pub use lorebook::unread as lorebook_unread;
 pub use queue::{Wish, queue_active};
 pub use timeline_files::{ALL, of_files, of_stored};
 

@@ -19,8 +19,10 @@ pub struct Subject<'a> {
 
 pub struct Bound<'a> {
     pub name: &'a str,
-    /// Path and bytes; none if it is missing.
+    /// Path and bytes; none if it is missing or cannot be read.
     pub file: Option<(&'a str, &'a [u8])>,
+    /// Why its file, which is there, cannot be read.
+    pub unread: Option<&'a str>,
 }
 
 impl<'a> Subject<'a> {

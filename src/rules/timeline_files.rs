@@ -4,7 +4,7 @@ use super::lorebook::Book;
 use super::subject::{Bound, Subject};
 use std::ops::Range;
 
-use super::{Code, Finding, chat, lorebook, queue, recap, recap_registry, scenes};
+use super::{Code, Finding, chat, damage, lorebook, queue, recap, recap_registry, scenes};
 use crate::st::auto_recap::BookTemplate;
 use crate::st::{self, Category, Chat, LibraryPath, TimelineFiles};
 
@@ -25,6 +25,7 @@ pub fn of_files(
         lorebook: files.bound_name().map(|name| Bound {
             name,
             file: files.book().map(|file| (file.path.as_str(), file.bytes)),
+            unread: files.unread_book(),
         }),
         looked_at,
         book_template,
@@ -32,7 +33,9 @@ pub fn of_files(
     match files.timeline.category() {
         Category::Chat | Category::GroupChat => findings(&subject),
         Category::Lorebook => of_book(&subject).1,
-        Category::Card | Category::Persona | Category::Group | Category::Settings => Vec::new(),
+        Category::Card | Category::Persona | Category::Group | Category::Settings => {
+            damage::other(&files.timeline, &files.main.bytes).into_iter().collect()
+        }
     }
 }
 

@@ -6,10 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chrono::NaiveDateTime;
+use chrono::{DateTime, Local, NaiveDateTime};
 use sha2::{Digest, Sha256};
 
-use super::{Error, Result, list_existing, sanitize};
+use super::{Error, Result, Stamp, list_existing, sanitize};
 use crate::durable;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Backup {
     pub key: String,
     /// When it was taken, in the local time of its machine.
     pub taken: NaiveDateTime,
+    /// Whether its name says so; else its name gives a date that cannot be, and `taken` is when the file was written.
+    pub is_dated: bool,
     pub bytes: u64,
 }
 
@@ -47,9 +49,12 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     for entry in list_existing(dir).map_err(Error::io(dir))? {
         let Some(file) = entry.file_name().to_str().map(str::to_owned) else { continue };
         let Some((key, taken)) = parse(&file) else { continue };
+        let key = key.to_owned();
         let path = entry.path();
         let found = fs::metadata(&path).map_err(Error::io(&path))?;
-        backups.push(Backup { path, file, key, taken, bytes: found.len() });
+        let is_dated = taken.is_some();
+        let taken = taken.unwrap_or_else(|| written(&found));
+        backups.push(Backup { path, file, key, taken, is_dated, bytes: found.len() });
     }
     backups.sort_by(|a, b| (a.taken, &a.file).cmp(&(b.taken, &b.file)));
     Ok(backups)
@@ -62,10 +67,26 @@ pub fn remove_file(root: &Path, path: &str) -> Result<()> {
     durable::remove(&full).and_then(|()| durable::sync_dir(dir)).map_err(Error::io(&full))
 }
 
-fn parse(file: &str) -> Option<(String, NaiveDateTime)> {
+/// Returns the key in the name of a backup, and its date if there can be such a date.
+fn parse(file: &str) -> Option<(&str, Option<NaiveDateTime>)> {
     let (key, moment) = file.strip_prefix("chat_")?.strip_suffix(".jsonl")?.rsplit_once('_')?;
-    let taken = NaiveDateTime::parse_from_str(moment, "%Y%m%d-%H%M%S").ok()?;
-    Some((key.to_owned(), taken))
+    let (date, time) = moment.split_once('-')?;
+    let has_digits = |text: &str, n| text.len() == n && text.bytes().all(|it| it.is_ascii_digit());
+    if !has_digits(date, 8) || !has_digits(time, 6) {
+        return None;
+    }
+    let taken = NaiveDateTime::parse_from_str(moment, "%Y%m%d-%H%M%S").ok();
+    // Git cannot store times before 1970; the last hours may belong to that in local time.
+    Some((key, taken.filter(|taken| taken.and_utc().timestamp() >= DAY)))
+}
+
+const DAY: i64 = 24 * 60 * 60;
+
+/// Returns when a file was written, in local time.
+fn written(file: &fs::Metadata) -> NaiveDateTime {
+    let seconds = Stamp::of(file).mtime_ns / 1_000_000_000;
+    let written = DateTime::from_timestamp(seconds.max(DAY), 0).unwrap_or_default();
+    written.with_timezone(&Local).naive_local()
 }
 
 fn mangle(name: &str) -> String {
@@ -84,7 +105,9 @@ mod tests {
 
     fn of(file: &str) -> Backup {
         let (key, taken) = parse(file).unwrap();
-        Backup { path: PathBuf::new(), file: file.into(), key, taken, bytes: 0 }
+        let taken = taken.unwrap();
+        let (path, key) = (PathBuf::new(), key.to_owned());
+        Backup { path, file: file.into(), key, taken, is_dated: true, bytes: 0 }
     }
 
     #[test]
@@ -100,11 +123,17 @@ mod tests {
         assert!(of("chat__rin______20261115-000047.jsonl").may_be_of("Ærin 雪 🦊"), "before 1.19");
         for odd in [
             "chat_x.jsonl",
-            "chat_x_20269999-000000.jsonl",
+            "chat_x_2026-11-15.jsonl",
+            "chat_x_20261115-00005x.jsonl",
             "settings_1.json",
             "chat_x_20261115-000055.json",
         ] {
             assert!(parse(odd).is_none(), "{odd}");
+        }
+        for impossible in
+            ["20269999-000000", "20260230-000000", "20261115-250000", "00010101-000000"]
+        {
+            assert_eq!(parse(&format!("chat_x_{impossible}.jsonl")), Some(("x", None)));
         }
     }
 }

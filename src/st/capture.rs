@@ -103,15 +103,42 @@ struct ReadFile {
     stamp: Stamp,
 }
 
-/// Read a timeline's files. What exists but cannot be read is an error: a snapshot without it would claim that it was
-/// not there.
+/// Reads a timeline's files. A file that exists and cannot be read is an error.
 pub fn capture(
     library: &Library,
     groups: &Groups,
     name: &TimelineName,
     files: &dyn Files,
 ) -> Result<Captured> {
-    let attempt = Attempt { root: library.root(), files };
+    attempt(library, groups, name, files, Unread::Fails)
+}
+
+/// Reads a timeline's files, also a chat whose lorebook exists and cannot be read: what is written in the chat meanwhile must be stored. The files say why the book could not be
+/// read ([`BoundBook::unread`]).
+pub fn capture_readable(
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    files: &dyn Files,
+) -> Result<Captured> {
+    attempt(library, groups, name, files, Unread::IsLeftOut)
+}
+
+/// What happens if a chat's lorebook, or the group's file of a chat that has a header, exists and cannot be read.
+#[derive(Clone, Copy)]
+enum Unread {
+    Fails,
+    IsLeftOut,
+}
+
+fn attempt(
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    files: &dyn Files,
+    unread: Unread,
+) -> Result<Captured> {
+    let attempt = Attempt { root: library.root(), files, unread };
     let mut pauses = PAUSES_MS.into_iter();
     loop {
         let changed = match attempt.capture(groups, name, now_ns()) {
@@ -146,6 +173,7 @@ type Attempted<T> = std::result::Result<T, Halt>;
 struct Attempt<'a> {
     root: &'a Path,
     files: &'a dyn Files,
+    unread: Unread,
 }
 
 impl Attempt<'_> {
@@ -164,8 +192,14 @@ impl Attempt<'_> {
             return Ok(Captured { files, stamps, seen_ns });
         }
         let group_path = if name.is_group() { groups.group_of(name.chat()) } else { None };
-        // Without it the state would not be whole, and nobody would notice later.
-        if let (None, true, Some((file, why))) = (group_path, name.is_group(), &groups.unread) {
+        // The metadata of a chat without a header is in its group's file. For others that is only evidence.
+        let is_needed = || match self.unread {
+            Unread::Fails => true,
+            Unread::IsLeftOut => Chat::header_of(&chat.file.bytes, true).header.is_none(),
+        };
+        if let (None, true, Some((file, why))) = (group_path, name.is_group(), &groups.unread)
+            && is_needed()
+        {
             let source = io::Error::other(why.clone());
             return Err(Error::Io { path: self.root.join(file), source }.into());
         }
@@ -176,7 +210,13 @@ impl Attempt<'_> {
             group.as_ref().map(|group| group.file.bytes.as_slice()),
         );
         let path = bound.as_deref().and_then(lorebook_path);
-        let book = path.as_ref().map(|path| self.read(path)).transpose()?.flatten();
+        let (book, unread) = match path.as_ref().map(|path| self.read(path)).transpose() {
+            Ok(book) => (book.flatten(), None),
+            Err(Halt::Failed(why)) if matches!(self.unread, Unread::IsLeftOut) => {
+                (None, Some(why.to_string()))
+            }
+            Err(halt) => return Err(halt),
+        };
         let stamps = Stamps {
             main: chat.stamp,
             lorebook: book.as_ref().map(|book| book.stamp),
@@ -185,7 +225,7 @@ impl Attempt<'_> {
         let seen = [
             (Some(&chat.file.path), Some(stamps.main)),
             (group_path, stamps.group),
-            (path.as_ref(), stamps.lorebook),
+            (path.as_ref().filter(|_| unread.is_none()), stamps.lorebook),
         ];
         for (path, stamp) in seen {
             if let Some(path) = path
@@ -198,7 +238,7 @@ impl Attempt<'_> {
         let files = TimelineFiles {
             timeline: name.clone(),
             main: chat.file,
-            lorebook: bound.map(|name| BoundBook { name, path, bytes }),
+            lorebook: bound.map(|name| BoundBook { name, path, bytes, unread }),
             group: group.map(|group| group.file),
         };
         Ok(Captured { files, stamps, seen_ns })

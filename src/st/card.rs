@@ -15,6 +15,8 @@ use std::path::Path;
 /// More than any card's text. What is longer is not read, but then the card counts as unreadable.
 const LONGEST: u64 = 256 << 20;
 
+const TORN: &str = "the picture is torn";
+
 /// The name of the lorebook that a card is bound to; none if it is bound to none, or the picture is no card. If it cannot be read: why.
 pub(super) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
     let Some(json) = character(file)? else { return Ok(None) };
@@ -32,6 +34,19 @@ pub fn card_name(path: &Path) -> Option<String> {
     name.string()
 }
 
+/// Returns whether a card was not written to its end: a PNG without its last chunk, or zero bytes only. Pictures of other kinds are not judged.
+pub(super) fn is_torn(mut file: impl Read + Seek) -> bool {
+    let mut first = Vec::new();
+    let read = file.by_ref().take(SIGNATURE.len() as u64).read_to_end(&mut first);
+    if read.and_then(|_| file.rewind()).is_err() {
+        return false;
+    }
+    match first == SIGNATURE {
+        true => texts(file).is_err_and(|why| why == TORN),
+        false => first.iter().all(|byte| *byte == 0),
+    }
+}
+
 /// Returns the character as JSON; none if the picture is not a card.
 fn character(file: impl Read + Seek) -> Result<Option<String>, String> {
     let [card, older] = texts(file)?;
@@ -43,7 +58,6 @@ fn character(file: impl Read + Seek) -> Result<Option<String>, String> {
 
 /// The texts of the first chunks called `ccv3` and `chara`.
 fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
-    const TORN: &str = "the picture is torn";
     let torn = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => TORN.to_owned(),
         _ => error.to_string(),

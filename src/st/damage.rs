@@ -1,13 +1,16 @@
-//! Tells damaged chats and lorebooks from valid ones. Everything that asks whether a version of a file may be copied, or is worth going back to, asks here.
+//! Tells damaged files of timelines from valid ones. Everything that asks whether a version of a file may be copied, or is worth going back to, asks here.
 //!
 //! A power cut or a full disk leaves a file empty, or filled with zero bytes from some place on. A chat with single lines that cannot be read is not damaged in this sense:
 //! SillyTavern opens it, and the rest is there.
 
+use std::io::{self, Cursor};
 use std::ops::Range;
+use std::path::Path;
 
+use super::card::is_torn;
 use super::json::Raw;
 use super::lorebook::entries_and_repeats;
-use super::{Category, Chat, TimelineFiles, TimelineName, is_blank};
+use super::{Category, Chat, TimelineFiles, TimelineName, is_blank, open_file, read};
 
 /// The reason why nothing sensible can be read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +18,7 @@ pub enum Damage {
     Empty,
     /// It holds zero bytes, which JSON cannot: a part of it was never written.
     Zeros,
-    /// Nothing in it is JSON that SillyTavern could use.
+    /// Nothing in it is JSON that SillyTavern could use, or the picture is torn.
     Unreadable,
 }
 
@@ -30,7 +33,7 @@ impl Damage {
     }
 }
 
-/// Returns the damage of a file that is a chat or a lorebook. Files of other kinds are not judged.
+/// Returns the damage of a timeline's own file.
 pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
     match name.category() {
         Category::Chat | Category::GroupChat => chat_damage(
@@ -38,8 +41,39 @@ pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
             std::slice::from_ref(&(0..usize::MAX)),
         ),
         Category::Lorebook => book_damage(bytes),
-        Category::Card | Category::Persona | Category::Group | Category::Settings => None,
+        Category::Group | Category::Settings => object_damage(bytes),
+        Category::Card if !bytes.is_empty() => torn(Cursor::new(bytes)),
+        Category::Card | Category::Persona => bytes.is_empty().then_some(Damage::Empty),
     }
+}
+
+/// Returns the damage of a file of the library at `root`, and reads no more of pictures than needed.
+pub fn damage_on_disk(root: &Path, name: &TimelineName) -> io::Result<Option<Damage>> {
+    let path = name.file();
+    if !matches!(name.category(), Category::Card | Category::Persona) {
+        return Ok(damage(name, &read(root, &path)?));
+    }
+    let file = open_file(root, &path)?;
+    Ok(match (file.metadata()?.len(), name.category()) {
+        (0, _) => Some(Damage::Empty),
+        (_, Category::Card) => torn(file),
+        _ => None,
+    })
+}
+
+fn torn(card: impl io::Read + io::Seek) -> Option<Damage> {
+    is_torn(card).then_some(Damage::Unreadable)
+}
+
+/// Returns the damage of a file that is one JSON object, such as a group.
+fn object_damage(bytes: &[u8]) -> Option<Damage> {
+    if is_blank(bytes) {
+        return Some(Damage::Empty);
+    }
+    if memchr::memchr(0, bytes).is_some() {
+        return Some(Damage::Zeros);
+    }
+    (!is_object(bytes)).then_some(Damage::Unreadable)
 }
 
 /// Returns the damage of a timeline's own file, or else of its lorebook.
@@ -104,6 +138,42 @@ mod tests {
             (b"{\"chat_metadata\":{}}\n{\"mes\":\"\xff\"}\n{\"torn", None),
         ] {
             assert_eq!(damage(&name, text), expected, "{:?}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn damaged_groups_and_settings_are_told_from_valid_ones() {
+        for name in [
+            TimelineName::of(Category::Group, "1").unwrap(),
+            TimelineName::of(Category::Settings, "").unwrap(),
+        ] {
+            for (text, expected) in [
+                (&b""[..], Some(Damage::Empty)),
+                (b"\0\0", Some(Damage::Zeros)),
+                (b"{\"id\":\"1\"\0", Some(Damage::Zeros)),
+                (b"{\"id\":", Some(Damage::Unreadable)),
+                (b"[]", Some(Damage::Unreadable)),
+                (b"{}", None),
+                (b"{\"name\":\"\xff\"}", None),
+            ] {
+                assert_eq!(damage(&name, text), expected, "{:?}", String::from_utf8_lossy(text));
+            }
+        }
+    }
+
+    #[test]
+    fn torn_cards_are_told_from_other_pictures() {
+        let name = TimelineName::of(Category::Card, "Mira").unwrap();
+        let end = b"\0\0\0\0IEND\xae\x42\x60\x82";
+        for (bytes, expected) in [
+            (Vec::new(), Some(Damage::Empty)),
+            (b"\0\0\0\0".to_vec(), Some(Damage::Unreadable)),
+            (super::super::png::SIGNATURE.to_vec(), Some(Damage::Unreadable)),
+            ([&super::super::png::SIGNATURE[..], &[0; 99]].concat(), Some(Damage::Unreadable)),
+            ([&super::super::png::SIGNATURE[..], end].concat(), None),
+            (b"RIFF, a picture of another kind".to_vec(), None),
+        ] {
+            assert_eq!(damage(&name, &bytes), expected, "{bytes:?}");
         }
     }
 

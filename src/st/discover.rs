@@ -31,7 +31,10 @@ pub(super) struct Found {
 /// See [`Library::open`](super::Library::open).
 pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
     let dir = std::path::absolute(dir).map_err(Error::io(dir))?;
-    list_existing(&dir).map_err(Error::io(&dir))?;
+    list_existing(&dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::NoSuchFolder { path: dir.clone() },
+        _ => Error::io(&dir)(error),
+    })?;
     match at(&dir, user, Proof::Named)? {
         Some(root) => Ok(root),
         None if is_unused_install(&dir) => Err(never_started(&dir, user)),

@@ -14,6 +14,8 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not a SillyTavern folder", path.display())]
     NotALibrary { path: PathBuf },
+    #[error("the SillyTavern folder {} does not exist", path.display())]
+    NoSuchFolder { path: PathBuf },
     /// It makes its users' folders when it starts; `root` will be one of them.
     #[error("the SillyTavern in {} was never started, so there are no chats yet", path.display())]
     NeverStarted { path: PathBuf, root: PathBuf },

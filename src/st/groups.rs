@@ -10,6 +10,8 @@ pub struct Groups {
     of_chat: HashMap<String, LibraryPath>,
     /// A file that could not be read, and why: it may be the group of any chat.
     pub(super) unread: Option<(String, String)>,
+    /// Whether a file is damaged: it may have listed any chat.
+    is_damaged: bool,
 }
 
 impl Groups {
@@ -20,7 +22,7 @@ impl Groups {
 
     /// Returns whether every group's file could be read: else any chat may be listed in another.
     pub fn are_complete(&self) -> bool {
-        self.unread.is_none()
+        self.unread.is_none() && !self.is_damaged
     }
 
     /// Returns the names of all chats that groups list, as the groups spell them.
@@ -28,17 +30,16 @@ impl Groups {
         self.of_chat.keys().map(String::as_str)
     }
 
-    /// From the groups' files, in an order that does not depend on the file system; also tells which ones are no JSON object.
+    /// From the groups' files, in an order that does not depend on the file system.
     /// If two groups list one chat, the first has it; being listed goes before being the open chat.
-    pub(super) fn read(files: &[(LibraryPath, Vec<u8>)]) -> (Self, Vec<LibraryPath>) {
+    pub(super) fn read(files: &[(LibraryPath, Vec<u8>)]) -> Self {
         let mut groups = Self::default();
-        let mut broken = Vec::new();
         let mut open = Vec::new();
         for (path, bytes) in files {
             // Lenient as SillyTavern is: only a chat's name could be hurt by it.
             let text = String::from_utf8_lossy(bytes);
             let Some(group) = Raw::parse_str(&text).filter(Raw::is_object) else {
-                broken.push(path.clone());
+                groups.is_damaged = true;
                 continue;
             };
             let listed = group.get("chats").and_then(|chats| chats.items()).unwrap_or_default();
@@ -50,12 +51,12 @@ impl Groups {
         for (id, path) in open {
             groups.add(id, path);
         }
-        (groups, broken)
+        groups
     }
 
     /// Also what this file of a group lists.
     pub fn read_again(&mut self, path: &LibraryPath, bytes: &[u8]) {
-        let (more, _) = Self::read(&[(path.clone(), bytes.to_vec())]);
+        let more = Self::read(&[(path.clone(), bytes.to_vec())]);
         for (chat, path) in more.of_chat {
             self.of_chat.entry(chat).or_insert(path);
         }

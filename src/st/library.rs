@@ -295,12 +295,8 @@ impl Library {
             }
         }
         files.sort_unstable();
-        let (mut groups, broken) = Groups::read(&files);
-        groups.unread = unread;
-        scan.groups = groups;
-        for path in broken {
-            scan.unreadable.push((path.to_string(), "it is not a JSON object".to_owned()));
-        }
+        scan.groups = Groups::read(&files);
+        scan.groups.unread = unread;
     }
 
     /// The entries of a folder of the library; a missing folder has none.

@@ -41,14 +41,14 @@ mod write;
 
 pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups, remove_file};
-pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture};
+pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture, capture_readable};
 pub use card::card_name;
 pub use card_parts::{
     CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,
     each_string, fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};
-pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files};
+pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files, damage_on_disk};
 pub use discover::STORE;
 pub use error::{Error, Result};
 pub use folder::{Listing, is_absent, list_existing, list_folder};

@@ -121,7 +121,7 @@ impl Library {
             self.chat_reference(name, &chats, &mut found);
         }
         self.each_file("groups", ".json", &mut found, |found, subject, file| {
-            // Groups that cannot be read are in the scan already.
+            // Groups that the system cannot read are in the scan already.
             let mut bytes = Vec::new();
             if file.and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
                 group_references(&bytes, subject, &chats, found);
@@ -213,7 +213,9 @@ fn group_references(
     found: &mut References,
 ) {
     let text = String::from_utf8_lossy(bytes);
-    let Some(group) = Raw::parse_str(&text) else { return };
+    let Some(group) = Raw::parse_str(&text).filter(Raw::is_object) else {
+        return found.failed(subject, "it is not a JSON object");
+    };
     let past = group.get("past_metadata").and_then(|past| past.members()).unwrap_or_default();
     let past = past.into_iter().map(|member| (Some(member.key.to_string_lossy()), member.value));
     let open = group.get("chat_id").and_then(|id| id.string());

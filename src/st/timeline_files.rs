@@ -31,14 +31,16 @@ pub struct BoundBook {
     pub name: String,
     /// Its file's place; none if the name gives no file name.
     pub path: Option<LibraryPath>,
-    /// What its file holds; none if it is missing.
+    /// What its file holds; none if it is missing or cannot be read.
     pub bytes: Option<FileBytes>,
+    /// Why its file, which is there, cannot be read.
+    pub unread: Option<String>,
 }
 
 impl BoundBook {
     /// One whose file is there.
     pub fn new(name: impl Into<String>, path: LibraryPath, bytes: impl Into<FileBytes>) -> Self {
-        Self { name: name.into(), path: Some(path), bytes: Some(bytes.into()) }
+        Self { name: name.into(), path: Some(path), bytes: Some(bytes.into()), unread: None }
     }
 }
 
@@ -93,6 +95,11 @@ impl TimelineFiles {
         let bound = self.lorebook.as_ref()?;
         let (path, bytes) = (bound.path.as_ref()?, bound.bytes.as_ref()?);
         Some(Book { name: &bound.name, path, bytes })
+    }
+
+    /// Returns why the lorebook's file, which is there, cannot be read.
+    pub fn unread_book(&self) -> Option<&str> {
+        self.lorebook.as_ref()?.unread.as_deref()
     }
 
     /// What the lorebook is called, also if its file is not there.

@@ -126,6 +126,8 @@ pub enum RestoreError {
         at: Option<usize>,
         /// Whether the chat alone could be restored.
         chat_is_free: bool,
+        /// Whether it can be restored under another name.
+        can_be_copied: bool,
     },
     /// A file that a restore would replace is not the one that was expected there.
     #[error("{path} is not what it was when the restore was planned")]

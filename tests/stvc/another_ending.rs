@@ -54,6 +54,69 @@ fn a_chat_of_its_own_with_the_lorebook_of_now() {
     sound(&sandbox);
 }
 
+/// The lorebook of the only fork of `A`.
+fn forked_book(sandbox: &Sandbox) -> Vec<u8> {
+    let line = sandbox.json(&["log", "Tide Office - Branch #1"]).exits(0).of_type("snapshot");
+    sandbox.read(&format!("worlds/{}.json", line[0]["lorebook"].as_str().unwrap()))
+}
+
+const LORE: &str = "worlds/Lore.json";
+
+/// Snapshots of the chat with 3, 4 and 6 messages; when it had 4, the lorebook was damaged.
+fn damaged_at_message_3() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    let books = [
+        (3, r#"{"entries":{"0":{"uid":0,"content":"First."}}}"#),
+        (4, ""),
+        (6, r#"{"entries":{"0":{"uid":0,"content":"Last."}}}"#),
+    ];
+    for (messages, book) in books {
+        sandbox.write(A, chat("Mira", messages, Some("Lore")));
+        sandbox.write(LORE, book);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    sandbox
+}
+
+#[test]
+fn fork_at_a_message_whose_lorebook_was_damaged_gets_the_valid_one_before_it() {
+    let sandbox = damaged_at_message_3();
+    let made = sandbox.stvc(&["fork", "Tide Office", "--at", "3"]).exits(0);
+    assert!(made.stdout.contains("a copy of the older one of snapshot"), "{}", made.stdout);
+    assert!(made.stderr.contains("the last valid one known before that"), "{}", made.stderr);
+    assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("First."));
+    // So does a restore.
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox
+        .stvc(&["restore", "Tide Office", "--at", "3", "--as", "Tide Office - Branch #1"])
+        .exits(0);
+    assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("First."));
+}
+
+#[test]
+fn fork_says_that_the_lorebook_is_an_older_one_where_the_one_of_now_is_damaged() {
+    let sandbox = damaged_at_message_3();
+    sandbox.write(LORE, [0; 40]);
+    let made = sandbox.stvc(&["fork", "Tide Office"]).exits(0);
+    assert!(made.stdout.contains("a copy of the older one of snapshot"), "{}", made.stdout);
+    assert!(!made.stdout.contains("of now"), "{}", made.stdout);
+    assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("Last."));
+}
+
+#[test]
+fn fork_is_refused_where_no_valid_lorebook_is_known() {
+    for at in [&[][..], &["--at", "2"]] {
+        let sandbox = library();
+        sandbox.write(LORE, "");
+        let before = sandbox.files();
+        let refused = sandbox.stvc(&[&["fork", "Tide Office"], at].concat()).exits(1);
+        let why = "worlds/Lore.json is not copied: it is empty";
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+        assert_same(&sandbox.files(), &before);
+    }
+}
+
 #[test]
 fn what_cannot_be_forked() {
     let sandbox = library();

@@ -68,8 +68,16 @@ fn clock_before_1970_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn source_date_before_1970_or_far_away_is_no_panic() {
-    for moment in ["-1", "-62135596801", "-99999999999999", "253402300800", "9223372036854775807"] {
+fn source_date_that_cannot_be_stored_is_refused_by_every_command() {
+    for moment in [
+        "-1",
+        "-62135596801",
+        "253402300800",
+        "8210266876799",
+        "99999999999999",
+        "9223372036854775808",
+        "yesterday",
+    ] {
         let sandbox = Sandbox::empty();
         sandbox.write(A, chat("a", 3, None));
         for arguments in [
@@ -80,11 +88,26 @@ fn source_date_before_1970_or_far_away_is_no_panic() {
             &["undo"],
             &["check"],
             &["operations"],
+            &["backup", "copy.stvc"],
         ] {
             let mut command = sandbox.command(arguments);
             let told = calm(answer(command.env("SOURCE_DATE_EPOCH", moment).output().unwrap()));
-            assert!(matches!(told.code, 0 | 1), "{moment} {arguments:?}: {told:?}");
+            assert_eq!(told.code, 1, "{moment} {arguments:?}: {told:?}");
+            assert!(told.stderr.contains("SOURCE_DATE_EPOCH"), "{moment} {arguments:?}: {told:?}");
         }
+        assert!(!sandbox.store().exists(), "{moment}");
+    }
+}
+
+#[test]
+fn backup_with_the_last_source_date_can_be_read() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 3, None));
+    let copy = sandbox.folder().join("copy.stvc");
+    let copy = copy.to_str().unwrap();
+    for arguments in [&["snapshot"][..], &["backup", copy], &["check", copy]] {
+        let mut command = sandbox.command(arguments);
+        answer(command.env("SOURCE_DATE_EPOCH", "253402300799").output().unwrap()).exits(0);
     }
 }
 

@@ -207,8 +207,9 @@ fn nobody_waits_for_a_pipe_in_the_library() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, Some("Harbour")));
     sandbox.write("chats/Mira/b.jsonl", chat("b", 3, None));
-    // A lorebook: its chat cannot be taken, and the others are.
+    // A lorebook: its chat is taken without it.
     odd_things(&sandbox.path("worlds/Harbour.json"), |why| {
+        sandbox.append(A, &message("a", 3));
         let answer = patient(&sandbox, &["snapshot"]).exits(3);
         let said = format!("{}{}", answer.stdout, answer.stderr);
         assert!(said.contains(why) && said.contains("Harbour.json"), "{answer:?}");

@@ -210,6 +210,66 @@ fn a_clock_that_ran_backwards_never_puts_a_backup_on_top() {
 }
 
 #[test]
+fn importing_backups_without_a_readable_message_twice_adds_nothing() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two"));
+    let header = r#"{"user_name":"u","character_name":"Mira","chat_metadata":{}}"#;
+    for (n, text) in
+        [header.to_owned(), format!("{header}\n{{\"mes"), "no JSON".into(), "\0\0".into()]
+            .iter()
+            .enumerate()
+    {
+        sandbox.write(&format!("backups/chat_mira_2026010{}-120000.jsonl", n + 1), text);
+        sandbox.write(&format!("backups/chat_nobody_2026010{}-120000.jsonl", n + 1), text);
+    }
+    let first = sandbox.json(&["import"]).exits(0);
+    assert_eq!(first.of_type("summary")[0]["imported"], 8, "{first:?}");
+    let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline").len();
+    for _ in 0..2 {
+        let again = sandbox.json(&["import"]).exits(0);
+        assert_eq!(again.of_type("summary")[0]["imported"], 0, "{again:?}");
+    }
+    assert_eq!(sandbox.json(&["timelines"]).exits(0).of_type("timeline").len(), timelines);
+}
+
+#[test]
+fn backup_with_an_impossible_date_is_imported_and_told() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two three"));
+    let names = ["20260230-120000", "20261345-120000", "20260101-256199", "00000101-000000"];
+    for (n, date) in names.iter().enumerate() {
+        let words = format!("one two three four{n}");
+        sandbox.write(&format!("backups/chat_mira_{date}.jsonl"), spoken("Mira", &words));
+    }
+    let answer = sandbox.json(&["import"]).exits(0);
+    assert_eq!(answer.of_type("summary")[0]["imported"], 4, "{answer:?}");
+    let told = answer.of_type("finding");
+    let mut told: Vec<_> = told
+        .iter()
+        .filter(|line| line["code"] == "backup-undated")
+        .map(|line| line["subject"].as_str().unwrap().to_owned())
+        .collect();
+    told.sort();
+    let mut expected = names.map(|date| format!("backups/chat_mira_{date}.jsonl"));
+    expected.sort();
+    assert_eq!(told, expected);
+    let again = sandbox.json(&["import"]).exits(0);
+    assert_eq!(again.of_type("summary")[0]["imported"], 0, "{again:?}");
+    sandbox.stvc(&["check"]).exits(0);
+}
+
+#[test]
+fn import_of_a_missing_folder_does_not_ask_for_the_library() {
+    let sandbox = Sandbox::empty();
+    let answer = sandbox.stvc(&["import", "/no/such/folder"]).exits(1);
+    assert!(answer.stderr.contains("/no/such/folder: No such file"), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("--data"), "{}", answer.stderr);
+    let mut elsewhere = sandbox.command(&["--data", "/no/such/folder", "status"]);
+    let told = crate::common::answer(elsewhere.output().unwrap()).exits(1);
+    assert!(told.stderr.contains("name your SillyTavern folder"), "{}", told.stderr);
+}
+
+#[test]
 fn an_import_can_be_undone() {
     let sandbox = Sandbox::of_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);

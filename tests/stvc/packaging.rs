@@ -105,6 +105,17 @@ fn every_command_has_a_page() {
     assert!(page.contains(".TH stvc 1"), "{page}");
     let dir = sandbox.folder().join("man/man1");
     sandbox.stvc(&["man", dir.to_str().unwrap()]).exits(0);
+    #[cfg(unix)]
+    {
+        // A page replaces a link that is in its place, and never what the link leads to.
+        let target = sandbox.folder().join("target");
+        fs::write(&target, "kept").unwrap();
+        fs::remove_file(dir.join("stvc.1")).unwrap();
+        std::os::unix::fs::symlink(&target, dir.join("stvc.1")).unwrap();
+        sandbox.stvc(&["man", dir.to_str().unwrap()]).exits(0);
+        assert_eq!(fs::read_to_string(target).unwrap(), "kept");
+        assert!(fs::read_to_string(dir.join("stvc.1")).unwrap().contains(".TH stvc 1"));
+    }
     let help = sandbox.stvc(&["help"]).exits(0).stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.take_while(|line| !line.is_empty());

@@ -307,23 +307,188 @@ fn a_chat_in_an_unreadable_folder_is_not_taken_for_the_former_name_of_a_copy() {
     assert_eq!(of("chats/Mira/a")["snapshots"], 1);
 }
 
+/// The states of all timelines by name, as `status` tells them.
+fn states(sandbox: &Sandbox, code: i32) -> Vec<(String, String)> {
+    let lines = sandbox.json(&["status"]).exits(code).of_type("timeline");
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    lines.iter().map(|line| (text(&line["timeline"]), text(&line["state"]))).collect()
+}
+
+#[track_caller]
+fn has_state(sandbox: &Sandbox, code: i32, name: &str, state: &str) {
+    let states = states(sandbox, code);
+    assert!(states.contains(&(name.into(), state.into())), "{states:?}");
+}
+
+/// Makes the lorebook of `with_folder`, or its folder, unreadable, even for root; what gives it back.
+fn hide_lorebook(sandbox: &Sandbox, how: &str) -> impl Fn() + use<> {
+    let (path, away) = (sandbox.path("worlds/Lore.json"), sandbox.folder().join("away"));
+    let worlds = sandbox.path("worlds");
+    match how {
+        "a folder" => {
+            fs::rename(&path, &away).unwrap();
+            fs::create_dir(&path).unwrap();
+        }
+        "a link to itself" => {
+            fs::rename(&path, &away).unwrap();
+            symlink(&path, &path).unwrap();
+        }
+        target => {
+            fs::rename(&worlds, &away).unwrap();
+            symlink(sandbox.path(target), &worlds).unwrap();
+        }
+    }
+    let is_folder = how == "a folder";
+    let is_file = is_folder || how == "a link to itself";
+    move || {
+        let hidden = if is_file { &path } else { &worlds };
+        match is_folder {
+            true => fs::remove_dir(hidden).unwrap(),
+            false => fs::remove_file(hidden).unwrap(),
+        }
+        fs::rename(&away, hidden).unwrap();
+    }
+}
+
 #[test]
-fn a_chat_is_not_stored_without_its_lorebook_while_the_folder_of_lorebooks_is_unreadable() {
-    for target in ["worlds", "no/such/drive"] {
-        let sandbox = with_folder();
+fn a_chat_is_stored_while_its_lorebook_cannot_be_read() {
+    for how in ["a folder", "a link to itself", "worlds", "no/such/drive"] {
+        let mut sandbox = with_folder();
+        // A folder in its place is a lorebook that was deleted; that a chat was stored without it is told once.
+        let code = if how == "a folder" { 0 } else { 3 };
+        let book = sandbox.read("worlds/Lore.json");
+        let give_back = hide_lorebook(&sandbox, how);
+        // Nothing was written: nothing is stored.
+        let answer = sandbox.json(&["snapshot"]).exits(code);
+        assert_eq!(answer.of_type("summary")[0]["taken"], 0, "{how}: {answer:?}");
         sandbox.append("chats/Mira/a.jsonl", &message("a", 4));
-        make_unreadable(&sandbox, "worlds", &sandbox.path(target));
+        sandbox.write("chats/Mira/new.jsonl", chat("new", 2, Some("Lore")));
+        has_state(&sandbox, code, "chats/Mira/a", "changed");
         let answer = sandbox.json(&["snapshot"]).exits(3);
-        assert_eq!(answer.of_type("summary")[0]["taken"], 0, "{answer:?}");
-        let lines = sandbox.json(&["status"]).exits(3);
-        let states: Vec<_> =
-            lines.of_type("timeline").iter().map(|line| line["state"].to_string()).collect();
-        assert_eq!(
-            states.iter().filter(|state| **state == "\"unreadable\"").count(),
-            2,
-            "{lines:?}"
-        );
+        assert_eq!(answer.of_type("summary")[0]["taken"], 2, "{how}: {answer:?}");
+        let found = answer.of_type("finding");
+        let unread: Vec<_> =
+            found.iter().filter(|line| line["code"] == "lorebook-unread").collect();
+        assert_eq!(unread.len(), 2, "{how}: {answer:?}");
+        assert!(found.iter().all(|line| line["code"] != "lorebook-missing"), "{found:?}");
         let found = sandbox.json(&["doctor"]).exits(1).of_type("finding");
         assert!(found.iter().all(|line| line["code"] != "lorebook-missing"), "{found:?}");
+        let again = sandbox.json(&["snapshot"]).exits(code);
+        assert_eq!(again.of_type("summary")[0]["taken"], 0, "{how}: {again:?}");
+        // The latest moment is the chat as it is with the last lorebook that was stored.
+        let then = sandbox.folder().join(format!("then {}", how.replace('/', " ")));
+        sandbox.stvc(&["restore", "chats/Mira/a", "--to", then.to_str().unwrap()]).exits(0);
+        let chat = sandbox.read("chats/Mira/a.jsonl");
+        assert_eq!(fs::read(then.join("chats/Mira/a.jsonl")).unwrap(), chat);
+        assert_eq!(fs::read(then.join("worlds/Lore.json")).unwrap(), book, "{how}");
+        // Once it can be read, the next snapshot has both.
+        sandbox.wait(60);
+        give_back();
+        has_state(&sandbox, 0, "chats/Mira/a", "changed");
+        let whole = sandbox.json(&["snapshot"]).exits(0);
+        assert_eq!(whole.of_type("summary")[0]["taken"], 2, "{how}: {whole:?}");
+        let log = sandbox.json(&["log", "chats/Mira/a", "-n", "1"]).exits(0).of_type("snapshot");
+        assert_eq!(log[0]["lorebook"], "Lore", "{how}: {log:?}");
+        assert_eq!(sandbox.json(&["snapshot"]).exits(0).of_type("summary")[0]["taken"], 0);
+        assert_eq!(check(&sandbox), (0, String::new()));
     }
+}
+
+#[test]
+fn a_chat_with_an_unreadable_lorebook_is_not_a_strict_checkpoint() {
+    let sandbox = with_folder();
+    let _ = hide_lorebook(&sandbox, "a folder");
+    sandbox.append("chats/Mira/a.jsonl", &message("a", 4));
+    let refused = sandbox.json(&["snapshot", "chats/Mira/a", "--strict"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stdout.contains("lorebook-unread"), "{refused:?}");
+    let log = sandbox.json(&["log", "chats/Mira/a"]).exits(0).of_type("snapshot");
+    assert_eq!(log.len(), 1, "{refused:?}");
+}
+
+#[test]
+fn the_command_that_doctor_names_for_a_chat_whose_lorebook_is_unreadable_works() {
+    for how in ["a folder", "a link to itself", "worlds"] {
+        for messages in [0, 1] {
+            let sandbox = with_folder();
+            let _ = hide_lorebook(&sandbox, how);
+            if messages > 0 {
+                sandbox.append("chats/Mira/a.jsonl", &message("a", 4));
+                let taken = sandbox.json(&["snapshot"]).of_type("summary");
+                assert_eq!(taken[0]["taken"], 1, "{taken:?}");
+            }
+            // Twice: the name that it says must be free.
+            for _ in 0..2 {
+                let found = sandbox.json(&["doctor"]).exits(1).of_type("finding");
+                let is_it = |line: &&serde_json::Value| {
+                    line["subject"] == "chats/Mira/a" && line["code"] == "unreadable"
+                };
+                let found = found.iter().find(is_it).unwrap();
+                let remedy = found["remedy"].as_str().unwrap();
+                let command = remedy.split('`').nth(1).unwrap();
+                let words: Vec<_> = command.split('"').collect();
+                match words[..] {
+                    ["stvc restore ", name, " --as ", new, ""] => {
+                        sandbox.stvc(&["restore", name, "--as", new]).exits(0);
+                    }
+                    ["stvc restore ", name, " --to FOLDER"] => {
+                        let folder = tempfile::tempdir().unwrap().path().join("restored");
+                        let folder = folder.to_str().unwrap();
+                        sandbox.stvc(&["restore", name, "--to", folder]).exits(0);
+                    }
+                    _ => panic!("{command}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_hint_of_restore_all_names_the_command_itself() {
+    let sandbox = with_folder();
+    let _ = hide_lorebook(&sandbox, "a folder");
+    let answer = sandbox.stvc(&["restore", "--all", "--overwrite"]).exits(3);
+    let words = format!("{}{}", answer.stdout, answer.stderr);
+    assert!(!words.contains("`stvc restore --all --overwrite`"), "{words}");
+    assert!(words.contains("not restored"), "{words}");
+}
+
+#[test]
+fn no_hint_asks_for_the_library_where_a_file_cannot_be_written() {
+    if !can_trace() {
+        return;
+    }
+    for error in ["EROFS", "EACCES"] {
+        let sandbox = with_folder();
+        fs::remove_file(sandbox.path("chats/Mira/a.jsonl")).unwrap();
+        let folder = sandbox.path("chats/Mira");
+        for call in ["openat", "renameat", "linkat"] {
+            let answer = failing(&sandbox, call, error, &folder, &["restore", "chats/Mira/a"]);
+            let words = format!("{}{}", answer.stdout, answer.stderr);
+            assert!(!words.contains("SillyTavern folder"), "{call} {error}: {words}");
+        }
+    }
+}
+
+#[test]
+fn a_group_chat_with_a_header_is_stored_while_its_group_cannot_be_read() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("groups/1.json", r#"{"id":"1","chats":["g","old"],"chat_id":"g"}"#);
+    sandbox.write("group chats/g.jsonl", chat("g", 3, None));
+    // SillyTavern 1.12 has the metadata of such a chat in the group's file.
+    sandbox.write("group chats/old.jsonl", message("old", 0));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let path = sandbox.path("groups/1.json");
+    fs::remove_file(&path).unwrap();
+    symlink(&path, &path).unwrap();
+    sandbox.append("group chats/g.jsonl", &message("g", 3));
+    sandbox.append("group chats/old.jsonl", &message("old", 1));
+    let answer = sandbox.json(&["snapshot"]).exits(3);
+    let taken: Vec<_> = answer
+        .of_type("snapshot")
+        .iter()
+        .filter(|line| line["unchanged"] == false)
+        .map(|line| line["timeline"].clone())
+        .collect();
+    assert_eq!(taken, ["group chats/g"], "{answer:?}");
 }

@@ -238,7 +238,8 @@ impl Names<'_> {
         let head = &moment.snapshot;
         let Some(name) = bound_to(head) else { return Ok(moment) };
         let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
-        let book = match id.filter(|_| head.kind != SnapshotKind::DELETED) {
+        let is_recorded = head.kind != SnapshotKind::DELETED && head.unread.is_none();
+        let book = match id.filter(|_| is_recorded) {
             Some(id) => find(self.store, id)?.filter(|found| found.is_of(&name)),
             None => None,
         };
@@ -250,7 +251,7 @@ impl Names<'_> {
                     || Ok::<_, Error>(book_hash(&reader, &book)? != book_hash(&reader, head)?);
                 if is_later && is_other()? { Some(book) } else { None }
             }
-            // It may have another name by now, or have changed since the chat was deleted.
+            // It may have another name by now, have changed since the chat was deleted, or not have been readable.
             None => {
                 let history = self.history_with(head.id)?;
                 let Some(head) = history.get(head.id) else { return Ok(moment) };

@@ -84,11 +84,12 @@ impl Answer for Snapshots<'_> {
             created_store: report.created_store,
             deleted: report.deleted,
         };
-        Summary { command: "snapshot", ok: failed + refused == 0, counts }
+        Summary { command: "snapshot", ok: self.exit() == exit::DONE, counts }
     }
 
     fn exit(&self) -> u8 {
         match (self.report.failed(), self.report.refused(), self.taken() + self.unchanged()) {
+            (0, 0, _) if self.report.is_without_lorebook() => exit::PARTLY,
             (0, 0, _) => exit::DONE,
             (0, _, 0) => exit::REFUSED,
             (_, _, 0) => exit::FAILED,

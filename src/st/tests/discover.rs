@@ -106,7 +106,10 @@ fn other_folders_are_no_library() {
         Library::open(&dir.path().join("project/src"), None),
         Err(Error::NotALibrary { .. })
     ));
-    assert!(matches!(Library::open(&dir.path().join("missing"), None), Err(Error::Io { .. })));
+    assert!(matches!(
+        Library::open(&dir.path().join("missing"), None),
+        Err(Error::NoSuchFolder { .. })
+    ));
     assert!(matches!(
         Library::open(&dir.path().join("project/src/x"), None),
         Err(Error::Io { .. })

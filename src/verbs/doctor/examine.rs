@@ -7,12 +7,11 @@ use crate::archive::{Role, Snapshot, SnapshotId, Tree};
 use crate::engine::files;
 use crate::engine::unused_lorebooks::{by_book, unused_lorebooks};
 use crate::history::History;
-use crate::history::latest_valid::{Part, described, first_valid};
+use crate::history::latest_valid::{Part, described, first_valid, stored_version};
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
-    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, Level, LibraryFacts,
-    StoredVersion, TimelineFacts,
+    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, Level, LibraryFacts, TimelineFacts,
 };
 use crate::st::auto_recap::running_recap;
 use crate::st::{
@@ -29,7 +28,7 @@ pub(super) struct Examined {
     pub findings: Vec<Finding>,
     /// How many lorebooks there are.
     pub lorebooks: usize,
-    /// The latest valid versions of lorebooks that are missing or damaged.
+    /// The latest valid versions of lorebooks that are missing or damaged, and of groups and other single files that are damaged.
     pub stored: BTreeMap<LibraryPath, Snapshot>,
     /// Group chats that no group lists.
     pub unlisted: Vec<Unlisted>,
@@ -91,6 +90,9 @@ pub(super) fn examine(
     let is_asked = only.is_empty();
     let listed = books.as_deref().unwrap_or_default();
     look_at_other_books(library, listed, &seen, is_asked, &mut facts, &mut findings);
+    if is_asked {
+        look_at_single_files(library, &scan, &mut facts, &mut findings);
+    }
     let references = library.references(&scan);
     let mut characters = character_facts(&scan, &references, books.as_deref());
     let books = books.unwrap_or_default();
@@ -107,7 +109,7 @@ pub(super) fn examine(
     let mut stored = BTreeMap::new();
     if let Some(store) = store {
         stored = find_books(&mut facts, &history, &owners, store)?;
-        find_valid(&mut facts, &stored, &history, store)?;
+        find_valid(&mut facts, &mut stored, &history, store)?;
     }
     let groups = unlisted::groups(library, &scan);
     for chat in &mut unlisted {
@@ -138,7 +140,7 @@ pub(super) fn examine(
     }
     for finding in &mut findings {
         facts.advise(finding);
-        advise_unreadable(finding, &history);
+        advise_unreadable(finding, &history, library);
     }
     Ok(Examined { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
 }
@@ -198,19 +200,60 @@ fn look_at_other_books(
     }
 }
 
-/// Names the command that gives a chat back whose files cannot be read: beside them, since nothing is replaced that could not be stored.
-fn advise_unreadable(finding: &mut Finding, history: &History) {
+/// Looks at groups, cards, personas and the settings.
+fn look_at_single_files(
+    library: &Library,
+    scan: &Scan,
+    facts: &mut LibraryFacts,
+    findings: &mut Vec<Finding>,
+) {
+    for name in scan.others.iter().filter(|name| name.category() != Category::Lorebook) {
+        // A file that the system cannot read is told by the scan or as an unknown reference.
+        if let Ok(Some(damage)) = st::damage_on_disk(library.root(), name) {
+            findings.push(rules::damaged(name, damage.words()));
+            facts.damaged.insert(name.file(), DamagedFile { damage, stored: None });
+        }
+    }
+}
+
+/// Names the command that restores a chat whose files cannot be read: beside them, since nothing is replaced that could not be stored, or into another folder where nothing can be
+/// written beside them.
+fn advise_unreadable(finding: &mut Finding, history: &History, library: &Library) {
     let name = Some(&*finding).filter(|finding| finding.code == Code::Unreadable);
     let name = name.and_then(|finding| TimelineName::parse(&finding.subject).ok());
     if let Some(head) =
         name.filter(TimelineName::is_chat).and_then(|name| history.head(&name).cloned())
     {
-        let (name, free) = (head.timeline.as_str(), format!("{} (restored)", head.timeline.chat()));
-        finding.remedy = Some(format!(
-            "check its name, its permissions and the disk; `stvc restore {name:?} --as {free:?}` writes {} as a chat of its own",
-            described(&head)
-        ));
+        let (name, snapshot) = (head.timeline.as_str(), described(&head));
+        let command = match library
+            .lorebooks()
+            .ok()
+            .and_then(|_| free_name(&head, library, history))
+        {
+            Some(free) => {
+                format!(
+                    "`stvc restore {name:?} --as {free:?}` writes {snapshot} as a chat of its own"
+                )
+            }
+            None => {
+                format!("`stvc restore {name:?} --to FOLDER` writes {snapshot} into another folder")
+            }
+        };
+        finding.remedy = Some(format!("check its name, its permissions and the disk; {command}"));
     }
+}
+
+/// Returns a name that no chat has beside the one of a snapshot, on disk or in the store.
+fn free_name(head: &Snapshot, library: &Library, history: &History) -> Option<String> {
+    let named = |n: usize| match n {
+        1 => format!("{} (restored)", head.timeline.chat()),
+        n => format!("{} (restored {n})", head.timeline.chat()),
+    };
+    let is_free = |name: &String| {
+        let timeline = head.timeline.sibling(name).ok();
+        timeline.is_some_and(|it| history.head(&it).is_none() && !library.has(&it.file()))
+    };
+    (1..100).map(named).find(is_free)
 }
 
 /// A file or folder that the system cannot read.
@@ -335,28 +378,30 @@ fn find_books(
     Ok(found)
 }
 
-/// Looks for the latest valid versions of chats that are damaged, and notes those of lorebooks.
+/// Looks for the latest valid versions of other files that are damaged, adds those that are one file to `stored`, and notes those of lorebooks.
 fn find_valid(
     facts: &mut LibraryFacts,
-    books: &BTreeMap<LibraryPath, Snapshot>,
+    stored: &mut BTreeMap<LibraryPath, Snapshot>,
     history: &History,
     store: &Store,
 ) -> Result<()> {
     let reader = store.reader();
     for (path, damaged) in &mut facts.damaged {
-        let chat = TimelineName::of_file(path).filter(TimelineName::is_chat);
-        let head = chat.and_then(|name| history.head(&name));
+        let Some(name) = TimelineName::of_file(path) else { continue };
+        let is_book = name.category() == Category::Lorebook;
+        let head = history.head(&name).filter(|_| !is_book);
         let own = head.map(|head| history.own(head).0).unwrap_or_default();
         let valid = first_valid(&reader, Part::Own, own)?.map(|valid| valid.snapshot);
-        damaged.stored = valid.or_else(|| books.get(path)).map(|snapshot| StoredVersion {
-            words: described(snapshot),
-            moment: snapshot.id.to_string(),
-        });
+        if let Some(valid) = valid.filter(|_| !name.is_chat()) {
+            stored.insert(path.clone(), valid.clone());
+        }
+        let snapshot = valid.or_else(|| stored.get(path));
+        damaged.stored = snapshot.map(|snapshot| stored_version(snapshot, &name));
     }
     Ok(())
 }
 
-fn is_lorebook(path: &LibraryPath) -> bool {
+pub(super) fn is_lorebook(path: &LibraryPath) -> bool {
     TimelineName::of_file(path).is_some_and(|name| name.category() == Category::Lorebook)
 }
 

@@ -21,8 +21,8 @@ use crate::progress::Monitor;
 use crate::rules::{self, Finding, Wish};
 use crate::st::auto_recap::without_mapped;
 use crate::st::{
-    self, BookRename, BoundBook, Chat, Library, LibraryPath, Raw, Rename, Scan, TimelineFiles,
-    TimelineName,
+    self, BookRename, BoundBook, Category, Chat, Library, LibraryPath, Raw, Rename, Scan,
+    TimelineFiles, TimelineName,
 };
 use crate::store::Store;
 use crate::verbs::{Error, Result};
@@ -74,7 +74,7 @@ pub fn fix(
 fn at_work(library: &Library, repair: &Repair) -> Option<Finding> {
     let (subject, book) = match &repair.step {
         RepairStep::OwnBook { timeline, old, .. } => (timeline.as_str(), st::lorebook_path(old)?),
-        RepairStep::WriteBook { path, source: Source::CopyOf(other), .. } => {
+        RepairStep::Write { path, source: Source::CopyOf(other), .. } => {
             (path.as_str(), other.clone())
         }
         _ => return None,
@@ -134,9 +134,19 @@ fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineNa
     let mut touched: BTreeSet<_> = edits(repairs).into_keys().cloned().collect();
     for repair in repairs {
         match &repair.step {
-            RepairStep::WriteBook { path, users, .. } => {
+            RepairStep::Write { path, users, .. } => {
                 touched.extend(users.iter().cloned());
-                touched.extend(st::users_of_lorebook(library, path)?);
+                match TimelineName::of_file(path).map(|name| name.category()) {
+                    // What it says of a chat without a header is a part of that chat.
+                    Some(Category::Group) => {
+                        let chats = library.scan()?.chats;
+                        touched.extend(chats.into_iter().filter(TimelineName::is_group));
+                    }
+                    Some(Category::Lorebook) | None => {
+                        touched.extend(st::users_of_lorebook(library, path)?);
+                    }
+                    Some(_) => {}
+                }
             }
             RepairStep::ListInGroup { timeline, .. } => {
                 touched.insert(timeline.clone());
@@ -176,7 +186,7 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
                     edits.entry(owner).or_default().unmap.push(path);
                 }
             }
-            RepairStep::WriteBook { .. } | RepairStep::ListInGroup { .. } => {}
+            RepairStep::Write { .. } | RepairStep::ListInGroup { .. } => {}
         }
     }
     edits
@@ -222,9 +232,14 @@ impl Work<'_> {
         for repair in repairs {
             let mut done = true;
             match &repair.step {
-                RepairStep::WriteBook { path, source, .. } => {
+                RepairStep::Write { path, source, .. } => {
                     let now = files::read(root, path)?;
-                    if now.as_deref().is_some_and(|now| st::book_damage(now).is_none()) {
+                    let name = TimelineName::of_file(path);
+                    let is_valid = |now: &[u8]| match &name {
+                        Some(name) => st::damage(name, now).is_none(),
+                        None => st::book_damage(now).is_none(),
+                    };
+                    if now.as_deref().is_some_and(is_valid) {
                         return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
                     }
                     let (bytes, stored_in) = self.book_from(path, source)?;
@@ -439,7 +454,7 @@ fn check(root: &Path, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
     let is_damaged = || files.book_bytes().and_then(st::book_damage).is_some();
     let fits = match (edit.own_book, edit.detach) {
         (Some((old, ..)), _) => bound == Some((old, true)) && !is_damaged(),
-        (None, Some(missing)) => bound == Some((missing, false)),
+        (None, Some(missing)) => bound == Some((missing, false)) && files.unread_book().is_none(),
         (None, None) => true,
     };
     if fits { Ok(()) } else { Err(changed(root, &files.main.path)) }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::examine::Examined;
+use super::examine::{Examined, is_lorebook};
 use super::unlisted::{Group, Unlisted};
 use super::{Missing, Options};
 use crate::archive::{Snapshot, SnapshotId};
@@ -38,15 +38,15 @@ pub(super) enum RepairStep {
     Detach { timeline: TimelineName, book: String },
     /// Let a timeline's running recap say that it belongs to it.
     OwnRecap { timeline: TimelineName },
-    /// Write a lorebook that is missing or damaged.
-    WriteBook { path: LibraryPath, source: Source, users: Vec<TimelineName> },
+    /// Write a lorebook that is missing, or a file that is damaged.
+    Write { path: LibraryPath, source: Source, users: Vec<TimelineName> },
     /// List a chat in its group, with the metadata that the group's file had of it.
     ListInGroup { timeline: TimelineName, group: LibraryPath, metadata: Option<Vec<u8>> },
     /// Remove a lorebook that nothing uses, and what these chats' maps of checkpoints say of it.
     Remove { path: LibraryPath, mapped_in: Vec<TimelineName> },
 }
 
-/// Where a lorebook that is missing or damaged comes from.
+/// Where the new content of a file comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Snapshot(SnapshotId),
@@ -75,7 +75,7 @@ pub(super) fn plan(
     options: &Options,
 ) -> Result<(Vec<Repair>, Vec<Undecided>)> {
     let facts = &examined.facts;
-    let mut repairs = damaged_books(examined);
+    let mut repairs = damaged_files(examined);
     let (missing, undecided) = missing_books(library, examined, options.missing.as_ref())?;
     repairs.extend(missing);
     let written = repairs.iter().flat_map(|repair| &repair.files);
@@ -123,12 +123,13 @@ fn remove(facts: &LibraryFacts, book: &UnusedBook) -> Repair {
     }
 }
 
-/// Damaged lorebooks of which a valid version is stored.
-fn damaged_books(examined: &Examined) -> Vec<Repair> {
+/// Damaged lorebooks, groups and other single files of which a valid version is stored.
+fn damaged_files(examined: &Examined) -> Vec<Repair> {
     let facts = &examined.facts;
-    // Every chat that has it ends with a snapshot of both, so all have to be known.
-    let is_damaged =
-        |(path, _): &(&LibraryPath, _)| !facts.is_partial && facts.damaged.contains_key(*path);
+    // Every chat that has a lorebook ends with a snapshot of both, so all have to be known.
+    let is_damaged = |(path, _): &(&LibraryPath, _)| {
+        facts.damaged.contains_key(*path) && (!facts.is_partial || !is_lorebook(path))
+    };
     let damaged = examined.stored.iter().filter(is_damaged);
     let users = |path: &LibraryPath| {
         let has_it = |timeline: &&TimelineFacts| {
@@ -137,7 +138,7 @@ fn damaged_books(examined: &Examined) -> Vec<Repair> {
         facts.timelines.iter().filter(has_it).map(|timeline| timeline.name.clone()).collect()
     };
     let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| Repair {
-        code: Code::LorebookBroken,
+        code: if is_lorebook(path) { Code::LorebookBroken } else { Code::FileDamaged },
         subject: path.to_string(),
         what: format!(
             "write {path} as it was in {} of {}, the latest in which it is valid",
@@ -146,7 +147,7 @@ fn damaged_books(examined: &Examined) -> Vec<Repair> {
         ),
         files: vec![path.clone()],
         mends: vec![path.to_string()],
-        step: RepairStep::WriteBook {
+        step: RepairStep::Write {
             path: path.clone(),
             source: Source::Snapshot(snapshot.id),
             users: users(path),
@@ -338,7 +339,7 @@ fn write(path: &LibraryPath, users: &[TimelineName], source: Source, what: Strin
         what,
         files: vec![path.clone()],
         mends: users.iter().map(TimelineName::to_string).collect(),
-        step: RepairStep::WriteBook { path: path.clone(), source, users: users.to_vec() },
+        step: RepairStep::Write { path: path.clone(), source, users: users.to_vec() },
     }
 }
 

@@ -105,6 +105,9 @@ impl Owner {
     }
 }
 
+/// The folder for backups whose names have no key.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// Returns a folder for the backup of a character that nobody knows: its name, if its messages have one that gives this key.
 pub(super) fn unknown_folder(backup: &Backup, chat: &Chat<'_>) -> String {
     let mut names: Vec<_> = speakers(chat).into_iter().map(|name| st::sanitize(&name)).collect();
@@ -112,7 +115,7 @@ pub(super) fn unknown_folder(backup: &Backup, chat: &Chat<'_>) -> String {
     let named = names.into_iter().find(|name| !name.is_empty() && backup.may_be_of(name));
     match named {
         Some(name) => name,
-        None if backup.key.is_empty() => "unknown".to_owned(),
+        None if backup.key.is_empty() => UNKNOWN.to_owned(),
         None => backup.key.clone(),
     }
 }
@@ -150,4 +153,14 @@ pub(super) fn ambiguous(backup: &Backup, owners: &[String], stored: &TimelineNam
         stored.as_str()
     );
     Finding::new(Code::BackupAmbiguous, Level::Warning, stored.as_str(), message).remedy(remedy)
+}
+
+/// The name of a backup gives a date that does not exist.
+pub(super) fn undated(backup: &Backup) -> Finding {
+    let subject = format!("backups/{}", backup.file);
+    let written = backup.taken.format("%Y-%m-%d %H:%M:%S");
+    let message = format!(
+        "its name gives a date that does not exist; the time at which the file was written is used instead: {written}"
+    );
+    Finding::new(Code::BackupUndated, Level::Warning, subject, message)
 }

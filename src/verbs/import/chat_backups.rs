@@ -4,7 +4,8 @@
 //! belongs to the timeline of that character that begins like it. What fits none becomes a timeline of its own. First everything is snapshotted as it is
 //! now, so that every chat has a timeline to which its past can be added.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use chrono::{Local, NaiveDateTime, TimeZone};
@@ -218,7 +219,14 @@ impl<'a> Sorting<'a> {
         };
         let content = Content::read(&bytes, is_group);
         entry.messages = content.chat.message_count() as u64;
-        let index = match self.choose(backup, &owner, &content, lineage)? {
+        if !backup.is_dated {
+            self.findings.push(backup_owner::undated(backup));
+        }
+        let found = match self.choose(backup, &owner, &content, lineage)? {
+            Some(index) => Some(index),
+            None => self.imported_before(backup, &owner, &content, lineage, operation)?,
+        };
+        let index = match found {
             Some(index) => index,
             None => {
                 let name = self.new_name(backup, &owner, &content)?;
@@ -305,6 +313,39 @@ impl<'a> Sorting<'a> {
         Ok(Some(best.4))
     }
 
+    /// Returns the timeline that has exactly this chat. Chats without a message that can be read share nothing by which they could be recognised.
+    fn imported_before(
+        &mut self,
+        backup: &Backup,
+        owner: &Owner,
+        content: &Content<'_>,
+        lineage: &Lineage,
+        operation: &mut Operation<'_>,
+    ) -> Result<Option<usize>> {
+        // What the first line is depends on whether it is a group's chat.
+        let mut trees = HashMap::new();
+        for (n, candidate) in self.candidates.iter_mut().enumerate() {
+            let is_unknown = matches!(owner, Owner::Unknown);
+            if !candidate.is_of(owner, backup) || is_unknown && !candidate.is_unknown(backup) {
+                continue;
+            }
+            let chat = match trees.entry(candidate.name.is_group()) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => {
+                    let files = TimelineFiles::alone(&candidate.name, content.chat.join());
+                    let state = State::chat_only(&files);
+                    let tree = archive::write_chat(&state, &mut operation.pack, &self.reader)?;
+                    *unknown.insert(tree)
+                }
+            };
+            candidate.load_chats(lineage, &self.reader);
+            if candidate.chats.contains(&chat) {
+                return Ok(Some(n));
+            }
+        }
+        Ok(None)
+    }
+
     /// A name for a chat that nobody knows: in its character's folder if that can be told. A group chat's name is all but its key.
     fn new_name(
         &self,
@@ -387,6 +428,11 @@ impl Candidate {
     /// Returns whether it belongs to the backup's owner, or did under a former name.
     fn is_of(&self, owner: &Owner, backup: &Backup) -> bool {
         self.names().any(|name| owner.may_have(backup, name))
+    }
+
+    /// Returns whether it is where a backup of an unknown owner is put.
+    fn is_unknown(&self, backup: &Backup) -> bool {
+        self.has_key(backup) || backup.key.is_empty() && self.place() == backup_owner::UNKNOWN
     }
 
     fn names(&self) -> impl Iterator<Item = &TimelineName> {

@@ -240,13 +240,18 @@ fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot 
     history.get(snapshot.id).or_else(|| history.iter().find(same)).unwrap_or(snapshot)
 }
 
+/// Returns whether a timeline can be restored under another name.
+pub(super) fn can_be_copied(source: &TimelineName) -> bool {
+    !matches!(source.category(), Category::Group | Category::Settings)
+}
+
 /// The new chat's name as SillyTavern would file it, beside the one that is restored.
 pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
     let bad = |why| Error::BadName { name: wanted.to_owned(), why };
     if wanted.trim().is_empty() {
         return Err(bad("it is empty"));
     }
-    if matches!(source.category(), Category::Group | Category::Settings) {
+    if !can_be_copied(source) {
         return Err(bad("of groups and settings there can be no second one"));
     }
     let file = source.file();
@@ -325,7 +330,8 @@ fn nearest_book(
     }
     let (bytes, from) = match stored {
         Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
-        None => (files::read(library.root(), &path)?, "the one of today".to_owned()),
+        // The new chat need not wait for a file that cannot be read.
+        None => (files::read(library.root(), &path).unwrap_or(None), "the one of today".to_owned()),
     };
     let subject = material.files().timeline.as_str();
     report.findings.push(match &bytes {

@@ -10,8 +10,8 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::gate::{self, GatePolicy};
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
-use crate::history::at_message::message_not_found;
-use crate::history::moment::Names;
+use crate::history::at_message::{earlier_book, message_not_found};
+use crate::history::moment::{Book, Names};
 use crate::history::origin::without_blank_end;
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
@@ -37,6 +37,17 @@ pub struct Options {
     pub dry_run: bool,
 }
 
+/// Which version of a lorebook was copied for a fork.
+#[derive(Clone, Debug)]
+pub enum CopiedBook {
+    /// The one of now.
+    Now,
+    /// The one at the last message of the fork.
+    AtMessage,
+    /// The one of an earlier snapshot: none later is known to be valid, or from before the fork point.
+    Earlier(Box<Snapshot>),
+}
+
 /// What was made.
 pub struct Report {
     /// What it was forked from.
@@ -47,8 +58,8 @@ pub struct Report {
     pub messages: u64,
     /// Its lorebook.
     pub lorebook: Option<String>,
-    /// Whether that is a copy of the one at the last message, and not of the one of now.
-    pub is_book_of_then: bool,
+    /// Which version of the parent's lorebook that is a copy of.
+    pub copied_book: CopiedBook,
     /// The files, and what was noticed.
     pub made: RestoreReport,
 }
@@ -109,12 +120,12 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         None => None,
     };
     let moment = match &book {
-        Some(book) => pair_id(now.snapshot.id, Some(*book)),
+        Some((book, _)) => pair_id(now.snapshot.id, Some(book.id)),
         None => now.id(),
     };
     let wanted = RestoreOptions {
         snapshot: moment,
-        is_latest: options.at.is_none(),
+        is_latest: book.is_none(),
         name: Some(name.clone()),
         cut: options.at,
         // Of a chat in the library the files themselves were judged.
@@ -127,7 +138,15 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     made.findings.splice(0..0, not_ready);
     // The report says of when the lorebook is.
     made.findings.retain(|found| found.code != Code::LorebookOfNow);
-    let is_book_of_then = book.is_some();
+    if let (Some(at), Some((book, true))) = (options.at, &book) {
+        made.findings.push(earlier_book(&from, at, book));
+    }
+    let copied_book = match (book, &made.older_book) {
+        (Some((book, true)), _) => CopiedBook::Earlier(Box::new(book)),
+        (Some((_, false)), _) => CopiedBook::AtMessage,
+        (None, Some(book)) => CopiedBook::Earlier(Box::new(book.clone())),
+        (None, None) => CopiedBook::Now,
+    };
     // One that was interrupted is there by now, perhaps under the name that was free then.
     let there = || {
         let name = made.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
@@ -149,17 +168,18 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         Some(fork) => fork.lorebook.clone(),
         None => made.snapshot.lorebook.clone(),
     };
-    Ok(Report { from, timeline, messages, lorebook, is_book_of_then, made })
+    Ok(Report { from, timeline, messages, lorebook, copied_book, made })
 }
 
-/// Returns the snapshot that has the lorebook of a chat at a message, if one is known to have it.
-fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<SnapshotId>> {
+/// Returns the snapshot that has the lorebook of a chat at a message, and whether it is from before that message; `None` if none is known to have it.
+fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snapshot, bool)>> {
     let then = match names.moment_at(&from.to_string(), Some(at)) {
         Err(history::Error::Unknowable { .. }) => return Ok(None),
         then => then?,
     };
     let has_book = |found: &&Snapshot| !found.timeline.is_chat() || found.lorebook.is_some();
-    Ok(then.book_snapshot().filter(has_book).map(|found| found.id))
+    let is_earlier = matches!(then.book, Book::Earlier(_));
+    Ok(then.book_snapshot().filter(has_book).map(|found| (found.clone(), is_earlier)))
 }
 
 /// Whether there is such a message.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::fork;
 use super::material::Material;
 use super::mode::Mode;
 use super::options::{Options, QueueChange, Report, reload, wanted};
@@ -88,6 +89,7 @@ pub(super) fn restore(
             only: options.only,
             at: options.at,
             chat_is_free: in_the_way.iter().all(|file| file.path != chat),
+            can_be_copied: fork::can_be_copied(timeline),
         }
         .into());
     }

@@ -26,7 +26,7 @@ use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Wish};
 use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
-use crate::verbs::Result;
+use crate::verbs::{Error, Result};
 use material::Material;
 use mode::Mode;
 pub use options::{Options, QueueChange, Report};
@@ -69,13 +69,25 @@ fn bring_back(
     let need = if options.only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
     let mut then = StateThen::rebuild(store, moment, need)?;
     let mut passed_over = Vec::new();
+    let mut older_book = None;
     let mut moment = Cow::Borrowed(moment);
     // A name alone does not mean a snapshot of damage.
     if (moment.named == Named::Timeline || options.is_latest)
         && let Some((valid, findings)) = latest_valid::instead_of(store, &moment, &then, need)?
     {
         then = StateThen::rebuild(store, &valid, need)?;
+        let book = |moment: &Moment| moment.book_snapshot().map(|book| book.id);
+        older_book = valid.book_snapshot().filter(|it| book(&moment) != Some(it.id)).cloned();
         (moment, passed_over) = (Cow::Owned(valid), findings);
+    }
+    // A fork of a timeline that was named is not bound to a copy of damage. An id means exactly that snapshot.
+    if options.is_latest
+        && options.name.is_some()
+        && let Some(book) = then.contents.files.book()
+        && let Some(damage) = st::book_damage(book.bytes)
+    {
+        let path = book.path.to_string();
+        return Err(Error::DamagedLorebook { path, why: damage.words() });
     }
     if let Some(at) = options.cut {
         from_message::within(&then.contents.files, at)?;
@@ -127,6 +139,7 @@ fn bring_back(
         safety: None,
         restored: None,
         fork: None,
+        older_book,
         origin,
         dropped_operations,
         kept: false,
@@ -174,6 +187,7 @@ fn bring_back(
         options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing
     });
     report.findings.splice(told..told, found);
+    latest_valid::advise(&mut report.findings, Some(store))?;
     Ok(report)
 }
 

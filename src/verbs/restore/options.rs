@@ -81,6 +81,8 @@ pub struct Report {
     pub restored: Option<Snapshot>,
     /// The first snapshot of the new timeline.
     pub fork: Option<Snapshot>,
+    /// The older snapshot that the lorebook was taken from because the latest one is damaged.
+    pub older_book: Option<Snapshot>,
     /// Where the parts come from, if they were put together.
     pub origin: Option<Origin>,
     /// How many operations were dropped from the queue.

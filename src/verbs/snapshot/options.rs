@@ -8,7 +8,7 @@ use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{self, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
-use crate::rules::Finding;
+use crate::rules::{Code, Finding};
 use crate::st::{Category, TimelineFiles};
 
 /// What to take.
@@ -78,6 +78,11 @@ impl Report {
     pub fn failed(&self) -> usize {
         let failed = |outcome: &&TakenTimeline| matches!(outcome.result, Taken::Failed(_));
         self.timelines.iter().filter(failed).count() + self.unreadable.len()
+    }
+
+    /// Whether a chat was taken without its lorebook, which could not be read.
+    pub fn is_without_lorebook(&self) -> bool {
+        self.findings.iter().any(|finding| finding.code == Code::LorebookUnread)
     }
 
     /// How many a rule refused.

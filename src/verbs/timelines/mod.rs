@@ -12,9 +12,9 @@ use crate::engine::changed_timelines::{Branches, ChangedParts, look_from};
 use crate::engine::copies::last_backups::{self, Since};
 use crate::engine::unused_lorebooks::unused_lorebooks;
 use crate::engine::{Include, Workspace};
-use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Pairs;
+use crate::history::{History, latest_valid};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Level, Wish};
 use crate::st::{self, Category, Library, Presence, Scan, TimelineName};
@@ -214,6 +214,8 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         mark_damaged(&mut list, &mut findings, store, &history);
         name_deleted(&mut list, store, &history)?;
     }
+    latest_valid::advise(&mut findings, store.as_ref())?;
+    let findings = rules::without_repeats(findings);
     Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
 }
 

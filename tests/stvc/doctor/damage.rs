@@ -217,6 +217,129 @@ fn restore_by_name_pairs_the_latest_chat_with_the_latest_valid_lorebook() {
     assert_eq!((sandbox.read(CHAT), sandbox.read(LORE)), (chat, good));
 }
 
+const GROUP: &str = "groups/1.json";
+
+/// A group with a chat, and a snapshot of both.
+fn stored_group() -> Sandbox {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(GROUP, r#"{"id":"1","name":"Party","chats":["g"],"chat_id":"g"}"#);
+    sandbox.write("group chats/g.jsonl", chat("g", 3, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    sandbox
+}
+
+#[test]
+fn damaged_group_file_is_an_error_and_repaired_from_its_latest_valid_snapshot() {
+    for damage in DAMAGES {
+        for repair in [
+            &["doctor", "--fix", "--yes"][..],
+            &["restore", "groups/1", "--overwrite"],
+            &["restore", "--all", "--overwrite"],
+        ] {
+            let mut sandbox = stored_group();
+            let (valid, good) = (head(&sandbox, "groups/1"), sandbox.read(GROUP));
+            sandbox.write(GROUP, damage);
+            let status =
+                only(sandbox.json(&["status"]).exits(0).of_type("finding"), "file-damaged");
+            assert_eq!(status["snapshot"], valid.as_str());
+            // The damage is stored, and the group's chat is still protected.
+            sandbox.append("group chats/g.jsonl", r#"{"name":"A","mes":"more"}"#);
+            let taken = sandbox.json(&["snapshot"]).exits(0);
+            assert_eq!(taken.of_type("summary")[0]["taken"], 2, "{taken:?}");
+            sandbox.wait(60);
+            let answer = sandbox.json(&["doctor"]).exits(1);
+            let found = only(answer.of_type("finding"), "file-damaged");
+            assert_eq!((&found["level"], &found["subject"]), (&json!("error"), &json!(GROUP)));
+            let remedy = found["remedy"].as_str().unwrap();
+            let command = "`stvc restore \"groups/1\" --overwrite` writes it as it was in snapshot";
+            assert!(remedy.starts_with(command) && remedy.contains(&valid[..10]), "{remedy}");
+            // Whether a group lists the chat is not known.
+            assert!(!answer.stdout.contains("group-chat-unlisted"), "{}", answer.stdout);
+            sandbox.stvc(repair).exits(0);
+            assert_eq!(sandbox.read(GROUP), good, "{repair:?}");
+            assert_eq!(look(&sandbox, 0), []);
+            sandbox.stvc(&["undo"]).exits(0);
+            assert_eq!(sandbox.read(GROUP), damage, "{repair:?}");
+        }
+    }
+}
+
+#[test]
+fn group_in_the_way_is_not_offered_under_another_name() {
+    let mut sandbox = stored_group();
+    sandbox.write(GROUP, "");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.wait(60);
+    let refused = sandbox.stvc(&["restore", "groups/1"]).exits(4);
+    assert!(refused.stderr.contains("--overwrite`"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("--as"), "{}", refused.stderr);
+}
+
+#[test]
+fn damaged_settings_and_cards_are_restored_from_their_latest_valid_snapshots() {
+    let picture = [&b"\x89PNG\r\n\x1a\n"[..], b"\0\0\0\0IEND\xae\x42\x60\x82"].concat();
+    for (path, name, good, damage) in [
+        ("settings.json", "settings", &br#"{"a":1}"#[..], &b"{\"a\":"[..]),
+        ("characters/A.png", "characters/A", &picture, &picture[..10]),
+        ("User Avatars/a.png", "User Avatars/a", &picture, b""),
+    ] {
+        let mut sandbox = Sandbox::empty();
+        sandbox.write(CHAT, chat("a", 3, None));
+        sandbox.stvc(&["init"]).exits(0);
+        for kind in ["settings", "personas", "characters"] {
+            sandbox.stvc(&["config", &format!("include.{kind}"), "true"]).exits(0);
+        }
+        sandbox.write(path, good);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+        sandbox.write(path, damage);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+        let found = only(sandbox.json(&["doctor"]).exits(1).of_type("finding"), "file-damaged");
+        assert_eq!(found["subject"], path);
+        sandbox.stvc(&["restore", name, "--overwrite"]).exits(0);
+        assert_eq!(sandbox.read(path), good);
+    }
+}
+
+#[test]
+fn no_command_offers_a_valid_snapshot_where_none_is_stored() {
+    for (path, name) in [(CHAT, "chats/A/a"), (LORE, "worlds/Lore"), (GROUP, "groups/1")] {
+        for damage in DAMAGES {
+            let sandbox = Sandbox::empty();
+            sandbox.write("chats/A/b.jsonl", chat("b", 3, Some("Lore")));
+            sandbox.write(LORE, BOOK);
+            sandbox.write(path, damage);
+            for command in [
+                &["status"][..],
+                &["snapshot"],
+                &["status"],
+                &["restore", name],
+                &["restore", name, "--overwrite"],
+                &["fork", "chats/A/b"],
+                &["doctor"],
+            ] {
+                let answer = sandbox.stvc(command);
+                let words = format!("{}{}", answer.stdout, answer.stderr);
+                assert!(!words.contains("latest valid snapshot"), "{command:?}: {words}");
+                assert!(!words.contains("the latest in which"), "{command:?}: {words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn status_names_a_damaged_lorebook_once() {
+    let sandbox = stored();
+    sandbox.write(LORE, "");
+    sandbox.append(CHAT, r#"{"name":"A","mes":"and more"}"#);
+    only(sandbox.json(&["status"]).exits(0).of_type("finding"), "lorebook-broken");
+    let words = sandbox.stvc(&["status"]).exits(0);
+    let words = format!("{}{}", words.stdout, words.stderr);
+    assert!(!words.contains("the same for"), "{words}");
+}
+
 #[test]
 fn doctor_does_not_use_snapshots_that_were_undone() {
     let mut sandbox = Sandbox::empty();

@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
     write_chat(&sandbox, "chats/A/a", Some("Folder"), "");
     let codes = look(&sandbox, 1);
     for expected in [
-        ("unreadable", "groups/broken.json"),
+        ("file-damaged", "groups/broken.json"),
         ("unreadable", "chats/A/a"),
         ("references-unknown", "groups/broken.json"),
     ] {
