@@ -492,3 +492,26 @@ fn a_group_chat_with_a_header_is_stored_while_its_group_cannot_be_read() {
         .collect();
     assert_eq!(taken, ["group chats/g"], "{answer:?}");
 }
+
+#[test]
+fn sync_leaves_a_chat_alone_while_its_lorebook_cannot_be_read() {
+    let one = with_folder();
+    let folder = one.folder().join("shared");
+    let remote = folder.to_str().unwrap();
+    one.stvc(&["sync", remote]).exits(0);
+    let mut two = Sandbox::empty();
+    two.stvc(&["sync", remote]).exits(0);
+    one.append("chats/Mira/a.jsonl", &message("one", 4));
+    one.stvc(&["sync", remote]).exits(0);
+    let before = two.read("chats/Mira/a.jsonl");
+    let give_back = hide_lorebook(&two, "a link to itself");
+    two.wait(60);
+    let left = two.json(&["sync", remote]).exits(3).of_type("synced");
+    let left = left.iter().find(|line| line["timeline"] == "chats/Mira/a").unwrap();
+    assert_eq!(left["outcome"], "left", "{left}");
+    assert_eq!(two.read("chats/Mira/a.jsonl"), before);
+    give_back();
+    two.wait(60);
+    two.stvc(&["sync", remote]).exits(0);
+    assert_eq!(two.read("chats/Mira/a.jsonl"), one.read("chats/Mira/a.jsonl"));
+}

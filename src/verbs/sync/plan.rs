@@ -387,6 +387,11 @@ impl Planner<'_> {
         }
         match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)
         {
+            Ok(look)
+                if look.captured.as_ref().is_some_and(|it| it.files.unread_book().is_some()) =>
+            {
+                Ok(Here::Unreadable)
+            }
             Ok(look) if !look.is_new() => {
                 let book = look.captured.as_ref().and_then(|captured| captured.files.book_bytes());
                 let is_busy = book.is_some_and(|book| queue_activity(book).total() > 0);
