@@ -20,6 +20,7 @@ mod isolate;
 pub mod json;
 mod library;
 mod lorebook;
+pub mod mailbox;
 mod mark;
 mod mere_use;
 mod metadata;

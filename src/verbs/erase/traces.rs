@@ -1,19 +1,17 @@
-//! What still has the text of timelines that are erased, beside the store: SillyTavern's own backups, the chat's lorebook, and what `watch` put into the page's mailbox.
+//! What still has the text of timelines that are erased, beside the store: SillyTavern's own backups, the chat's lorebook, files that its messages name, and what `watch` put into the page's mailbox.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use crate::archive::{Snapshot, SnapshotId, Tree};
+use crate::archive::{CopyMark, Snapshot, SnapshotId, Tree};
 use crate::history::History;
+use crate::st::mailbox::{MAILBOX, is_from_stvc};
 use crate::st::{
-    self, Library, LibraryPath, TimelineName, list_backups, lorebook_path, remove_file, text_of,
+    self, Chat, Library, LibraryPath, TimelineName, list_backups, lorebook_path, remove_file,
+    text_of,
 };
 use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
-
-/// Answers to SillyTavern's page, what the page may read without asking, and files that were not written to their end.
-const MAILBOX: &str = "user/files";
-const MAIL: [&str; 3] = ["stvc-res-", "stvc-status.json", ".stvc-"];
 
 /// A file of the library that still has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +29,10 @@ pub enum TraceKind {
     Lorebook,
     /// The chat's lorebook, which others use: it stays.
     SharedLorebook,
+    /// A picture or file that messages of the chat name, and no other chat.
+    Attachment,
+    /// A picture or file that messages of the chat name, and that others use, too: it stays.
+    SharedAttachment,
     /// A file of the mailbox: it is removed with the timeline.
     Mailbox,
 }
@@ -42,13 +44,15 @@ impl TraceKind {
             TraceKind::ChatBackup => "chat-backup",
             TraceKind::Lorebook => "lorebook",
             TraceKind::SharedLorebook => "shared-lorebook",
+            TraceKind::Attachment => "attachment",
+            TraceKind::SharedAttachment => "shared-attachment",
             TraceKind::Mailbox => "mailbox",
         }
     }
 
     /// Whether it is removed if somebody asks for it.
     pub fn can_be_removed(self) -> bool {
-        matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook)
+        matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook | TraceKind::Attachment)
     }
 }
 
@@ -61,7 +65,11 @@ pub(super) fn find(
 ) -> Result<Vec<Trace>> {
     let going: Vec<_> = gone.iter().filter_map(|id| history.get(*id)).collect();
     let mut traces = chat_backups(library, store, history, gone, &going)?;
-    traces.extend(lorebooks(library, &going)?);
+    traces.extend(lorebooks(library, books_of(&going))?);
+    let reader = store.reader();
+    let named = attachments_of(&reader, going.iter().copied())?;
+    let staying = history.heads().map(|(_, head)| head).filter(|head| !gone.contains(&head.id));
+    traces.extend(attachments(library, &reader, staying, named)?);
     traces.extend(
         mail(library.root())
             .into_iter()
@@ -82,17 +90,133 @@ fn mail(root: &Path) -> Vec<String> {
     let files =
         entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
     let names = files.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> =
-        names.filter(|name| MAIL.iter().any(|prefix| name.starts_with(prefix))).collect();
+    let mut names: Vec<_> = names.filter(|name| is_from_stvc(name)).collect();
     names.sort_unstable();
     names
 }
 
-/// The lorebooks of these snapshots that exist.
-fn lorebooks(library: &Library, going: &[&Snapshot]) -> Result<Vec<Trace>> {
+/// Returns the marks of the files that can be removed, for whoever removes them later.
+pub(super) fn marks(library: &Library, traces: &[Trace]) -> Vec<CopyMark> {
+    let can_be_removed = traces.iter().filter(|trace| trace.kind.can_be_removed());
+    can_be_removed.filter_map(|trace| mark_now(library, &trace.path)).collect()
+}
+
+fn mark_now(library: &Library, path: &str) -> Option<CopyMark> {
+    let bytes = st::read(library.root(), &LibraryPath::parse(path).ok()?).ok()?;
+    Some(CopyMark::of(path, &bytes))
+}
+
+/// Finds the files that have one of these marks, as they are, and whether something but `going` uses them by now.
+pub(super) fn find_marked(
+    library: &Library,
+    store: &Store,
+    history: &History,
+    going: &HashSet<ObjectId>,
+    marks: &[CopyMark],
+) -> Result<Vec<Trace>> {
+    let is_marked = |path: &String| {
+        let is_named = marks.iter().any(|mark| mark.has_path(path));
+        is_named && mark_now(library, path).is_some_and(|now| marks.contains(&now))
+    };
+    let backups = list_backups(&library.root().join("backups")).unwrap_or_default();
+    let backups = backups.into_iter().map(|backup| format!("backups/{}", backup.file));
+    let kind = TraceKind::ChatBackup;
+    let mut traces: Vec<_> = backups.filter(is_marked).map(|path| Trace { path, kind }).collect();
+    let parse = |path: String| LibraryPath::parse(&path).ok();
+    let books = library.lorebooks()?.into_iter().map(|name| format!("worlds/{name}.json"));
+    let books = books.filter(is_marked).filter_map(parse).collect();
+    traces.extend(lorebooks(library, books)?);
+    let mut files = Vec::new();
+    for folder in ["user/images", "user/files"] {
+        files_below(library.root(), folder, 0, &mut files);
+    }
+    let files = files.into_iter().filter(is_marked).filter_map(parse).collect();
+    let staying = history.heads().map(|(_, head)| head).filter(|head| !going.contains(&head.id.0));
+    traces.extend(attachments(library, &store.reader(), staying, files)?);
+    Ok(traces)
+}
+
+/// Lists the files in a folder and in those below it, by their paths in the library.
+fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) {
+    const DEEPEST: usize = 4;
+    for entry in st::list_folder(&root.join(folder)).entries {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = format!("{folder}/{name}");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+                files_below(root, &path, depth + 1, found);
+            }
+            Ok(kind) if kind.is_file() => found.push(path),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the files that messages of these snapshots name.
+fn attachments_of<'s>(
+    reader: &Reader,
+    snapshots: impl Iterator<Item = &'s Snapshot>,
+) -> Result<BTreeSet<LibraryPath>> {
+    let mut named = BTreeSet::new();
+    for snapshot in snapshots.filter(|snapshot| snapshot.timeline.is_chat()) {
+        let attachments = unless_lost(Tree::attachments_of(reader, snapshot.tree))?;
+        named.extend(attachments.into_iter().flatten().map(|attachment| attachment.path));
+    }
+    Ok(named)
+}
+
+/// Tells the files that exist among `named` apart: those that nothing else uses, and those that a chat in the library, a timeline that stays, or the settings name. If a chat cannot be read,
+/// all of them may be used.
+fn attachments<'s>(
+    library: &Library,
+    reader: &Reader,
+    staying: impl Iterator<Item = &'s Snapshot>,
+    mut named: BTreeSet<LibraryPath>,
+) -> Result<Vec<Trace>> {
+    named.retain(|path| st::is_attachment(path) && library.has(path));
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut used = attachments_of(reader, staying)?;
+    let scan = library.scan()?;
+    let mut is_certain = scan.unreadable.is_empty();
+    let read = |path: &LibraryPath| st::read(library.root(), path);
+    for name in &scan.chats {
+        let Ok(bytes) = read(&name.file()) else {
+            is_certain = false;
+            continue;
+        };
+        let chat = Chat::split(&bytes, name.is_group());
+        let group = name.is_group().then(|| scan.groups.group_of(name.chat())).flatten();
+        let group = group.and_then(|path| read(path).ok());
+        used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
+    }
+    // The data bank of all chats and of characters.
+    let settings = LibraryPath::parse("settings.json").ok().and_then(|path| read(&path).ok());
+    let settings = settings.unwrap_or_default();
+    let settings = String::from_utf8_lossy(&settings);
+    let is_used = |path: &LibraryPath| {
+        !is_certain || used.contains(path) || settings.contains(path.file_name())
+    };
+    let trace = |path: &LibraryPath| {
+        let kind = match is_used(path) {
+            true => TraceKind::SharedAttachment,
+            false => TraceKind::Attachment,
+        };
+        Trace { path: path.to_string(), kind }
+    };
+    Ok(named.iter().map(trace).collect())
+}
+
+/// Returns the lorebooks of the chats among these snapshots.
+fn books_of(going: &[&Snapshot]) -> BTreeSet<LibraryPath> {
     let chats = going.iter().filter(|snapshot| snapshot.timeline.is_chat());
-    let books = chats.filter_map(|snapshot| snapshot.lorebook.as_deref().and_then(lorebook_path));
-    let books: BTreeSet<LibraryPath> = books.filter(|path| library.has(path)).collect();
+    chats.filter_map(|snapshot| snapshot.lorebook.as_deref().and_then(lorebook_path)).collect()
+}
+
+/// Tells the lorebooks that exist among `books` apart: those that nothing uses, and others.
+fn lorebooks(library: &Library, mut books: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
+    books.retain(|path| library.has(path));
     if books.is_empty() {
         return Ok(Vec::new());
     }
