@@ -35,12 +35,13 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
     }
     let can_be_removed = plan.traces.iter().any(|trace| trace.kind.can_be_removed())
         || plan.backups.iter().any(LastBackup::is_folder_in_reach);
-    let copies = can_be_removed && (args.copies || asks && agreed_to(COPIES));
+    let copies = args.copies || can_be_removed && asks && agreed_to(COPIES);
     // The copies first: until the timeline is gone from the store, the command can be given again.
-    let removed = match copies {
-        true => remove_copies(&plan, workspace, out)?,
-        false => Vec::new(),
-    };
+    let mut removed = Vec::new();
+    if copies {
+        verbs::erase::must_know_copies(workspace, &plan)?;
+        removed = remove_copies(&plan, workspace, out)?;
+    }
     let report = verbs::erase::erase(
         workspace,
         &Options { dry_run: false, ..options },
@@ -53,7 +54,7 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
     if can_be_removed && !copies {
         out.say("`stvc erase --copies` removes the copies that are in reach.");
     }
-    Ok(summary(&report, &plan, &removed, out))
+    Ok(summary(&report, &plan, &removed, copies, out))
 }
 
 /// Returns whether a name was given that no timeline has: it may have been erased before.
@@ -73,9 +74,10 @@ fn has_left_copies(workspace: &Workspace) -> bool {
 fn finish(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let plan = verbs::erase::left_copies(workspace, args.dry_run)?;
     for trace in &plan.traces {
-        let what = match trace.kind.can_be_removed() {
-            true => "has text of what was erased",
-            false => "has text of what was erased, and stays: others use it by now",
+        let what = match trace.kind {
+            TraceKind::Unreadable => "cannot be read: it may use files of what was erased",
+            kind if kind.can_be_removed() => "has text of what was erased",
+            _ => "has text of what was erased, and stays: others use it by now",
         };
         out.say(format!("{} {what}", clean(&trace.path)));
     }
@@ -86,14 +88,14 @@ fn finish(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8
         plan.traces.iter().any(|trace| trace.kind.can_be_removed()) || !plan.backups.is_empty();
     if !is_any {
         out.say("Nothing to do: no copy in reach has text of what was erased.");
-        return Ok(summary(&plan, &plan, &[], out));
+        return Ok(summary(&plan, &plan, &[], true, out));
     }
     let asks = !args.dry_run && !args.yes;
     if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
         return Ok(unchanged(&plan, args, out));
     }
     let removed = remove_copies(&plan, workspace, out)?;
-    Ok(summary(&plan, &plan, &removed, out))
+    Ok(summary(&plan, &plan, &removed, true, out))
 }
 
 /// Says that nothing was done, because only a plan was wanted or nobody agreed.
@@ -102,7 +104,7 @@ fn unchanged(plan: &Report, args: &args::Erase, out: &mut Out) -> u8 {
         true => "Nothing has been changed.",
         false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
     });
-    let code = summary(plan, plan, &[], out);
+    let code = summary(plan, plan, &[], false, out);
     if args.dry_run { code } else { exit::REFUSED }
 }
 
@@ -170,6 +172,7 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
         let path = clean(&trace.path);
         let has = match trace.kind {
             TraceKind::Attachment | TraceKind::SharedAttachment => "belongs to it",
+            TraceKind::Unreadable => "cannot be read",
             _ => "has text of it",
         };
         let is_removed = copies == Copies::Go && trace.kind.can_be_removed();
@@ -188,6 +191,7 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
             TraceKind::SharedAttachment => {
                 "a file of its messages, which others use or may use: it stays".into()
             }
+            TraceKind::Unreadable => "it may have text of it, or use its files".into(),
             TraceKind::Mailbox => {
                 "written for SillyTavern's page; it is removed with the chat".into()
             }
@@ -210,7 +214,13 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
 }
 
 /// The lines about where the text still is, and the last one; `plan` named the files that were removed since.
-fn summary(report: &Report, plan: &Report, removed: &[String], out: &mut Out) -> u8 {
+fn summary(
+    report: &Report,
+    plan: &Report,
+    removed: &[String],
+    removes_copies: bool,
+    out: &mut Out,
+) -> u8 {
     for trace in &plan.traces {
         let is_gone = trace.kind == TraceKind::Mailbox && !report.dry_run;
         out.object(TraceLine::new(trace, is_gone || removed.contains(&trace.path)));
@@ -227,8 +237,11 @@ fn summary(report: &Report, plan: &Report, removed: &[String], out: &mut Out) ->
         bytes: report.bytes,
         dry_run: report.dry_run,
     };
-    out.summary("erase", true, counts);
-    exit::DONE
+    // Of what cannot be read nobody knows whether it is a copy.
+    let is_unsure = plan.traces.iter().any(|trace| trace.kind == TraceKind::Unreadable);
+    let is_partly = removes_copies && is_unsure;
+    out.summary("erase", !is_partly, counts);
+    if is_partly { exit::PARTLY } else { exit::DONE }
 }
 
 fn agreed_to(question: &str) -> bool {

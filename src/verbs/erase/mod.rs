@@ -6,11 +6,13 @@
 mod traces;
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::archive::{CopyMark, Snapshot, SnapshotId, branch, erasure_marks, former_branch};
 use crate::engine::cache;
+use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::erased_among;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::mirror;
@@ -96,11 +98,7 @@ fn erase_from(
     workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
-    let history = History::load(&store)?;
-    if let Some(broken) = history.broken.first() {
-        let (subject, why) = (broken.subject.clone(), broken.why.clone());
-        return Err(engine::Error::BrokenHistory { subject, why }.into());
-    }
+    let history = load_whole(&store)?;
     // What can be finished is, once the store is held.
     if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
         let subject = format!("operation {}", open.number);
@@ -162,14 +160,14 @@ fn erase_from(
     for snapshot in gone.iter().filter_map(|id| history.get(*id)) {
         marks.extend(erasure_marks(&reader, snapshot)?);
     }
-    store.begin_erasing(&held.lock, &all_ids, marks.into_iter().collect())?;
     if let Some(library) = &library {
         let mut left = store.left_copies()?;
-        left.extend(traces::marks(library, &report.traces).iter().map(ToString::to_string));
+        left.extend(traces::marks(library, &report.traces)?.iter().map(ToString::to_string));
         left.sort_unstable();
         left.dedup();
         store.set_left_copies(&held.lock, &left)?;
     }
+    store.begin_erasing(&held.lock, &all_ids, marks.into_iter().collect())?;
     let mut operation = Operation::new(workspace, &store, None);
     let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;
     operation.follow(&rewritten)?;
@@ -228,11 +226,14 @@ pub fn left_copies(workspace: &Workspace, dry_run: bool) -> Result<Report> {
     }
     let all = last_backups::folders(&store)?;
     for taken in all.into_iter().filter(LastBackup::is_folder_in_reach) {
-        // A folder that cannot be read is named when the next backup goes there.
-        let Ok(Some(folder)) = mirror::look(Path::new(&taken.destination), Some(&store)) else {
-            continue;
+        let folder = match mirror::look(Path::new(&taken.destination), Some(&store)) {
+            Ok(Some(folder)) => folder,
+            // Something else is in its place by now.
+            Ok(None) | Err(engine::Error::Copy(CopyError::InTheWay { .. })) => continue,
+            Err(error) => return Err(error.into()),
         };
-        if !erased_in(workspace, &folder, &HashSet::new())?.is_empty() {
+        let is_begun = folder.erasing()?.is_some();
+        if is_begun || !erased_in(workspace, &folder, &HashSet::new())?.is_empty() {
             report.backups.push(taken);
         }
     }
@@ -249,23 +250,19 @@ pub fn erase_from_folder(
     let there = Workspace { store: Some(folder.to_owned()), ..workspace.clone() };
     let store = there.open_store()?;
     let erased = erased_in(workspace, &store, &plan.ids)?;
-    if !erased.is_empty() {
-        let history = History::load(&store)?;
-        let owners = Owners::of(&history);
-        let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
-        let names: BTreeSet<_> =
-            named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
-        // A chat that has the name of an erased one is another, and stays.
-        let is_erased = |name: &&TimelineName| {
-            history.head(name).is_none_or(|head| erased.contains(&head.id.0))
-        };
-        let timelines: Vec<_> =
-            names.into_iter().filter(is_erased).map(ToString::to_string).collect();
-        if !timelines.is_empty() {
-            let options = Options { timelines, dry_run: false };
-            let report = erase_from(&there, &options, Place::Backup, monitor)?;
-            return Ok(report.timelines.iter().map(|timeline| timeline.snapshots).sum());
-        }
+    let history = History::load(&store)?;
+    let owners = Owners::of(&history);
+    let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
+    let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
+    // A chat that has the name of an erased one is another, and stays.
+    let is_erased =
+        |name: &&TimelineName| history.head(name).is_none_or(|head| erased.contains(&head.id.0));
+    let timelines: Vec<_> = names.into_iter().filter(is_erased).map(ToString::to_string).collect();
+    if !timelines.is_empty() || store.erasing()?.is_some() {
+        let options = Options { timelines, dry_run: false };
+        erase_from(&there, &options, Place::Backup, monitor)?;
+    } else {
+        // Only objects are left, or files of an update that was interrupted.
         let (store, held) = there.hold(&store)?;
         let mut erasures = store.erasures()?;
         erasures.join(&workspace.open_store()?.erasures()?);
@@ -283,7 +280,7 @@ fn erased_in(
 ) -> Result<HashSet<ObjectId>> {
     let store = workspace.open_store()?;
     let (erasures, here) = (store.erasures()?, History::load(&store)?);
-    let (history, reader) = (History::load(folder)?, folder.reader());
+    let (history, reader) = (load_whole(folder)?, folder.reader());
     let mut erased = erased_among(&erasures, &reader, history.iter())?;
     for id in erasures.commits() {
         if !erased.contains(&id) && reader.has(id)? {
@@ -296,15 +293,34 @@ fn erased_in(
     Ok(erased)
 }
 
+/// Refuses to remove the copies of a timeline before it is erased while something cannot be read: once it is erased, nothing tells any more whether that is a copy.
+pub fn must_know_copies(workspace: &Workspace, plan: &Report) -> Result<()> {
+    match workspace.library() {
+        Ok(library) => refuse_unreadable(&library, &plan.traces),
+        Err(_) => Ok(()),
+    }
+}
+
+fn refuse_unreadable(library: &Library, traces: &[Trace]) -> Result<()> {
+    match traces.iter().find(|trace| trace.kind == TraceKind::Unreadable) {
+        Some(unread) => {
+            let source = io::Error::other("it cannot be read, so it may be a copy");
+            Err(st::Error::Io { path: library.root().join(&unread.path), source }.into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Removes the files that still have the text and that can be removed, as a plan named them; returns their paths. A lorebook or file that something uses since stays. Not the store's: that
 /// is [`erase`].
 pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>> {
     let library = workspace.library()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let mut removed = Vec::new();
-    let marks = traces::marks(&library, &plan.traces);
+    let marks = traces::marks(&library, &plan.traces)?;
     let history = History::load(&store)?;
     let now = traces::find_marked(&library, &store, &history, &plan.ids, &marks)?;
+    refuse_unreadable(&library, &now)?;
     let is_planned = |trace: &&Trace| trace.kind.can_be_removed() && plan.traces.contains(trace);
     for trace in now.iter().filter(is_planned) {
         st::remove_file(library.root(), &trace.path)?;
@@ -320,6 +336,18 @@ pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>
         store.set_left_copies(&held.lock, &left)?;
     }
     Ok(removed)
+}
+
+/// Loads the history of a store; refused if a part of it cannot be read.
+fn load_whole(store: &Store) -> Result<History> {
+    let history = History::load(store)?;
+    match history.broken.first() {
+        Some(broken) => {
+            let (subject, why) = (broken.subject.clone(), broken.why.clone());
+            Err(engine::Error::BrokenHistory { subject, why }.into())
+        }
+        None => Ok(history),
+    }
 }
 
 /// Returns the timelines that stay and have the snapshots from which those in `gone` were forked.

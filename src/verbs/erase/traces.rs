@@ -1,6 +1,7 @@
 //! What still has the text of timelines that are erased, beside the store: SillyTavern's own backups, the chat's lorebook, files that its messages name, and what `watch` put into the page's mailbox.
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::path::Path;
 
 use crate::archive::{CopyMark, Snapshot, SnapshotId, Tree};
@@ -35,6 +36,8 @@ pub enum TraceKind {
     SharedAttachment,
     /// A file of the mailbox: it is removed with the timeline.
     Mailbox,
+    /// What the system could not read: it may have text of the chat, or use its files.
+    Unreadable,
 }
 
 impl TraceKind {
@@ -47,6 +50,7 @@ impl TraceKind {
             TraceKind::Attachment => "attachment",
             TraceKind::SharedAttachment => "shared-attachment",
             TraceKind::Mailbox => "mailbox",
+            TraceKind::Unreadable => "unreadable",
         }
     }
 
@@ -75,7 +79,7 @@ pub(super) fn find(
             .into_iter()
             .map(|name| Trace { path: format!("{MAILBOX}/{name}"), kind: TraceKind::Mailbox }),
     );
-    Ok(traces)
+    Ok(each_once(traces))
 }
 
 /// Removes the files of the mailbox. Whoever asked asks again, and the watch writes its status anew.
@@ -96,14 +100,37 @@ fn mail(root: &Path) -> Vec<String> {
 }
 
 /// Returns the marks of the files that can be removed, for whoever removes them later.
-pub(super) fn marks(library: &Library, traces: &[Trace]) -> Vec<CopyMark> {
-    let can_be_removed = traces.iter().filter(|trace| trace.kind.can_be_removed());
-    can_be_removed.filter_map(|trace| mark_now(library, &trace.path)).collect()
+pub(super) fn marks(library: &Library, traces: &[Trace]) -> Result<Vec<CopyMark>> {
+    let mut marks = Vec::new();
+    for trace in traces.iter().filter(|trace| trace.kind.can_be_removed()) {
+        marks.extend(mark_now(library, &trace.path)?);
+    }
+    Ok(marks)
 }
 
-fn mark_now(library: &Library, path: &str) -> Option<CopyMark> {
-    let bytes = st::read(library.root(), &LibraryPath::parse(path).ok()?).ok()?;
-    Some(CopyMark::of(path, &bytes))
+/// Returns the mark of a file as it is; `None` if it is not there.
+fn mark_now(library: &Library, path: &str) -> Result<Option<CopyMark>> {
+    let full = library.root().join(path);
+    match crate::regular::read(&full) {
+        Ok(bytes) => Ok(Some(CopyMark::of(path, &bytes))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(st::Error::Io { path: full, source }.into()),
+    }
+}
+
+fn unreadable(path: impl Into<String>) -> Trace {
+    Trace { path: path.into(), kind: TraceKind::Unreadable }
+}
+
+/// Returns the traces without those that were found twice.
+fn each_once(traces: Vec<Trace>) -> Vec<Trace> {
+    let mut once: Vec<Trace> = Vec::with_capacity(traces.len());
+    for trace in traces {
+        if !once.contains(&trace) {
+            once.push(trace);
+        }
+    }
+    once
 }
 
 /// Finds the files that have one of these marks, as they are, and whether something but `going` uses them by now.
@@ -114,42 +141,65 @@ pub(super) fn find_marked(
     going: &HashSet<ObjectId>,
     marks: &[CopyMark],
 ) -> Result<Vec<Trace>> {
-    let is_marked = |path: &String| {
+    let is_marked = |path: &String| -> Result<bool> {
         let is_named = marks.iter().any(|mark| mark.has_path(path));
-        is_named && mark_now(library, path).is_some_and(|now| marks.contains(&now))
+        Ok(is_named && mark_now(library, path)?.is_some_and(|now| marks.contains(&now)))
     };
-    let backups = list_backups(&library.root().join("backups")).unwrap_or_default();
+    let marked = |paths: Vec<String>| -> Result<Vec<String>> {
+        let mut marked = Vec::new();
+        for path in paths {
+            if is_marked(&path)? {
+                marked.push(path);
+            }
+        }
+        Ok(marked)
+    };
+    let backups = backups_of(library)?;
     let backups = backups.into_iter().map(|backup| format!("backups/{}", backup.file));
     let kind = TraceKind::ChatBackup;
-    let mut traces: Vec<_> = backups.filter(is_marked).map(|path| Trace { path, kind }).collect();
+    let backups = marked(backups.collect())?.into_iter();
+    let mut traces: Vec<_> = backups.map(|path| Trace { path, kind }).collect();
     let parse = |path: String| LibraryPath::parse(&path).ok();
     let books = library.lorebooks()?.into_iter().map(|name| format!("worlds/{name}.json"));
-    let books = books.filter(is_marked).filter_map(parse).collect();
+    let books = marked(books.collect())?.into_iter().filter_map(parse).collect();
     traces.extend(lorebooks(library, books)?);
     let mut files = Vec::new();
     for folder in ["user/images", "user/files"] {
-        files_below(library.root(), folder, 0, &mut files);
+        files_below(library.root(), folder, 0, &mut files)?;
     }
-    let files = files.into_iter().filter(is_marked).filter_map(parse).collect();
+    let files = marked(files)?.into_iter().filter_map(parse).collect();
     let staying = history.heads().map(|(_, head)| head).filter(|head| !going.contains(&head.id.0));
     traces.extend(attachments(library, &store.reader(), staying, files)?);
-    Ok(traces)
+    Ok(each_once(traces))
+}
+
+/// Returns the backups that SillyTavern made; none if it has no folder for them.
+fn backups_of(library: &Library) -> Result<Vec<st::Backup>> {
+    let folder = library.root().join("backups");
+    match st::is_absent(&folder) {
+        Ok(true) => Ok(Vec::new()),
+        _ => Ok(list_backups(&folder)?),
+    }
 }
 
 /// Lists the files in a folder and in those below it, by their paths in the library.
-fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) {
+fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
     const DEEPEST: usize = 4;
-    for entry in st::list_folder(&root.join(folder)).entries {
+    let path = root.join(folder);
+    for entry in
+        st::list_folder(&path).complete().map_err(|source| st::Error::Io { path, source })?
+    {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = format!("{folder}/{name}");
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth < DEEPEST => {
-                files_below(root, &path, depth + 1, found);
+                files_below(root, &path, depth + 1, found)?;
             }
             Ok(kind) if kind.is_file() => found.push(path),
             _ => {}
         }
     }
+    Ok(())
 }
 
 /// Returns the files that messages of these snapshots name.
@@ -179,22 +229,37 @@ fn attachments<'s>(
     }
     let mut used = attachments_of(reader, staying)?;
     let scan = library.scan()?;
-    let mut is_certain = scan.unreadable.is_empty();
+    let mut traces: Vec<_> =
+        scan.unreadable.iter().map(|(subject, _)| unreadable(subject.clone())).collect();
     let read = |path: &LibraryPath| st::read(library.root(), path);
     for name in &scan.chats {
         let Ok(bytes) = read(&name.file()) else {
-            is_certain = false;
+            traces.push(unreadable(name.file().to_string()));
             continue;
         };
         let chat = Chat::split(&bytes, name.is_group());
         let group = name.is_group().then(|| scan.groups.group_of(name.chat())).flatten();
-        let group = group.and_then(|path| read(path).ok());
+        let group = match group.map(|path| (path, read(path))) {
+            Some((path, Err(_))) => {
+                traces.push(unreadable(path.to_string()));
+                None
+            }
+            Some((_, Ok(bytes))) => Some(bytes),
+            None => None,
+        };
         used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
     }
     // The data bank of all chats and of characters.
-    let settings = LibraryPath::parse("settings.json").ok().and_then(|path| read(&path).ok());
-    let settings = settings.unwrap_or_default();
+    const SETTINGS: &str = "settings.json";
+    let settings = match crate::regular::read(&library.root().join(SETTINGS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            traces.push(unreadable(SETTINGS));
+            Vec::new()
+        }
+        settings => settings.unwrap_or_default(),
+    };
     let settings = String::from_utf8_lossy(&settings);
+    let is_certain = traces.is_empty();
     let is_used = |path: &LibraryPath| {
         !is_certain || used.contains(path) || settings.contains(path.file_name())
     };
@@ -205,7 +270,8 @@ fn attachments<'s>(
         };
         Trace { path: path.to_string(), kind }
     };
-    Ok(named.iter().map(trace).collect())
+    traces.extend(named.iter().map(trace));
+    Ok(traces)
 }
 
 /// Returns the lorebooks of the chats among these snapshots.
@@ -234,7 +300,8 @@ fn lorebooks(library: &Library, mut books: BTreeSet<LibraryPath>) -> Result<Vec<
         };
         Trace { path: path.to_string(), kind }
     };
-    Ok(books.iter().map(trace).collect())
+    let unread = references.unread.iter().map(|(subject, _)| unreadable(subject.clone()));
+    Ok(books.iter().map(trace).chain(unread).collect())
 }
 
 /// SillyTavern's backups that have a message which none of the chats that stay has.
@@ -245,7 +312,9 @@ fn chat_backups(
     gone: &HashSet<SnapshotId>,
     going: &[&Snapshot],
 ) -> Result<Vec<Trace>> {
-    let mut found = list_backups(&library.root().join("backups")).unwrap_or_default();
+    let Ok(mut found) = backups_of(library) else {
+        return Ok(vec![unreadable("backups")]);
+    };
     // A backup is called after the character, or after the chat of a group.
     let keys: BTreeSet<_> = going
         .iter()
@@ -264,17 +333,19 @@ fn chat_backups(
     for text in self::texts(&reader, &staying.collect::<Vec<_>>())? {
         texts.remove(&text);
     }
-    let has_it = |path: &Path| {
-        let bytes = crate::regular::read(path).unwrap_or_default();
+    let has_it = |bytes: &[u8]| {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         lines.any(|line| text_of(line).is_some_and(|found| texts.contains(&found.text)))
     };
-    found.retain(|backup| has_it(&backup.path));
-    let trace = |backup: st::Backup| Trace {
-        path: format!("backups/{}", backup.file),
-        kind: TraceKind::ChatBackup,
+    let trace = |backup: &st::Backup| {
+        let path = format!("backups/{}", backup.file);
+        match crate::regular::read(&backup.path) {
+            Ok(bytes) => has_it(&bytes).then_some(Trace { path, kind: TraceKind::ChatBackup }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => Some(unreadable(path)),
+        }
     };
-    Ok(found.into_iter().map(trace).collect())
+    Ok(found.iter().filter_map(trace).collect())
 }
 
 fn key_of(name: &TimelineName) -> &str {
