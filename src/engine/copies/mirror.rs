@@ -17,7 +17,7 @@ use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
-use crate::store::{self, Copied, Effect, Format, Placed, RefName, Store};
+use crate::store::{self, Copied, Effect, Format, Loss, Placed, RefName, Store};
 use crate::{durable, real_path};
 
 /// What to back up, and how.
@@ -109,7 +109,11 @@ pub fn to_folder(
     let are_refs_gone = there.keys().any(|name| options.erased.contains(name));
     let purged = purge_erased(workspace, &mirror, &held, are_refs_gone, monitor);
     let Judged { mut findings, odd, .. } = judged;
+    // Damage there does not prevent the backup; anything else can be tried again.
     if let Err(error) = purged {
+        if !error.is_loss() {
+            return Err(error);
+        }
         let message = format!("what was erased could not be removed from it: {error}");
         let finding = Finding::new(Code::ErasedLeft, Level::Warning, &*destination, message);
         findings.push(finding.remedy("the next backup or sync to it tries again"));
