@@ -1,6 +1,6 @@
 //! Recognises a timeline that was removed for good, also in snapshots that another device took of it.
 //!
-//! A mark is a hash, so that the record of removals does not tell what was removed.
+//! A mark is a hash, so that the record of removals does not tell what was removed. So are the marks of files of the library that still have its text.
 
 use super::message_identity::Identity;
 use super::{Result, Snapshot, first_message};
@@ -21,4 +21,41 @@ pub fn erasure_marks(reader: &Reader, snapshot: &Snapshot) -> Result<Vec<String>
         blake3::hash(text.as_bytes()).to_hex().to_string()
     };
     Ok([&snapshot.timeline].into_iter().chain(&snapshot.renamed_from).map(mark).collect())
+}
+
+/// Recognises a file of the library that still has text of a timeline that was removed for good.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CopyMark {
+    path: String,
+    content: String,
+}
+
+impl CopyMark {
+    pub fn of(path: &str, bytes: &[u8]) -> Self {
+        let content = blake3::hash(bytes).to_hex().to_string();
+        Self { path: Self::hash_of_path(path), content }
+    }
+
+    /// Returns the mark that a line of the record is.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (path, content) = line.split_once(' ')?;
+        Some(Self { path: path.to_owned(), content: content.to_owned() })
+    }
+
+    /// Returns whether the mark is of a file of this name. Then its content is worth reading.
+    pub fn has_path(&self, path: &str) -> bool {
+        self.path == Self::hash_of_path(path)
+    }
+
+    fn hash_of_path(path: &str) -> String {
+        blake3::hash(format!("stvc copy of erased timeline\n{path}").as_bytes())
+            .to_hex()
+            .to_string()
+    }
+}
+
+impl std::fmt::Display for CopyMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.path, self.content)
+    }
 }

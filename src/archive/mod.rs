@@ -31,7 +31,7 @@ mod write;
 
 pub use attachments::{Attachment, AttachmentsRecord};
 pub use checkpoint::{CheckpointState, uses_auto_recap};
-pub use erasure_mark::erasure_marks;
+pub use erasure_mark::{CopyMark, erasure_marks};
 pub use error::{Error, Result};
 pub use file_role::Role;
 pub use folder_trees::Folders;

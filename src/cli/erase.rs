@@ -5,36 +5,42 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, shell, size};
 use super::{args, exit};
-use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::LastBackup;
+use stvc::engine::{self, Workspace};
+use stvc::history;
 use stvc::lines::{CopyLine, Counts, ErasedLine, TraceLine};
 use stvc::verbs;
 use stvc::verbs::erase::{Options, Report, TraceKind};
 
 pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    if args.timelines.is_empty() {
+        return finish(args, workspace, out);
+    }
     let options = Options { timelines: args.timelines.clone(), dry_run: true };
-    let plan = verbs::erase::erase(workspace, &options, &mut out.progress())?;
+    let plan = match verbs::erase::erase(workspace, &options, &mut out.progress()) {
+        Err(error) => {
+            if is_unknown(&error) && has_left_copies(workspace) {
+                out.warn("Copies of what was erased before are in reach: `stvc erase --copies`, without a name, removes them.");
+            }
+            return Err(error.into());
+        }
+        plan => plan?,
+    };
     let asks = !args.dry_run && !args.yes;
     if asks || args.dry_run {
         tell(&plan, Copies::Stay, out);
     }
     if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
-        out.say(match args.dry_run || out.may_ask() {
-            true => "Nothing has been changed.",
-            false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
-        });
-        let code = summary(&plan, &plan, &[], out);
-        return Ok(if asks { exit::REFUSED } else { code });
+        return Ok(unchanged(&plan, args, out));
     }
     let can_be_removed = plan.traces.iter().any(|trace| trace.kind.can_be_removed())
-        || plan.backups.iter().any(is_folder);
+        || plan.backups.iter().any(LastBackup::is_folder_in_reach);
+    let copies = args.copies || can_be_removed && asks && agreed_to(COPIES);
+    // The copies first: until the timeline is gone from the store, the command can be given again.
     let mut removed = Vec::new();
-    let copies = can_be_removed && (args.copies || asks && agreed_to(COPIES));
     if copies {
-        removed = verbs::erase::remove_traces(workspace, &plan)?;
-        for path in &removed {
-            out.say(format!("removed  {}", clean(path)));
-        }
+        verbs::erase::must_know_copies(workspace, &plan)?;
+        removed = remove_copies(&plan, workspace, out)?;
     }
     let report = verbs::erase::erase(
         workspace,
@@ -45,26 +51,84 @@ pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u
         tell(&report, if copies { Copies::Go } else { Copies::Stay }, out);
     }
     out.say(format!("Gone for good; {} freed.", size(report.bytes)));
-    if copies {
-        for folder in plan.backups.iter().filter(|taken| is_folder(taken)) {
-            let path = Path::new(&folder.destination);
-            let gone =
-                verbs::erase::erase_from_folder(workspace, path, &plan, &mut out.progress())?;
-            let (gone, place) = (count(gone as u64, "snapshot"), clean(&folder.destination));
-            out.say(format!("removed  {gone} from the backup in {place}"));
-            removed.push(folder.destination.clone());
-        }
+    if can_be_removed && !copies {
+        out.say("`stvc erase --copies` removes the copies that are in reach.");
     }
-    Ok(summary(&report, &plan, &removed, out))
+    Ok(summary(&report, &plan, &removed, copies, out))
 }
 
-/// Returns whether a backup is a folder that is in reach.
-fn is_folder(taken: &LastBackup) -> bool {
-    taken.kind == "folder" && Path::new(&taken.destination).is_dir()
+/// Returns whether a name was given that no timeline has: it may have been erased before.
+fn is_unknown(error: &verbs::Error) -> bool {
+    let verbs::Error::Engine(engine::Error::History(error)) = error else { return false };
+    matches!(error, history::Error::NoSuchTimeline { .. })
+}
+
+fn has_left_copies(workspace: &Workspace) -> bool {
+    let left = verbs::erase::left_copies(workspace, true);
+    left.is_ok_and(|left| {
+        left.traces.iter().any(|trace| trace.kind.can_be_removed()) || !left.backups.is_empty()
+    })
+}
+
+/// Removes the copies in reach of what was erased before.
+fn finish(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let plan = verbs::erase::left_copies(workspace, args.dry_run)?;
+    for trace in &plan.traces {
+        let what = match trace.kind {
+            TraceKind::Unreadable => "cannot be read: it may use files of what was erased",
+            kind if kind.can_be_removed() => "has text of what was erased",
+            _ => "has text of what was erased, and stays: others use it by now",
+        };
+        out.say(format!("{} {what}", clean(&trace.path)));
+    }
+    for taken in &plan.backups {
+        out.say(format!("the backup in {} has text of what was erased", clean(&taken.destination)));
+    }
+    let is_any =
+        plan.traces.iter().any(|trace| trace.kind.can_be_removed()) || !plan.backups.is_empty();
+    if !is_any {
+        out.say("Nothing to do: no copy in reach has text of what was erased.");
+        return Ok(summary(&plan, &plan, &[], true, out));
+    }
+    let asks = !args.dry_run && !args.yes;
+    if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
+        return Ok(unchanged(&plan, args, out));
+    }
+    let removed = remove_copies(&plan, workspace, out)?;
+    Ok(summary(&plan, &plan, &removed, true, out))
+}
+
+/// Says that nothing was done, because only a plan was wanted or nobody agreed.
+fn unchanged(plan: &Report, args: &args::Erase, out: &mut Out) -> u8 {
+    out.say(match args.dry_run || out.may_ask() {
+        true => "Nothing has been changed.",
+        false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
+    });
+    let code = summary(plan, plan, &[], false, out);
+    if args.dry_run { code } else { exit::REFUSED }
+}
+
+/// Removes the copies of a plan that can be removed; returns the files and folders.
+fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<Vec<String>> {
+    let mut removed = Vec::new();
+    if plan.traces.iter().any(|trace| trace.kind.can_be_removed()) {
+        removed = verbs::erase::remove_traces(workspace, plan)?;
+    }
+    for path in &removed {
+        out.say(format!("removed  {}", clean(path)));
+    }
+    for folder in plan.backups.iter().filter(|taken| taken.is_folder_in_reach()) {
+        let path = Path::new(&folder.destination);
+        let gone = verbs::erase::erase_from_folder(workspace, path, plan, &mut out.progress())?;
+        let (gone, place) = (count(gone as u64, "snapshot"), clean(&folder.destination));
+        out.say(format!("removed  {gone} from the backup in {place}"));
+        removed.push(folder.destination.clone());
+    }
+    Ok(removed)
 }
 
 const FOR_GOOD: &str = "This cannot be taken back. Type yes to do it: ";
-const COPIES: &str = "Also remove it from SillyTavern's backups, its own lorebook and the folder backups above? Type yes to do it: ";
+const COPIES: &str = "Also remove it from SillyTavern's backups and the folder backups above, with the lorebook, pictures and files that nothing else uses? Type yes to do it: ";
 
 /// Whether the copies that are in reach are removed as well.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,23 +156,54 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
             forks.join(", ")
         ));
     }
+    if !report.parents.is_empty() {
+        let parents: Vec<_> = report.parents.iter().map(name).collect();
+        out.say(format!(
+            "Forked from {}: the messages before the fork stay there, and in the backups of it.",
+            parents.join(", ")
+        ));
+    }
     out.say("All that was done so far can no longer be undone.");
+    let way_there = match report.dry_run {
+        true => "`--copies`",
+        false => "`stvc erase --copies`",
+    };
     for trace in &report.traces {
         let path = clean(&trace.path);
-        let way = match trace.kind {
-            TraceKind::ChatBackup => "a backup that SillyTavern made; `--copies` deletes it",
-            TraceKind::Lorebook => "its lorebook, which nothing else uses; `--copies` deletes it",
-            TraceKind::SharedLorebook => "its lorebook, which others use: it stays",
-            TraceKind::Mailbox => "written for SillyTavern's page; it is removed with the chat",
+        let has = match trace.kind {
+            TraceKind::Attachment | TraceKind::SharedAttachment => "belongs to it",
+            TraceKind::Unreadable => "cannot be read",
+            _ => "has text of it",
         };
-        out.warn(&format!("{}: {path} has text of it: {way}", paint(LOOK.warn, "warning")));
+        let is_removed = copies == Copies::Go && trace.kind.can_be_removed();
+        let way = match trace.kind {
+            _ if is_removed => continue,
+            TraceKind::ChatBackup => {
+                format!("a backup that SillyTavern made; {way_there} deletes it")
+            }
+            TraceKind::Lorebook => {
+                format!("its lorebook, which nothing else uses; {way_there} deletes it")
+            }
+            TraceKind::SharedLorebook => "its lorebook, which others use: it stays".into(),
+            TraceKind::Attachment => {
+                format!("a file of its messages, which nothing else uses; {way_there} deletes it")
+            }
+            TraceKind::SharedAttachment => {
+                "a file of its messages, which others use or may use: it stays".into()
+            }
+            TraceKind::Unreadable => "it may have text of it, or use its files".into(),
+            TraceKind::Mailbox => {
+                "written for SillyTavern's page; it is removed with the chat".into()
+            }
+        };
+        out.warn(&format!("{}: {path} {has}: {way}", paint(LOOK.warn, "warning")));
     }
-    let is_left = |taken: &&LastBackup| copies == Copies::Stay || !is_folder(taken);
+    let is_left = |taken: &&LastBackup| copies == Copies::Stay || !taken.is_folder_in_reach();
     for taken in report.backups.iter().filter(is_left) {
         let place = clean(&taken.destination);
         let way = match taken.kind.as_str() {
             "file" => "delete that file, and take a new one".to_owned(),
-            "folder" => "`--copies` removes it there, too".to_owned(),
+            "folder" => format!("{way_there} removes it there, too"),
             _ => format!(
                 "`stvc backup {} --prune` takes it from its branches; the server keeps it until it cleans up",
                 shell(&taken.destination)
@@ -119,7 +214,13 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
 }
 
 /// The lines about where the text still is, and the last one; `plan` named the files that were removed since.
-fn summary(report: &Report, plan: &Report, removed: &[String], out: &mut Out) -> u8 {
+fn summary(
+    report: &Report,
+    plan: &Report,
+    removed: &[String],
+    removes_copies: bool,
+    out: &mut Out,
+) -> u8 {
     for trace in &plan.traces {
         let is_gone = trace.kind == TraceKind::Mailbox && !report.dry_run;
         out.object(TraceLine::new(trace, is_gone || removed.contains(&trace.path)));
@@ -136,8 +237,11 @@ fn summary(report: &Report, plan: &Report, removed: &[String], out: &mut Out) ->
         bytes: report.bytes,
         dry_run: report.dry_run,
     };
-    out.summary("erase", true, counts);
-    exit::DONE
+    // Of what cannot be read nobody knows whether it is a copy.
+    let is_unsure = plan.traces.iter().any(|trace| trace.kind == TraceKind::Unreadable);
+    let is_partly = removes_copies && is_unsure;
+    out.summary("erase", !is_partly, counts);
+    if is_partly { exit::PARTLY } else { exit::DONE }
 }
 
 fn agreed_to(question: &str) -> bool {

@@ -19,7 +19,17 @@ pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8
     if out.is_json() {
         return Ok(out.answer(&report));
     }
-    let operation = &report.operation;
+    let Some(operation) = &report.operation else {
+        out.say("Nothing to undo. `stvc operations` lists what was done.");
+        return Ok(report.exit());
+    };
+    if let (true, Some(by)) = (report.already, report.redo) {
+        let number = operation.number;
+        out.say(format!(
+            "Nothing to do: operation {number} was undone by operation {by}. `stvc undo {by}` redoes it."
+        ));
+        return Ok(report.exit());
+    }
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
     out.say(format!(
         "{verb} operation {}: {}",

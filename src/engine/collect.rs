@@ -7,7 +7,7 @@ use super::operation::Held;
 use super::{Result, Workspace};
 use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
-use crate::store::{Before, Collected, Kind, Loss, ObjectId, Placed, Repack, Store};
+use crate::store::{Before, Collected, Expiry, Kind, Loss, ObjectId, Placed, Repack, Store};
 
 /// Further in the future than any clock is wrong.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
@@ -21,20 +21,35 @@ pub(crate) fn collect(
     dry_run: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<(Collected, usize)> {
+    let expiry = store.plan_expiry(before)?;
+    let collected =
+        collect_beyond(workspace, store, held, &expiry, (before, grace), dry_run, monitor)?;
+    Ok((collected, expiry.dropped))
+}
+
+/// Drops what nothing refers to any more once the operations of `expiry` are dropped.
+pub(crate) fn collect_beyond(
+    workspace: &Workspace,
+    store: &Store,
+    held: &Held,
+    expiry: &Expiry,
+    (before, grace): (Before, Duration),
+    dry_run: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Collected> {
     let lock = &held.lock;
     if !dry_run {
         store.release_reserve(lock);
     }
-    let expiry = store.plan_expiry(before)?;
     monitor.begin("looking for objects", None);
-    let Referenced { mut objects, attachments, mut lost } = archive::all_objects(store, &expiry)?;
+    let Referenced { mut objects, attachments, mut lost } = archive::all_objects(store, expiry)?;
     let keep_after = match before {
         // However young a clock that was wrong makes it.
         Before::Everything => SystemTime::now().checked_add(LONG),
         _ => SystemTime::now().checked_sub(grace),
     };
     let keep_after = keep_after.unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut expire = || store.expire(lock, &expiry);
+    let mut expire = || store.expire(lock, expiry);
     if let (Ok(library), false) = (workspace.library(), dry_run) {
         library.clear_left_behind();
     }
@@ -49,7 +64,7 @@ pub(crate) fn collect(
         };
         store.collect(lock, objects, keep, keep_after, repack, dry_run, &mut expire, monitor)
     };
-    let collected = match collect(&objects, &lost) {
+    Ok(match collect(&objects, &lost) {
         // Lost attachments do not prevent the rest from being packed. All are read only if one is known to be lost.
         Err(error) if error.is_loss() => {
             let reader = store.reader();
@@ -66,6 +81,5 @@ pub(crate) fn collect(
             collect(&objects, &lost)?
         }
         collected => collected?,
-    };
-    Ok((collected, expiry.dropped))
+    })
 }

@@ -85,8 +85,9 @@ const undoLast = () => careful(async () => {
       return name;
     });
     toastr.warning(t("Click here to restore the state before as a chat of its own."), error.message, { escapeHtml: true, timeOut: 30_000, onclick });
-    return 0;
+    return null;
   });
+  if (number === 0) toastr.info(t("There is nothing to undo."));
   if (!number) return "";
   toastr.success(t("Undone."));
   return String(number);

@@ -28,6 +28,7 @@ const CHINESE = {
   "Running recap: v{n}.": "连续回顾：第 {n} 版。",
   "Messages in the combined recap: {n}.": "合并回顾涵盖的消息：{n}。",
   "Undone.": "已撤销。",
+  "There is nothing to undo.": "没有可以撤销的操作。",
   "Restored.": "已恢复。",
   "Restored: {name}": "已恢复：{name}",
   "Click here to restore the state before as a chat of its own.": "点这里把之前的状态恢复成独立的聊天。",

@@ -3,7 +3,7 @@
 use crate::engine::copies::CopyError;
 use crate::engine::{self, TagError};
 use crate::store::{self, RemoteError};
-use crate::verbs::{self, MergeError, UndoError};
+use crate::verbs::{self, MergeError};
 use crate::{archive, history};
 
 /// Everything was done, also when there was nothing to do.
@@ -39,7 +39,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::NoParent { .. }
         | verbs::Error::NotSaved { .. }
         | verbs::Error::StillThere { .. }
-        | verbs::Error::Undo(UndoError::ChangedSince { .. }) => REFUSED,
+        | verbs::Error::Undo(_) => REFUSED,
         verbs::Error::Merge(MergeError::NotNewest { .. } | MergeError::NotSetAside { .. })
         | verbs::Error::NeedsOneTimeline { .. }
         | verbs::Error::NeedsCheckpoint { .. }
@@ -56,8 +56,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         | verbs::Error::NoSuchEntry { .. }
         | verbs::Error::NoLorebookThen { .. }
         | verbs::Error::NoChat
-        | verbs::Error::NoChatWith { .. }
-        | verbs::Error::Undo(UndoError::Nothing | UndoError::Already { .. }) => FAILED,
+        | verbs::Error::NoChatWith { .. } => FAILED,
     }
 }
 

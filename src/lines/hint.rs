@@ -225,8 +225,9 @@ fn of_restore(error: &RestoreError) -> Hint {
 
 fn of_undo(error: &UndoError) -> Hint {
     match error {
-        UndoError::Nothing => "`stvc operations` lists what was done".into(),
-        UndoError::Already { by, .. } => format!("`stvc undo {by}` does it again").into(),
+        UndoError::UndoneBelow { number, first, undone } => unchanged(format!(
+            "run `stvc undo {first}` first, which redoes operation {undone}, then `stvc undo {number}`"
+        )),
         UndoError::ChangedSince { offers, .. } if !offers.is_empty() => {
             let restores: Vec<_> = offers.iter().map(restore_beside).collect();
             unchanged(format!(
@@ -493,7 +494,7 @@ mod tests {
                 engine::Error::BrokenHistory { subject: name(), why: name() },
                 engine::Error::St(st::Error::NeverStarted { path: "p".into(), root: "p".into() }),
             ]);
-        let undo = [UndoError::Nothing, UndoError::Already { number: 4, by: 5 }];
+        let undo = [UndoError::UndoneBelow { number: 4, first: 5, undone: 2 }];
         let merge =
             MergeError::Conflicts { count: 1, into: name(), from: "Mira/b".into(), local: None };
         engine

@@ -112,7 +112,7 @@ counts! {
     Tag { tags: usize }
     Timelines { timelines: usize, new: usize, changed: usize, unchanged: usize, deleted: usize }
     Undo {
-        operation: u64, redo: Option<u64>, refs: usize, files: usize, attachments_lost: usize,
+        operation: Option<u64>, redo: Option<u64>, refs: usize, files: usize, attachments_lost: usize,
         dry_run: bool
     }
     Users { users: usize, failed: usize }

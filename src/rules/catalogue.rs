@@ -493,6 +493,16 @@ catalogue! {
             meaning: "a backup or remote had snapshots that `forget`, `erase` or `undo` removed here since; a file is replaced without them, a folder or server keeps them out of sight",
             remedy: "nothing; `stvc backup` to a folder or server with `--prune` removes them there, too",
         }
+        ErasedLeft = "erased-left" [Warning] {
+            from: "`backup`, `sync`",
+            meaning: "the folder still has objects of a chat that was erased; nothing there leads to them, but they could not be removed",
+            remedy: "the next `stvc backup` or `stvc sync` to it tries again; if that fails, too, `stvc check FOLDER` says what is damaged",
+        }
+        LorebookInUse = "lorebook-in-use" [Warning] {
+            from: "`undo`",
+            meaning: "the undone operation wrote this lorebook, and a chat uses it that did not before, such as a fork that was renamed since; the lorebook stays",
+            remedy: "nothing; delete the lorebook in SillyTavern if no chat needs it",
+        }
         LorebookNewer = "lorebook-newer" [Warning] {
             from: "`restore --all`",
             meaning: "two timelines have different states of one lorebook; that of the newer snapshot was written",

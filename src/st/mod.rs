@@ -20,6 +20,7 @@ mod isolate;
 pub mod json;
 mod library;
 mod lorebook;
+pub mod mailbox;
 mod mark;
 mod mere_use;
 mod metadata;
@@ -74,7 +75,7 @@ pub use send_date::send_millis;
 pub use thumbnails::forget_thumbnail;
 pub use timed_effects::{Renamed, effect_hash, rename_effects};
 pub use timeline_files::{Book, BoundBook, FileAt, TimelineFiles};
-pub use users::{lorebook_of, users_of_lorebook};
+pub use users::{lorebook_of, possible_users_of_lorebook, users_of_lorebook};
 pub use write::{
     Fingerprint, must_be_a_name_here, must_be_a_place, remove, why_not_writable, write,
 };

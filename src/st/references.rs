@@ -108,7 +108,7 @@ impl References {
 }
 
 /// Some systems take names for the same that differ in case or in how an accent is written; on such a one a lorebook must not pass for unused.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     name.nfc().flat_map(char::to_lowercase).collect()
 }
 

@@ -1,18 +1,28 @@
 //! Which lorebook a chat uses, and which chats use a lorebook, from the first line of each chat.
 
-use super::references::first_line;
+use super::references::{first_line, folded};
 use super::{
-    Chat, Groups, Library, LibraryPath, Result, TimelineName, bound_lorebook, lorebook_path,
-    open_file, read,
+    Chat, Groups, Library, LibraryPath, Result, TimelineName, bound_lorebook, chat_name,
+    lorebook_path, open_file, read,
 };
 
 /// The file of the lorebook that a chat is bound to; none if there is none or the chat cannot be read.
 pub fn lorebook_of(library: &Library, groups: &Groups, name: &TimelineName) -> Option<LibraryPath> {
     let root = library.root();
-    let line = first_line(open_file(root, &name.file()).ok()?).ok()?;
+    bound_with(library, groups, name, |path| read(root, path).ok())
+}
+
+/// Returns the lorebook that a chat is bound to if its group's file is what `group` returns.
+fn bound_with(
+    library: &Library,
+    groups: &Groups,
+    name: &TimelineName,
+    group: impl Fn(&LibraryPath) -> Option<Vec<u8>>,
+) -> Option<LibraryPath> {
+    let line = first_line(open_file(library.root(), &name.file()).ok()?).ok()?;
     let chat = Chat::header_of(&line, name.is_group());
-    let group = name.is_group().then(|| groups.group_of(name.chat())).flatten();
-    let group = group.and_then(|path| read(root, path).ok());
+    let of_group = name.is_group().then(|| groups.group_of(name.chat())).flatten();
+    let group = of_group.and_then(group);
     lorebook_path(&bound_lorebook(&chat, name, group.as_deref())?)
 }
 
@@ -22,4 +32,42 @@ pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<Ti
     let uses =
         |name: &TimelineName| lorebook_of(library, &scan.groups, name).as_ref() == Some(book);
     Ok(scan.chats.iter().filter(|name| uses(name)).cloned().collect())
+}
+
+/// Chats that use a lorebook, or may use it.
+pub struct PossibleUsers {
+    pub chats: Vec<TimelineName>,
+    /// Chats and folders of chats that cannot be read.
+    pub unread: Vec<String>,
+}
+
+/// Returns the chats that are bound to the lorebook at `book`, and checkpoints that ST-Auto-Recap maps to it. Names are compared as on a system that ignores case, and what cannot be
+/// read is named, because a lorebook is removed if this finds nothing. `group` returns the file of a group as it will be.
+pub fn possible_users_of_lorebook(
+    library: &Library,
+    book: &LibraryPath,
+    group: impl Fn(&LibraryPath) -> Option<Vec<u8>>,
+) -> Result<PossibleUsers> {
+    let scan = library.scan()?;
+    let references = library.references(&scan);
+    let is_book = |path: &LibraryPath| folded(path.as_str()) == folded(book.as_str());
+    let is_bound = |name: &TimelineName| {
+        bound_with(library, &scan.groups, name, &group).is_some_and(|it| is_book(&it))
+    };
+    let maps = references.maps.iter().filter(|entry| entry.is_there);
+    let maps = maps.filter(|entry| lorebook_path(&entry.book).is_some_and(|it| is_book(&it)));
+    let mapped: Vec<_> = maps
+        .flat_map(|entry| {
+            let ids = [Some(entry.checkpoint.as_str()), entry.checkpoint.strip_suffix(".jsonl")];
+            let names = ids.into_iter().flatten().filter_map(chat_name);
+            names.filter_map(|name| entry.owner.sibling(&name).ok()).collect::<Vec<_>>()
+        })
+        .collect();
+    let uses = |name: &&TimelineName| mapped.contains(name) || is_bound(name);
+    let chats = scan.chats.iter().filter(uses).cloned().collect();
+    let unread = references.unread.iter().chain(&scan.unreadable).map(|(subject, _)| subject);
+    let is_chat = |subject: &&String| {
+        ["chats", "group chats"].contains(&subject.split('/').next().unwrap_or_default())
+    };
+    Ok(PossibleUsers { chats, unread: unread.filter(is_chat).cloned().collect() })
 }

@@ -12,6 +12,8 @@ use crate::{durable, regular};
 
 /// There while commits are being removed.
 const ERASING: &str = "erasing";
+/// Marks of files that still have text of what was removed, and can be removed themselves.
+const COPIES: &str = "erased-copies";
 /// The file in the tree that a git server has of the record.
 const ERASED_FILE: &str = "erased";
 
@@ -41,6 +43,12 @@ impl Erasures {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns the commits that were removed.
+    pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
+        let removed = self.0.iter().filter(|(_, changes)| *changes % 2 == 1);
+        removed.filter_map(|(hex, _)| ObjectId::from_hex(hex.as_bytes()).ok())
     }
 
     /// Returns whether a commit or a mark was removed.
@@ -93,6 +101,24 @@ impl Store {
         let path = self.private_dir().join(ERASING);
         unless_absent(durable::remove(&path), &path)?;
         Ok(())
+    }
+
+    /// Returns the marks of files outside the store that still have text of what was removed, one a line.
+    pub fn left_copies(&self) -> Result<Vec<String>> {
+        let path = self.private_dir().join(COPIES);
+        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
+    }
+
+    /// Replaces these marks. They stay on this device.
+    pub fn set_left_copies(&self, _lock: &Lock, marks: &[String]) -> Result<()> {
+        let path = self.private_dir().join(COPIES);
+        if marks.is_empty() {
+            unless_absent(durable::remove(&path), &path)?;
+            return Ok(());
+        }
+        let text: String = marks.iter().map(|mark| format!("{mark}\n")).collect();
+        durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
     }
 
     /// Returns the record of what was removed for good.

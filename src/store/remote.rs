@@ -200,6 +200,11 @@ impl Transit {
         self.opened()?.received_erasures()
     }
 
+    /// Returns the repository with what was fetched so far.
+    pub fn fetched(&self) -> Local<Store> {
+        self.opened()
+    }
+
     /// The fetched repository, opened, and its folder, which goes when dropped.
     pub fn into_store(self) -> Local<(Store, TempDir)> {
         Ok((self.opened()?, self.folder))

@@ -152,12 +152,11 @@ pub enum RestoreError {
 /// Why nothing was taken back.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// There is nothing to take back.
-    #[error("there is nothing to undo")]
-    Nothing,
-    /// The operation was taken back already.
-    #[error("operation {number} was undone already, by operation {by}")]
-    Already { number: u64, by: u64 },
+    /// An earlier operation, on which it builds, was undone after it.
+    #[error(
+        "operation {number} cannot be undone before operation {first}, which undid operation {undone} later"
+    )]
+    UndoneBelow { number: u64, first: u64, undone: u64 },
     /// What the operation did has changed since.
     #[error("operation {number} cannot be undone: {} since", in_short_changes(changes))]
     ChangedSince {

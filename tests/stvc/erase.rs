@@ -80,7 +80,7 @@ fn req_88_nothing_of_it_is_left() {
     fsck(&sandbox);
     // The others are as they were, and go on.
     sandbox.stvc(&["show", "Harbour"]).exits(0);
-    sandbox.stvc(&["undo"]).exits(1);
+    sandbox.stvc(&["undo"]).exits(0);
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(1);
     sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -427,4 +427,133 @@ fn erase_refuses_a_chat_whose_folder_cannot_be_read() {
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(1);
     fs::remove_file(sandbox.path("chats/Mira")).unwrap();
     sandbox.stvc(&["restore", "Secret garden"]).exits(0);
+}
+
+/// A picture that a message of the secret chat names, and one that both chats name.
+const OWN_PICTURE: &str = "user/images/Mira/own.png";
+const SHARED_PICTURE: &str = "user/images/Mira/shared.png";
+
+/// A library whose secret chat has pictures, a backup by SillyTavern and one in a folder; the chat is deleted.
+fn with_copies() -> (Sandbox, std::path::PathBuf) {
+    let sandbox = library();
+    for (path, chats) in
+        [(OWN_PICTURE, &[SECRET][..]), (SHARED_PICTURE, &[SECRET, "chats/Mira/Harbour.jsonl"][..])]
+    {
+        sandbox.write(path, format!("picture {path}"));
+        let line =
+            format!("{{\"name\":\"Mira\",\"mes\":\"see\",\"extra\":{{\"image\":\"/{path}\"}}}}");
+        chats.iter().for_each(|chat| sandbox.append(chat, &line));
+    }
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let folder = sandbox.folder().join("mirror");
+    sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
+    sandbox.write("backups/chat_mira_20261101-183000.jsonl", sandbox.read(SECRET));
+    fs::remove_file(sandbox.path(SECRET)).unwrap();
+    (sandbox, folder)
+}
+
+const REMOVABLE: [&str; 3] =
+    ["backups/chat_mira_20261101-183000.jsonl", "worlds/Private.json", OWN_PICTURE];
+
+#[test]
+fn erase_copies_without_a_name_removes_the_copies_of_an_earlier_erase() {
+    let (sandbox, folder) = with_copies();
+    let nothing = sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0).stdout;
+    assert!(nothing.contains("Nothing to do"), "{nothing}");
+    let answer = sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    assert!(
+        answer.stdout.contains("`stvc erase --copies` removes the copies"),
+        "{}",
+        answer.stdout
+    );
+    let marks = fs::read_to_string(sandbox.store().join("stvc/erased-copies")).unwrap();
+    assert!(marks.bytes().all(|byte| byte.is_ascii_hexdigit() || b" \n".contains(&byte)));
+    // The name is gone, and the refusal says what to do.
+    let answer = sandbox.stvc(&["erase", "Secret garden", "--copies", "--yes"]).exits(1);
+    assert!(answer.stderr.contains("`stvc erase --copies`, without a name"), "{}", answer.stderr);
+    let before = sandbox.files();
+    let planned = sandbox.json(&["erase", "--copies", "--dry-run"]).exits(0);
+    assert_eq!((planned.of_type("trace").len(), planned.of_type("copy").len()), (3, 1));
+    sandbox.stvc(&["erase", "--copies"]).exits(4);
+    assert!(before == sandbox.files() && everything_in(&folder).contains(WORDS));
+    let done = sandbox.json(&["erase", "--copies", "--yes"]).exits(0);
+    assert!(done.of_type("trace").iter().all(|trace| trace["removed"] == true));
+    for path in REMOVABLE {
+        assert!(!sandbox.path(path).exists(), "{path}");
+    }
+    assert!(sandbox.path(SHARED_PICTURE).exists());
+    for trace in [WORDS, "Secret garden"] {
+        assert!(!everything_in(&folder).contains(trace), "{trace} is still there");
+    }
+    sandbox.stvc(&["check", folder.to_str().unwrap()]).exits(0);
+    let nothing = sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0).stdout;
+    assert!(nothing.contains("Nothing to do"), "{nothing}");
+    assert!(!sandbox.store().join("stvc/erased-copies").exists());
+    sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn erase_copies_leaves_what_a_chat_uses_since_the_erase() {
+    let (sandbox, _) = with_copies();
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    let mut newcomer = chat("new", 2, Some("Private"));
+    let line = format!(
+        "\n{{\"name\":\"Mira\",\"mes\":\"see\",\"extra\":{{\"image\":\"/{OWN_PICTURE}\"}}}}"
+    );
+    newcomer.extend(line.bytes());
+    sandbox.write("chats/Mira/Newcomer.jsonl", newcomer);
+    sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0);
+    for path in ["worlds/Private.json", OWN_PICTURE] {
+        assert!(sandbox.path(path).exists(), "{path}");
+    }
+    assert!(!sandbox.path(REMOVABLE[0]).exists());
+}
+
+#[test]
+fn erase_names_files_of_the_chat_and_removes_those_that_nothing_else_uses() {
+    let (sandbox, folder) = with_copies();
+    let told = traces(&sandbox, &["--dry-run"]);
+    let kind = |path: &str| told.iter().find(|(found, ..)| found == path).map(|it| it.1.as_str());
+    assert_eq!(kind(OWN_PICTURE), Some("attachment"));
+    assert_eq!(kind(SHARED_PICTURE), Some("shared-attachment"));
+    let told = sandbox.stvc(&["erase", "Secret garden", "--copies", "--yes"]).exits(0);
+    assert!(told.stdout.contains(&format!("removed  {OWN_PICTURE}")), "{}", told.stdout);
+    assert!(!told.stdout.contains("`stvc erase --copies`"), "{}", told.stdout);
+    for path in REMOVABLE {
+        assert!(!sandbox.path(path).exists(), "{path}");
+    }
+    assert!(sandbox.path(SHARED_PICTURE).exists());
+    assert!(!everything_in(&folder).contains(WORDS) && !everything(&sandbox).contains(WORDS));
+}
+
+#[test]
+fn erase_copies_leaves_a_new_chat_that_has_the_name_of_the_erased_one() {
+    let (mut sandbox, folder) = with_copies();
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    sandbox.wait(60);
+    sandbox.write(SECRET, chat("quite another", 3, None));
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0);
+    assert!(!everything_in(&folder).contains(WORDS));
+    sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
+    sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0);
+    assert!(sandbox.path(SECRET).exists());
+    assert!(everything_in(&folder).contains("quite another"));
+    sandbox.stvc(&["show", "Secret garden"]).exits(0);
+}
+
+#[test]
+fn erase_of_a_fork_says_that_its_parent_keeps_the_messages_before_the_fork() {
+    let sandbox = library();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let fork = "chats/Mira/Fork.jsonl";
+    let mut text = sandbox.read(SECRET);
+    text.extend(b"\n{\"name\":\"Mira\",\"mes\":\"of the fork alone\"}");
+    sandbox.write(fork, text);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    fs::remove_file(sandbox.path(fork)).unwrap();
+    let told = sandbox.stvc(&["erase", "Mira/Fork", "--yes"]).exits(0).stdout;
+    let sentence = "Forked from Mira / Secret garden: the messages before the fork stay there, and in the backups of it.";
+    assert!(told.contains(sentence), "{told}");
+    assert!(!everything(&sandbox).contains("of the fork alone"));
 }

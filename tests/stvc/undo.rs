@@ -48,7 +48,8 @@ fn every_command_is_taken_back_one_after_the_other() {
     }
     sandbox.stvc(&["undo"]).exits(0);
     assert!(refs(&sandbox.store()).is_empty());
-    sandbox.stvc(&["undo"]).exits(1);
+    let nothing = sandbox.stvc(&["undo"]).exits(0).stdout;
+    assert!(nothing.starts_with("Nothing to undo."), "{nothing}");
 
     // Git drops nothing of it, and the whole way leads back again.
     git(&sandbox.store(), &["gc", "-q", "--prune=now"]);
@@ -135,7 +136,8 @@ fn operations_tell_what_was_done() {
         "{text}"
     );
     assert!(!text.contains("moved 18 timelines"), "{text}");
-    sandbox.stvc(&["undo", "2"]).exits(1);
+    let already = sandbox.json(&["undo", "2"]).exits(0);
+    assert_eq!(already.of_type("operation")[0]["undone_by"], json!(3));
     sandbox.stvc(&["undo", "99"]).exits(1);
     sandbox.stvc(&["undo", "--dry-run"]).exits(0);
     assert_eq!(sandbox.json(&["operations"]).exits(0).of_type("operation").len(), 3);
@@ -436,4 +438,129 @@ fn undo_takes_back_every_part_of_a_command() {
     sync(&mut one, &folder);
     two.append(other, &message("two", 4));
     is_undone_at_once(&two, &["sync", text(&folder)]);
+}
+
+#[test]
+fn redo_out_of_order_is_refused_and_names_the_redo_that_comes_first() {
+    let mut sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
+    let mut states = Vec::new();
+    for n in 0..3 {
+        sandbox.wait(60);
+        sandbox.append(CHAT, &message("Wren", n));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.stvc(&["tag", "here", "Tide Office", "--move"]).exits(0);
+        states.push(refs(&sandbox.store()));
+    }
+    // Operations 3 to 8 are undone by 9 to 14.
+    for _ in 0..6 {
+        sandbox.stvc(&["undo"]).exits(0);
+    }
+    let before = refs(&sandbox.store());
+    for later in ["9", "10", "11", "12"] {
+        let refused = sandbox.stvc(&["undo", later]).exits(4).stderr;
+        let first = if later.parse::<u64>().unwrap() % 2 == 0 { "14" } else { "13" };
+        assert!(refused.contains(&format!("before operation {first}, ")), "{refused}");
+        assert!(refused.contains(&format!("`stvc undo {first}` first")), "{refused}");
+        assert_eq!(refs(&sandbox.store()), before);
+    }
+    for (n, pair) in [["14", "13"], ["12", "11"], ["10", "9"]].iter().enumerate() {
+        pair.iter().for_each(|number| drop(sandbox.stvc(&["undo", number]).exits(0)));
+        assert_eq!(refs(&sandbox.store()), states[n]);
+    }
+}
+
+#[test]
+fn redo_out_of_order_is_refused_where_the_state_is_that_of_the_redo_by_chance() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let files = sandbox.files();
+    std::fs::remove_file(sandbox.path(BOOK)).unwrap();
+    // The tag is set and removed, the lorebook restored and removed: both end where they began.
+    sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
+    sandbox.stvc(&["tag", "--delete", "here"]).exits(0);
+    let without = refs(&sandbox.store());
+    sandbox.stvc(&["undo"]).exits(0);
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_eq!(refs(&sandbox.store()), without);
+    let refused = sandbox.stvc(&["undo", "4"]).exits(4).stderr;
+    assert!(refused.contains("before operation 5, which undid operation 2"), "{refused}");
+    sandbox.stvc(&["undo", "5"]).exits(0);
+    assert_ne!(refs(&sandbox.store()), without);
+    sandbox.stvc(&["undo", "4"]).exits(0);
+    assert_eq!(refs(&sandbox.store()), without);
+    assert_ne!(sandbox.files(), files);
+}
+
+/// A library with a chat that has a lorebook, and a fork of it with a copy of that.
+fn forked() -> (Sandbox, String) {
+    let sandbox = Sandbox::empty();
+    RecapLibrary::default().write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["restore", "Harbour", "--as", "What if"]).exits(0);
+    let book = "worlds/z-AutoLB-Mira-What if.json".to_owned();
+    assert!(sandbox.path(&book).exists());
+    (sandbox, book)
+}
+
+#[test]
+fn undo_of_a_fork_leaves_the_lorebook_of_a_fork_that_was_renamed() {
+    let (sandbox, book) = forked();
+    let renamed = "chats/Mira/Another.jsonl";
+    let from = sandbox.path("chats/Mira/What if.jsonl");
+    std::fs::rename(from, sandbox.path(renamed)).unwrap();
+    let before = sandbox.files();
+    let answer = sandbox.json(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
+    let findings = answer.of_type("finding");
+    let found = findings.iter().find(|found| found["code"] == "lorebook-in-use").unwrap();
+    assert_eq!(found["subject"], json!(book));
+    assert!(found["message"].to_string().contains("used by chats/Mira/Another"), "{found}");
+    let redo = numbers(&sandbox)[0].to_string();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["check"]).exits(0);
+    let status = sandbox.json(&["status"]).exits(0).of_type("summary");
+    assert_eq!((&status[0]["changed"], &status[0]["new"]), (&json!(0), &json!(0)));
+    // The chat of the fork comes back under its first name, beside the renamed one.
+    sandbox.stvc(&["undo", &redo]).exits(0);
+    assert!(sandbox.path("chats/Mira/What if.jsonl").exists());
+    assert_eq!(sandbox.read(&book), before[&book]);
+}
+
+#[test]
+fn undo_of_a_fork_is_refused_after_a_snapshot_of_the_renamed_fork() {
+    let (mut sandbox, book) = forked();
+    let renamed = sandbox.path("chats/Mira/Another.jsonl");
+    std::fs::rename(sandbox.path("chats/Mira/What if.jsonl"), renamed).unwrap();
+    sandbox.wait(60);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let (before, refs_before) = (sandbox.files(), refs(&sandbox.store()));
+    let number = numbers(&sandbox)[1].to_string();
+    sandbox.stvc(&["undo", &number]).exits(4);
+    assert_same(&sandbox.files(), &before);
+    assert_eq!(refs(&sandbox.store()), refs_before);
+    assert!(sandbox.path(&book).exists());
+}
+
+#[test]
+fn undo_of_a_fork_leaves_a_lorebook_that_another_chat_uses_since() {
+    let (sandbox, book) = forked();
+    let name = "z-AutoLB-Mira-What if";
+    sandbox.write("chats/Mira/Newcomer.jsonl", chat("Mira", 3, Some(name)));
+    sandbox.stvc(&["undo"]).exits(0);
+    assert!(!sandbox.path("chats/Mira/What if.jsonl").exists());
+    assert!(sandbox.path(&book).exists());
+}
+
+#[test]
+fn undo_removes_a_restored_lorebook_that_a_chat_missed_before() {
+    let sandbox = Sandbox::of_fixture("1.19.0");
+    sandbox.stvc(&["snapshot"]).exits(0);
+    std::fs::remove_file(sandbox.path(BOOK)).unwrap();
+    let before = sandbox.files();
+    sandbox.stvc(&["restore", "Tide Office"]).exits(0);
+    assert!(sandbox.path(BOOK).exists());
+    sandbox.stvc(&["undo"]).exits(0);
+    assert_same(&sandbox.files(), &before);
 }

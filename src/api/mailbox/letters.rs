@@ -14,13 +14,10 @@ use crate::api::{Answer, Refusal, Request};
 use crate::durable;
 use crate::folder::Folder;
 use crate::st;
+use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST, STATUS};
 
 /// What page and program speak. A change that the other one does not understand makes it one more.
 pub const PROTOCOL: u32 = 1;
-
-const REQUEST: &str = "stvc-req-";
-const ANSWER: &str = "stvc-res-";
-const STATUS: &str = "stvc-status.json";
 
 /// No request is longer.
 const LONGEST: u64 = 64 << 10;
@@ -67,16 +64,13 @@ pub struct Letters {
     root: PathBuf,
 }
 
-/// Where the letters are, in the library.
-pub const FOLDER: &str = "user/files";
-
 impl Letters {
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
     fn folder(&self) -> io::Result<Folder> {
-        st::open_folder(&self.root, FOLDER)
+        st::open_folder(&self.root, MAILBOX)
     }
 
     /// Requests that lie there, those that came first before the others.

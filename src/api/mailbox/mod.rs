@@ -88,7 +88,7 @@ impl Mailbox {
     pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
         let Ok(library) = workspace.library() else { return };
         let Ok(session) = new_session() else { return };
-        let folder = library.root().join(letters::FOLDER);
+        let folder = library.root().join(crate::st::mailbox::MAILBOX);
         let mut served = Served {
             workspace,
             clock,

@@ -49,11 +49,11 @@ const CONFIG_HELP: &str = "What is set holds where the command line says nothing
 #[derive(Debug, clap::Args)]
 #[command(after_help = ERASE_HELP)]
 pub struct Erase {
-    /// The timelines: chats that are deleted in SillyTavern already
-    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required = true)]
+    /// The timelines: chats that are deleted in SillyTavern already; with --copies none, to remove the copies of what was erased before
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required_unless_present = "copies")]
     pub timelines: Vec<String>,
 
-    /// Also remove it from SillyTavern's own backups and from folder backups, and its lorebook if nothing else uses it
+    /// Also remove it from SillyTavern's own backups and from folder backups, and its lorebook, pictures and files if nothing else uses them
     #[arg(long)]
     pub copies: bool,
 
@@ -68,7 +68,7 @@ pub struct Erase {
 
 const ERASE_HELP: &str = "For what nobody shall read again. The snapshots go with their tags, out of the history and the operation log, and what only they had is off the disk when the command ends. \
                           Chats that were forked from it stay, with the messages that they share with it. Nothing that was done before can be undone afterwards. Backups are named that \
-                          still have it; `sync` does not bring it back.";
+                          still have it; `sync` does not bring it back. Without a name, `stvc erase --copies` removes the copies in reach of what was erased before.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = DOCTOR_HELP)]

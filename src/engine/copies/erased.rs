@@ -6,7 +6,7 @@ use super::chosen_refs::Refs;
 use crate::archive::{Snapshot, SnapshotId, erasure_marks};
 use crate::engine::Result;
 use crate::history::History;
-use crate::store::{Erasures, ObjectId, Reader, RefName, Store};
+use crate::store::{Erasures, ObjectId, Reader, RefName, Store, unless_lost};
 
 /// A branch or tag that leads to what was removed for good.
 pub struct ErasedRef {
@@ -17,7 +17,7 @@ pub struct ErasedRef {
 }
 
 /// Returns those of these snapshots that were removed for good.
-pub(super) fn erased_among<'s>(
+pub(crate) fn erased_among<'s>(
     erasures: &Erasures,
     reader: &Reader,
     snapshots: impl Iterator<Item = &'s Snapshot>,
@@ -28,7 +28,8 @@ pub(super) fn erased_among<'s>(
     }
     for snapshot in snapshots {
         let is_marked = || -> Result<bool> {
-            Ok(erasure_marks(reader, snapshot)?.iter().any(|mark| erasures.has(mark)))
+            let marks = unless_lost(erasure_marks(reader, snapshot))?.unwrap_or_default();
+            Ok(marks.iter().any(|mark| erasures.has(mark)))
         };
         if erasures.has(&snapshot.id.to_string()) || is_marked()? {
             erased.insert(snapshot.id.0);

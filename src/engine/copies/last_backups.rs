@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,11 @@ pub struct LastBackup {
 }
 
 impl LastBackup {
+    /// Returns whether it is a folder that is in reach.
+    pub fn is_folder_in_reach(&self) -> bool {
+        self.kind == "folder" && Path::new(&self.destination).is_dir()
+    }
+
     fn all_refs(&self) -> impl Iterator<Item = (&String, &String)> {
         self.refs.iter().chain(&self.former)
     }
@@ -137,6 +142,11 @@ pub(crate) fn holding(
         taken.all_refs().any(|(name, id)| branches.contains(name) || is_of(id, gone))
     };
     Ok(load(store)?.into_iter().filter(has_it).collect())
+}
+
+/// Returns the folders to which backups went.
+pub(crate) fn folders(store: &Store) -> Result<Vec<LastBackup>> {
+    Ok(load(store)?.into_iter().filter(|taken| taken.kind == "folder").collect())
 }
 
 /// Returns what the branches and tags led to that went into backups.

@@ -1,7 +1,7 @@
 //! `backup FOLDER`: a bare repository kept as a copy, to which only what is new is copied. It is a store like any other: `--store FOLDER` works on it.
 //!
 //! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its branches and tags, in one operation of its own log. Killed anywhere, it is the mirror
-//! that it was or the new one. No git runs, so nothing that stands in the folder's configuration or hooks does either.
+//! that it was or the new one. What was removed for good goes last: the next update finds what is left of it. No git runs, so nothing that stands in the folder's configuration or hooks does either.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::path::Path;
 use super::chosen_refs::{self, Chosen, Refs, in_words};
 use super::judge_outgoing::{self, Judged};
 use super::last_backups::{self, LastBackup};
+use super::purge_erased::purge_erased;
 use super::update_refs::{self, May};
 use crate::archive::{SnapshotId, new_versions, readable_beyond};
 use crate::engine::copies::{CopyError, InTheWay};
@@ -16,7 +17,7 @@ use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
-use crate::store::{self, Copied, Effect, Format, Placed, RefName, Store};
+use crate::store::{self, Copied, Effect, Format, Loss, Placed, RefName, Store};
 use crate::{durable, real_path};
 
 /// What to back up, and how.
@@ -84,8 +85,9 @@ pub fn to_folder(
     let there = refs_there(&mirror)?;
     let history = History::load(&mirror)?;
     let wanted = update_refs::without(&there, &options.erased);
-    let mut update =
-        update_refs::plan(&chosen, &wanted, &store, &history, options.may, &destination)?;
+    let (reader, with_kept) = (mirror.reader(), History::load_with_kept(&mirror)?);
+    let known = (&with_kept, &reader);
+    let mut update = update_refs::plan(&chosen, &wanted, &store, known, options.may, &destination)?;
     update.remove(&there, &options.erased);
     let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
     let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();
@@ -104,7 +106,18 @@ pub fn to_folder(
     let changes = update.changes();
     let moved = changes.len();
     mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
+    let are_refs_gone = there.keys().any(|name| options.erased.contains(name));
+    let purged = purge_erased(workspace, &mirror, &held, are_refs_gone, monitor);
     let Judged { mut findings, odd, .. } = judged;
+    // Damage there does not prevent the backup; anything else can be tried again.
+    if let Err(error) = purged {
+        if !error.is_loss() {
+            return Err(error);
+        }
+        let message = format!("what was erased could not be removed from it: {error}");
+        let finding = Finding::new(Code::ErasedLeft, Level::Warning, &*destination, message);
+        findings.push(finding.remedy("the next backup or sync to it tries again"));
+    }
     if let Err(error) = mirror.tidy(lock, &new_versions) {
         let message = format!("small packs and refs could not be joined: {error}");
         findings.push(Finding::new(Code::PacksNotJoined, Level::Info, &*destination, message));

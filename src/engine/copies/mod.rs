@@ -11,6 +11,7 @@ pub(crate) mod join_history;
 pub(crate) mod judge_outgoing;
 pub mod last_backups;
 pub mod mirror;
+pub(crate) mod purge_erased;
 pub(crate) mod removed_here;
 pub mod server;
 pub(crate) mod update_refs;

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::chosen_refs::{HEADS, TAGS};
+use super::erased::erased_among;
 use super::last_backups;
 use crate::archive::SnapshotId;
 use crate::engine::Result;
 use crate::history::History;
 use crate::listed::listed;
 use crate::rules::{Code, Finding, Level};
-use crate::store::{Erasures, ObjectId, RefName, Store, name_encoding};
+use crate::store::{Erasures, ObjectId, Reader, RefName, Store, name_encoding};
 
 /// What the store knows of snapshots that it does not have any more.
 pub(crate) struct RemovedHere<'s> {
@@ -34,13 +35,26 @@ impl<'s> RemovedHere<'s> {
             || self.store.last_known(name)?.contains(&Some(id)))
     }
 
-    /// Returns whether a snapshot of a copy follows one that was erased. Of a server whose history is not known, every snapshot that was rewritten here counts, once something was erased.
-    pub(crate) fn leads_to_erased(&self, history_there: &History, id: ObjectId) -> bool {
-        if history_there.get(SnapshotId(id)).is_none() {
-            return !self.erased.is_empty() && self.former.contains_key(&id);
+    pub(crate) fn is_erased(&self, id: ObjectId) -> bool {
+        self.erased.has(&id.to_string())
+    }
+
+    /// Returns whether a snapshot of a copy is one that was erased or follows one. `reader` reads the snapshots of `history_there`. Of a server whose history is not known, every snapshot that
+    /// was rewritten here counts, once something was erased.
+    pub(crate) fn leads_to_erased(
+        &self,
+        history_there: &History,
+        reader: &Reader,
+        id: ObjectId,
+    ) -> Result<bool> {
+        if self.erased.is_empty() {
+            return Ok(false);
         }
-        let mut past = history_there.walk_from([SnapshotId(id)]);
-        past.any(|snapshot| self.erased.has(&snapshot.id.to_string()))
+        if history_there.get(SnapshotId(id)).is_none() {
+            return Ok(self.is_erased(id) || self.former.contains_key(&id));
+        }
+        let past = history_there.walk_from([SnapshotId(id)]);
+        Ok(!erased_among(&self.erased, reader, past)?.is_empty())
     }
 
     /// Whether a snapshot that `name` led to is gone because a command removed it, and what the timeline has now is among `chosen`. A ref that is not where the log left it was

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::chosen_refs::{Chosen, ours_of};
+use super::chosen_refs::{Chosen, Refs, ours_of};
 use super::judge_outgoing::{self, Judged};
 use super::last_backups;
 use super::mirror::{Options, Report, note};
@@ -13,7 +13,7 @@ use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{ObjectId, RefChange, RefName, RemoteError, Store, Transit, Url};
+use crate::store::{ObjectId, Reader, RefChange, RefName, RemoteError, Store, Transit, Url};
 
 /// Bring a server up to date. `asks`: git may ask for a password on the terminal.
 pub fn to_server(
@@ -39,10 +39,16 @@ pub fn to_server(
     let mut history = History::default();
     history.add(&store, there.values().copied().map(SnapshotId))?;
     let wanted = update_refs::without(&there, &options.erased);
-    let mut update =
-        update_refs::plan(&chosen, &wanted, &store, &history, options.may, &url.to_string())?;
+    let record = new_record(&transit, &list, &store)?;
+    let mut reader = store.reader();
+    if record.is_some() {
+        reader = fetch_unknown_kept(&transit, &there, &mut history)?;
+    }
+    let destination = url.to_string();
+    let known = (&history, &reader);
+    let mut update = update_refs::plan(&chosen, &wanted, &store, known, options.may, &destination)?;
     update.remove(&there, &options.erased);
-    update.forced.extend(new_record(&transit, &list, &store)?);
+    update.forced.extend(record);
     let changes = update.changes();
     if !changes.is_empty() {
         monitor.begin("pushing", None);
@@ -56,7 +62,6 @@ pub fn to_server(
         }
     }
     let taken = workspace.timestamp();
-    let destination = url.to_string();
     let finding = last_backups::note(workspace, &store, note("git", &destination, &taken, &chosen));
     let all = chosen.snapshots();
     let Judged { mut findings, odd, .. } = judged;
@@ -100,13 +105,24 @@ fn new_record(
     Ok((before != Some(after)).then_some(RefChange { name, before, after: Some(after) }))
 }
 
+/// Fetches the snapshots that the server keeps out of sight and that are not here: they may lead to what was erased. Once for each erasure, when the server is told of it. Returns a reader
+/// of all that is known of the server then.
+fn fetch_unknown_kept(transit: &Transit, there: &Refs, history: &mut History) -> Result<Reader> {
+    let is_unknown = |(name, id): &(&RefName, &ObjectId)| {
+        name.is_kept() && history.get(SnapshotId(**id)).is_none()
+    };
+    let unknown: Vec<_> = there.iter().filter(is_unknown).collect();
+    if !unknown.is_empty() {
+        let refspec = |(name, id): &(&RefName, &ObjectId)| format!("+{name}:refs/former/{id}");
+        transit.fetch(&unknown.iter().map(refspec).collect::<Vec<_>>(), &[])?;
+    }
+    let fetched = transit.fetched()?;
+    history.add(&fetched, unknown.into_iter().map(|(_, id)| SnapshotId(*id)))?;
+    Ok(fetched.reader())
+}
+
 /// What the server is to keep and is not here any more must be at hand for git to name it there.
-fn fetch_kept(
-    transit: &Transit,
-    update: &Update,
-    store: &Store,
-    there: &crate::engine::copies::chosen_refs::Refs,
-) -> Result<()> {
+fn fetch_kept(transit: &Transit, update: &Update, store: &Store, there: &Refs) -> Result<()> {
     let reader = store.reader();
     let mut missing = HashSet::new();
     let kept = update.forward.iter().filter(|change| change.name.is_kept());

@@ -10,7 +10,7 @@ use crate::engine::Result;
 use crate::engine::copies::CopyError;
 use crate::history::History;
 use crate::rules::Finding;
-use crate::store::{ObjectId, RefChange, RefName, Store};
+use crate::store::{ObjectId, Reader, RefChange, RefName, Store};
 
 /// What may be done to the copy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,12 +65,12 @@ pub(super) fn without(there: &Refs, names: &BTreeSet<RefName>) -> Refs {
     left.map(|(name, id)| (name.clone(), *id)).collect()
 }
 
-/// Compare what is chosen with what is there, whose history is `history_there` as far as that is known.
+/// Compare what is chosen with what is there, whose history is `history_there` as far as that is known, and read by `reader`.
 pub fn plan(
     chosen: &Chosen,
     there: &Refs,
     store: &Store,
-    history_there: &History,
+    (history_there, reader): (&History, &Reader),
     may: May,
     destination: &str,
 ) -> Result<Update> {
@@ -79,12 +79,15 @@ pub fn plan(
     let mut kept = HashSet::new();
     let mut unknown = Vec::new();
     let sent = chosen.snapshots();
-    let mut keep = |id: ObjectId| {
-        // What a branch or tag here leads to is there under that name, too. What was erased is not kept anywhere.
+    // Returns whether it may be kept: what was erased is not kept anywhere.
+    let mut keep = |id: ObjectId| -> Result<bool> {
+        let may_be_kept = !removed.leads_to_erased(history_there, reader, id)?;
+        // What a branch or tag here leads to is there under that name, too.
         let is_held = chosen.history.get(SnapshotId(id)).is_some();
-        if !may.prune && !is_held && !removed.leads_to_erased(history_there, id) {
+        if !may.prune && !is_held && may_be_kept {
             kept.insert(id);
         }
+        Ok(may_be_kept)
     };
     for (name, id) in &chosen.refs {
         let is_branch = name.as_str().starts_with(HEADS);
@@ -110,12 +113,13 @@ pub fn plan(
                 update.forced.push(change);
             }
             Some(before) if removed.was_here(name, before)? => {
-                keep(before);
+                if keep(before)? {
+                    update.removed.push(name.clone());
+                }
                 update.forced.push(change);
-                update.removed.push(name.clone());
             }
             Some(before) if may.overwrite || may.prune => {
-                keep(before);
+                keep(before)?;
                 update.forced.push(change);
             }
             Some(_) => unknown.push(name.to_string()),
@@ -131,6 +135,19 @@ pub fn plan(
         let gone =
             gone.map(|(name, id)| RefChange { name: name.clone(), before: Some(*id), after: None });
         update.forced.extend(gone);
+    }
+    // What an earlier update kept there, of a chat that was erased since.
+    for (name, id) in there.iter().filter(|(name, _)| name.is_kept()) {
+        let is_planned = update.forced.iter().any(|change| change.name == *name);
+        let is_known = history_there.get(SnapshotId(*id)).is_some();
+        let goes = match is_known {
+            true => removed.leads_to_erased(history_there, reader, *id)?,
+            false => removed.is_erased(*id),
+        };
+        if goes && !is_planned {
+            let (name, before) = (name.clone(), Some(*id));
+            update.forced.push(RefChange { name, before, after: None });
+        }
     }
     for id in kept {
         let name = RefName::kept(id);

@@ -176,14 +176,17 @@ impl Answer for from_message::Report {
 
 impl Answer for undo::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(OperationLine::new(&self.operation, None, None).into());
+        if let Some(operation) = &self.operation {
+            let undone_by = self.redo.filter(|_| self.already);
+            tell(OperationLine::new(operation, undone_by, None).into());
+        }
         self.files.iter().for_each(|file| tell(FileLine::from(file).into()));
         findings(&self.findings, tell);
     }
 
     fn summary(&self) -> Summary {
         let counts = Counts::Undo {
-            operation: self.operation.number,
+            operation: self.operation.as_ref().map(|operation| operation.number),
             redo: self.redo,
             refs: self.refs.len(),
             files: self.files.len(),

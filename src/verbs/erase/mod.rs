@@ -6,12 +6,17 @@
 mod traces;
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::archive::{Snapshot, SnapshotId, branch, erasure_marks, former_branch};
+use crate::archive::{CopyMark, Snapshot, SnapshotId, branch, erasure_marks, former_branch};
 use crate::engine::cache;
+use crate::engine::copies::CopyError;
+use crate::engine::copies::erased::erased_among;
 use crate::engine::copies::last_backups::{self, LastBackup};
+use crate::engine::copies::mirror;
+use crate::engine::copies::purge_erased::purge_erased;
 use crate::engine::operation::Operation;
 use crate::engine::{self, CommandRun, Workspace, collect};
 use crate::history::owner_of_snapshot::Owners;
@@ -43,11 +48,14 @@ pub struct ErasedTimeline {
 }
 
 /// What was removed.
+#[derive(Default)]
 pub struct Report {
     /// The timelines.
     pub timelines: Vec<ErasedTimeline>,
     /// Timelines that were forked from them: they stay, with the messages that they share.
     pub forks: Vec<TimelineName>,
+    /// Timelines from which they were forked: these stay, and so do the messages that they share.
+    pub parents: Vec<TimelineName>,
     /// All commits that ever were snapshots of these timelines.
     pub ids: HashSet<ObjectId>,
     /// Backups that still hold them, as far as is known.
@@ -66,17 +74,31 @@ pub fn erase(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
+    erase_from(workspace, options, Place::Store, monitor)
+}
+
+/// Where timelines are erased.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The store of the library: a chat that is still in the library is refused.
+    Store,
+    /// A folder backup. What its timelines are called says nothing about the library, where a new chat may have such a name.
+    Backup,
+}
+
+fn erase_from(
+    workspace: &Workspace,
+    options: &Options,
+    place: Place,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
     // The log must not say who was removed.
     let mut workspace = workspace.clone();
     let program = workspace.command.words().first().cloned();
     workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
-    let history = History::load(&store)?;
-    if let Some(broken) = history.broken.first() {
-        let (subject, why) = (broken.subject.clone(), broken.why.clone());
-        return Err(engine::Error::BrokenHistory { subject, why }.into());
-    }
+    let history = load_whole(&store)?;
     // What can be finished is, once the store is held.
     if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
         let subject = format!("operation {}", open.number);
@@ -85,7 +107,7 @@ pub fn erase(
     }
     // What is left of one that was interrupted.
     let begun = store.erasing()?;
-    let names = wanted(workspace, &options.timelines, &history, begun.is_some())?;
+    let names = wanted(workspace, &options.timelines, place, &history, begun.is_some())?;
     let owners = Owners::of(&history);
     let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
     // What another timeline has as its own past stays, whoever has it as well.
@@ -114,20 +136,21 @@ pub fn erase(
         .collect();
     forks.sort();
     forks.dedup();
+    let parents = shared_with(&history, &gone, owner);
     let mut lost = ever(&store, &history, &gone)?;
     // Not what was taken in again since.
     let is_back = |id: &ObjectId| history.get(SnapshotId(*id)).is_some();
     lost.extend(begun.into_iter().flatten().filter(|id| !is_back(id)));
     let branches = branches_ever(&history, &names, &gone);
     let backups = last_backups::holding(&store, &branches, &lost)?;
-    let library = workspace.library().ok();
+    let library = workspace.library().ok().filter(|_| place == Place::Store);
     let traces = match &library {
         Some(library) => traces::find(library, &store, &history, &gone)?,
         None => Vec::new(),
     };
     let dry_run = options.dry_run;
     let ids = lost.clone();
-    let mut report = Report { timelines, forks, ids, backups, traces, bytes: 0, dry_run };
+    let mut report = Report { timelines, forks, parents, ids, backups, traces, bytes: 0, dry_run };
     let Some(held) = held else { return Ok(report) };
     store.release_reserve(&held.lock);
 
@@ -136,6 +159,13 @@ pub fn erase(
     let mut marks = BTreeSet::new();
     for snapshot in gone.iter().filter_map(|id| history.get(*id)) {
         marks.extend(erasure_marks(&reader, snapshot)?);
+    }
+    if let Some(library) = &library {
+        let mut left = store.left_copies()?;
+        left.extend(traces::marks(library, &report.traces)?.iter().map(ToString::to_string));
+        left.sort_unstable();
+        left.dedup();
+        store.set_left_copies(&held.lock, &left)?;
     }
     store.begin_erasing(&held.lock, &all_ids, marks.into_iter().collect())?;
     let mut operation = Operation::new(workspace, &store, None);
@@ -184,7 +214,33 @@ pub fn erase(
     Ok(report)
 }
 
-/// Erases the timelines of a plan from a folder backup, whatever they are called there; returns how many snapshots were removed.
+/// Returns the copies in reach that still have text of timelines which were erased earlier: files of the library by the marks that were recorded, and folder backups by the record of erasures.
+pub fn left_copies(workspace: &Workspace, dry_run: bool) -> Result<Report> {
+    let store = workspace.open_store()?;
+    let marks = store.left_copies()?;
+    let marks: Vec<_> = marks.iter().filter_map(|line| CopyMark::parse(line)).collect();
+    let mut report = Report { dry_run, ..Report::default() };
+    if let (Ok(library), false) = (workspace.library(), marks.is_empty()) {
+        let history = History::load(&store)?;
+        report.traces = traces::find_marked(&library, &store, &history, &HashSet::new(), &marks)?;
+    }
+    let all = last_backups::folders(&store)?;
+    for taken in all.into_iter().filter(LastBackup::is_folder_in_reach) {
+        let folder = match mirror::look(Path::new(&taken.destination), Some(&store)) {
+            Ok(Some(folder)) => folder,
+            // Something else is in its place by now.
+            Ok(None) | Err(engine::Error::Copy(CopyError::InTheWay { .. })) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let is_begun = folder.erasing()?.is_some();
+        if is_begun || !erased_in(workspace, &folder, &HashSet::new())?.is_empty() {
+            report.backups.push(taken);
+        }
+    }
+    Ok(report)
+}
+
+/// Erases the timelines of a plan from a folder backup, whatever they are called there, and all that the record of erasures names; returns how many snapshots were removed.
 pub fn erase_from_folder(
     workspace: &Workspace,
     folder: &Path,
@@ -192,28 +248,119 @@ pub fn erase_from_folder(
     monitor: &mut dyn Monitor,
 ) -> Result<usize> {
     let there = Workspace { store: Some(folder.to_owned()), ..workspace.clone() };
-    let history = History::load(&there.open_store()?)?;
+    let store = there.open_store()?;
+    let erased = erased_in(workspace, &store, &plan.ids)?;
+    let history = History::load(&store)?;
     let owners = Owners::of(&history);
-    let erased = history.iter().filter(|snapshot| plan.ids.contains(&snapshot.id.0));
-    let names: BTreeSet<_> = erased.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
-    if names.is_empty() {
-        return Ok(0);
+    let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
+    let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
+    // A chat that has the name of an erased one is another, and stays.
+    let is_erased =
+        |name: &&TimelineName| history.head(name).is_none_or(|head| erased.contains(&head.id.0));
+    let timelines: Vec<_> = names.into_iter().filter(is_erased).map(ToString::to_string).collect();
+    if !timelines.is_empty() || store.erasing()?.is_some() {
+        let options = Options { timelines, dry_run: false };
+        erase_from(&there, &options, Place::Backup, monitor)?;
+    } else {
+        // Only objects are left, or files of an update that was interrupted.
+        let (store, held) = there.hold(&store)?;
+        let mut erasures = store.erasures()?;
+        erasures.join(&workspace.open_store()?.erasures()?);
+        store.set_erasures(&held.lock, &erasures)?;
+        purge_erased(&there, &store, &held, true, monitor)?;
     }
-    let timelines = names.into_iter().map(ToString::to_string).collect();
-    let report = erase(&there, &Options { timelines, dry_run: false }, monitor)?;
-    Ok(report.timelines.iter().map(|timeline| timeline.snapshots).sum())
+    Ok(erased.len())
 }
 
-/// Removes the files that still have the text and that can be removed, as a plan named them; returns their paths. Not the store's: that is [`erase`].
+/// Returns the snapshots of a folder backup that are among `going` or were erased, and that the store does not have: those that a branch or tag leads to, and those of which only objects are left.
+fn erased_in(
+    workspace: &Workspace,
+    folder: &Store,
+    going: &HashSet<ObjectId>,
+) -> Result<HashSet<ObjectId>> {
+    let store = workspace.open_store()?;
+    let (erasures, here) = (store.erasures()?, History::load(&store)?);
+    let (history, reader) = (load_whole(folder)?, folder.reader());
+    let mut erased = erased_among(&erasures, &reader, history.iter())?;
+    for id in erasures.commits() {
+        if !erased.contains(&id) && reader.has(id)? {
+            erased.insert(id);
+        }
+    }
+    // A chat that was given the name and the first message of an erased one is another.
+    erased.retain(|id| here.get(SnapshotId(*id)).is_none());
+    erased.extend(history.iter().map(|snapshot| snapshot.id.0).filter(|id| going.contains(id)));
+    Ok(erased)
+}
+
+/// Refuses to remove the copies of a timeline before it is erased while something cannot be read: once it is erased, nothing tells any more whether that is a copy.
+pub fn must_know_copies(workspace: &Workspace, plan: &Report) -> Result<()> {
+    match workspace.library() {
+        Ok(library) => refuse_unreadable(&library, &plan.traces),
+        Err(_) => Ok(()),
+    }
+}
+
+fn refuse_unreadable(library: &Library, traces: &[Trace]) -> Result<()> {
+    match traces.iter().find(|trace| trace.kind == TraceKind::Unreadable) {
+        Some(unread) => {
+            let source = io::Error::other("it cannot be read, so it may be a copy");
+            Err(st::Error::Io { path: library.root().join(&unread.path), source }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Removes the files that still have the text and that can be removed, as a plan named them; returns their paths. A lorebook or file that something uses since stays. Not the store's: that
+/// is [`erase`].
 pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>> {
     let library = workspace.library()?;
-    let (_store, _held) = workspace.hold(&workspace.open_store()?)?;
+    let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let mut removed = Vec::new();
-    for trace in plan.traces.iter().filter(|trace| trace.kind.can_be_removed()) {
+    let marks = traces::marks(&library, &plan.traces)?;
+    let history = History::load(&store)?;
+    let now = traces::find_marked(&library, &store, &history, &plan.ids, &marks)?;
+    refuse_unreadable(&library, &now)?;
+    let is_planned = |trace: &&Trace| trace.kind.can_be_removed() && plan.traces.contains(trace);
+    for trace in now.iter().filter(is_planned) {
         st::remove_file(library.root(), &trace.path)?;
         removed.push(trace.path.clone());
     }
+    let mut left = store.left_copies()?;
+    let is_gone = |line: &String| {
+        let mark = CopyMark::parse(line);
+        mark.is_none_or(|mark| removed.iter().any(|path| mark.has_path(path)))
+    };
+    if left.iter().any(is_gone) {
+        left.retain(|line| !is_gone(line));
+        store.set_left_copies(&held.lock, &left)?;
+    }
     Ok(removed)
+}
+
+/// Loads the history of a store; refused if a part of it cannot be read.
+fn load_whole(store: &Store) -> Result<History> {
+    let history = History::load(store)?;
+    match history.broken.first() {
+        Some(broken) => {
+            let (subject, why) = (broken.subject.clone(), broken.why.clone());
+            Err(engine::Error::BrokenHistory { subject, why }.into())
+        }
+        None => Ok(history),
+    }
+}
+
+/// Returns the timelines that stay and have the snapshots from which those in `gone` were forked.
+fn shared_with(
+    history: &History,
+    gone: &HashSet<SnapshotId>,
+    owner: impl Fn(&Snapshot) -> TimelineName,
+) -> Vec<TimelineName> {
+    let going = gone.iter().filter_map(|id| history.get(*id));
+    let forked = going.filter(|snapshot| snapshot.fork_at.is_some_and(|shared| shared > 0));
+    let parents = forked.flat_map(|snapshot| &snapshot.parents).filter(|id| !gone.contains(id));
+    let names: BTreeSet<_> = parents.filter_map(|id| history.get(*id)).map(owner).collect();
+    names.into_iter().collect()
 }
 
 /// The branches that these timelines have or had, as backups name them. One that another timeline has by now is not among them.
@@ -291,6 +438,7 @@ fn own_books(
 fn wanted(
     workspace: &Workspace,
     names: &[String],
+    place: Place,
     history: &History,
     interrupted: bool,
 ) -> Result<Vec<TimelineName>> {
@@ -310,7 +458,8 @@ fn wanted(
             }
             Err(error) => return Err(error.into()),
         };
-        if let Some(path) = library.as_ref().map(|library| name.file().under(library.root())) {
+        let path = library.as_ref().map(|library| name.file().under(library.root()));
+        if let Some(path) = path.filter(|_| place == Place::Store) {
             match st::is_absent(&path) {
                 Ok(true) => {}
                 Ok(false) => return Err(Error::StillThere { timeline: name.to_string(), path }),

@@ -1,19 +1,18 @@
-//! What still has the text of timelines that are erased, beside the store: SillyTavern's own backups, the chat's lorebook, and what `watch` put into the page's mailbox.
+//! What still has the text of timelines that are erased, beside the store: SillyTavern's own backups, the chat's lorebook, files that its messages name, and what `watch` put into the page's mailbox.
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::path::Path;
 
-use crate::archive::{Snapshot, SnapshotId, Tree};
+use crate::archive::{CopyMark, Snapshot, SnapshotId, Tree};
 use crate::history::History;
+use crate::st::mailbox::{MAILBOX, is_from_stvc};
 use crate::st::{
-    self, Library, LibraryPath, TimelineName, list_backups, lorebook_path, remove_file, text_of,
+    self, Chat, Library, LibraryPath, TimelineName, list_backups, lorebook_path, remove_file,
+    text_of,
 };
 use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
-
-/// Answers to SillyTavern's page, what the page may read without asking, and files that were not written to their end.
-const MAILBOX: &str = "user/files";
-const MAIL: [&str; 3] = ["stvc-res-", "stvc-status.json", ".stvc-"];
 
 /// A file of the library that still has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +30,14 @@ pub enum TraceKind {
     Lorebook,
     /// The chat's lorebook, which others use: it stays.
     SharedLorebook,
+    /// A picture or file that messages of the chat name, and no other chat.
+    Attachment,
+    /// A picture or file that messages of the chat name, and that others use, too: it stays.
+    SharedAttachment,
     /// A file of the mailbox: it is removed with the timeline.
     Mailbox,
+    /// What the system could not read: it may have text of the chat, or use its files.
+    Unreadable,
 }
 
 impl TraceKind {
@@ -42,13 +47,16 @@ impl TraceKind {
             TraceKind::ChatBackup => "chat-backup",
             TraceKind::Lorebook => "lorebook",
             TraceKind::SharedLorebook => "shared-lorebook",
+            TraceKind::Attachment => "attachment",
+            TraceKind::SharedAttachment => "shared-attachment",
             TraceKind::Mailbox => "mailbox",
+            TraceKind::Unreadable => "unreadable",
         }
     }
 
     /// Whether it is removed if somebody asks for it.
     pub fn can_be_removed(self) -> bool {
-        matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook)
+        matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook | TraceKind::Attachment)
     }
 }
 
@@ -61,13 +69,17 @@ pub(super) fn find(
 ) -> Result<Vec<Trace>> {
     let going: Vec<_> = gone.iter().filter_map(|id| history.get(*id)).collect();
     let mut traces = chat_backups(library, store, history, gone, &going)?;
-    traces.extend(lorebooks(library, &going)?);
+    traces.extend(lorebooks(library, books_of(&going))?);
+    let reader = store.reader();
+    let named = attachments_of(&reader, going.iter().copied())?;
+    let staying = history.heads().map(|(_, head)| head).filter(|head| !gone.contains(&head.id));
+    traces.extend(attachments(library, &reader, staying, named)?);
     traces.extend(
         mail(library.root())
             .into_iter()
             .map(|name| Trace { path: format!("{MAILBOX}/{name}"), kind: TraceKind::Mailbox }),
     );
-    Ok(traces)
+    Ok(each_once(traces))
 }
 
 /// Removes the files of the mailbox. Whoever asked asks again, and the watch writes its status anew.
@@ -82,17 +94,195 @@ fn mail(root: &Path) -> Vec<String> {
     let files =
         entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
     let names = files.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> =
-        names.filter(|name| MAIL.iter().any(|prefix| name.starts_with(prefix))).collect();
+    let mut names: Vec<_> = names.filter(|name| is_from_stvc(name)).collect();
     names.sort_unstable();
     names
 }
 
-/// The lorebooks of these snapshots that exist.
-fn lorebooks(library: &Library, going: &[&Snapshot]) -> Result<Vec<Trace>> {
+/// Returns the marks of the files that can be removed, for whoever removes them later.
+pub(super) fn marks(library: &Library, traces: &[Trace]) -> Result<Vec<CopyMark>> {
+    let mut marks = Vec::new();
+    for trace in traces.iter().filter(|trace| trace.kind.can_be_removed()) {
+        marks.extend(mark_now(library, &trace.path)?);
+    }
+    Ok(marks)
+}
+
+/// Returns the mark of a file as it is; `None` if it is not there.
+fn mark_now(library: &Library, path: &str) -> Result<Option<CopyMark>> {
+    let full = library.root().join(path);
+    match crate::regular::read(&full) {
+        Ok(bytes) => Ok(Some(CopyMark::of(path, &bytes))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(st::Error::Io { path: full, source }.into()),
+    }
+}
+
+fn unreadable(path: impl Into<String>) -> Trace {
+    Trace { path: path.into(), kind: TraceKind::Unreadable }
+}
+
+/// Returns the traces without those that were found twice.
+fn each_once(traces: Vec<Trace>) -> Vec<Trace> {
+    let mut once: Vec<Trace> = Vec::with_capacity(traces.len());
+    for trace in traces {
+        if !once.contains(&trace) {
+            once.push(trace);
+        }
+    }
+    once
+}
+
+/// Finds the files that have one of these marks, as they are, and whether something but `going` uses them by now.
+pub(super) fn find_marked(
+    library: &Library,
+    store: &Store,
+    history: &History,
+    going: &HashSet<ObjectId>,
+    marks: &[CopyMark],
+) -> Result<Vec<Trace>> {
+    let is_marked = |path: &String| -> Result<bool> {
+        let is_named = marks.iter().any(|mark| mark.has_path(path));
+        Ok(is_named && mark_now(library, path)?.is_some_and(|now| marks.contains(&now)))
+    };
+    let marked = |paths: Vec<String>| -> Result<Vec<String>> {
+        let mut marked = Vec::new();
+        for path in paths {
+            if is_marked(&path)? {
+                marked.push(path);
+            }
+        }
+        Ok(marked)
+    };
+    let backups = backups_of(library)?;
+    let backups = backups.into_iter().map(|backup| format!("backups/{}", backup.file));
+    let kind = TraceKind::ChatBackup;
+    let backups = marked(backups.collect())?.into_iter();
+    let mut traces: Vec<_> = backups.map(|path| Trace { path, kind }).collect();
+    let parse = |path: String| LibraryPath::parse(&path).ok();
+    let books = library.lorebooks()?.into_iter().map(|name| format!("worlds/{name}.json"));
+    let books = marked(books.collect())?.into_iter().filter_map(parse).collect();
+    traces.extend(lorebooks(library, books)?);
+    let mut files = Vec::new();
+    for folder in ["user/images", "user/files"] {
+        files_below(library.root(), folder, 0, &mut files)?;
+    }
+    let files = marked(files)?.into_iter().filter_map(parse).collect();
+    let staying = history.heads().map(|(_, head)| head).filter(|head| !going.contains(&head.id.0));
+    traces.extend(attachments(library, &store.reader(), staying, files)?);
+    Ok(each_once(traces))
+}
+
+/// Returns the backups that SillyTavern made; none if it has no folder for them.
+fn backups_of(library: &Library) -> Result<Vec<st::Backup>> {
+    let folder = library.root().join("backups");
+    match st::is_absent(&folder) {
+        Ok(true) => Ok(Vec::new()),
+        _ => Ok(list_backups(&folder)?),
+    }
+}
+
+/// Lists the files in a folder and in those below it, by their paths in the library.
+fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
+    const DEEPEST: usize = 4;
+    let path = root.join(folder);
+    for entry in
+        st::list_folder(&path).complete().map_err(|source| st::Error::Io { path, source })?
+    {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = format!("{folder}/{name}");
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+                files_below(root, &path, depth + 1, found)?;
+            }
+            Ok(kind) if kind.is_file() => found.push(path),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the files that messages of these snapshots name.
+fn attachments_of<'s>(
+    reader: &Reader,
+    snapshots: impl Iterator<Item = &'s Snapshot>,
+) -> Result<BTreeSet<LibraryPath>> {
+    let mut named = BTreeSet::new();
+    for snapshot in snapshots.filter(|snapshot| snapshot.timeline.is_chat()) {
+        let attachments = unless_lost(Tree::attachments_of(reader, snapshot.tree))?;
+        named.extend(attachments.into_iter().flatten().map(|attachment| attachment.path));
+    }
+    Ok(named)
+}
+
+/// Tells the files that exist among `named` apart: those that nothing else uses, and those that a chat in the library, a timeline that stays, or the settings name. If a chat cannot be read,
+/// all of them may be used.
+fn attachments<'s>(
+    library: &Library,
+    reader: &Reader,
+    staying: impl Iterator<Item = &'s Snapshot>,
+    mut named: BTreeSet<LibraryPath>,
+) -> Result<Vec<Trace>> {
+    named.retain(|path| st::is_attachment(path) && library.has(path));
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut used = attachments_of(reader, staying)?;
+    let scan = library.scan()?;
+    let mut traces: Vec<_> =
+        scan.unreadable.iter().map(|(subject, _)| unreadable(subject.clone())).collect();
+    let read = |path: &LibraryPath| st::read(library.root(), path);
+    for name in &scan.chats {
+        let Ok(bytes) = read(&name.file()) else {
+            traces.push(unreadable(name.file().to_string()));
+            continue;
+        };
+        let chat = Chat::split(&bytes, name.is_group());
+        let group = name.is_group().then(|| scan.groups.group_of(name.chat())).flatten();
+        let group = match group.map(|path| (path, read(path))) {
+            Some((path, Err(_))) => {
+                traces.push(unreadable(path.to_string()));
+                None
+            }
+            Some((_, Ok(bytes))) => Some(bytes),
+            None => None,
+        };
+        used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
+    }
+    // The data bank of all chats and of characters.
+    const SETTINGS: &str = "settings.json";
+    let settings = match crate::regular::read(&library.root().join(SETTINGS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            traces.push(unreadable(SETTINGS));
+            Vec::new()
+        }
+        settings => settings.unwrap_or_default(),
+    };
+    let settings = String::from_utf8_lossy(&settings);
+    let is_certain = traces.is_empty();
+    let is_used = |path: &LibraryPath| {
+        !is_certain || used.contains(path) || settings.contains(path.file_name())
+    };
+    let trace = |path: &LibraryPath| {
+        let kind = match is_used(path) {
+            true => TraceKind::SharedAttachment,
+            false => TraceKind::Attachment,
+        };
+        Trace { path: path.to_string(), kind }
+    };
+    traces.extend(named.iter().map(trace));
+    Ok(traces)
+}
+
+/// Returns the lorebooks of the chats among these snapshots.
+fn books_of(going: &[&Snapshot]) -> BTreeSet<LibraryPath> {
     let chats = going.iter().filter(|snapshot| snapshot.timeline.is_chat());
-    let books = chats.filter_map(|snapshot| snapshot.lorebook.as_deref().and_then(lorebook_path));
-    let books: BTreeSet<LibraryPath> = books.filter(|path| library.has(path)).collect();
+    chats.filter_map(|snapshot| snapshot.lorebook.as_deref().and_then(lorebook_path)).collect()
+}
+
+/// Tells the lorebooks that exist among `books` apart: those that nothing uses, and others.
+fn lorebooks(library: &Library, mut books: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
+    books.retain(|path| library.has(path));
     if books.is_empty() {
         return Ok(Vec::new());
     }
@@ -110,7 +300,8 @@ fn lorebooks(library: &Library, going: &[&Snapshot]) -> Result<Vec<Trace>> {
         };
         Trace { path: path.to_string(), kind }
     };
-    Ok(books.iter().map(trace).collect())
+    let unread = references.unread.iter().map(|(subject, _)| unreadable(subject.clone()));
+    Ok(books.iter().map(trace).chain(unread).collect())
 }
 
 /// SillyTavern's backups that have a message which none of the chats that stay has.
@@ -121,7 +312,9 @@ fn chat_backups(
     gone: &HashSet<SnapshotId>,
     going: &[&Snapshot],
 ) -> Result<Vec<Trace>> {
-    let mut found = list_backups(&library.root().join("backups")).unwrap_or_default();
+    let Ok(mut found) = backups_of(library) else {
+        return Ok(vec![unreadable("backups")]);
+    };
     // A backup is called after the character, or after the chat of a group.
     let keys: BTreeSet<_> = going
         .iter()
@@ -140,17 +333,19 @@ fn chat_backups(
     for text in self::texts(&reader, &staying.collect::<Vec<_>>())? {
         texts.remove(&text);
     }
-    let has_it = |path: &Path| {
-        let bytes = crate::regular::read(path).unwrap_or_default();
+    let has_it = |bytes: &[u8]| {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         lines.any(|line| text_of(line).is_some_and(|found| texts.contains(&found.text)))
     };
-    found.retain(|backup| has_it(&backup.path));
-    let trace = |backup: st::Backup| Trace {
-        path: format!("backups/{}", backup.file),
-        kind: TraceKind::ChatBackup,
+    let trace = |backup: &st::Backup| {
+        let path = format!("backups/{}", backup.file);
+        match crate::regular::read(&backup.path) {
+            Ok(bytes) => has_it(&bytes).then_some(Trace { path, kind: TraceKind::ChatBackup }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => Some(unreadable(path)),
+        }
     };
-    Ok(found.into_iter().map(trace).collect())
+    Ok(found.iter().filter_map(trace).collect())
 }
 
 fn key_of(name: &TimelineName) -> &str {

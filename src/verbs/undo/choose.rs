@@ -1,11 +1,23 @@
 //! Which operation is undone: the one that was named, or the last that somebody asked for; with all parts of its command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::engine;
 use crate::engine::operation::log::Logged;
 use crate::store::{FileChange, LoggedOperation, ObjectId, RefChange, RefName};
-use crate::verbs::{Result, UndoError};
+use crate::verbs::Result;
+
+/// Which operation is undone, if any.
+pub(super) enum Choice {
+    Undo(Chosen),
+    /// Nothing is left that somebody asked for and that was not undone.
+    Nothing,
+    /// The operation was undone before, by operation number `by`.
+    Already {
+        operation: LoggedOperation,
+        by: u64,
+    },
+}
 
 /// What is undone.
 pub(super) struct Chosen {
@@ -20,20 +32,20 @@ pub(super) struct Chosen {
 }
 
 /// Chooses from the log, which is newest first.
-pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Chosen> {
+pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Choice> {
     let mut passed_by = Vec::new();
     let entry = match number {
         None => {
             let standing: Vec<_> = entries.iter().filter(|entry| stands(entry)).collect();
             let asked_for = standing.iter().position(|entry| !is_automatic(&entry.operation));
-            let at = asked_for.ok_or(UndoError::Nothing)?;
+            let Some(at) = asked_for else { return Ok(Choice::Nothing) };
             passed_by.extend(standing[..at].iter().map(|entry| entry.operation.number));
             standing[at]
         }
         Some(number) => last_part(entries, number)?,
     };
     if let Some(by) = entry.undone_by {
-        return Err(UndoError::Already { number: entry.operation.number, by }.into());
+        return Ok(Choice::Already { operation: entry.operation.clone(), by });
     }
     let mut parts = vec![&entry.operation];
     while let Some(before) = part_before(entries, parts[parts.len() - 1]) {
@@ -46,7 +58,7 @@ pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Chosen> 
     let names = operation.refs.iter().map(|change| change.name.clone());
     let optional = names.filter(|name| !is_of_last(name)).collect();
     let earlier = parts[..parts.len() - 1].iter().map(|part| part.number).collect();
-    Ok(Chosen { operation, earlier, optional, passed_by })
+    Ok(Choice::Undo(Chosen { operation, earlier, optional, passed_by }))
 }
 
 /// Whether nothing took it back, it is not an undoing or a repair of the log, and no later part of its command stands for it.
@@ -108,22 +120,61 @@ fn whole(parts: &[&LoggedOperation]) -> LoggedOperation {
     LoggedOperation { refs: refs.into_values().collect(), files, ..last }
 }
 
-/// Whether all that moved a ref after an operation was undone, or undid it: then the ref is where that operation left it, but for the snapshot
-/// of what an undoing wrote.
-pub(super) fn only_undone_since(
-    entries: &[Logged],
-    number: u64,
-    name: &RefName,
-    now: Option<ObjectId>,
-) -> bool {
-    let mut last = None;
+/// Returns the newest undoing that has to be undone before the chosen operation: it undid an operation before the chosen one, and both changed one ref or file. This is how a redo out of
+/// order is found, also where the ref or file has a state by chance that the redo would accept.
+pub(super) fn undone_below(entries: &[Logged], chosen: &Chosen) -> Option<(u64, u64)> {
+    let number = chosen.operation.number;
+    let refs = chosen.operation.refs.iter().map(|change| &change.name);
+    let refs = refs.filter(|name| !name.is_kept() && !chosen.optional.contains(name));
+    let refs: HashSet<_> = refs.collect();
+    let files: HashSet<_> = chosen.operation.files.iter().map(|change| &change.path).collect();
+    let shares = |operation: &LoggedOperation| {
+        operation.refs.iter().any(|change| refs.contains(&change.name))
+            || operation.files.iter().any(|change| files.contains(&change.path))
+    };
+    let later = entries.iter().take_while(|entry| entry.operation.number > number);
+    let mut standing = later.filter(|entry| entry.undone_by.is_none());
+    standing.find_map(|entry| {
+        let undone = entry.operation.undoes.filter(|_| shares(&entry.operation))?;
+        let is_below = targets(entries, &entry.operation)
+            .any(|target| target.number < number && shares(target));
+        is_below.then_some((entry.operation.number, undone))
+    })
+}
+
+/// Returns the operations that an undoing undid, as far as the log has them.
+fn targets<'e>(
+    entries: &'e [Logged],
+    undoing: &'e LoggedOperation,
+) -> impl Iterator<Item = &'e LoggedOperation> {
+    let numbers = undoing.undoes.iter().chain(&undoing.undoes_also);
+    numbers.filter_map(|number| Some(&find(entries, *number)?.operation))
+}
+
+/// What later operations did to a ref that an operation moved.
+pub(super) struct MovedSince {
+    /// Whether one that stands moved it.
+    pub by_standing: bool,
+    /// Where the last of them left it; `None` if none moved it.
+    pub left_at: Option<Option<ObjectId>>,
+}
+
+/// Returns what later operations did to a ref. One that was undone, and the undoing of a later one, leave it where it was, but for the snapshot of what an undoing wrote. The undoing of
+/// an earlier operation stands like any other.
+pub(super) fn moved_since(entries: &[Logged], number: u64, name: &RefName) -> MovedSince {
+    let mut since = MovedSince { by_standing: false, left_at: None };
+    let moves = |operation: &LoggedOperation| {
+        operation.refs.iter().find(|change| change.name == *name).map(|change| change.after)
+    };
     for entry in entries.iter().take_while(|entry| entry.operation.number > number) {
-        for change in entry.operation.refs.iter().filter(|change| change.name == *name) {
-            if entry.undone_by.is_none() && entry.operation.undoes.is_none() {
-                return false;
-            }
-            last.get_or_insert(change.after);
-        }
+        let operation = &entry.operation;
+        let Some(after) = moves(operation) else { continue };
+        since.left_at.get_or_insert(after);
+        let undoes_later = operation.undoes.is_some_and(|undone| undone > number)
+            && targets(entries, operation).all(|it| it.number > number || moves(it).is_none());
+        // A note of how an interrupted operation ended is a part of that operation.
+        let finishes = operation.finishes.is_some();
+        since.by_standing |= entry.undone_by.is_none() && !undoes_later && !finishes;
     }
-    last == Some(now)
+    since
 }

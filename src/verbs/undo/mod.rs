@@ -5,6 +5,7 @@
 
 mod choose;
 mod since;
+mod used_lorebooks;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -21,8 +22,8 @@ use crate::history::{History, name_lookup};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, Fingerprint, Library, LibraryPath, TimelineName};
 use crate::store::{FileChange, LoggedOperation, ObjectId, RefChange, RefName, Store};
-use crate::verbs::Result;
-use choose::{Chosen, choose, only_undone_since};
+use crate::verbs::{Result, UndoError};
+use choose::{Choice, Chosen, choose, moved_since, undone_below};
 
 /// What to take back.
 #[derive(Clone, Debug, Default)]
@@ -36,9 +37,12 @@ pub struct Options {
 }
 
 /// What was taken back.
+#[derive(Default)]
 pub struct Report {
-    /// The operation, with all parts of its command.
-    pub operation: LoggedOperation,
+    /// The operation, with all parts of its command. `None`: nothing was left to undo.
+    pub operation: Option<LoggedOperation>,
+    /// The operation was undone before, so there was nothing to do.
+    pub already: bool,
     /// The undoing: the number of the operation that has to be undone to do it again. `None` if it was only planned.
     pub redo: Option<u64>,
     /// Later ones that nobody asked for; they stay.
@@ -61,24 +65,41 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         && let Some(number) = done.undoes
     {
         // It was interrupted, and is done by now: another one is not what was asked for.
-        let operation = log::find(&store, number)?;
+        let operation = Some(log::find(&store, number)?);
         let (refs, files) = (done.refs.clone(), operation::actions_of(&store, &done)?);
-        let (passed_by, findings) = Default::default();
         let redo = Some(done.number);
-        return Ok(Report { operation, redo, passed_by, refs, files, findings, dry_run: false });
+        return Ok(Report { operation, redo, refs, files, ..Report::default() });
     }
+    let dry_run = options.dry_run;
     let (entries, _) = log::load(&store)?;
-    let chosen = choose(&entries, options.operation)?;
+    let chosen = match choose(&entries, options.operation)? {
+        Choice::Undo(chosen) => chosen,
+        Choice::Nothing => return Ok(Report { dry_run, ..Report::default() }),
+        Choice::Already { operation, by } => {
+            let (operation, redo) = (Some(operation), Some(by));
+            return Ok(Report { operation, already: true, redo, dry_run, ..Report::default() });
+        }
+    };
+    if let Some((first, undone)) = undone_below(&entries, &chosen) {
+        let number = chosen.operation.number;
+        return Err(UndoError::UndoneBelow { number, first, undone }.into());
+    }
     let library = match chosen.operation.files.is_empty() {
         true => None,
         false => Some(workspace.library()?),
     };
     let root = library.as_ref().map_or_else(PathBuf::new, |library| library.root().to_owned());
-    let (refs, moved) = plan_refs(&store, &entries, &chosen)?;
-    let (changes, saved, mut findings) = look_at_files(&store, &root, &chosen.operation)?;
+    let (mut refs, moved) = plan_refs(&store, &entries, &chosen)?;
+    let (mut changes, saved, mut findings) = look_at_files(&store, &root, &chosen.operation)?;
     if !moved.is_empty() || !saved.is_empty() {
         let since = since::Since { workspace, store: &store, entries: &entries, root: &root };
         return Err(since.refuse(&chosen, &moved, &saved)?.into());
+    }
+    if let Some(library) = &library {
+        let number = chosen.operation.number;
+        let kept =
+            used_lorebooks::keep(&store, library, &entries, number, &mut changes, &mut refs)?;
+        findings.extend(kept);
     }
     let undoing = Undoing {
         workspace,
@@ -98,8 +119,8 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         findings.push(reload(&root, "files", written));
     }
     let Chosen { operation, passed_by, .. } = chosen;
-    let (files, dry_run) = (done.actions, options.dry_run);
-    Ok(Report { operation, redo, passed_by, refs, files, findings, dry_run })
+    let (operation, files) = (Some(operation), done.actions);
+    Ok(Report { operation, already: false, redo, passed_by, refs, files, findings, dry_run })
 }
 
 /// Returns the way back of every ref, and the refs that moved since.
@@ -115,12 +136,13 @@ fn plan_refs(
             continue;
         }
         let now = store.ref_target(&change.name)?;
-        if now == change.before {
+        let since = moved_since(entries, chosen.operation.number, &change.name);
+        if now == change.before && !since.by_standing {
             // Led back already, when it was found interrupted.
             continue;
         }
-        let number = chosen.operation.number;
-        if now != change.after && !only_undone_since(entries, number, &change.name, now) {
+        let is_led_back = !since.by_standing && since.left_at == Some(now);
+        if now != change.after && !is_led_back {
             if !chosen.optional.contains(&change.name) {
                 moved.push(change.clone());
             }

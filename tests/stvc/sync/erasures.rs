@@ -210,3 +210,68 @@ fn chat_erased_elsewhere_stays_unsent_when_another_chat_takes_its_name() {
     settle(&mut one, &mut two, &folder);
     assert!(String::from_utf8(two.read(SECRET)).unwrap().contains("quite another"));
 }
+
+fn has_text(store: &Path, words: &str) -> bool {
+    let all = git(store, &["cat-file", "--batch-all-objects", "--batch"]);
+    String::from_utf8_lossy(&all).contains(words)
+}
+
+#[test]
+fn folder_has_no_object_of_an_erased_chat_after_the_next_sync() {
+    let mut one = Sandbox::empty();
+    one.write(A, chat("a", 3, None));
+    one.write(SECRET, chat("secret", 3, None));
+    let folder = one.folder().join("shared");
+    sync(&mut one, &folder);
+    // Both chats have snapshots that are kept there out of sight.
+    for n in 0..2 {
+        one.append(SECRET, &message("secret", 10 + n));
+        one.append(A, &message("a", 10 + n));
+        sync(&mut one, &folder);
+    }
+    one.stvc(&["forget", "--keep-last", "1"]).exits(0);
+    sync(&mut one, &folder);
+    let kept = || {
+        let kept = git(&folder, &["for-each-ref", "--format=%(objectname)", "refs/stvc/kept"]);
+        String::from_utf8(kept).unwrap().lines().count()
+    };
+    assert_eq!(kept(), 2);
+    erase(&one);
+    sync(&mut one, &folder);
+    assert!(!has_text(&folder, "secret "));
+    assert_eq!(kept(), 1, "what is kept of the other chat stays");
+    // Nor does an undo there bring it back.
+    one.stvc(&["--store", text(&folder), "undo"]).exits(0);
+    assert!(!heads(&folder).contains("Secret"));
+    one.stvc(&["check", text(&folder)]).exits(0);
+    sync(&mut one, &folder);
+}
+
+#[test]
+#[cfg(unix)]
+fn server_has_no_ref_that_leads_to_an_erased_chat_after_the_next_sync() {
+    let mut one = Sandbox::empty();
+    one.write(A, chat("a", 3, None));
+    one.write(SECRET, chat("secret", 3, None));
+    let shared = Remote::server(&one);
+    let remote = shared.address(&one);
+    for n in 0..2 {
+        sync(&mut one, &remote);
+        one.append(SECRET, &message("secret", 10 + n));
+        one.append(A, &message("a", 10 + n));
+    }
+    sync(&mut one, &remote);
+    one.stvc(&["forget", "--keep-last", "1"]).exits(0);
+    sync(&mut one, &remote);
+    let tips = || {
+        let tips = git(shared.store(), &["for-each-ref", "--format=%(refname)", "refs/stvc/kept"]);
+        String::from_utf8(tips).unwrap().lines().count()
+    };
+    assert_eq!(tips(), 2);
+    erase(&one);
+    sync(&mut one, &remote);
+    assert_eq!(tips(), 1, "what is kept of the other chat stays");
+    git(shared.store(), &["gc", "-q", "--prune=now"]);
+    assert!(!has_text(shared.store(), "secret "));
+    assert!(has_text(shared.store(), "a 1: "));
+}

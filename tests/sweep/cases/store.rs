@@ -1,7 +1,7 @@
 //! Verbs that write to the store and leave the library alone.
 
 use super::library::remove;
-use super::{Driver, Listed, Scene};
+use super::{Driver, Listed, SHARED, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
 use crate::world::{A, B, BOOK, GULL, PIER_NOW, book, chat, day, empty, message, page, small};
@@ -132,6 +132,17 @@ pub const CASES: &[Listed] = &[
         remove(stage, &[A]);
         Scene { forgets: true, ..Scene::of(&["erase", "Mira/a", "--yes"]).history() }
     }),
+    ("erase", "erase-copies", |stage| {
+        with_copies(stage);
+        let command = ["erase", "Mira/a", "--copies", "--yes"];
+        Scene { forgets: true, ..Scene::of(&command).history().copy("shared") }
+    }),
+    ("erase", "erase-copies-later", |stage| {
+        with_copies(stage);
+        stage.stvc("one", &["erase", "Mira/a", "--yes"]).exits(0);
+        let command = ["erase", "--copies", "--yes"];
+        Scene { forgets: true, ..Scene::of(&command).history().copy("shared") }
+    }),
     ("snapshot", "snapshot-deleted", |stage| {
         begun(stage);
         remove(stage, &[A]);
@@ -161,6 +172,26 @@ pub const CASES: &[Listed] = &[
 pub fn begun(stage: &mut Stage) {
     small(stage, "one");
     stage.snapshot("one");
+}
+
+/// A deleted chat with a picture, a backup by SillyTavern and one in a folder.
+fn with_copies(stage: &mut Stage) {
+    small(stage, "one");
+    stage.write("one", "user/images/Mira/own.png", "a picture");
+    let line = r#"{"name":"Mira","mes":"see","extra":{"image":"/user/images/Mira/own.png"}}"#;
+    stage.append("one", A, line);
+    stage.snapshot("one");
+    stage.stvc("one", &["backup", SHARED]).exits(0);
+    // The library is tried in many places, each with the folder beside it.
+    let note = stage.store("one").join("stvc/backups.json");
+    let mut backups: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+    backups["backups"][0]["destination"] = SHARED.into();
+    std::fs::write(&note, backups.to_string()).unwrap();
+    let text = std::fs::read(stage.library("one").join(A)).unwrap();
+    stage.write("one", "backups/chat_mira_20260101-120001.jsonl", text);
+    pack_refs(stage);
+    remove(stage, &[A]);
 }
 
 /// A chat that makes a pack of more than 256 kB in each turn: a long message that cannot be made smaller, and short ones.

@@ -1,0 +1,51 @@
+//! Objects of what was removed for good go from a folder as soon as nothing there leads to them, and so does the log that could bring them back. `gc` would leave them there for weeks.
+
+use std::time::Duration;
+
+use super::removed_here::RemovedHere;
+use crate::archive::SnapshotId;
+use crate::engine::operation::Held;
+use crate::engine::{Result, Workspace, collect};
+use crate::history::History;
+use crate::progress::Monitor;
+use crate::store::{Before, Store};
+
+/// Removes from a folder what its record of erasures names and no branch or tag leads to; returns whether there was any. `are_refs_gone`: branches that led to it were removed just now,
+/// perhaps to snapshots of another device, whose ids the record does not have.
+pub(crate) fn purge_erased(
+    workspace: &Workspace,
+    folder: &Store,
+    held: &Held,
+    are_refs_gone: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<bool> {
+    let erasures = folder.erasures()?;
+    if erasures.is_empty() {
+        return Ok(false);
+    }
+    let history = History::load(folder)?;
+    let reader = folder.reader();
+    let mut is_left = are_refs_gone;
+    for id in erasures.commits() {
+        is_left = is_left || history.get(SnapshotId(id)).is_none() && reader.has(id)?;
+    }
+    if !is_left {
+        return Ok(false);
+    }
+    let mut expiry = folder.plan_expiry(Before::Everything)?;
+    // Other snapshots that are kept there out of sight stay.
+    let removed = RemovedHere::of(folder)?;
+    let kept = History::load_with_kept(folder)?;
+    let mut gone = Vec::new();
+    for change in expiry.refs {
+        let Some(id) = change.before else { continue };
+        if kept.get(SnapshotId(id)).is_none() || removed.leads_to_erased(&kept, &reader, id)? {
+            gone.push(change);
+        }
+    }
+    expiry.refs = gone;
+    let everything = (Before::Everything, Duration::ZERO);
+    folder.remove_set_aside(&held.lock)?;
+    collect::collect_beyond(workspace, folder, held, &expiry, everything, false, monitor)?;
+    Ok(true)
+}
