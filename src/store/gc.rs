@@ -345,6 +345,16 @@ impl Store {
         }
     }
 
+    /// Returns whether a removal of packs was cut short, and their bytes are still there.
+    pub fn has_half_removed_packs(&self) -> Result<bool> {
+        for pack in files_ending(&self.git_dir.join("objects").join("pack"), "pack")? {
+            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What commands that were killed left: temporary files, packs without an index, and what stood beside a pack that is gone. The caller has the lock, so temporary files of ours are
     /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
     fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {

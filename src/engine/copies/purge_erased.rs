@@ -25,7 +25,7 @@ pub(crate) fn purge_erased(
     }
     let history = History::load(folder)?;
     let reader = folder.reader();
-    let mut is_left = are_refs_gone;
+    let mut is_left = are_refs_gone || folder.has_half_removed_packs()?;
     for id in erasures.commits() {
         is_left = is_left || history.get(SnapshotId(id)).is_none() && reader.has(id)?;
     }
