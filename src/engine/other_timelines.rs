@@ -1,26 +1,79 @@
 //! Lorebooks, characters' cards and other files with a history of their own: which of them are kept, and where a new one comes from.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Result;
 use super::changed_timelines;
 use super::operation::Follows;
-use super::take_snapshots::{Taken, TakenTimeline, Taking};
+use super::take_snapshots::{Replaced, Taken, TakenTimeline, Taking};
 use crate::archive::entry_lives::{BookStates, Version};
-use crate::archive::{Snapshot, State};
+use crate::archive::{Kind, Snapshot, State};
 use crate::history::{self, History};
+use crate::progress::{Monitor, Silent};
 use crate::st::{self, Category, Key, TimelineName};
 use crate::store::{self, Store, unless_lost};
 
 impl Taking<'_> {
-    /// Something that is no chat and was never seen.
-    pub(super) fn take_new_other(&mut self, name: &TimelineName) -> Result<Taken> {
+    /// Takes files that are not chats: those that have no branch, and lorebooks whose file holds another one than their branch.
+    pub(super) fn take_others(
+        &mut self,
+        new: &[&TimelineName],
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        // Two may have exchanged their names, so all renames are known before the first is stored.
+        let mut renamed = HashMap::new();
+        for name in new.iter().copied().chain(&self.replaced_names()) {
+            if self.replaced.is_empty() {
+                break;
+            }
+            if let Ok(captured) = self.capture(name)
+                && let Some(gone) = self.renamed_other(&State::of(&captured.files))?
+            {
+                renamed.insert(name.clone(), gone);
+            }
+        }
+        let moved: HashSet<_> = renamed.values().map(|from| from.id).collect();
+        for (name, Replaced { head, alarm }) in std::mem::take(&mut self.replaced) {
+            let has_moved = moved.contains(&head.id);
+            let is_new = renamed.contains_key(&name) || has_moved || head.kind == Kind::DELETED;
+            if is_new && !has_moved {
+                self.rename_deleted(head.clone())?;
+            }
+            let follows = match renamed.remove(&name) {
+                Some(from) => Some(Follows::renamed(from)),
+                None if is_new => None,
+                None => {
+                    self.findings.extend(alarm);
+                    Some(Follows::previous(head))
+                }
+            };
+            let result = self.take_other(&name, follows);
+            self.record(&name, result)?;
+            monitor.advance(1);
+        }
+        for name in new {
+            let result = self.take_other(name, renamed.remove(*name).map(Follows::renamed));
+            self.record(name, result)?;
+            monitor.advance(1);
+        }
+        Ok(())
+    }
+
+    fn replaced_names(&self) -> Vec<TimelineName> {
+        self.replaced.keys().cloned().collect()
+    }
+
+    /// Takes a file that is not a chat; it is looked for what it follows if that is not known.
+    fn take_other(&mut self, name: &TimelineName, follows: Option<Follows>) -> Result<Taken> {
         let captured = self.capture(name)?;
         if let Some(refused) = self.refused(&captured) {
             return Ok(refused);
         }
         let state = State::of(&captured.files);
-        let follows = self.origin_of_other(&state)?;
+        let follows = match follows {
+            Some(follows) => follows,
+            None => self.origin_of_other(&state)?,
+        };
         self.store_state(&captured, &state, follows)
     }
 
@@ -31,20 +84,20 @@ impl Taking<'_> {
             let path = st::lorebook_of(self.library, &self.scan.groups, name);
             books.extend(path.and_then(|path| TimelineName::of_file(&path)));
         }
-        for name in books.into_iter().filter(|name| self.scan.others.contains(name)) {
-            if names.contains(&name) {
+        books.retain(|name| self.scan.others.contains(name) && !names.contains(name));
+        let mut new = Vec::new();
+        for name in &books {
+            let head = changed_timelines::head(self.store, name)?;
+            if head.0.is_none() {
+                new.push(name);
                 continue;
             }
-            let head = changed_timelines::head(self.store, &name)?;
-            let result = match head.0.is_some() {
-                true => self.take_known(&name, head).transpose(),
-                false => Some(self.take_new_other(&name)),
-            };
+            let result = self.take_known(name, head).transpose();
             if let Some(result) = result.filter(|it| !matches!(it, Ok(Taken::Unchanged(..)))) {
-                self.record(&name, result)?;
+                self.record(name, result)?;
             }
         }
-        Ok(())
+        self.take_others(&new, &mut Silent)
     }
 
     /// What is at work in a lorebook is told with the chat that waits for it, and not again of the lorebook.
@@ -63,29 +116,38 @@ impl Taking<'_> {
         });
     }
 
-    /// Returns what a new file that is not a chat follows. One that is byte for byte like another of its kind was renamed, if the other's file is gone, or copied. A lorebook
-    /// can be renamed and edited in one save: most of its entries are then those of one whose file is gone.
+    /// Returns what a new file that is not a chat follows. One that is byte for byte like another of its kind was renamed, if the other's file is gone, or copied.
     fn origin_of_other(&mut self, state: &State<'_>) -> Result<Follows> {
+        if let Some(gone) = self.renamed_other(state)? {
+            return Ok(Follows::renamed(gone));
+        }
+        let copied = alike(state, self.other_heads.iter().flatten()).next();
+        Ok(copied.map(|head| Follows::copy(head, state)).unwrap_or_default())
+    }
+
+    /// Returns the latest snapshot of the timeline that a file is under a new name: one that is byte for byte the same and whose own file is gone or holds another lorebook. A lorebook can
+    /// be renamed and edited in one save: most of its entries are then those of the other.
+    fn renamed_other(&mut self, state: &State<'_>) -> Result<Option<Snapshot>> {
         if self.other_heads.is_none() {
             self.other_heads = Some(heads_of_others(self.store)?);
         }
         let heads = self.other_heads.iter().flatten();
         let alike: Vec<_> = alike(state, heads.clone()).cloned().collect();
-        let is_here = |head: &Snapshot| self.scan.may_have(&head.timeline);
+        let is_here = |head: &Snapshot| {
+            let name = &head.timeline;
+            self.scan.may_have(name) && !self.replaced.contains_key(name)
+        };
         let gone = match alike.iter().find(|head| !is_here(head)) {
             None if alike.is_empty() => {
                 mostly_alike(self.store, state, heads.filter(|head| !is_here(head)))?
             }
             gone => gone.cloned(),
         };
-        if let Some(gone) = gone {
-            // Only one can have become it.
-            if let Some(heads) = &mut self.other_heads {
-                heads.retain(|head| head.timeline != gone.timeline);
-            }
-            return Ok(Follows::renamed(gone));
+        // Only one can have become it.
+        if let (Some(gone), Some(heads)) = (&gone, &mut self.other_heads) {
+            heads.retain(|head| head.timeline != gone.timeline);
         }
-        Ok(alike.first().map(|head| Follows::copy(head, state)).unwrap_or_default())
+        Ok(gone)
     }
 }
 

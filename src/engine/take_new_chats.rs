@@ -33,7 +33,11 @@ impl Taking<'_> {
         names: &[&TimelineName],
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
-        if names.is_empty() && self.replaced.is_empty() {
+        let replaced = std::mem::take(&mut self.replaced);
+        let (replaced, books): (BTreeMap<_, _>, _) =
+            replaced.into_iter().partition(|(name, _)| name.is_chat());
+        self.replaced = books;
+        if names.is_empty() && replaced.is_empty() {
             return Ok(());
         }
         let mut lineage = Lineage::load(self.store, self.scan)?;
@@ -53,7 +57,6 @@ impl Taking<'_> {
                 None => unknown.push(*name),
             }
         }
-        let replaced = std::mem::take(&mut self.replaced);
         unknown.extend(replaced.keys());
         let (mut newcomers, mut chats) = (Vec::new(), Vec::new());
         let mut waiting = unknown.as_slice();

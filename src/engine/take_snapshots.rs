@@ -105,7 +105,7 @@ pub(crate) fn count_new(outcomes: &[TakenTimeline]) -> usize {
     outcomes.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count()
 }
 
-/// A timeline whose file holds a chat that shares no message with its latest snapshot.
+/// A timeline whose file shares no message, or no entry, with its latest snapshot.
 pub(super) struct Replaced {
     pub head: Snapshot,
     /// Reported if the file turns out to be overwritten, and not renamed or deleted.
@@ -134,7 +134,7 @@ pub(crate) struct Taking<'a> {
     pub findings: Vec<Finding>,
     /// Known chats that were taken, if there are new ones that may come from them.
     pub(super) grown: Option<Vec<(Newcomer, Snapshot)>>,
-    /// Chats whose file holds another chat than the latest snapshot.
+    /// Timelines whose file holds another chat or lorebook than the latest snapshot.
     pub(super) replaced: BTreeMap<TimelineName, Replaced>,
     /// New timelines that are no renamed ones, and what they come from.
     pub(super) came: HashMap<TimelineName, Option<SnapshotId>>,
@@ -220,11 +220,7 @@ impl<'a> Taking<'a> {
             }
         }
         self.take_new(&new, monitor)?;
-        for name in others {
-            let result = self.take_new_other(name);
-            self.record(name, result)?;
-            monitor.advance(1);
-        }
+        self.take_others(&others, monitor)?;
         self.branches = Some(branches);
         if self.how.named {
             self.take_books_of(names)?;
@@ -267,7 +263,8 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes a timeline that has a branch. Returns none for a chat whose file holds another chat: [`take_new`](Self::take_new) finds out which.
+    /// Takes a timeline that has a branch. Returns none for a file that holds another chat or lorebook: [`take_new`](Self::take_new) and [`take_others`](Self::take_others) find out
+    /// which.
     pub(super) fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Option<Taken>> {
         // A store that has to be mended needs the files, changed or not.
         let on_purpose = self.how.on_purpose;
@@ -313,11 +310,7 @@ impl<'a> Taking<'a> {
                     None => false,
                 };
                 if let Some(head) = head.as_ref().filter(|_| is_foreign) {
-                    if !name.is_chat() {
-                        self.rename_deleted(head.clone())?;
-                        return self.take_new_other(name).map(Some);
-                    }
-                    let alarm = self.operation.alarm(&state, head, true)?;
+                    let alarm = self.operation.alarm(&state, head, name.is_chat())?;
                     let replaced = Replaced { head: head.clone(), alarm };
                     self.replaced.insert(name.clone(), replaced);
                     return Ok(None);
@@ -445,6 +438,7 @@ impl<'a> Taking<'a> {
                 **snapshot = history::name_lookup::read(self.store, SnapshotId(*became))?;
             }
         }
+        want_again(self.store, &self.outcomes, held)?;
         for deleted in &mut self.deleted {
             if let Some(became) = anew.get(&deleted.id.0) {
                 *deleted = history::name_lookup::read(self.store, SnapshotId(*became))?;
@@ -468,4 +462,25 @@ impl<'a> Taking<'a> {
         let findings = rules::without_repeats(findings);
         Ok(Finished { outcomes, untouched, states, findings, deleted, objects, bytes })
     }
+}
+
+/// Withdraws the erasure of timelines that begin now with the name and the first message of an erased one: whoever begins a chat wants it.
+fn want_again(store: &Store, outcomes: &[TakenTimeline], held: &Held) -> Result<()> {
+    let mut erasures = store.erasures()?;
+    if erasures.is_empty() {
+        return Ok(());
+    }
+    let (reader, before) = (store.reader(), erasures.clone());
+    for outcome in outcomes {
+        let Taken::New(snapshot, _) = &outcome.result else { continue };
+        if snapshot.parents.is_empty() || snapshot.fork_at.is_some() {
+            for mark in archive::erasure_marks(&reader, snapshot)? {
+                erasures.withdraw(&mark);
+            }
+        }
+    }
+    if erasures != before {
+        store.set_erasures(&held.lock, &erasures)?;
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! What SillyTavern changes in a file because somebody looked at it or wrote a message. It is no change of the file's own, and no reason to keep another state of it.
 
-use super::json::Raw;
+use super::json::{Edits, Raw};
 use super::{Category, cut_card};
 
 /// Of a group: which chat is open, when it was used, and the metadata of its chats, which their snapshots have.
@@ -35,6 +35,24 @@ pub fn differ_by_use(category: Category, before: &[u8], after: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns a state of a group's file that comes from elsewhere with the chats of the file that it replaces: which are listed, which is open, and their metadata. Every chat lists itself when
+/// it comes. Returns the state as it is if either cannot be read.
+pub fn with_chats_of_group(live: &[u8], new: &[u8]) -> Vec<u8> {
+    let (Some(of_live), Some(of_new)) = (Raw::parse(live), Raw::parse(new)) else {
+        return new.to_vec();
+    };
+    if !of_live.is_object() || !of_new.is_object() {
+        return new.to_vec();
+    }
+    let mut edits = Edits::new(new);
+    for key in OF_GROUPS {
+        if let Some(value) = of_live.get(key) {
+            edits.set(of_new, key, value.as_str());
+        }
+    }
+    edits.apply()
 }
 
 /// Whether two objects have the same members, in the same order, apart from these.

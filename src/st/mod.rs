@@ -63,7 +63,7 @@ pub use lorebook::{
     fill, uid_text,
 };
 pub use mark::{mark, new_mark, with_mark};
-pub use mere_use::differ_by_use;
+pub use mere_use::{differ_by_use, with_chats_of_group};
 pub use metadata::{bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, metadata};
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use place::{open_file, open_folder, read};

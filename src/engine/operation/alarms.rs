@@ -34,15 +34,14 @@ impl Operation<'_> {
         Ok(Some(alarm.restorable_from(before.id())))
     }
 
-    /// Returns whether `state` has no message of `head`. An empty chat, or a lorebook without an entry of `head`, is another one only if the one before it was deleted.
+    /// Returns whether `state` has no message or entry of `head`. An empty chat is another one only if the one before it was deleted; an empty lorebook is not another one.
     pub(crate) fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        let was_deleted = head.kind == Kind::DELETED;
         if !state.timeline().is_chat() {
-            return Ok(was_deleted && !self.shares_entries(state, head.id)?);
+            return Ok(!self.shares_entries(state, head.id)?);
         }
         let Some(first) = state.chat.messages.first() else {
-            return Ok(was_deleted && head.messages > 0);
+            return Ok(head.kind == Kind::DELETED && head.messages > 0);
         };
         let mut identities = Identities::new(self.store.reader());
         // Nearly every save begins as the last one did, and then no other message need be read.

@@ -1,7 +1,8 @@
 //! Pairs each timeline of the remote with the local timeline that it is, whatever either is called.
 //!
 //! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they have a snapshot of their own in common. Only where neither side has such a
-//! partner does a common name pair them, for chats with the same first message as well: two devices may have taken their first snapshots of one library before they met.
+//! partner does a common name pair them, for chats with the same first message as well, or else the common messages of chats: two devices may have taken their first snapshots of one library before
+//! they met.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -38,17 +39,35 @@ pub(super) struct Counterparts<'h> {
 
 /// Compares a local state with one of the remote.
 pub(super) struct Compare<'s> {
+    /// The id of this device.
+    pub device: &'s str,
     pub here: &'s Reader,
     pub there: &'s Reader,
+    /// Local timelines that were removed for good elsewhere.
+    pub erased: BTreeSet<TimelineName>,
 }
 
 impl Compare<'_> {
     /// Returns whether a local and a remote timeline of one name can be one.
     fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
+        if self.erased.contains(&local.timeline) {
+            return Ok(false);
+        }
         if !local.timeline.is_chat() {
             return Ok(true);
         }
         Ok(first_words(self.here, local)? == first_words(self.there, remote)?)
+    }
+
+    /// Returns whether one of two chats has all messages of the other. A greeting alone does not tell.
+    fn are_one_chat(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
+        if local.messages.min(remote.messages) < 2 {
+            return Ok(false);
+        }
+        let (here, there) =
+            (Tree::open(self.here, local.tree)?, Tree::open(self.there, remote.tree)?);
+        let (here, there) = (here.messages(), there.messages());
+        Ok(here.starts_with(there) || there.starts_with(here))
     }
 
     /// Returns whether a local state has all messages of a remote one, or is the same file.
@@ -99,15 +118,14 @@ pub(super) fn pair<'h>(
             is_stored_there: false,
         })
         .collect();
-    // A timeline that a sync set aside and that is gone locally: the sync was undone, and the timeline it was copied from is the one to set aside again.
+    // A timeline that a sync on this device set aside and that is gone locally: the sync was undone, and the timeline it was copied from is the one to set aside again.
     for pair in &mut pairs {
         let (own, origin) = theirs.own(&pair.remote);
         if own.iter().any(|own| owners.contains_key(&present(own.id))) {
             continue;
         }
-        let Some(origin) =
-            origin.filter(|_| Device::that_set_aside(theirs, &pair.remote).is_some())
-        else {
+        let by = Device::that_set_aside(theirs, &pair.remote);
+        let Some(origin) = origin.filter(|_| by.is_some_and(|by| by.id == compare.device)) else {
             continue;
         };
         let mut past = theirs.own(origin).0.into_iter();
@@ -148,6 +166,33 @@ pub(super) fn pair<'h>(
         {
             paired.insert(namesake.timeline.clone());
             pair.local = Some(namesake);
+        }
+    }
+    // Both devices may have begun with the same files, one of which was renamed before they met.
+    let is_root = |history: &History, head: &Snapshot| {
+        head.timeline.is_chat() && head.main_chat.is_none() && history.own(head).1.is_none()
+    };
+    let on_remote: BTreeSet<_> = pairs.iter().map(|pair| pair.remote.timeline.clone()).collect();
+    let heads = ours.heads().filter(|(name, _)| !paired.contains(*name));
+    let heads_alone =
+        heads.filter(|(name, head)| !on_remote.contains(*name) && is_root(ours, head));
+    let mut alone: HashMap<ObjectId, Vec<&Snapshot>> = HashMap::new();
+    for (_, head) in heads_alone {
+        if let Some(first) = archive::first_message(compare.here, head.tree)? {
+            alone.entry(first).or_default().push(head);
+        }
+    }
+    for pair in pairs.iter_mut().filter(|pair| pair.local.is_none() && !alone.is_empty()) {
+        if !is_root(theirs, &pair.remote) || ours.head(&pair.remote.timeline).is_some() {
+            continue;
+        }
+        let first = archive::first_message(compare.there, pair.remote.tree)?;
+        for local in first.and_then(|first| alone.get(&first)).into_iter().flatten() {
+            if !paired.contains(&local.timeline) && compare.are_one_chat(local, &pair.remote)? {
+                paired.insert(local.timeline.clone());
+                pair.local = Some(*local);
+                break;
+            }
         }
     }
     // The remote's names are taken first.

@@ -68,6 +68,11 @@ impl FutureLibrary {
         Ok(self.file(path)?.new.bytes())
     }
 
+    /// Returns what is there before anything is written.
+    pub(super) fn now(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
+        Ok(self.file(path)?.now.as_deref())
+    }
+
     /// Let this be there.
     pub(super) fn put(&mut self, path: &LibraryPath, bytes: Option<Vec<u8>>) -> Result<()> {
         self.file(path)?.new = New::of(bytes);

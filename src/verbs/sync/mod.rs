@@ -14,7 +14,7 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::archive::{Kind, Manifest, SnapshotId, State, Tree, branch, read_manifest};
+use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::{ErasedRef, erased_refs};
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_as_it_is};
@@ -267,7 +267,11 @@ fn take_in(
     let heads = theirs.without_renamed(&incoming.heads);
     let former = store.former_ids()?;
     let (here, there) = (store.reader(), incoming.store.reader());
-    let compare = counterparts::Compare { here: &here, there: &there };
+    let device = planner.device.id.clone();
+    let erased = erased_refs(&store, &ours, &chosen_refs::ours(&store)?, &incoming.erasures)?;
+    let erased = erased.into_iter().filter(|erased| !erased.is_fork);
+    let erased = erased.map(|erased| erased.head.timeline).collect();
+    let compare = counterparts::Compare { device: &device, here: &here, there: &there, erased };
     let counterparts = counterparts::pair(&ours, theirs, heads, &former, &compare, |name| {
         planner.free_name(name)
     })?;
@@ -280,12 +284,18 @@ fn take_in(
     let mut steps = Vec::new();
     monitor.begin("comparing timelines", Some(pairs.len() as u64));
     planner.vacate(&pairs, &displaced)?;
-    for local in displaced {
-        steps.push(planner.displace(local)?);
-    }
-    for pair in &pairs {
-        steps.push(planner.step(pair)?);
-        monitor.advance(1);
+    // Lorebooks first: a chat that makes room may use one that gets another name.
+    let (chats, others): (Vec<_>, Vec<_>) = pairs.iter().partition(|pair| pair.name.is_chat());
+    let (moved_chats, moved): (Vec<_>, Vec<_>) =
+        displaced.into_iter().partition(|local| local.timeline.is_chat());
+    for (moved, pairs) in [(moved, others), (moved_chats, chats)] {
+        for local in moved {
+            steps.push(planner.displace(local)?);
+        }
+        for pair in pairs {
+            steps.push(planner.step(pair)?);
+            monitor.advance(1);
+        }
     }
     planner.follow_namesakes(&mut steps)?;
     planner.add_unsettled(&mut steps)?;
@@ -487,7 +497,13 @@ fn apply(
             BranchMove::Made(whole, joined) => {
                 let state = State::made(whole, None);
                 let follows = Follows::joined(head.clone(), *joined);
-                let taken = operation.take(&state, Kind::SNAPSHOT, follows)?;
+                // A chat that both sides deleted stays deleted.
+                let is_deleted = |side: &Snapshot| side.kind == Kind::DELETED;
+                let kind = match is_deleted(head) && step.local.as_ref().is_some_and(is_deleted) {
+                    true => Kind::DELETED,
+                    false => Kind::SNAPSHOT,
+                };
+                let taken = operation.take(&state, kind, follows)?;
                 will_have.push((taken.id, state.manifest));
             }
         }

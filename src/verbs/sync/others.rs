@@ -25,8 +25,8 @@ impl Planner<'_> {
     ) -> Result<()> {
         let mut ours = read(&self.here, local)?;
         let mut theirs = read(&self.there, &step.entry.head)?;
-        // What only changed because it was used may differ from the snapshot.
-        if let (Here::Same, Some(now)) = (here, self.files.get(&ours.main.path)?) {
+        // What only changed because it was used may differ from the snapshot. Another timeline may have been given the name already.
+        if let (Here::Same, Some(now)) = (here, self.files.now(&ours.main.path)?) {
             ours.main.bytes = now.to_vec().into();
         }
         let base = self.base_of(local, all, &ours.main.path)?;
@@ -102,7 +102,7 @@ impl Planner<'_> {
             false => whole.called(step.entry.timeline.clone()),
         };
         if here == Here::Same {
-            self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
+            self.put_main(&whole)?;
         }
         step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
         Ok(())
@@ -201,15 +201,12 @@ impl Planner<'_> {
             let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() else {
                 continue;
             };
-            // One that is there, too, has the book of there.
-            if self.theirs.head(name).is_some() || self.look(name)? != Here::Same {
+            // One that is there, too, has the book of there; one that gets another name was bound with that.
+            let is_renamed = steps.iter().any(|step| step.entry.former.as_ref() == Some(name));
+            if is_renamed || self.theirs.head(name).is_some() || self.look(name)? != Here::Same {
                 continue;
             }
-            let mut whole = read(&self.here, head)?;
-            if let Some(bytes) = self.files.get(&now.file())? {
-                whole.set_book(bytes.to_vec());
-            }
-            let whole = whole.bound_to(now.chat(), now.file());
+            let whole = self.bound_to_namesake(read(&self.here, head)?, &now)?;
             self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
             self.list_in_group(&whole, None)?;
             let mut step = TimelinePlan::new(name.clone(), head.clone(), Some(head));
@@ -217,6 +214,18 @@ impl Planner<'_> {
             steps.push(step);
         }
         Ok(())
+    }
+
+    /// Binds a chat to its lorebook under the name that it has now.
+    pub(super) fn bound_to_namesake(
+        &mut self,
+        mut whole: TimelineFiles,
+        now: &TimelineName,
+    ) -> Result<TimelineFiles> {
+        if let Some(bytes) = self.files.get(&now.file())? {
+            whole.set_book(bytes.to_vec());
+        }
+        Ok(whole.bound_to(now.chat(), now.file()))
     }
 
     /// The state from which both come. Lorebooks had no history of their own once: then what a chat had that both have.

@@ -187,7 +187,13 @@ impl Planner<'_> {
         if local.timeline.category() == Category::Lorebook {
             self.namesakes.insert(local.timeline.file(), name.clone());
         }
-        let renamed = read(&self.here, local)?.called(name);
+        let mut renamed = read(&self.here, local)?.called(name);
+        // Its lorebook may have got another name as well.
+        let book =
+            renamed.book().filter(|_| local.timeline.is_chat()).map(|book| book.path.clone());
+        if let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() {
+            renamed = self.bound_to_namesake(renamed, &now)?;
+        }
         if here == Here::Same {
             self.files.put(&renamed.main.path, Some(renamed.main.bytes.to_vec()))?;
             self.list_in_group(&renamed, Some(&local.timeline))?;
@@ -284,7 +290,7 @@ impl Planner<'_> {
             None => false,
         };
         if !is_laid {
-            self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
+            self.put_main(&theirs)?;
         }
         self.list_in_group(&theirs, step.entry.former.as_ref())?;
         step.branch = match made {
@@ -376,6 +382,20 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Puts a timeline's own file in its place. A group keeps the chats that it has locally.
+    pub(super) fn put_main(&mut self, files: &TimelineFiles) -> Result<()> {
+        let (path, bytes) = (&files.main.path, &files.main.bytes);
+        let live = match files.timeline.category() {
+            Category::Group => self.files.get(path)?,
+            _ => None,
+        };
+        let bytes = match live {
+            Some(live) => st::with_chats_of_group(live, bytes),
+            None => bytes.to_vec(),
+        };
+        self.files.put(path, Some(bytes))
+    }
+
     pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
         // A file that this device does not keep is none of its business.
         let library = self.library.filter(|_| self.include.has(timeline.category()));
@@ -446,7 +466,7 @@ impl Here {
     }
 }
 
-/// Where a timeline's own file is stored, if it is just what a snapshot has. Lorebooks are not asked for: others look at them.
+/// Returns where a timeline's own file is stored, if it is what a snapshot has. Lorebooks are left out because others look at them, and groups because they keep their chats.
 fn stored_file(
     reader: &Reader,
     snapshot: &Snapshot,
@@ -455,7 +475,10 @@ fn stored_file(
     let manifest = read_manifest(reader, snapshot.tree)?;
     let path = &files.main.path;
     let record = manifest.file(manifest.main_role()).filter(|record| {
-        record.path == path.as_str() && !path.is_lorebook() && record.is_of(&files.main.bytes)
+        record.path == path.as_str()
+            && !path.is_lorebook()
+            && !path.is_group()
+            && record.is_of(&files.main.bytes)
     });
     Ok(record.map(|record| StoredFile {
         snapshot: snapshot.id,

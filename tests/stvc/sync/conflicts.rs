@@ -248,3 +248,24 @@ fn deleting_the_other_version_settles_the_conflict_on_all_devices() {
         device.stvc(&["sync", text(&folder)]).exits(0);
     }
 }
+
+#[test]
+fn metadata_that_both_devices_changed_makes_two_chats_and_no_third() {
+    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let with_note = |device: &Sandbox, note: &str| {
+        let text = String::from_utf8(device.read(A)).unwrap();
+        let note = format!("\"chat_metadata\":{{\"note\":\"{note}\"}}");
+        device.write(A, text.replacen("\"chat_metadata\":{}", &note, 1));
+    };
+    with_note(&two, "two");
+    sync(&mut two, &folder);
+    two.append(A, &message("two again", 8));
+    with_note(&one, "one");
+    sync(&mut one, &folder);
+    sync(&mut two, &folder);
+    settle(&mut one, &mut two, &folder);
+    let files = ours(&one);
+    let aside = "chats/Mira/a (other version 2026-11-14).jsonl";
+    assert_eq!(files.keys().collect::<Vec<_>>(), [aside, A]);
+    assert!(String::from_utf8_lossy(&files[A]).contains("two again"));
+}

@@ -275,3 +275,31 @@ fn server_has_no_ref_that_leads_to_an_erased_chat_after_the_next_sync() {
     assert!(!has_text(shared.store(), "secret "));
     assert!(has_text(shared.store(), "a 1: "));
 }
+
+#[test]
+fn chat_begun_after_an_erasure_with_the_same_name_and_greeting_is_sent() {
+    let greeted = |words: &str| {
+        let lines = [chat("hello", 1, None), message(words, 1).into_bytes()];
+        lines.join(&b'\n')
+    };
+    for is_synced_between in [false, true] {
+        let (mut one, mut two, folder) = pair(|one| {
+            one.write(A, chat("a", 3, None));
+            one.write(SECRET, greeted("secret"));
+        });
+        erase(&one);
+        if is_synced_between {
+            sync(&mut one, &folder);
+        }
+        one.write(SECRET, greeted("quite another"));
+        for _ in 0..2 {
+            sync(&mut one, &folder);
+            let told = sync(&mut two, &folder);
+            let aside = "chats/Mira/Secret (other version 2026-11-14)";
+            assert_eq!(outcome(&told, aside), "erased-elsewhere", "{told:?}");
+        }
+        assert!(String::from_utf8(two.read(SECRET)).unwrap().contains("quite another"));
+        assert!(!has_text(&folder, "secret 1: "));
+        assert!(!has_text(&one.store(), "secret 1: "));
+    }
+}

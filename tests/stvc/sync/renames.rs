@@ -277,3 +277,104 @@ fn undone_sync_with_names_that_differ_in_case_alone_makes_no_second_copy() {
     settle(&mut one, &mut two, &folder);
     assert_eq!(ours(&one).len(), 2, "{:?}", ours(&one).keys());
 }
+
+#[test]
+fn lorebooks_that_exchange_names_keep_what_the_other_device_wrote() {
+    const L: &str = "worlds/L.json";
+    const M: &str = "worlds/M.json";
+    const B: &str = "chats/Mira/b.jsonl";
+    let book_of = |kind: &str, value: &str| {
+        super::book(&[("0", &format!("{kind} 0"), kind), ("1", &format!("{kind} 1"), value)])
+    };
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(L, book_of("key", "old"));
+        one.write(M, book_of("moon", "old"));
+        one.write(A, chat("a", 3, Some("L")));
+        one.write(B, chat("b", 3, Some("M")));
+    });
+    for (from, to) in [(L, "worlds/x.json"), (M, L), ("worlds/x.json", M)] {
+        rename(&one, from, to);
+    }
+    one.write(A, chat("a", 3, Some("M")));
+    one.write(B, chat("b", 3, Some("L")));
+    two.write(L, book_of("key", "of two"));
+    twice(&mut one, &mut two, &folder, &[A, B, L, M]);
+    assert!(says(&one, M, "of two") && says(&one, M, "key 1") && !says(&one, L, "of two"));
+}
+
+#[test]
+fn chat_begun_under_a_name_that_all_devices_deleted_comes_to_all() {
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(A, chat("a", 3, None));
+        one.write(Y, chat("y", 3, None));
+    });
+    for device in [&mut one, &mut two] {
+        fs::remove_file(device.path(A)).unwrap();
+        sync(device, &folder);
+    }
+    sync(&mut one, &folder);
+    two.write(A, chat("another", 2, None));
+    twice(&mut two, &mut one, &folder, &[A, Y]);
+    assert_eq!(one.json(&["log", "Mira/a"]).exits(0).of_type("snapshot").len(), 1);
+}
+
+#[test]
+fn chat_renamed_before_the_first_sync_is_not_doubled() {
+    let [mut one, mut two] = [(); 2].map(|()| Sandbox::empty());
+    for device in [&one, &two] {
+        device.write(A, chat("a", 3, None));
+        device.write(Y, chat("y", 3, None));
+    }
+    let folder = one.folder().join("shared");
+    rename(&two, A, Z);
+    two.append(Z, &message("two", 4));
+    sync(&mut one, &folder);
+    // The name that reached the remote first counts.
+    twice(&mut two, &mut one, &folder, &[A, Y]);
+    assert!(says(&one, A, "two"));
+}
+
+#[test]
+fn chats_whose_names_differ_in_case_keep_their_own_lorebooks() {
+    const L: &str = "worlds/L.json";
+    const BIG: &str = "chats/Mira/A.jsonl";
+    let [mut one, mut two] = [(BIG, "one"), (A, "two")].map(|(path, value)| {
+        let device = Sandbox::empty();
+        device.write(L, super::book(&[("0", "Pier", value)]));
+        device.write(path, chat(value, 2, Some("L")));
+        device
+    });
+    let folder = one.folder().join("shared");
+    sync(&mut two, &folder);
+    let other = "worlds/L (other version 2026-11-14).json";
+    let aside = "chats/Mira/A (other version 2026-11-14).jsonl";
+    twice(&mut one, &mut two, &folder, &[aside, A, other, L]);
+    assert!(says(&two, aside, "L (other version 2026-11-14)") && says(&two, other, "one"));
+}
+
+#[test]
+fn group_changed_on_one_device_keeps_the_chats_of_the_other() {
+    const GROUP: &str = "groups/7.json";
+    let group = |name: &str, chats: &[&str]| {
+        json!({ "id": "7", "name": name, "members": [], "chat_id": chats[0], "chats": chats })
+            .to_string()
+    };
+    let (mut one, mut two, folder) = pair(|one| {
+        one.write(GROUP, group("Crew", &["night"]));
+        one.write("group chats/night.jsonl", chat("g", 3, None));
+    });
+    one.write("group chats/day.jsonl", chat("day", 3, None));
+    one.write(GROUP, group("Crew", &["day", "night"]));
+    two.write(GROUP, group("Pirates", &["night"]));
+    for _ in 0..2 {
+        sync(&mut two, &folder);
+        sync(&mut one, &folder);
+    }
+    for device in [&one, &two] {
+        let group: Value = serde_json::from_slice(&device.read(GROUP)).unwrap();
+        assert_eq!(group["name"], "Pirates");
+        let mut chats: Vec<_> = group["chats"].as_array().unwrap().iter().collect();
+        chats.sort_by_key(|chat| chat.as_str());
+        assert_eq!(chats, ["day", "night"]);
+    }
+}
