@@ -51,7 +51,9 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
         let Some((key, taken)) = parse(&file) else { continue };
         let key = key.to_owned();
         let path = entry.path();
-        let found = fs::metadata(&path).map_err(Error::io(&path))?;
+        // A link that leads nowhere is told when it is read.
+        let found = fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path));
+        let found = found.map_err(Error::io(&path))?;
         let is_dated = taken.is_some();
         let taken = taken.unwrap_or_else(|| written(&found));
         backups.push(Backup { path, file, key, taken, is_dated, bytes: found.len() });

@@ -3,7 +3,7 @@
 //! A power cut or a full disk leaves a file empty, or filled with zero bytes from some place on. A chat with single lines that cannot be read is not damaged in this sense:
 //! SillyTavern opens it, and the rest is there.
 
-use std::io::{self, Cursor};
+use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -43,7 +43,9 @@ pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
         Category::Lorebook => book_damage(bytes),
         Category::Group | Category::Settings => object_damage(bytes),
         Category::Card if !bytes.is_empty() => torn(Cursor::new(bytes)),
-        Category::Card | Category::Persona => bytes.is_empty().then_some(Damage::Empty),
+        Category::Card | Category::Persona if bytes.is_empty() => Some(Damage::Empty),
+        Category::Card => None,
+        Category::Persona => picture_damage(&bytes[..bytes.len().min(PICTURE_START)]),
     }
 }
 
@@ -57,8 +59,20 @@ pub fn damage_on_disk(root: &Path, name: &TimelineName) -> io::Result<Option<Dam
     Ok(match (file.metadata()?.len(), name.category()) {
         (0, _) => Some(Damage::Empty),
         (_, Category::Card) => torn(file),
-        _ => None,
+        _ => {
+            let mut start = Vec::new();
+            file.take(PICTURE_START as u64).read_to_end(&mut start)?;
+            picture_damage(&start)
+        }
     })
+}
+
+/// So many first bytes of a picture are looked at.
+const PICTURE_START: usize = 64;
+
+/// Returns the damage of a picture of any format, by its first bytes: none begins with zeros alone.
+fn picture_damage(start: &[u8]) -> Option<Damage> {
+    start.iter().all(|byte| *byte == 0).then_some(Damage::Zeros)
 }
 
 fn torn(card: impl io::Read + io::Seek) -> Option<Damage> {

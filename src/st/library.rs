@@ -183,11 +183,13 @@ impl Library {
             let shown = file.to_string_lossy();
             let is_file = is_file(&entry);
             let is_hidden = category == Category::Persona && shown.starts_with('.');
-            if !shown.ends_with(ending)
-                || is_temporary(&shown)
-                || is_hidden
-                || matches!(is_file, Ok(false))
-            {
+            if !shown.ends_with(ending) || is_temporary(&shown) || is_hidden {
+                continue;
+            }
+            // A folder in the place of a file is not a deletion of the file.
+            if matches!(is_file, Ok(false)) {
+                let why = why_not_a_file(&entry);
+                scan.unreadable.extend(why.map(|why| (format!("{folder}/{shown}"), why)));
                 continue;
             }
             let name = match (file.to_str().and_then(|file| file.strip_suffix(ending)), is_file) {
@@ -230,11 +232,8 @@ impl Library {
             let subject = format!("{at}/{shown}");
             match is_file(&entry) {
                 Ok(true) => {}
-                Ok(false) if is_dir(&entry).unwrap_or(false) => continue,
                 Ok(false) => {
-                    let why = fs::metadata(entry.path()).map(|found| found.file_type());
-                    let why = why.and_then(regular::must_be_file).err();
-                    scan.unreadable.extend(why.map(|why| (subject, why.to_string())));
+                    scan.unreadable.extend(why_not_a_file(&entry).map(|why| (subject, why)));
                     continue;
                 }
                 Err(error) => {
@@ -336,4 +335,10 @@ fn is_file(entry: &DirEntry) -> io::Result<bool> {
         kind if kind.is_symlink() => fs::metadata(entry.path()).map(|target| target.is_file()),
         kind => Ok(kind.is_file()),
     }
+}
+
+/// Returns why a folder, a pipe or a device is not read as a file.
+fn why_not_a_file(entry: &DirEntry) -> Option<String> {
+    let kind = fs::metadata(entry.path()).map(|found| found.file_type());
+    kind.and_then(regular::must_be_file).err().map(|why| why.to_string())
 }

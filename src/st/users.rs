@@ -1,6 +1,6 @@
 //! Which lorebook a chat uses, and which chats use a lorebook, from the first line of each chat.
 
-use super::references::{first_line, folded};
+use super::references::{User, first_line, folded};
 use super::{
     Chat, Groups, Library, LibraryPath, Result, TimelineName, bound_lorebook, chat_name,
     lorebook_path, open_file, read,
@@ -34,14 +34,16 @@ pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<Ti
     Ok(scan.chats.iter().filter(|name| uses(name)).cloned().collect())
 }
 
-/// Chats that use a lorebook, or may use it.
+/// All that use a lorebook, or may use it.
 pub struct PossibleUsers {
     pub chats: Vec<TimelineName>,
+    /// Characters, personas and settings that name it.
+    pub others: Vec<String>,
     /// Chats and folders of chats that cannot be read.
     pub unread: Vec<String>,
 }
 
-/// Returns the chats that are bound to the lorebook at `book`, and checkpoints that ST-Auto-Recap maps to it. Names are compared as on a system that ignores case, and what cannot be
+/// Returns all that name the lorebook at `book`, and checkpoints that ST-Auto-Recap maps to it. Names are compared as on a system that ignores case, and what cannot be
 /// read is named, because a lorebook is removed if this finds nothing. `group` returns the file of a group as it will be.
 pub fn possible_users_of_lorebook(
     library: &Library,
@@ -69,5 +71,17 @@ pub fn possible_users_of_lorebook(
     let is_chat = |subject: &&String| {
         ["chats", "group chats"].contains(&subject.split('/').next().unwrap_or_default())
     };
-    Ok(PossibleUsers { chats, unread: unread.filter(is_chat).cloned().collect() })
+    let named = references
+        .list
+        .iter()
+        .filter(|reference| lorebook_path(&reference.book).is_some_and(|path| is_book(&path)));
+    let others = named.filter_map(|reference| match &reference.user {
+        User::Chat(_) | User::Group(_) => None,
+        User::AllChats => Some("the settings, for all chats".to_owned()),
+        User::Character(name) | User::Card(name) => Some(format!("the character {name:?}")),
+        User::Persona(name) if name.is_empty() => Some("the persona in use".to_owned()),
+        User::Persona(name) => Some(format!("the persona {name:?}")),
+    });
+    let others = others.collect();
+    Ok(PossibleUsers { chats, others, unread: unread.filter(is_chat).cloned().collect() })
 }

@@ -248,6 +248,8 @@ fn attachments<'s>(
             None => None,
         };
         used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
+        // A message can show a file by a link in its text.
+        used.extend(named.iter().filter(|path| mentions(&bytes, path)).cloned());
     }
     // The data bank of all chats and of characters.
     const SETTINGS: &str = "settings.json";
@@ -272,6 +274,21 @@ fn attachments<'s>(
     };
     traces.extend(named.iter().map(trace));
     Ok(traces)
+}
+
+/// Returns whether a text has the name of a file, as it is or as in an address.
+fn mentions(text: &[u8], path: &LibraryPath) -> bool {
+    let name = path.file_name();
+    let encoded: String = name
+        .bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            byte => format!("%{byte:02X}"),
+        })
+        .collect();
+    [name, &*encoded].iter().any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
 }
 
 /// Returns the lorebooks of the chats among these snapshots.

@@ -14,7 +14,7 @@ use crate::engine::operation::log::Logged;
 use crate::engine::written_since::{ChangeSince, Offer, WrittenSince};
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
-use crate::st::{Chat, LibraryPath, TimelineName};
+use crate::st::{Category, Chat, LibraryPath, TimelineName};
 use crate::store::{FileChange, Kept, LoggedOperation, RefChange, Store, unless_lost};
 use crate::verbs::{Result, UndoError};
 
@@ -105,7 +105,13 @@ impl Since<'_> {
         let mut before = Vec::new();
         for change in &operation.files {
             let timeline = TimelineName::of_file(&LibraryPath::parse(&change.path)?);
-            if let (Some(timeline), Some(Kept::Commit(id))) = (timeline, change.before) {
+            // There is only one of a group's file and of the settings.
+            let can_be_copied = |name: &TimelineName| {
+                !matches!(name.category(), Category::Group | Category::Settings)
+            };
+            if let (Some(timeline), Some(Kept::Commit(id))) =
+                (timeline.filter(can_be_copied), change.before)
+            {
                 before.push((timeline, SnapshotId(id)));
             }
         }

@@ -1,4 +1,4 @@
-//! Lorebooks that an undo would remove although a chat uses them by now: they stay.
+//! Lorebooks that an undo would remove although a chat, a character or the settings use them by now: they stay.
 //!
 //! A fork that was renamed is another file than the one that the operation wrote, and its lorebook is still the one that the operation wrote. A chat that used the lorebook before the operation,
 //! when its file was missing, does not keep it: that state comes back.
@@ -30,7 +30,7 @@ pub(super) fn keep(
             None => files::read(library.root(), path).ok().flatten(),
         };
         let users = st::possible_users_of_lorebook(library, &book, group)?;
-        let mut names = users.unread;
+        let mut names = [users.unread, users.others].concat();
         for chat in users.chats {
             let is_undone = changes.iter().any(|change| change.path == chat.file().as_str());
             if !is_undone && !used_before(store, entries, number, &chat, &book)? {
