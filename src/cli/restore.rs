@@ -86,7 +86,7 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
             format!("as of message {}, from snapshot {}", made.message, short(snapshot.id))
         }
     };
-    let what = format!("{}, {}, {when}", name(&snapshot.timeline), count(messages, "message"));
+    let what = format!("{}, {}, {when}", name(&report.timeline), count(messages, "message"));
     match (written, report.dry_run) {
         (0, _) if lost_attachments(&report.findings) > 0 => {
             out.say(format!("No file was written: {what}."));
@@ -128,7 +128,7 @@ fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
     if report.origin.is_none() {
         let scene = || state.and_then(|state| state.scene_break_name.clone());
         let called = report.tags.first().cloned().or_else(scene);
-        let called = called.unwrap_or_else(|| snapshot.timeline.chat().to_owned());
+        let called = called.unwrap_or_else(|| report.timeline.chat().to_owned());
         out.say(format!("Checkpoint:     {}", clean(&called)));
     }
     recaps(report, out);

@@ -31,6 +31,9 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
     out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
     out.line(field("timeline", paint(LOOK.name, name(&snapshot.timeline))));
+    if report.timeline != snapshot.timeline {
+        out.line(field("now", paint(LOOK.name, name(&report.timeline))));
+    }
     out.line(field("taken", out.clock(workspace).both(snapshot.time)));
     out.line(field("subject", clean(&snapshot.subject)));
     if !report.tags.is_empty() {

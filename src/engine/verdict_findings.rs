@@ -52,10 +52,14 @@ pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Findin
     })
 }
 
-/// Returns all that is wrong with one snapshot, its lost attachments included.
-pub(crate) fn all(snapshot: &Snapshot, problems: &Problems) -> Vec<Finding> {
+/// Returns all that is wrong with one snapshot of a timeline, its lost attachments included.
+pub(crate) fn all(
+    snapshot: &Snapshot,
+    timeline: &TimelineName,
+    problems: &Problems,
+) -> Vec<Finding> {
     let mut lost = LostAttachments::default();
-    lost.note(snapshot, problems.lost_attachments());
+    lost.note(timeline, problems.lost_attachments());
     unsound(snapshot, problems).into_iter().chain(lost.findings()).collect()
 }
 
@@ -76,15 +80,15 @@ struct LossKey {
 }
 
 impl LostAttachments {
-    pub(crate) fn note(&mut self, snapshot: &Snapshot, losses: &[AttachmentLoss]) {
+    pub(crate) fn note(&mut self, timeline: &TimelineName, losses: &[AttachmentLoss]) {
         for loss in losses {
             let (is_list, subject) = match &loss.path {
                 Some(path) => (false, path.to_string()),
-                None => (true, snapshot.timeline.to_string()),
+                None => (true, timeline.to_string()),
             };
             let key = LossKey { is_list, cause: loss.cause, subject, why: loss.why.clone() };
             let timelines = self.losses.entry(key).or_default();
-            *timelines.entry(snapshot.timeline.clone()).or_default() += 1;
+            *timelines.entry(timeline.clone()).or_default() += 1;
         }
     }
 

@@ -84,11 +84,25 @@ pub(crate) struct Past<'a> {
     books: &'a Books<'a>,
     /// Newest first, beyond the fork point too.
     pairs: &'a [Pair<'a>],
+    /// How many of the pairs belong to the timeline of the first.
+    own: usize,
 }
 
 impl<'a> Past<'a> {
     pub(crate) fn new(store: &'a Store, books: &'a Books<'a>, pairs: &'a [Pair<'a>]) -> Self {
-        Self { store, books, pairs }
+        // A checkpoint at a message follows a snapshot of its own timeline.
+        let is_first = |(pair, before): (&Pair<'_>, &Pair<'_>)| {
+            pair.own.fork_at.is_some()
+                && pair.own.id != before.own.id
+                && pair.own.timeline != before.own.timeline
+        };
+        let own = pairs.iter().zip(pairs.iter().skip(1)).position(is_first);
+        Self { store, books, pairs, own: own.map_or(pairs.len(), |first| first + 1) }
+    }
+
+    /// Returns whether a snapshot belongs to the timeline itself and not to one that it was forked from.
+    fn is_own(&self, snapshot: &Snapshot) -> bool {
+        self.pairs[..self.own].iter().any(|pair| pair.own.id == snapshot.id)
     }
 
     /// Finds the state of `base` when message `at` was the last.
@@ -107,7 +121,7 @@ impl<'a> Past<'a> {
             pair.book_source().is_some() || bound.is_none() || !is_alone
         };
         let exact = self.taken_at(&cut, |pair| is_taken(pair) && is_complete(pair))?;
-        if let Some(pair) = exact.filter(|pair| pair.own.timeline == base.timeline) {
+        if let Some(pair) = exact.filter(|pair| self.is_own(pair.own)) {
             let book = pair.book.map(|book| Box::new(book.clone()));
             return Ok(Found::Taken { snapshot: Box::new(pair.own.clone()), book });
         }

@@ -81,10 +81,10 @@ pub(crate) fn instead_of(
     let Some(head) = history.get(latest.snapshot.id) else { return Ok(None) };
     let reader = store.reader();
     let Some(own) = first_valid(&reader, Part::Own, history.own(head).0)? else { return Ok(None) };
-    let mut moment = Moment::recorded(own.snapshot.clone());
+    let mut moment = Moment::recorded(own.snapshot.clone(), latest.timeline.clone());
     let mut findings = Vec::new();
     if !own.passed_over.is_empty() {
-        findings.push(passed_over(own.snapshot, "file", &own));
+        findings.push(passed_over(&latest.timeline, "file", &own));
     }
     if own.snapshot.timeline.is_chat() {
         let pairs = Pairs::new(store, &history);
@@ -97,7 +97,9 @@ pub(crate) fn instead_of(
         let is_damaged = |book: &&Valid<'_>| !book.passed_over.is_empty();
         let book = book.filter(|_| need != NeedBook::No);
         findings.extend(
-            book.iter().filter(is_damaged).map(|book| passed_over(own.snapshot, "lorebook", book)),
+            book.iter()
+                .filter(is_damaged)
+                .map(|book| passed_over(&latest.timeline, "lorebook", book)),
         );
     }
     Ok((!findings.is_empty()).then_some((moment, findings)))
@@ -132,7 +134,7 @@ pub(crate) fn stored_version(snapshot: &Snapshot, name: &TimelineName) -> Stored
     }
 }
 
-fn passed_over(timeline: &Snapshot, part: &str, valid: &Valid<'_>) -> Finding {
+fn passed_over(timeline: &TimelineName, part: &str, valid: &Valid<'_>) -> Finding {
     const SHOWN: usize = 3;
     let passed = &valid.passed_over;
     let mut ids: Vec<_> = passed.iter().take(SHOWN).map(|(snapshot, _)| short(snapshot)).collect();
@@ -149,7 +151,7 @@ fn passed_over(timeline: &Snapshot, part: &str, valid: &Valid<'_>) -> Finding {
         described(valid.snapshot),
         ids.join(", ")
     );
-    let subject = timeline.timeline.as_str();
+    let subject = timeline.as_str();
     let remedy = "`stvc restore ID` restores exactly the snapshot with that id";
     Finding::new(Code::DamagePassedOver, Level::Warning, subject, message).remedy(remedy)
 }

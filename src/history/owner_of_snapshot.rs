@@ -17,7 +17,10 @@ impl Owners {
     /// Look at every branch.
     pub(crate) fn of(history: &History) -> Self {
         let mut owners = Self { own: HashMap::new(), renamed: HashMap::new() };
-        for (name, head) in history.heads() {
+        // Of two branches that share snapshots, as a rename elsewhere leaves them, the newer one goes on.
+        let mut heads: Vec<_> = history.heads().collect();
+        heads.sort_by_key(|(_, head)| (head.sequence, head.id));
+        for (name, head) in heads {
             for snapshot in history.own(head).0 {
                 owners.own.insert(snapshot.id, name.clone());
                 let former = snapshot.renamed_from.iter().chain([&snapshot.timeline]);
@@ -47,6 +50,22 @@ impl Owners {
                 }
                 _ => return self.of_snapshot(snapshot),
             }
+        }
+    }
+
+    /// Returns the timeline that a command writes to when it is given `snapshot`: the one that it belongs to, by its present name. After an undone rename the files still have the name that
+    /// the undone snapshot says, and that is on no branch.
+    pub(crate) fn target<'a>(
+        &'a self,
+        history: &'a History,
+        snapshot: &'a Snapshot,
+    ) -> &'a TimelineName {
+        let nearest = history.ancestry(snapshot).find(|it| self.own.contains_key(&it.id));
+        let is_renamed = nearest.is_some_and(|nearest| nearest.timeline != snapshot.timeline);
+        let is_undone = !self.own.contains_key(&snapshot.id) && snapshot.fork_at.is_none();
+        match is_undone && is_renamed && history.head(&snapshot.timeline).is_none() {
+            true => &snapshot.timeline,
+            false => self.by_descent(history, snapshot),
         }
     }
 

@@ -5,7 +5,7 @@ use super::at_message::{Origin, make, read_book};
 use super::moment::{Book, Moment, Upto};
 use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
-use crate::st::{self, BoundBook, TimelineFiles};
+use crate::st::{self, BoundBook, TimelineFiles, TimelineName};
 use crate::store::Store;
 
 /// Whether the lorebook is asked for.
@@ -61,6 +61,13 @@ impl StateThen {
             _ => {}
         }
         Ok(state)
+    }
+
+    /// Gives the files the name that their timeline has today, to write them back.
+    pub(crate) fn rename(&mut self, today: &TimelineName) {
+        if self.contents.files.timeline != *today {
+            self.contents.files = self.contents.files.clone().renamed(today.clone());
+        }
     }
 
     fn of(snapshot: Snapshot, rebuilt: Rebuilt) -> Self {

@@ -107,10 +107,10 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
         Self {
             snapshot: snapshot.id,
             moment: &report.moment,
-            timeline: report.fork.as_ref().unwrap_or(snapshot).timeline.as_str(),
+            timeline: report.fork.as_ref().map_or(&report.timeline, |it| &it.timeline).as_str(),
             fork: report.fork.as_ref().map(|fork| fork.id),
             restored_as: report.restored.as_ref().map(|restored| restored.id),
-            name: name.unwrap_or(snapshot.timeline.chat()),
+            name: name.unwrap_or(report.timeline.chat()),
             taken: snapshot.time,
             messages: report.messages,
             running_recap_version: match made {

@@ -41,6 +41,9 @@ pub struct SnapshotLine<'a> {
     lorebook_only: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<bool>,
+    /// The name that its timeline has today.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline_now: Option<&'a str>,
     /// The name that always means this moment, lorebook and all.
     #[serde(skip_serializing_if = "Option::is_none")]
     moment: Option<String>,
@@ -80,6 +83,7 @@ impl<'a> SnapshotLine<'a> {
             state: None,
             lorebook_only: None,
             damaged: None,
+            timeline_now: None,
             moment: None,
             lorebook_snapshot: None,
             chat: None,
@@ -118,6 +122,7 @@ impl<'a> SnapshotLine<'a> {
             files: Some(&report.manifest.files),
             state: report.manifest.checkpoint.as_ref(),
             at: report.at,
+            timeline_now: Some(report.timeline.as_str()),
             moment: Some(report.moment.clone()),
             lorebook_snapshot: report.book.as_ref().map(|book| book.id),
             ..Self::new(&report.snapshot, &report.tags)

@@ -14,7 +14,7 @@ import { ago, date, parts, t } from "./words.js";
 /** @type {import("./main.js").Place} */
 export async function reader(place, [moment], query) {
   const shown = of(await ask("show", { snapshot: moment }), "snapshot")[0];
-  const timeline = shown.timeline;
+  const timeline = shown.timeline_now ?? shown.timeline;
   const isChat = timeline.startsWith("chats/") || timeline.startsWith("group chats/");
   /** @type {Line[]} */
   let snapshots = [];

@@ -3,7 +3,7 @@
 use super::read_file::FileBytes;
 use super::{
     BookRename, Category, Chat, LibraryPath, Raw, Rename, TimelineName, list_in_group, metadata,
-    rename_in_metadata, set_group_metadata,
+    rename_in_group, rename_in_metadata, set_group_metadata,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +156,19 @@ impl TimelineFiles {
         self.main.path = name.file();
         self.timeline = name;
         self
+    }
+
+    /// Returns the files of a timeline that was renamed to `name`: its group lists it by that name only.
+    #[must_use]
+    pub fn renamed(self, name: TimelineName) -> Self {
+        let former = self.timeline.clone();
+        let mut files = self.called(name);
+        if let Some(group) = &mut files.group
+            && let Some(bytes) = rename_in_group(&group.bytes, &former, &files.timeline)
+        {
+            group.bytes = bytes.into();
+        }
+        files
     }
 
     /// The same chat with its lorebook under another name.

@@ -106,8 +106,7 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
         None => {
             let library = workspace.library()?;
             let groups = library.scan()?.groups;
-            let timeline = &before.snapshot.timeline;
-            Some(st::capture(&library, &groups, timeline, &Disk)?.files.into())
+            Some(st::capture(&library, &groups, &before.timeline, &Disk)?.files.into())
         }
     };
     let shared = is_fork.then(|| side(&old).shared_with(&side(&new)));

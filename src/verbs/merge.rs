@@ -272,11 +272,12 @@ fn ours(
     history: &History,
 ) -> Result<(Snapshot, Book)> {
     let library = &workspace.library()?;
-    let head = workspace.moment(&options.into, store)?.taken()?.clone();
-    if history.head(&head.timeline).is_none_or(|newest| newest.id != head.id) {
+    let moment = workspace.moment(&options.into, store)?;
+    let head = moment.taken()?.clone();
+    if history.head(&moment.timeline).is_none_or(|newest| newest.id != head.id) {
         return Err(MergeError::NotNewest {
             name: options.into.clone(),
-            timeline: head.timeline.to_string(),
+            timeline: moment.timeline.to_string(),
         }
         .into());
     }

@@ -185,9 +185,7 @@ fn find(
     let chat = captured.files.split().upto(message);
     let bound = captured.files.lorebook.is_some();
     let tells = |pair: &Pair<'_>| {
-        pair.own.kind != Kind::IMPORT
-            && pair.own.timeline == captured.files.timeline
-            && (!bound || pair.own.lorebook.is_some())
+        pair.own.kind != Kind::IMPORT && pair.is_own && (!bound || pair.own.lorebook.is_some())
     };
     if let Some(known) = past.taken_at(&chat, tells)? {
         return Ok(Found::Known(Box::new(known.own.clone())));

@@ -6,12 +6,14 @@ use crate::history::at_message::Origin;
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::rules::{self, Finding};
 use crate::st::{
-    self, Category, Library, LibraryPath, MessageText, OpenCard, Raw, Reference, User,
+    self, Category, Library, LibraryPath, MessageText, OpenCard, Raw, Reference, TimelineName, User,
 };
 use crate::verbs::Result;
 
 /// One snapshot in detail.
 pub struct Report {
+    /// The timeline that it belongs to, by its name of today.
+    pub timeline: TimelineName,
     /// The snapshot.
     pub snapshot: Snapshot,
     /// The name that always means this moment; see docs/moments.md.
@@ -64,7 +66,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     last_messages.reverse();
     let tags = history.tags_of(snapshot.id);
     let entries = contents.files.book_bytes().map(titles).unwrap_or_default();
-    let mut findings = verdict_findings::all(&snapshot, &problems);
+    let mut findings = verdict_findings::all(&snapshot, &moment.timeline, &problems);
     findings.extend(noticed);
     if origin.is_none() {
         findings.extend(rules::restored(&contents));
@@ -82,13 +84,14 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         _ => Vec::new(),
     };
     let used_by = match (&library, snapshot.timeline.category()) {
-        (Some(library), Category::Lorebook) => users(library, &snapshot.timeline.file())?,
+        (Some(library), Category::Lorebook) => users(library, &moment.timeline.file())?,
         _ => Vec::new(),
     };
     let at = moment.upto.message();
     Ok(Report {
-        snapshot,
         moment: moment.id(),
+        timeline: moment.timeline,
+        snapshot,
         book: book_of.map(|book| *book),
         at,
         origin,

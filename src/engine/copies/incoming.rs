@@ -274,7 +274,7 @@ impl Received {
         let mut lost = LostAttachments::default();
         let finding = |found: &backup::Found| match &found.what {
             What::Snapshot(snapshot, verdict) => {
-                lost.note(snapshot, verdict.lost_attachments());
+                lost.note(&snapshot.timeline, verdict.lost_attachments());
                 verdict_findings::finding(snapshot, verdict)
             }
             What::Nothing(why) => Some(Finding::new(

@@ -46,7 +46,7 @@ impl Judged {
         for snapshot in order {
             let verdict = validator.judge(snapshot)?;
             judged.findings.extend(verdict_findings::finding(snapshot, &verdict));
-            lost.note(snapshot, verdict.lost_attachments());
+            lost.note(&snapshot.timeline, verdict.lost_attachments());
             for (id, _) in verdict.lost_attachments().iter().filter_map(|loss| loss.object) {
                 judged.unreadable.insert(id);
                 judged.incomplete.insert(snapshot.id);

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::Operation;
 use super::files::FilePlan;
-use crate::archive::{Attachment, AttachmentLoss, Blake3, LossCause, Snapshot, State, Tree};
+use crate::archive::{Attachment, AttachmentLoss, Blake3, LossCause, State, Tree};
 use crate::engine::Result;
 use crate::engine::configuration::Configuration;
 use crate::engine::verdict_findings::LostAttachments;
 use crate::history;
 use crate::rules::{Code, Finding, Level};
-use crate::st::{self, LibraryPath};
+use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{Kind, ObjectId, Reader, Store, unless_lost};
 
 /// So much of them is kept, if the configuration says nothing else.
@@ -287,7 +287,7 @@ pub(crate) struct MissingAttachments {
 pub(crate) fn missing(
     root: &Path,
     reader: &Reader,
-    snapshot: &Snapshot,
+    timeline: &TimelineName,
     attachments: &[Attachment],
     admission: &Admission,
     planned: &dyn Fn(&LibraryPath) -> Option<u64>,
@@ -310,7 +310,7 @@ pub(crate) fn missing(
                         }
                         missing.plan.extend(FilePlan::attachment(attachment));
                     }
-                    Err(loss) => lost.note(snapshot, &[loss]),
+                    Err(loss) => lost.note(timeline, &[loss]),
                 }
             }
             Ok(found) if found.is_file() && found.len() == attachment.bytes => {}

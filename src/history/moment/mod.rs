@@ -20,10 +20,11 @@ pub(crate) use super::at_message::Book;
 use super::at_message::{Found, Past};
 use super::book_history::bound_to;
 use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
+use super::owner_of_snapshot::Owners;
 use super::pairs::{Begin, Books, Pair, Pairs, book_hash, pair_id};
 use super::{Error, History, LoadedHistory, Result};
 use crate::archive::{Kind as SnapshotKind, Snapshot, SnapshotId, Tree, branch};
-use crate::st::{Category, Library};
+use crate::st::{Category, Library, TimelineName};
 use crate::store::{Kind, ObjectId, RefName, Store};
 use words::Pinned;
 pub(crate) use words::Step;
@@ -31,6 +32,9 @@ pub(crate) use words::Step;
 /// A chat and its lorebook as they stood together; of anything else that has a timeline, one of its states.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
+    /// The timeline that the moment belongs to, by its name of today: what is written, or derived from the moment, is this timeline's. A snapshot says what its timeline was called when it
+    /// was created, which may be the name of another one by now.
+    pub timeline: TimelineName,
     /// The snapshot that has the timeline's own file.
     pub snapshot: Snapshot,
     pub book: Book,
@@ -68,17 +72,23 @@ pub(crate) enum Named {
 }
 
 impl Moment {
-    /// Returns the moment of a snapshot with the lorebook that it records.
-    pub(crate) fn recorded(snapshot: Snapshot) -> Self {
-        Self { snapshot, book: Book::Recorded, upto: Upto::End, named: Named::State }
+    /// Returns the moment of a snapshot, which belongs to `timeline` today, with the lorebook that it records.
+    pub(crate) fn recorded(snapshot: Snapshot, timeline: TimelineName) -> Self {
+        Self { timeline, snapshot, book: Book::Recorded, upto: Upto::End, named: Named::State }
     }
 
-    fn of(pair: &Pair<'_>) -> Self {
+    /// Returns the latest moment of the timeline that ends with `head`, with the lorebook that it records.
+    pub(crate) fn latest(head: Snapshot) -> Self {
+        let timeline = head.timeline.clone();
+        Self { named: Named::Timeline, ..Self::recorded(head, timeline) }
+    }
+
+    fn of(pair: &Pair<'_>, timeline: TimelineName) -> Self {
         let book = match pair.book {
             Some(book) => Book::Snapshot(Box::new(book.clone())),
             None => Book::Recorded,
         };
-        Self { book, ..Self::recorded(pair.own.clone()) }
+        Self { book, ..Self::recorded(pair.own.clone(), timeline) }
     }
 
     /// Returns the name that always means this moment, whatever is stored later: `ID`, `ID+ID` with the snapshot that has the lorebook, and `:N` behind it if it is cut.
@@ -99,7 +109,7 @@ impl Moment {
         match self.upto {
             Upto::End | Upto::Last(_) => Ok(&self.snapshot),
             Upto::Cut(message) => {
-                let timeline = self.snapshot.timeline.clone();
+                let timeline = self.timeline.clone();
                 Err(Error::NotTakenThen { timeline, message })
             }
         }
@@ -188,18 +198,22 @@ impl Names<'_> {
         };
         let book = Book::Snapshot(Box::new(book));
         let upto = message.or(ids.message).map_or(Upto::End, Upto::Cut);
-        Ok(Moment { book, upto, ..Moment::recorded(snapshot) })
+        Ok(Moment { book, upto, ..self.state(snapshot)? })
     }
 
     fn walk(&self, (from, named): (Snapshot, Named), name: &str, steps: &[Step]) -> Result<Moment> {
         if steps.is_empty() {
             return match named {
                 Named::Timeline => self.latest(from),
-                Named::State => Ok(Moment::recorded(from)),
+                Named::State => self.state(from),
             };
         }
         let history = self.history_with(from.id)?;
-        let Some(from) = history.get(from.id) else { return Ok(Moment::recorded(from)) };
+        let Some(from) = history.get(from.id) else { return self.state(from) };
+        let timeline = match named {
+            Named::Timeline => from.timeline.clone(),
+            Named::State => Owners::of(&history).target(&history, from).clone(),
+        };
         let begin = if named == Named::Timeline { Begin::Latest } else { Begin::Recorded };
         let all = Pairs::new(self.store, &history);
         let pairs = all.back_from(from, begin)?;
@@ -208,10 +222,20 @@ impl Names<'_> {
             match step {
                 Step::Back(steps) => at = back(&pairs, at, name, *steps)?,
                 Step::Then(then) => at = as_of(&pairs, at, name, *then)?,
-                Step::Message(number) => return self.at_message(&all.books, &pairs[at..], *number),
+                Step::Message(number) => {
+                    let moment = moment_of(&history, &pairs[at], timeline);
+                    return self.at_message(&all.books, &pairs[at..], moment, *number);
+                }
             }
         }
-        Ok(Moment::of(&pairs[at]))
+        Ok(moment_of(&history, &pairs[at], timeline))
+    }
+
+    /// Returns the moment of a snapshot that was named by itself.
+    fn state(&self, snapshot: Snapshot) -> Result<Moment> {
+        let history = self.history_with(snapshot.id)?;
+        let timeline = Owners::of(&history).target(&history, &snapshot).clone();
+        Ok(Moment::recorded(snapshot, timeline))
     }
 
     /// Returns a moment and those before it in its timeline, newest first, and the one that the timeline was forked from.
@@ -229,12 +253,13 @@ impl Names<'_> {
             pairs.drain(..at);
         }
         let (own, others) = pairs.split_at(pairs.partition_point(|pair| pair.is_own));
-        Ok((own.iter().map(Moment::of).collect(), others.first().map(Moment::of)))
+        let of = |pair| moment_of(&history, pair, moment.timeline.clone());
+        Ok((own.iter().map(of).collect(), others.first().map(of)))
     }
 
     /// Returns the latest moment of the timeline that ends with `head`: of a chat with the latest state of its lorebook.
     pub fn latest(&self, head: Snapshot) -> Result<Moment> {
-        let moment = Moment { named: Named::Timeline, ..Moment::recorded(head) };
+        let moment = Moment::latest(head);
         let head = &moment.snapshot;
         let Some(name) = bound_to(head) else { return Ok(moment) };
         let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
@@ -263,8 +288,13 @@ impl Names<'_> {
     }
 
     /// Returns what a moment's chat was when an earlier message was the last, by the pairs that lead to it.
-    fn at_message(&self, books: &Books<'_>, pairs: &[Pair<'_>], message: usize) -> Result<Moment> {
-        let moment = Moment::of(&pairs[0]);
+    fn at_message(
+        &self,
+        books: &Books<'_>,
+        pairs: &[Pair<'_>],
+        moment: Moment,
+        message: usize,
+    ) -> Result<Moment> {
         let reader = self.store.reader();
         let mut files = Tree::open(&reader, moment.snapshot.tree)?.materialise(&reader)?.files;
         files.timeline = moment.snapshot.timeline.clone();
@@ -273,7 +303,7 @@ impl Names<'_> {
             Found::Taken { snapshot, book } => Moment {
                 book: book.map_or(Book::Recorded, Book::Snapshot),
                 upto: Upto::Last(message),
-                ..Moment::recorded(*snapshot)
+                ..Moment::recorded(*snapshot, moment.timeline)
             },
             Found::Cut { book } => Moment { book, upto: Upto::Cut(message), ..moment },
         })
@@ -400,6 +430,15 @@ impl Names<'_> {
         }
         Ok(found)
     }
+}
+
+/// Returns the moment of a pair among those of `timeline`: one from before the fork point belongs to another timeline.
+fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
+    let timeline = match pair.is_own {
+        true => timeline,
+        false => Owners::of(history).target(history, pair.own).clone(),
+    };
+    Moment::of(pair, timeline)
 }
 
 /// Returns the position so many moments before `at`.

@@ -88,7 +88,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         }
         let found = verdict_findings::finding(snapshot, &verdict);
         findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
-        lost_attachments.note(snapshot, verdict.lost_attachments());
+        lost_attachments.note(&snapshot.timeline, verdict.lost_attachments());
         for (object, _) in verdict.lost_attachments().iter().filter_map(|loss| loss.object) {
             hurt.entry(object).or_default().push(short(snapshot));
         }

@@ -23,7 +23,9 @@ impl Asked<'_> {
     pub fn book_today(&self, moment: &Moment) -> Option<TimelineName> {
         let snapshot = moment.book_snapshot().unwrap_or(&moment.snapshot);
         match snapshot.timeline.category() {
-            Category::Lorebook => Some(Owners::of(self.history).of_snapshot(snapshot).clone()),
+            Category::Lorebook => {
+                Some(Owners::of(self.history).target(self.history, snapshot).clone())
+            }
             _ => Books::of(self.history).of_chat_today(snapshot),
         }
     }

@@ -105,10 +105,10 @@ fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
     let Some(moment) = asked.moment.as_ref().filter(|_| asked.options.in_snapshot.is_some()) else {
         return Ok(None);
     };
-    if asked.history.head(&moment.snapshot.timeline).is_none() {
+    if asked.history.head(&moment.timeline).is_none() {
         return Ok(None);
     }
-    let latest = asked.workspace.moment(moment.snapshot.timeline.as_str(), asked.store)?;
+    let latest = asked.workspace.moment(moment.timeline.as_str(), asked.store)?;
     let Some(latest) = latest.book_snapshot() else { return Ok(None) };
     let state = unless_lost(BookStates::new(asked.store.reader()).of(latest.tree))?;
     let entries = state.flatten().map(|state| state.entries()).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::engine::files::FileAction;
 use crate::engine::operation::Operation;
 use crate::engine::{self, Workspace};
 use crate::history::History;
-use crate::history::moment::{Moment, Named};
+use crate::history::moment::Moment;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, TimelineName};
@@ -158,7 +158,7 @@ impl<'a> All<'a> {
         operation: &mut Operation<'a>,
     ) -> Result<Report> {
         // Its lorebook comes with its own history, or as the newest of those that have it.
-        let moment = &Moment { named: Named::Timeline, ..Moment::recorded(head.clone()) };
+        let moment = &Moment::latest(head.clone());
         if options.dry_run {
             let mode = Mode::Plan;
             return bring_back(self.workspace, self.store, mode, self.history, moment, options);

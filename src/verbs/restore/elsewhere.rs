@@ -46,7 +46,7 @@ pub(super) fn restore(
                 (Ok(bytes), Some(folder)) => st::write(folder, &attachment.path, &bytes, None)?,
                 (Ok(_), None) => {}
                 (Err(loss), _) => {
-                    lost.note(&report.snapshot, &[loss]);
+                    lost.note(&report.timeline, &[loss]);
                     continue;
                 }
             }

@@ -44,9 +44,7 @@ pub(super) fn restore(
     let wanted = options.name.as_deref().unwrap_or_default();
     let library = workspace.library()?;
     let root = library.root().to_owned();
-    let owners = Owners::of(history);
-    // By its present name: a character's folder may have been renamed since.
-    let parent = owners.of_snapshot(&report.snapshot).clone();
+    let parent = report.timeline.clone();
     let name = new_name(&parent, wanted)?;
     if let Some(held) = held
         && let Some(done) = held.done_before(workspace, store)?
@@ -151,9 +149,10 @@ pub(super) fn restore(
     let attached = &material.contents.attachments;
     let admission = attachments::Admission::of(store, options.any_attachments)?;
     let reader = store.reader();
-    let (snapshot, unplanned) = (&report.snapshot, &|_: &LibraryPath| None);
+    let unplanned = &|_: &LibraryPath| None;
+    let timeline = &report.timeline;
     let mut missing =
-        attachments::missing(&root, &reader, snapshot, attached, &admission, unplanned)?;
+        attachments::missing(&root, &reader, timeline, attached, &admission, unplanned)?;
     report.findings.append(&mut missing.findings);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
@@ -293,7 +292,8 @@ fn clone_book<'m>(
         },
     };
     let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
-    let mut known = vec![material.files().timeline.chat()];
+    // The lorebook may be named after the chat by a former name of it.
+    let mut known = vec![material.files().timeline.chat(), report.snapshot.timeline.chat()];
     known.extend(forked_from.as_deref());
     let new = clone_name(library, &old, &known, name.chat(), &BTreeSet::new())?;
     let path = st::lorebook_path(&new)
@@ -311,12 +311,12 @@ fn nearest_book(
     let reader = store.reader();
     let Some(path) = st::lorebook_path(name) else { return Ok(None) };
     let history = History::load(store)?;
-    let mut snapshots: Vec<_> = history
-        .iter()
-        .filter(|found| {
-            found.timeline == material.files().timeline && found.lorebook.as_deref() == Some(name)
-        })
-        .collect();
+    let owners = Owners::of(&history);
+    let is_own = |found: &&Snapshot| {
+        found.lorebook.as_deref() == Some(name)
+            && *owners.by_descent(&history, found) == report.timeline
+    };
+    let mut snapshots: Vec<_> = history.iter().filter(is_own).collect();
     let then = report.snapshot.time.seconds;
     snapshots.sort_by_key(|found| found.time.seconds.abs_diff(then));
     let mut stored = None;

@@ -58,8 +58,8 @@ pub(super) fn restore(
             Mode::Part(operation) => operation.planned_length(path),
             _ => None,
         };
-        let snapshot = &report.snapshot;
-        missing = attachments::missing(&root, &reader, snapshot, attached, &admission, &planned)?;
+        let timeline = &report.timeline;
+        missing = attachments::missing(&root, &reader, timeline, attached, &admission, &planned)?;
         plan.extend(std::mem::take(&mut missing.plan));
         report.findings.append(&mut missing.findings);
     }

@@ -20,7 +20,8 @@ pub(super) struct Material {
 impl Material {
     /// A state; `is_cut`: something of its own file was left out since it was rebuilt.
     pub(super) fn of(state: StateThen, is_cut: bool) -> Self {
-        let is_as_stored = state.origin.is_none() && !is_cut;
+        let is_renamed = state.contents.files.timeline != state.snapshot.timeline;
+        let is_as_stored = state.origin.is_none() && !is_cut && !is_renamed;
         let StateThen { snapshot, contents, book_of, .. } = state;
         Self { id: snapshot.id, contents, book_of, is_as_stored }
     }

@@ -65,7 +65,7 @@ fn bring_back(
     moment: &Moment,
     options: &Options,
 ) -> Result<Report> {
-    let not_ready = readiness::ask(workspace, store, history, moment, options)?;
+    let not_ready = readiness::ask(workspace, store, moment, options)?;
     let need = if options.only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
     let mut then = StateThen::rebuild(store, moment, need)?;
     let mut passed_over = Vec::new();
@@ -89,6 +89,7 @@ fn bring_back(
         let path = book.path.to_string();
         return Err(Error::DamagedLorebook { path, why: damage.words() });
     }
+    then.rename(&moment.timeline);
     if let Some(at) = options.cut {
         from_message::within(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);
@@ -97,7 +98,7 @@ fn bring_back(
         Some(Role::Lorebook) => {
             Vec::from_iter(verdict_findings::unsound(&then.snapshot, &then.problems))
         }
-        _ => verdict_findings::all(&then.snapshot, &then.problems),
+        _ => verdict_findings::all(&then.snapshot, &moment.timeline, &then.problems),
     };
     findings.append(&mut passed_over);
     findings.append(&mut then.findings);
@@ -123,12 +124,13 @@ fn bring_back(
     }
     let dropped_operations = material.change_queue(options.queue);
     let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
-    let active = rules::queue_active(snapshot.timeline.as_str(), queue, Wish::BringBack);
+    let active = rules::queue_active(moment.timeline.as_str(), queue, Wish::BringBack);
     let is_told = |active: &Finding| findings.contains(active);
     findings.extend(active.filter(|active| !is_told(active)).into_iter().collect::<Vec<_>>());
     let has_book = material.files().timeline.is_chat() && options.only != Some(Role::Chat);
     let book = material.files().book_bytes().filter(|_| has_book);
     let mut report = Report {
+        timeline: moment.timeline.clone(),
         moment: moment.id(),
         tags: tags::tags_of(store, snapshot.id)?,
         state,

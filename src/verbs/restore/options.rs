@@ -8,7 +8,7 @@ use crate::engine::gate::GatePolicy;
 use crate::engine::reload_page::{self, Written};
 use crate::history::at_message::Origin;
 use crate::rules::Finding;
-use crate::st;
+use crate::st::{self, TimelineName};
 
 /// What to bring back, and where.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +59,8 @@ pub enum QueueChange {
 
 /// What was done.
 pub struct Report {
+    /// The timeline that was restored, by its name of today; with `name` the one that the new timeline was made of.
+    pub timeline: TimelineName,
     /// The snapshot.
     pub snapshot: Snapshot,
     /// The name that always means the moment that was restored.
@@ -114,7 +116,7 @@ pub(super) fn reload(report: &mut Report) {
         return;
     }
     let fork = report.fork.as_ref().map(|fork| &fork.timeline);
-    let subject = fork.unwrap_or(&report.snapshot.timeline);
+    let subject = fork.unwrap_or(&report.timeline);
     let asked = replaced && report.files.iter().all(|file| !file.replaces || file.mark.is_some());
     let written = Written { new_chat: fork.is_some(), replaced, asked };
     let finding = reload_page::reload(&report.root, subject.as_str(), written);

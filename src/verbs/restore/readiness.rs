@@ -4,9 +4,7 @@
 use crate::archive;
 use crate::engine::gate;
 use crate::engine::{self, Workspace, changed_timelines, files};
-use crate::history::History;
 use crate::history::moment::Moment;
-use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding, Wish};
 use crate::st::{self, Presence, TimelineName};
@@ -27,9 +25,7 @@ pub(super) fn wait(
     let library = workspace.library()?;
     let names = workspace.names(&store, Some(&library));
     let moment = names.moment_at(&options.snapshot, options.at)?;
-    let Some(chat) = live_chat(workspace, &store, &History::load(&store)?, &moment)? else {
-        return Ok(());
-    };
+    let Some(chat) = live_chat(workspace, &store, &moment)? else { return Ok(()) };
     let waited = gate::wait(&library, &library.scan()?, &[chat], limit, monitor);
     workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
     Ok(())
@@ -39,7 +35,6 @@ pub(super) fn wait(
 pub(super) fn ask(
     workspace: &Workspace,
     store: &Store,
-    history: &History,
     moment: &Moment,
     options: &Options,
 ) -> Result<Vec<Finding>> {
@@ -50,7 +45,7 @@ pub(super) fn ask(
         return Ok(Vec::new());
     }
     let source = archive::rebuild(&store.reader(), &moment.snapshot)?.contents.files;
-    let mut judgement = match live_chat(workspace, store, history, moment)? {
+    let mut judgement = match live_chat(workspace, store, moment)? {
         Some(chat) => {
             let library = workspace.library()?;
             let book = st::lorebook_of(&library, &library.scan()?.groups, &chat);
@@ -60,7 +55,7 @@ pub(super) fn ask(
         None => Default::default(),
     };
     if judgement.refused.is_empty() && judgement.warnings.is_empty() {
-        let subject = moment.snapshot.timeline.as_str();
+        let subject = moment.timeline.as_str();
         let then = rules::queue_active(subject, source.book_bytes(), Wish::BringBack);
         let is_blocker = policy.strict && !policy.allow_active_queue;
         let blockers: &[Code] = if is_blocker { &[Code::QueueActive] } else { &[] };
@@ -83,11 +78,9 @@ pub(super) fn ask(
 fn live_chat(
     workspace: &Workspace,
     store: &Store,
-    history: &History,
     moment: &Moment,
 ) -> Result<Option<TimelineName>> {
-    let owners = Owners::of(history);
-    let chat = owners.of_snapshot(&moment.snapshot);
+    let chat = &moment.timeline;
     let head = changed_timelines::head(store, chat)?.0;
     let is_latest = head.is_some_and(|head| head.id == moment.snapshot.id);
     let Ok(library) = workspace.library() else { return Ok(None) };

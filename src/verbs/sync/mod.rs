@@ -448,7 +448,8 @@ fn attached(
         // What is lost was told when the snapshots were judged.
         let (head, found) = (&step.entry.head, tree.attachments());
         let unplanned = &|_: &LibraryPath| None;
-        let missing = attachments::missing(root, &reader, head, found, &admission, unplanned)?;
+        let missing =
+            attachments::missing(root, &reader, &head.timeline, found, &admission, unplanned)?;
         let is_refused = |finding: &Finding| finding.code == Code::AttachmentRefused;
         findings.extend(missing.findings.into_iter().filter(is_refused));
         plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));

@@ -128,6 +128,7 @@ impl Since<'_> {
         if let Some(library) = &library {
             taken.extend(library.scan()?.chats.iter().map(|chat| chat.as_str().to_lowercase()));
         }
+        let names = self.workspace.names(self.store, library.as_ref());
         let day = operation.time.get(..10).unwrap_or_default();
         let mut offers = Vec::new();
         for (timeline, id) in before.into_iter().take(MOST_OFFERS) {
@@ -136,6 +137,8 @@ impl Since<'_> {
                 Some(book) => pair_id(id, Some(book)),
                 None => id.to_string(),
             };
+            // By its name of today: that is where it would be restored beside.
+            let timeline = names.moment(&moment).map_or(timeline, |moment| moment.timeline);
             let name = free_name(&timeline, "before", day, library.as_ref(), &mut taken)?;
             offers.push(Offer { timeline, moment, name: name.chat().to_owned() });
         }

@@ -4,4 +4,5 @@ mod after_commands;
 mod grammar;
 mod model;
 mod pairs;
+mod renamed;
 mod story;
