@@ -113,6 +113,10 @@ fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<
     let mut removed = Vec::new();
     if plan.traces.iter().any(|trace| trace.kind.can_be_removed()) {
         removed = verbs::erase::remove_traces(workspace, plan)?;
+        // In one go with a chat its lorebook is erased with it.
+        if plan.timelines.is_empty() {
+            verbs::erase::erase_removed_books(workspace, &removed, &mut out.progress())?;
+        }
     }
     for path in &removed {
         out.say(format!("removed  {}", clean(path)));

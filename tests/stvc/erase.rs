@@ -557,3 +557,27 @@ fn erase_of_a_fork_says_that_its_parent_keeps_the_messages_before_the_fork() {
     assert!(told.contains(sentence), "{told}");
     assert!(!everything(&sandbox).contains("of the fork alone"));
 }
+
+#[test]
+fn erase_copies_leaves_a_picture_that_the_text_of_another_chat_shows() {
+    let (sandbox, _) = with_copies();
+    let mut other = chat("other", 2, None);
+    let line = format!("\n{{\"name\":\"Mira\",\"mes\":\"![](/{OWN_PICTURE})\"}}");
+    other.extend(line.bytes());
+    sandbox.write("chats/Mira/Other one.jsonl", other);
+    sandbox.stvc(&["erase", "Secret garden", "--copies", "--yes"]).exits(0);
+    assert!(sandbox.path(OWN_PICTURE).exists());
+}
+
+#[test]
+fn erase_copies_after_an_erase_removes_the_history_of_the_lorebook() {
+    let (sandbox, folder) = with_copies();
+    sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
+    sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0);
+    let has_book = |store: &std::path::Path| {
+        let heads = crate::common::git(store, &["for-each-ref", "refs/heads"]);
+        String::from_utf8_lossy(&heads).contains("Private")
+    };
+    assert!(!sandbox.path("worlds/Private.json").exists());
+    assert!(!has_book(&sandbox.store()) && !has_book(&folder));
+}

@@ -398,3 +398,15 @@ fn a_backup_of_a_group_chat_goes_to_the_chat_that_its_group_lists() {
     sandbox.stvc(&["restore", id]).exits(0);
     assert_eq!(sandbox.read(&format!("group chats/{id}.jsonl")), chat.as_bytes());
 }
+
+#[test]
+#[cfg(unix)]
+fn link_to_itself_among_backups_does_not_stop_the_import_of_others() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two three"));
+    sandbox.write("backups/chat_mira_20261101-101112.jsonl", spoken("Mira", "one two"));
+    let link = sandbox.path("backups/chat_mira_20261102-101112.jsonl");
+    std::os::unix::fs::symlink(&link, &link).unwrap();
+    let answer = sandbox.json(&["import"]).exits(3);
+    assert_eq!(answer.of_type("summary")[0]["imported"], 1, "{answer:?}");
+}

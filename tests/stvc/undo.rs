@@ -564,3 +564,31 @@ fn undo_removes_a_restored_lorebook_that_a_chat_missed_before() {
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
 }
+
+#[test]
+fn undo_of_a_fork_leaves_a_lorebook_that_the_settings_use_since() {
+    let (sandbox, book) = forked();
+    let name = "z-AutoLB-Mira-What if";
+    let settings = json!({ "world_info_settings": { "world_info": { "globalSelect": [name] } } });
+    sandbox.write("settings.json", settings.to_string());
+    let answer = sandbox.json(&["undo"]).exits(0);
+    assert!(!sandbox.path("chats/Mira/What if.jsonl").exists());
+    assert!(sandbox.path(&book).exists(), "{answer:?}");
+}
+
+#[test]
+fn undo_of_a_restored_group_offers_no_second_group() {
+    const GROUP: &str = "groups/1.json";
+    let group = |name: &str| json!({ "id": "1", "name": name, "chats": ["g"] }).to_string();
+    let mut sandbox = Sandbox::empty();
+    sandbox.write("group chats/g.jsonl", chat("g", 2, None));
+    for name in ["Crew", "Pirates"] {
+        sandbox.write(GROUP, group(name));
+        sandbox.stvc(&["snapshot"]).exits(0);
+        sandbox.wait(60);
+    }
+    sandbox.stvc(&["restore", "groups/1~1", "--overwrite"]).exits(0);
+    sandbox.write(GROUP, group("Sailors"));
+    let refused = sandbox.stvc(&["undo"]).exits(4).stderr;
+    assert!(!refused.contains("--as"), "{refused}");
+}

@@ -22,6 +22,7 @@ use crate::engine::{self, CommandRun, Workspace, collect};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
+use crate::st::LibraryPath;
 use crate::st::{self, Library, TimelineName};
 use crate::store::{Before, ObjectId, Store};
 use crate::verbs::{Error, Result};
@@ -336,6 +337,27 @@ pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>
         store.set_left_copies(&held.lock, &left)?;
     }
     Ok(removed)
+}
+
+/// Erases the histories of lorebooks whose files were removed as copies, unless a chat of the store had them.
+pub fn erase_removed_books(
+    workspace: &Workspace,
+    removed: &[String],
+    monitor: &mut dyn Monitor,
+) -> Result<()> {
+    let history = History::load(&workspace.open_store()?)?;
+    let chats = history.iter().filter(|snapshot| snapshot.timeline.is_chat());
+    let used = chats.filter_map(|chat| chat.lorebook.as_deref().and_then(st::lorebook_path));
+    let used: HashSet<_> = used.collect();
+    let books = removed.iter().filter_map(|path| LibraryPath::parse(path).ok());
+    let books = books.filter(|path| path.is_lorebook() && !used.contains(path));
+    let books = books.filter_map(|path| TimelineName::of_file(&path));
+    let timelines: Vec<_> =
+        books.filter(|name| history.head(name).is_some()).map(|name| name.to_string()).collect();
+    if timelines.is_empty() {
+        return Ok(());
+    }
+    erase(workspace, &Options { timelines, dry_run: false }, monitor).map(drop)
 }
 
 /// Loads the history of a store; refused if a part of it cannot be read.

@@ -30,7 +30,14 @@ pub(super) fn keep(
             None => files::read(library.root(), path).ok().flatten(),
         };
         let users = st::possible_users_of_lorebook(library, &book, group)?;
-        let mut names = [users.unread, users.others].concat();
+        let own = TimelineName::of_file(&book).map(|name| branch(&name));
+        let mut names = users.unread;
+        // Whoever names a lorebook that the operation began does so since.
+        let is_begun =
+            |change: &RefChange| Some(&change.name) == own.as_ref() && change.after.is_none();
+        if refs.iter().any(is_begun) {
+            names.extend(users.others);
+        }
         for chat in users.chats {
             let is_undone = changes.iter().any(|change| change.path == chat.file().as_str());
             if !is_undone && !used_before(store, entries, number, &chat, &book)? {
@@ -41,7 +48,6 @@ pub(super) fn keep(
             continue;
         }
         changes.retain(|change| change.path != book.as_str());
-        let own = TimelineName::of_file(&book).map(|name| branch(&name));
         refs.retain(|change| Some(&change.name) != own.as_ref());
         let message =
             format!("this lorebook was not removed, because it is used by {}", listed(&names));

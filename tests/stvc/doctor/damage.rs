@@ -283,6 +283,7 @@ fn damaged_settings_and_cards_are_restored_from_their_latest_valid_snapshots() {
         ("settings.json", "settings", &br#"{"a":1}"#[..], &b"{\"a\":"[..]),
         ("characters/A.png", "characters/A", &picture, &picture[..10]),
         ("User Avatars/a.png", "User Avatars/a", &picture, b""),
+        ("User Avatars/a.png", "User Avatars/a", &picture, &[0; 20]),
     ] {
         let mut sandbox = Sandbox::empty();
         sandbox.write(CHAT, chat("a", 3, None));
