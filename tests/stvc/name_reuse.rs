@@ -137,22 +137,3 @@ fn new_lorebook_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
     let earlier = "worlds/Harbour (earlier lorebook 2026-11-14)";
     assert_eq!(snapshots_of(&sandbox, earlier)[0]["kind"], "deleted");
 }
-
-#[test]
-fn chat_renamed_and_edited_before_one_snapshot_keeps_its_history() {
-    for is_deleted in [false, true] {
-        let mut sandbox = library();
-        let text = String::from_utf8(sandbox.read(A)).unwrap();
-        let (before, _) = text.rsplit_once('\n').unwrap();
-        let edited = match is_deleted {
-            true => before.to_owned(),
-            false => format!("{before}\n{}", message("edited", 9)),
-        };
-        rename(&sandbox, A, C);
-        sandbox.write(C, edited);
-        take(&mut sandbox);
-        assert_eq!(snapshots_of(&sandbox, "Mira/c")[1]["timeline"], "chats/Mira/a");
-        let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
-        assert_eq!(status.len(), 2, "{status:?}");
-    }
-}

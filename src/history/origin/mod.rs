@@ -290,10 +290,10 @@ impl Lineage {
         self.index.save(&self.path);
     }
 
-    /// Returns the latest snapshot of a timeline whose file is gone and that this chat continues, in the same folder or in one that is gone as well: the one whose messages it all has, or else at least half of
-    /// them, from the first on. A fork says whose it is; a renamed chat says what it said before.
+    /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the same folder or in one that is
+    /// gone as well. A fork says whose it is; a renamed chat says what it said before.
     fn renamed_from(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
-        let mut found: Option<((bool, usize), Snapshot)> = None;
+        let mut found: Option<Snapshot> = None;
         for id in self.vanished.values().copied().collect::<Vec<_>>() {
             let Some(head) = self.history.get(id).cloned() else { continue };
             let moved = head.timeline.folder().is_some_and(|folder| !self.folders.contains(folder));
@@ -303,21 +303,18 @@ impl Lineage {
                 || !nearby
                 || head.main_chat != newcomer.main_chat
                 || length == 0
+                || length > newcomer.chain.len()
             {
                 continue;
             }
-            let shared = self.shared(&newcomer.chain, &head)?;
             // New chats of one character may begin with the same greeting in the same minute.
-            let is_greeting = shared == 1 && (length > 1 || newcomer.chain.len() > 1);
-            let rank = (shared == length, shared);
-            if !is_greeting
-                && shared * 2 >= length.max(1)
-                && found.as_ref().is_none_or(|(best, _)| *best < rank)
-            {
-                found = Some((rank, head));
+            let alone = length == 1 && newcomer.chain.len() > 1;
+            let longer = found.as_ref().is_none_or(|other| other.messages < head.messages);
+            if !alone && longer && self.shared(&newcomer.chain, &head)? == length {
+                found = Some(head);
             }
         }
-        Ok(found.map(|(_, head)| head))
+        Ok(found)
     }
 
     fn was_called(&self, snapshot: &Snapshot, name: &TimelineName) -> bool {
