@@ -81,6 +81,7 @@ fn a_chat_that_cannot_be_read_is_named_and_the_others_are_stored() {
         cannot_here("root reads a file that nobody may read");
     }
     fs::create_dir(sandbox.path("chats/Mira/folder.jsonl")).unwrap();
+    odd.push("folder");
 
     let answer = calm(sandbox.stvc(&["snapshot"])).exits(3);
     for name in &odd {
@@ -102,7 +103,7 @@ fn a_chat_is_stored_without_a_lorebook_or_group_that_cannot_be_read() {
     assert!(!answer.stderr.contains("does not exist"), "{}", answer.stderr);
     assert_eq!(sandbox.snapshot_ids().len(), 2);
     sandbox.write("groups/1.json", "{ no JSON");
-    let answer = calm(sandbox.json(&["snapshot"])).exits(0);
+    let answer = calm(sandbox.json(&["snapshot"])).exits(3);
     finds(&answer, &["file-damaged", "groups/1.json"]);
     good_is_stored(&sandbox);
 }

@@ -109,7 +109,9 @@ impl Operation<'_> {
         if !path.is_lorebook() {
             return Ok(true);
         }
-        let before = bytes_of(&self.store.reader(), &Kept::Commit(before.0), &path)?;
+        // A lost state tells nothing.
+        let before = bytes_of(&self.store.reader(), &Kept::Commit(before.0), &path);
+        let Some(before) = unless_lost(before)? else { return Ok(true) };
         let (before, now) = (entries(&before), entries(&state.files.main.bytes));
         let is_empty = before.is_empty() || now.is_empty();
         Ok(is_empty || before.iter().any(|(key, entry)| now.get(key) == Some(entry)))

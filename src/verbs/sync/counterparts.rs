@@ -11,7 +11,7 @@ use crate::archive::{self, Snapshot, SnapshotId, Tree};
 use crate::engine::device::Device;
 use crate::history::History;
 use crate::st::TimelineName;
-use crate::store::{ObjectId, Reader};
+use crate::store::{ObjectId, Reader, unless_lost};
 
 /// One timeline of the remote, with its local side.
 pub(super) struct Counterpart<'h> {
@@ -65,7 +65,10 @@ impl Compare<'_> {
             return Ok(false);
         }
         let (here, there) =
-            (Tree::open(self.here, local.tree)?, Tree::open(self.there, remote.tree)?);
+            (Tree::open(self.here, local.tree), Tree::open(self.there, remote.tree));
+        let (Some(here), Some(there)) = (unless_lost(here)?, unless_lost(there)?) else {
+            return Ok(false);
+        };
         let (here, there) = (here.messages(), there.messages());
         Ok(here.starts_with(there) || there.starts_with(here))
     }
@@ -76,17 +79,23 @@ impl Compare<'_> {
             return Ok(local.content == remote.content);
         }
         let (here, there) =
-            (Tree::open(self.here, local.tree)?, Tree::open(self.there, remote.tree)?);
+            (Tree::open(self.here, local.tree), Tree::open(self.there, remote.tree));
+        let (Some(here), Some(there)) = (unless_lost(here)?, unless_lost(there)?) else {
+            return Ok(false);
+        };
         Ok(here.messages().starts_with(there.messages()))
     }
 }
 
+/// Returns a chat's first message, if it has one that is not lost.
+fn first_message(reader: &Reader, snapshot: &Snapshot) -> crate::verbs::Result<Option<ObjectId>> {
+    Ok(unless_lost(archive::first_message(reader, snapshot.tree))?.flatten())
+}
+
 /// Returns the identity of a chat's first message, if it has one.
 fn first_words(reader: &Reader, snapshot: &Snapshot) -> crate::verbs::Result<Option<Identity>> {
-    match archive::first_message(reader, snapshot.tree)? {
-        Some(message) => Ok(Some(Identity::of(&reader.blob(message)?))),
-        None => Ok(None),
-    }
+    let Some(message) = first_message(reader, snapshot)? else { return Ok(None) };
+    Ok(unless_lost(reader.blob(message))?.map(|message| Identity::of(&message)))
 }
 
 /// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `former` maps ids that were rewritten locally to the present ones; `free_name` returns
@@ -178,7 +187,7 @@ pub(super) fn pair<'h>(
         heads.filter(|(name, head)| !on_remote.contains(*name) && is_root(ours, head));
     let mut alone: HashMap<ObjectId, Vec<&Snapshot>> = HashMap::new();
     for (_, head) in heads_alone {
-        if let Some(first) = archive::first_message(compare.here, head.tree)? {
+        if let Some(first) = first_message(compare.here, head)? {
             alone.entry(first).or_default().push(head);
         }
     }
@@ -186,7 +195,7 @@ pub(super) fn pair<'h>(
         if !is_root(theirs, &pair.remote) || ours.head(&pair.remote.timeline).is_some() {
             continue;
         }
-        let first = archive::first_message(compare.there, pair.remote.tree)?;
+        let first = first_message(compare.there, &pair.remote)?;
         for local in first.and_then(|first| alone.get(&first)).into_iter().flatten() {
             if !paired.contains(&local.timeline) && compare.are_one_chat(local, &pair.remote)? {
                 paired.insert(local.timeline.clone());
