@@ -1,8 +1,7 @@
 //! Pairs each timeline of the remote with the local timeline that it is, whatever either is called.
 //!
-//! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they have a snapshot of their own in common. Only where neither side has such a
-//! partner does a common name pair them, for chats with the same first message as well, or else the common messages of chats: two devices may have taken their first snapshots of one library before
-//! they met.
+//! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they have a snapshot of their own in common. Two devices may have taken their first snapshots of one
+//! library before they met: timelines without such a partner are one if they have a common name (and, for chats, the same first message), or else if one chat has all messages of the other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,6 +11,7 @@ use crate::engine::device::Device;
 use crate::history::History;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
+use crate::verbs::Result;
 
 /// One timeline of the remote, with its local side.
 pub(super) struct Counterpart<'h> {
@@ -37,173 +37,34 @@ pub(super) struct Counterparts<'h> {
     pub displaced: Vec<&'h Snapshot>,
 }
 
-/// Compares a local state with one of the remote.
-pub(super) struct Compare<'s> {
-    /// The id of this device.
-    pub device: &'s str,
+/// What pairing looks at, on both sides.
+pub(super) struct Sides<'s> {
+    pub ours: &'s History,
+    pub theirs: &'s History,
     pub here: &'s Reader,
     pub there: &'s Reader,
+    /// Maps ids that were rewritten locally to the present ones.
+    pub former: &'s HashMap<ObjectId, ObjectId>,
+    /// The id of this device.
+    pub device: &'s str,
     /// Local timelines that were removed for good elsewhere.
     pub erased: BTreeSet<TimelineName>,
 }
 
-impl Compare<'_> {
-    /// Returns whether a local and a remote timeline of one name can be one.
-    fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
-        if self.erased.contains(&local.timeline) {
-            return Ok(false);
-        }
-        if !local.timeline.is_chat() {
-            return Ok(true);
-        }
-        Ok(first_words(self.here, local)? == first_words(self.there, remote)?)
-    }
-
-    /// Returns whether one of two chats has all messages of the other. A greeting alone does not tell.
-    fn are_one_chat(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
-        if local.messages.min(remote.messages) < 2 {
-            return Ok(false);
-        }
-        let (here, there) =
-            (Tree::open(self.here, local.tree), Tree::open(self.there, remote.tree));
-        let (Some(here), Some(there)) = (unless_lost(here)?, unless_lost(there)?) else {
-            return Ok(false);
-        };
-        let (here, there) = (here.messages(), there.messages());
-        Ok(here.starts_with(there) || there.starts_with(here))
-    }
-
-    /// Returns whether a local state has all messages of a remote one, or is the same file.
-    fn continues(&self, local: &Snapshot, remote: &Snapshot) -> crate::verbs::Result<bool> {
-        if !local.timeline.is_chat() {
-            return Ok(local.content == remote.content);
-        }
-        let (here, there) =
-            (Tree::open(self.here, local.tree), Tree::open(self.there, remote.tree));
-        let (Some(here), Some(there)) = (unless_lost(here)?, unless_lost(there)?) else {
-            return Ok(false);
-        };
-        Ok(here.messages().starts_with(there.messages()))
-    }
-}
-
-/// Returns a chat's first message, if it has one that is not lost.
-fn first_message(reader: &Reader, snapshot: &Snapshot) -> crate::verbs::Result<Option<ObjectId>> {
-    Ok(unless_lost(archive::first_message(reader, snapshot.tree))?.flatten())
-}
-
-/// Returns the identity of a chat's first message, if it has one.
-fn first_words(reader: &Reader, snapshot: &Snapshot) -> crate::verbs::Result<Option<Identity>> {
-    let Some(message) = first_message(reader, snapshot)? else { return Ok(None) };
-    Ok(unless_lost(reader.blob(message))?.map(|message| Identity::of(&message)))
-}
-
-/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `former` maps ids that were rewritten locally to the present ones; `free_name` returns
-/// an unused name for a timeline.
+/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `free_name` returns an unused name for a timeline.
 ///
 /// Of two names for one timeline, the one that changed since both sides last met counts. If both changed, the remote's does.
-pub(super) fn pair<'h>(
-    ours: &'h History,
-    theirs: &History,
+pub(super) fn pair<'s>(
+    sides: &Sides<'s>,
     heads: Vec<Snapshot>,
-    former: &HashMap<ObjectId, ObjectId>,
-    compare: &Compare<'_>,
-    mut free_name: impl FnMut(&TimelineName) -> crate::verbs::Result<TimelineName>,
-) -> crate::verbs::Result<Counterparts<'h>> {
-    let mut owners: HashMap<SnapshotId, Vec<&'h Snapshot>> = HashMap::new();
-    for (_, head) in ours.heads() {
-        for own in ours.own(head).0 {
-            owners.entry(own.id).or_default().push(head);
-        }
-    }
-    let present = |id: SnapshotId| former.get(&id.0).map_or(id, |now| SnapshotId(*now));
-    let mut paired = BTreeSet::new();
-    let mut pairs: Vec<_> = heads
-        .into_iter()
-        .map(|remote| Counterpart {
-            name: remote.timeline.clone(),
-            remote,
-            local: None,
-            is_stored_there: false,
-        })
-        .collect();
-    // A timeline that a sync on this device set aside and that is gone locally: the sync was undone, and the timeline it was copied from is the one to set aside again.
-    for pair in &mut pairs {
-        let (own, origin) = theirs.own(&pair.remote);
-        if own.iter().any(|own| owners.contains_key(&present(own.id))) {
-            continue;
-        }
-        let by = Device::that_set_aside(theirs, &pair.remote);
-        let Some(origin) = origin.filter(|_| by.is_some_and(|by| by.id == compare.device)) else {
-            continue;
-        };
-        let mut past = theirs.own(origin).0.into_iter();
-        let Some(owners) = past.find_map(|own| owners.get(&present(own.id))) else { continue };
-        for local in owners {
-            if !paired.contains(&local.timeline) && compare.continues(local, &pair.remote)? {
-                paired.insert(local.timeline.clone());
-                pair.local = Some(*local);
-                pair.is_stored_there = is_stored(ours, theirs, local, &pair.remote);
-                break;
-            }
-        }
-    }
-    // A partner that has the name as well is nearer than one that was renamed.
-    for same_name in [true, false] {
-        for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
-            let own = theirs.own(&pair.remote).0;
-            let shared = own.iter().find_map(|own| {
-                let owners = owners.get(&present(own.id))?.iter();
-                let mut free = owners.filter(|local| !paired.contains(&local.timeline));
-                let local =
-                    free.find(|local| !same_name || local.timeline == pair.remote.timeline)?;
-                Some((*own, *local))
-            });
-            let Some((shared, local)) = shared else { continue };
-            paired.insert(local.timeline.clone());
-            pair.local = Some(local);
-            pair.is_stored_there = is_stored(ours, theirs, local, &pair.remote);
-            if pair.remote.timeline == shared.timeline && !pair.is_stored_there {
-                pair.name = local.timeline.clone();
-            }
-        }
-    }
-    for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
-        if let Some(namesake) = ours.head(&pair.remote.timeline)
-            && !paired.contains(&namesake.timeline)
-            && compare.begin_alike(namesake, &pair.remote)?
-        {
-            paired.insert(namesake.timeline.clone());
-            pair.local = Some(namesake);
-        }
-    }
-    // Both devices may have begun with the same files, one of which was renamed before they met.
-    let is_root = |history: &History, head: &Snapshot| {
-        head.timeline.is_chat() && head.main_chat.is_none() && history.own(head).1.is_none()
-    };
-    let on_remote: BTreeSet<_> = pairs.iter().map(|pair| pair.remote.timeline.clone()).collect();
-    let heads = ours.heads().filter(|(name, _)| !paired.contains(*name));
-    let heads_alone =
-        heads.filter(|(name, head)| !on_remote.contains(*name) && is_root(ours, head));
-    let mut alone: HashMap<ObjectId, Vec<&Snapshot>> = HashMap::new();
-    for (_, head) in heads_alone {
-        if let Some(first) = first_message(compare.here, head)? {
-            alone.entry(first).or_default().push(head);
-        }
-    }
-    for pair in pairs.iter_mut().filter(|pair| pair.local.is_none() && !alone.is_empty()) {
-        if !is_root(theirs, &pair.remote) || ours.head(&pair.remote.timeline).is_some() {
-            continue;
-        }
-        let first = first_message(compare.there, &pair.remote)?;
-        for local in first.and_then(|first| alone.get(&first)).into_iter().flatten() {
-            if !paired.contains(&local.timeline) && compare.are_one_chat(local, &pair.remote)? {
-                paired.insert(local.timeline.clone());
-                pair.local = Some(*local);
-                break;
-            }
-        }
-    }
+    mut free_name: impl FnMut(&TimelineName) -> Result<TimelineName>,
+) -> Result<Counterparts<'s>> {
+    let mut pairing = Pairing::new(sides, heads);
+    pairing.with_undone_copies()?;
+    pairing.by_snapshot();
+    pairing.by_name()?;
+    pairing.by_messages()?;
+    let Pairing { mut pairs, paired, .. } = pairing;
     // The remote's names are taken first.
     let mut taken = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| pair.name == pair.remote.timeline) {
@@ -215,10 +76,217 @@ pub(super) fn pair<'h>(
             pair.name = free_name(&pair.name)?;
         }
     }
-    let heads = ours.heads().filter(|(name, _)| !paired.contains(*name));
+    let heads = sides.ours.heads().filter(|(name, _)| !paired.contains(*name));
     let displaced = heads.filter(|(name, _)| taken.contains_key(&name.as_str().to_lowercase()));
     let displaced = displaced.map(|(_, head)| head).collect();
     Ok(Counterparts { pairs, displaced })
+}
+
+/// The pairs that are found so far.
+struct Pairing<'a, 's> {
+    sides: &'a Sides<'s>,
+    pairs: Vec<Counterpart<'s>>,
+    /// Local timelines that have a counterpart.
+    paired: BTreeSet<TimelineName>,
+    /// The latest snapshots of the local timelines that each snapshot belongs to.
+    owners: HashMap<SnapshotId, Vec<&'s Snapshot>>,
+}
+
+impl<'a, 's> Pairing<'a, 's> {
+    fn new(sides: &'a Sides<'s>, heads: Vec<Snapshot>) -> Self {
+        let mut owners: HashMap<SnapshotId, Vec<_>> = HashMap::new();
+        for (_, head) in sides.ours.heads() {
+            for own in sides.ours.own(head).0 {
+                owners.entry(own.id).or_default().push(head);
+            }
+        }
+        let pair = |remote: Snapshot| Counterpart {
+            name: remote.timeline.clone(),
+            remote,
+            local: None,
+            is_stored_there: false,
+        };
+        let pairs = heads.into_iter().map(pair).collect();
+        Self { sides, pairs, paired: BTreeSet::new(), owners }
+    }
+
+    /// Returns the local timelines that a snapshot of the remote belongs to.
+    fn owners(&self, id: SnapshotId) -> &[&'s Snapshot] {
+        let present = self.sides.former.get(&id.0).map_or(id, |now| SnapshotId(*now));
+        self.owners.get(&present).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_free(&self, local: &Snapshot) -> bool {
+        !self.paired.contains(&local.timeline)
+    }
+
+    /// Returns the positions of the timelines of the remote that have no counterpart.
+    fn alone(&self) -> Vec<usize> {
+        (0..self.pairs.len()).filter(|n| self.pairs[*n].local.is_none()).collect()
+    }
+
+    fn join(&mut self, n: usize, local: &'s Snapshot) {
+        self.paired.insert(local.timeline.clone());
+        self.pairs[n].local = Some(local);
+    }
+
+    /// Pairs what a sync on this device set aside and what is gone locally, because the sync was undone, with the timeline that it was copied from: that is to be set aside again.
+    fn with_undone_copies(&mut self) -> Result<()> {
+        let Sides { ours, theirs, device, .. } = *self.sides;
+        for n in self.alone() {
+            let remote = &self.pairs[n].remote;
+            let (own, origin) = theirs.own(remote);
+            let by = Device::that_set_aside(theirs, remote);
+            let is_known = own.iter().any(|own| !self.owners(own.id).is_empty());
+            let Some(origin) = origin.filter(|_| !is_known && by.is_some_and(|by| by.id == device))
+            else {
+                continue;
+            };
+            let mut past = theirs.own(origin).0.into_iter().map(|own| self.owners(own.id));
+            let owners = past.find(|owners| !owners.is_empty()).unwrap_or_default();
+            let mut found = None;
+            for local in owners.iter().filter(|local| self.is_free(local)) {
+                if self.sides.continues(local, remote)? {
+                    found = Some(*local);
+                    break;
+                }
+            }
+            if let Some(local) = found {
+                self.pairs[n].is_stored_there = is_stored(ours, theirs, local, remote);
+                self.join(n, local);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pairs timelines that have a snapshot of their own in common. A partner that has the name as well is nearer than one that was renamed.
+    fn by_snapshot(&mut self) {
+        let Sides { ours, theirs, .. } = *self.sides;
+        for same_name in [true, false] {
+            for n in self.alone() {
+                let remote = &self.pairs[n].remote;
+                let shared = theirs.own(remote).0.into_iter().find_map(|own| {
+                    let mut free = self.owners(own.id).iter().filter(|local| self.is_free(local));
+                    let local =
+                        free.find(|local| !same_name || local.timeline == remote.timeline)?;
+                    Some((own, *local))
+                });
+                let Some((shared, local)) = shared else { continue };
+                let is_stored_there = is_stored(ours, theirs, local, remote);
+                let is_renamed = remote.timeline != shared.timeline || is_stored_there;
+                let pair = &mut self.pairs[n];
+                pair.is_stored_there = is_stored_there;
+                if !is_renamed {
+                    pair.name = local.timeline.clone();
+                }
+                self.join(n, local);
+            }
+        }
+    }
+
+    fn by_name(&mut self) -> Result<()> {
+        for n in self.alone() {
+            let remote = &self.pairs[n].remote;
+            let namesake = self.sides.ours.head(&remote.timeline);
+            let Some(namesake) = namesake.filter(|local| self.is_free(local)) else { continue };
+            if self.sides.begin_alike(namesake, remote)? {
+                self.join(n, namesake);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pairs chats with common messages, of whose names the other side has neither: both devices may have begun with the same files, one of which was renamed before they met.
+    fn by_messages(&mut self) -> Result<()> {
+        let Sides { ours, theirs, here, there, .. } = *self.sides;
+        let is_root = |history: &History, head: &Snapshot| {
+            head.timeline.is_chat() && head.main_chat.is_none() && history.own(head).1.is_none()
+        };
+        let on_remote: BTreeSet<_> = self.pairs.iter().map(|pair| &pair.remote.timeline).collect();
+        let mut alone: HashMap<ObjectId, Vec<&'s Snapshot>> = HashMap::new();
+        for (name, head) in ours.heads() {
+            if self.is_free(head)
+                && !on_remote.contains(name)
+                && !self.sides.erased.contains(name)
+                && is_root(ours, head)
+                && let Some(first) = first_message(here, head)?
+            {
+                alone.entry(first).or_default().push(head);
+            }
+        }
+        if alone.is_empty() {
+            return Ok(());
+        }
+        for n in self.alone() {
+            let remote = &self.pairs[n].remote;
+            if !is_root(theirs, remote) || ours.head(&remote.timeline).is_some() {
+                continue;
+            }
+            let mut found = None;
+            let alike = first_message(there, remote)?.and_then(|first| alone.get(&first));
+            for local in alike.into_iter().flatten().filter(|local| self.is_free(local)) {
+                if self.sides.are_one_chat(local, remote)? {
+                    found = Some(*local);
+                    break;
+                }
+            }
+            if let Some(local) = found {
+                self.join(n, local);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sides<'_> {
+    /// Returns whether a local and a remote timeline of one name can be one.
+    fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
+        if self.erased.contains(&local.timeline) {
+            return Ok(false);
+        }
+        if !local.timeline.is_chat() {
+            return Ok(true);
+        }
+        Ok(first_words(self.here, local)? == first_words(self.there, remote)?)
+    }
+
+    /// Returns whether one of two chats has all messages of the other. A greeting alone does not tell.
+    fn are_one_chat(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
+        let Some((here, there)) = self.messages(local, remote)? else { return Ok(false) };
+        let is_greeting = here.len().min(there.len()) < 2;
+        Ok(!is_greeting && (here.starts_with(&there) || there.starts_with(&here)))
+    }
+
+    /// Returns whether a local state has all messages of a remote one, or is the same file.
+    fn continues(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
+        if !local.timeline.is_chat() {
+            return Ok(local.content == remote.content);
+        }
+        let messages = self.messages(local, remote)?;
+        Ok(messages.is_some_and(|(here, there)| here.starts_with(&there)))
+    }
+
+    /// Returns the messages of two states; none if either is lost.
+    fn messages(&self, local: &Snapshot, remote: &Snapshot) -> Result<Option<Messages>> {
+        let here = unless_lost(Tree::open(self.here, local.tree))?;
+        let there = unless_lost(Tree::open(self.there, remote.tree))?;
+        let both = here.zip(there);
+        Ok(both.map(|(here, there)| (here.messages().to_vec(), there.messages().to_vec())))
+    }
+}
+
+/// The messages of a local and a remote state.
+type Messages = (Vec<ObjectId>, Vec<ObjectId>);
+
+/// Returns a chat's first message, if it has one that is not lost.
+fn first_message(reader: &Reader, snapshot: &Snapshot) -> Result<Option<ObjectId>> {
+    Ok(unless_lost(archive::first_message(reader, snapshot.tree))?.flatten())
+}
+
+/// Returns the identity of a chat's first message, if it has one.
+fn first_words(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Identity>> {
+    let Some(message) = first_message(reader, snapshot)? else { return Ok(None) };
+    Ok(unless_lost(reader.blob(message))?.map(|message| Identity::of(&message)))
 }
 
 /// Returns whether the remote has a local state. After an undo its snapshot is another one than the sync set aside, with the same content; but a state of the remote's own past may

@@ -271,10 +271,16 @@ fn take_in(
     let erased = erased_refs(&store, &ours, &chosen_refs::ours(&store)?, &incoming.erasures)?;
     let erased = erased.into_iter().filter(|erased| !erased.is_fork);
     let erased = erased.map(|erased| erased.head.timeline).collect();
-    let compare = counterparts::Compare { device: &device, here: &here, there: &there, erased };
-    let counterparts = counterparts::pair(&ours, theirs, heads, &former, &compare, |name| {
-        planner.free_name(name)
-    })?;
+    let sides = counterparts::Sides {
+        ours: &ours,
+        theirs,
+        here: &here,
+        there: &there,
+        former: &former,
+        device: &device,
+        erased,
+    };
+    let counterparts = counterparts::pair(&sides, heads, |name| planner.free_name(name))?;
     let Counterparts { mut pairs, displaced } = counterparts;
     // Lorebooks first: chats find them as they will be. Then the timelines that exist locally, then the latest.
     pairs.sort_by_key(|Counterpart { remote, local, name, .. }| {
