@@ -125,7 +125,7 @@ const scenarios = {
     // Two states side by side.
     await go(page, "#/compare/Tide%20Office~2/Tide%20Office");
     await page.locator("ins").first().waitFor();
-    assert.ok((await page.innerText(".compare")).includes("mast"));
+    await page.locator(".compare", { hasText: "mast" }).waitFor();
     // Search, by its key.
     await page.keyboard.press("/");
     await page.fill("input[type=search]", "mast");
