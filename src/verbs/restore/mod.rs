@@ -89,7 +89,10 @@ fn bring_back(
         let path = book.path.to_string();
         return Err(Error::DamagedLorebook { path, why: damage.words() });
     }
-    then.rename(&moment.timeline);
+    // Elsewhere it is written as it was taken, byte for byte.
+    if options.to.is_none() {
+        then.rename(&moment.timeline);
+    }
     if let Some(at) = options.cut {
         from_message::within(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);

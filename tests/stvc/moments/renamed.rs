@@ -160,12 +160,12 @@ fn restore_at_a_message_writes_the_timeline_by_its_name_of_today() {
 }
 
 #[test]
-fn restore_to_a_folder_writes_the_name_of_today() {
+fn restore_to_a_folder_writes_the_snapshot_as_it_was_taken() {
     let renamed = Renamed::new();
     let folder = renamed.sandbox.folder().join("elsewhere");
     renamed.sandbox.stvc(&["restore", "Mira/x~1", "--to", folder.to_str().unwrap()]).exits(0);
-    assert!(fs::read(folder.join(X)).unwrap() == renamed.p);
-    assert!(!folder.join(C1).exists());
+    assert!(fs::read(folder.join(C1)).unwrap() == renamed.p);
+    assert!(!folder.join(X).exists());
 }
 
 #[test]
