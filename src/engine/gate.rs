@@ -44,7 +44,7 @@ pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>
     let ready = judge_message(policy, files, at);
     judgement.refused.extend(ready.refused);
     judgement.warnings.extend(ready.warnings);
-    // What is in a lorebook that cannot be read, nobody can judge.
+    // A lorebook that cannot be read cannot be judged.
     if let (true, Some(book)) = (policy.strict, &files.lorebook)
         && let Some(why) = &book.unread
     {

@@ -63,7 +63,7 @@ impl Taking<'_> {
         self.replaced.keys().cloned().collect()
     }
 
-    /// Takes a file that is not a chat; it is looked for what it follows if that is not known.
+    /// Takes a file that is not a chat, and finds what it follows if `follows` does not say.
     fn take_other(&mut self, name: &TimelineName, follows: Option<Follows>) -> Result<Taken> {
         let captured = self.capture(name)?;
         if let Some(refused) = self.refused(&captured) {

@@ -124,7 +124,7 @@ pub fn capture_readable(
     attempt(library, groups, name, files, Unread::IsLeftOut)
 }
 
-/// What happens if a chat's lorebook, or the group's file of a chat that has a header, exists and cannot be read.
+/// The treatment of a chat's lorebook, or of the group's file of a chat that has a header, that exists and cannot be read.
 #[derive(Clone, Copy)]
 enum Unread {
     Fails,

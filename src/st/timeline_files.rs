@@ -31,7 +31,7 @@ pub struct BoundBook {
     pub name: String,
     /// Its file's place; none if the name gives no file name.
     pub path: Option<LibraryPath>,
-    /// What its file holds; none if it is missing or cannot be read.
+    /// The content of its file; none if it is missing or cannot be read.
     pub bytes: Option<FileBytes>,
     /// Why its file, which is there, cannot be read.
     pub unread: Option<String>,

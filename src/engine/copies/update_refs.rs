@@ -136,7 +136,7 @@ pub fn plan(
             gone.map(|(name, id)| RefChange { name: name.clone(), before: Some(*id), after: None });
         update.forced.extend(gone);
     }
-    // What an earlier update kept there, of a chat that was erased since.
+    // An earlier update may have kept snapshots there of a chat that was erased since.
     for (name, id) in there.iter().filter(|(name, _)| name.is_kept()) {
         let is_planned = update.forced.iter().any(|change| change.name == *name);
         let is_known = history_there.get(SnapshotId(*id)).is_some();

@@ -36,7 +36,7 @@ pub enum TraceKind {
     SharedAttachment,
     /// A file of the mailbox: it is removed with the timeline.
     Mailbox,
-    /// What the system could not read: it may have text of the chat, or use its files.
+    /// A file that could not be read: it may have text of the chat, or use its files.
     Unreadable,
 }
 

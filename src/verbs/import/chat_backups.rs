@@ -322,7 +322,7 @@ impl<'a> Sorting<'a> {
         lineage: &Lineage,
         operation: &mut Operation<'_>,
     ) -> Result<Option<usize>> {
-        // What the first line is depends on whether it is a group's chat.
+        // Whether the first line is a header depends on whether it is a group's chat.
         let mut trees = HashMap::new();
         for (n, candidate) in self.candidates.iter_mut().enumerate() {
             let is_unknown = matches!(owner, Owner::Unknown);

@@ -37,7 +37,7 @@ pub(super) struct Counterparts<'h> {
     pub displaced: Vec<&'h Snapshot>,
 }
 
-/// What pairing looks at, on both sides.
+/// Both sides of a sync, as pairing reads them.
 pub(super) struct Sides<'s> {
     pub ours: &'s History,
     pub theirs: &'s History,

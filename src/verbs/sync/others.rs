@@ -25,7 +25,7 @@ impl Planner<'_> {
     ) -> Result<()> {
         let mut ours = read(&self.here, local)?;
         let mut theirs = read(&self.there, &step.entry.head)?;
-        // What only changed because it was used may differ from the snapshot. Another timeline may have been given the name already.
+        // A file that changed only by use may differ from the snapshot. Another timeline may have been given its name already.
         if let (Here::Same, Some(now)) = (here, self.files.now(&ours.main.path)?) {
             ours.main.bytes = now.to_vec().into();
         }
