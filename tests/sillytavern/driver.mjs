@@ -1,6 +1,8 @@
 // A writer at SillyTavern: headless Chromium, the real page, its real buttons.
 // Reads one request a line, {"do": "say", "text": "…"}, and answers each with one line, {"ok": …} or {"error": "…"}.
+// When its input ends, it closes the browser and removes its profile.
 // usage: node driver.mjs PLAYWRIGHT_CORE CHROMIUM PROFILE OPTIONS
+import { rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';
 
@@ -8,22 +10,18 @@ import { createRequire } from 'node:module';
 const [library, executablePath, profile, options] = process.argv.slice(2);
 const { chromium } = createRequire(`${library}/package.json`)('playwright-core');
 
-// Nothing is fetched from outside: Chromium's own services are off, and the page may only speak with loopback.
+// Nothing is fetched from outside: Chromium's own services are off, and no name of another host is resolved.
+// (Requests are not intercepted, because Chromium keeps no cache then, and SillyTavern's page has 400 files.)
 const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     viewport: { width: 1400, height: 1000 },
+    reducedMotion: 'reduce',
     args: ['--no-sandbox', '--headless', '--disable-gpu', '--disable-quic', '--disable-dev-shm-usage', '--no-first-run',
-        '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+        '--disable-background-networking', '--disable-component-update', '--disable-sync',
+        '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'],
     ...JSON.parse(options),
 });
 context.setDefaultTimeout(60000);
-await context.route('**/*', (route) => {
-    const url = new URL(route.request().url());
-    if (url.protocol.startsWith('http') && url.hostname !== '127.0.0.1') return route.abort();
-    // The one thing SillyTavern asks the world for when it starts.
-    if (url.pathname.startsWith('/api/horde/')) return route.fulfill({ json: [] });
-    return route.continue();
-});
 const page = context.pages()[0] ?? await context.newPage();
 
 // What the page said that a writer would be alarmed by.
@@ -34,6 +32,35 @@ await page.exposeFunction('stvcToast', (level, text) => {
     if (!complaints.includes(line)) complaints.push(line);
 });
 await page.addInitScript(() => {
+    // The server would ask the world for these.
+    const { fetch, setTimeout, clearTimeout } = window;
+    window.fetch = (resource, ...rest) => String(resource?.url ?? resource).startsWith('/api/horde/')
+        ? Promise.resolve(Response.json([]))
+        : fetch(resource, ...rest);
+    // SillyTavern saves an edit up to a second later: the timers that may still become a save, and when one last went off. Those of others draw, speak or count.
+    const others = /PromptManager|extensions\/tts|finalizeIntermediaryMessage|executeSlashCommandsOnChatInput|clearCommandProgress|samplerSelect|popup\.js|openai\.js/;
+    window.stvcTimers = new Set();
+    window.stvcTimer = 0;
+    window.setTimeout = (act, delay, ...rest) => {
+        if (!(delay >= 50 && delay <= 1500) || others.test(new Error().stack)) return setTimeout(act, delay, ...rest);
+        const timer = setTimeout((...given) => {
+            window.stvcTimers.delete(timer);
+            window.stvcTimer = performance.now();
+            act(...given);
+        }, delay, ...rest);
+        window.stvcTimers.add(timer);
+        return timer;
+    };
+    window.clearTimeout = (timer) => {
+        window.stvcTimers.delete(timer);
+        clearTimeout(timer);
+    };
+    // Blur and shadows are a third of the work of a browser without a graphics card.
+    document.addEventListener('DOMContentLoaded', () => {
+        const style = document.createElement('style');
+        style.textContent = '* { backdrop-filter: none !important; box-shadow: none !important; text-shadow: none !important; }';
+        document.head.append(style);
+    });
     const look = (node) => {
         if (!(node instanceof Element)) return;
         for (const toast of [node, ...node.querySelectorAll('.toast')]) {
@@ -76,8 +103,9 @@ async function until(condition) {
     }
 }
 
-// SillyTavern waits up to a second before it saves what was edited.
+// SillyTavern waits up to a second before it saves what was edited. Where no timer is set, a request that is still to come follows within a moment.
 const QUIET = 1300;
+const MOMENT = 200;
 
 let lastDeed = 0;
 
@@ -97,7 +125,13 @@ async function did() {
 // Everything is saved. Asked for again without anything done in between, it takes no time.
 async function settle() {
     await calm();
-    await until(() => underWay.size === 0 && Date.now() - Math.max(lastRequest, lastDeed) >= QUIET);
+    const noTimer = () => page.evaluate((moment) => !window.stvcTimers?.size && performance.now() - window.stvcTimer >= moment, MOMENT);
+    for (;;) {
+        await until(() => underWay.size === 0);
+        const quiet = () => underWay.size === 0 ? Date.now() - Math.max(lastRequest, lastDeed) : 0;
+        if (quiet() >= QUIET || quiet() >= MOMENT && await noTimer() && quiet() >= MOMENT) return;
+        await new Promise((resolve) => setTimeout(resolve, 30));
+    }
 }
 
 async function saved() {
@@ -196,6 +230,13 @@ const verbs = {
         await page.locator('#loginButton').click();
         await page.waitForURL((there) => !there.pathname.includes('login'), { waitUntil: 'domcontentloaded' });
         await ready();
+    },
+    // Another writer: nothing that SillyTavern keeps in the browser is left, apart from the cache.
+    async forget({ url }) {
+        await page.goto('about:blank');
+        await context.clearCookies();
+        await wire.send('Storage.clearDataForOrigin', { origin: new URL(url).origin, storageTypes: 'cookies,local_storage,indexeddb,service_workers,websql,file_systems' });
+        [complaints, traffic] = [[], []];
     },
     // Gone in the middle of whatever it does.
     async vanish() { await page.goto('about:blank'); },
@@ -405,3 +446,4 @@ for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 await context.close();
+rmSync(profile, { recursive: true, force: true, maxRetries: 5 });

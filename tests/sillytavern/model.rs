@@ -8,6 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// It speaks the chat-completion protocol on loopback until the test's process ends.
+#[derive(Clone)]
 pub struct Model {
     port: u16,
     asked: Arc<Asked>,

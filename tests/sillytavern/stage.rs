@@ -1,13 +1,15 @@
-//! All that a scenario needs: a SillyTavern on a fresh data folder, somebody who writes in it, a model that answers, and stvc.
+//! All that a scenario needs: a SillyTavern with fresh data, somebody who writes in it, a model that answers, and stvc.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
 use crate::common::watching::Watching;
-use crate::common::{Answer, Sandbox, answer, assert_same, files};
+use crate::common::{Answer, Sandbox, answer, assert_same, copy, files};
 use crate::equipment::{Equipment, equipment};
 use crate::model::Model;
 use crate::tavern::Tavern;
@@ -18,13 +20,27 @@ pub const LANTERN: &str = "The lantern burns green.";
 
 pub struct Stage {
     name: &'static str,
+    pub model: Model,
+    /// There until the scenario ends.
+    venue: Option<Venue>,
+}
+
+/// A SillyTavern that runs, and a browser. Scenarios that need nothing unusual use one after another.
+pub struct Venue {
+    version: String,
+    is_usual: bool,
     // In this order they go: the browser, the server, the data.
     pub writer: Writer,
     tavern: Tavern,
-    pub model: Model,
     equipment: Equipment,
     pub sandbox: Sandbox,
 }
+
+/// Venues that no scenario uses at present. The processes end with this one, and remove their files.
+static FREE: Mutex<Vec<Venue>> = Mutex::new(Vec::new());
+
+/// A copy of a user's folder as SillyTavern creates it.
+const FRESH: &str = "_fresh";
 
 /// How SillyTavern and the browser are set, where a scenario wants them otherwise.
 #[derive(Default)]
@@ -41,12 +57,28 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 impl Stage {
     /// `None` if there is no SillyTavern to be had here.
     pub fn open(name: &'static str, version: &str) -> Option<Self> {
-        Self::open_after(name, version, |_| {})
+        let mut stage = Self::closed(name, version)?;
+        stage.come_in();
+        Some(stage)
+    }
+
+    /// Without an open page.
+    pub fn closed(name: &'static str, version: &str) -> Option<Self> {
+        let mut free = FREE.lock().unwrap();
+        let used = free.iter().position(|venue| venue.version == version);
+        let used = used.map(|index| free.remove(index));
+        drop(free);
+        let mut venue = match used {
+            Some(venue) => venue,
+            None => Venue::usual(version)?,
+        };
+        venue.clear();
+        Some(Self { name, model: Model::start(), venue: Some(venue) })
     }
 
     /// With the extension in its page and a watch that answers it.
     pub fn inside(name: &'static str, version: &str) -> Option<(Self, Watching)> {
-        let mut stage = Self::open(name, version)?;
+        let mut stage = Self::closed(name, version)?;
         stage.stvc(&["extension", "install"]).exits(0);
         let watching = stage.watch();
         stage.come_in();
@@ -70,12 +102,8 @@ impl Stage {
         setup: &Setup,
         act: impl FnOnce(&Sandbox),
     ) -> Option<Self> {
-        let equipment: Equipment = equipment(version)?;
-        let sandbox = Sandbox::bare();
-        act(&sandbox);
-        let tavern = Tavern::start(&equipment, sandbox.folder(), setup.server);
-        let writer = Writer::new(&equipment, &sandbox.folder().join("browser"), &setup.browser);
-        let mut stage = Self { name, writer, tavern, model: Model::start(), equipment, sandbox };
+        let venue = Venue::build(version, setup, act)?;
+        let mut stage = Self { name, model: Model::start(), venue: Some(venue) };
         stage.come_in();
         Some(stage)
     }
@@ -108,7 +136,8 @@ impl Stage {
 
     #[track_caller]
     pub fn connect(&mut self) {
-        self.writer.connect(&self.model.url());
+        let url = self.model.url();
+        self.writer.connect(&url);
     }
 
     /// Give the open chat a lorebook with three entries: uid 1 is sticky for twenty messages.
@@ -252,9 +281,65 @@ pub fn chat_of(line: &Value) -> String {
     line["timeline"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
 }
 
+impl Venue {
+    fn build(version: &str, setup: &Setup, act: impl FnOnce(&Sandbox)) -> Option<Self> {
+        let equipment: Equipment = equipment(version)?;
+        let sandbox = Sandbox::bare();
+        act(&sandbox);
+        let tavern = Tavern::start(&equipment, sandbox.folder(), setup.server);
+        // Of each background it makes a small picture when the page is first opened, which takes six seconds.
+        let backgrounds = sandbox.path("backgrounds");
+        fs::remove_dir_all(&backgrounds).unwrap();
+        fs::create_dir(&backgrounds).unwrap();
+        let writer = Writer::new(&equipment, &sandbox.folder().join("browser"), &setup.browser);
+        Some(Self {
+            version: version.to_owned(),
+            is_usual: false,
+            writer,
+            tavern,
+            equipment,
+            sandbox,
+        })
+    }
+
+    /// With nothing unusual, ready to be used again.
+    fn usual(version: &str) -> Option<Self> {
+        let setup = Setup { browser: json!({}), ..Setup::default() };
+        let mut venue = Self::build(version, &setup, |_| {})?;
+        venue.is_usual = true;
+        copy(&venue.sandbox.library(), &venue.sandbox.folder().join(FRESH));
+        Some(venue)
+    }
+
+    /// Make it as if nobody had written anything yet.
+    fn clear(&mut self) {
+        let url = self.tavern.url();
+        self.writer.forget(&url);
+        let library = self.sandbox.library();
+        fs::remove_dir_all(&library).unwrap();
+        copy(&self.sandbox.folder().join(FRESH), &library);
+    }
+}
+
+impl Deref for Stage {
+    type Target = Venue;
+
+    fn deref(&self) -> &Venue {
+        self.venue.as_ref().expect("a venue until the end")
+    }
+}
+
+impl DerefMut for Stage {
+    fn deref_mut(&mut self) -> &mut Venue {
+        self.venue.as_mut().expect("a venue until the end")
+    }
+}
+
 impl Drop for Stage {
     fn drop(&mut self) {
         if !std::thread::panicking() {
+            let venue = self.venue.take().filter(|venue| venue.is_usual);
+            FREE.lock().unwrap().extend(venue);
             return;
         }
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sillytavern");

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::equipment::Equipment;
 
-/// Runs the server until its input ends: also a test that is killed leaves none behind.
-const WHILE_OPEN: &str = r#"exec 3<&0; node server.js "$@" & server=$!; (cat <&3 >/dev/null; kill $server) & wait $server"#;
+/// Runs the server until its input ends, and removes its data then: a test that is killed leaves nothing behind.
+const WHILE_OPEN: &str = r#"exec 3<&0; data=$1; shift; node server.js "$@" & server=$!; (cat <&3 >/dev/null; kill $server) & wait $server; rm -rf -- "$data""#;
 
 pub struct Tavern {
     child: Child,
@@ -35,6 +35,7 @@ impl Tavern {
         let output = File::create(&log).unwrap();
         let child = Command::new("sh")
             .args(["-c", WHILE_OPEN, "sh"])
+            .arg(data)
             // 1.12 reads its configuration in its own folder, and calls the third option by another name.
             .current_dir(&equipment.sillytavern)
             .args(["--port", &port.to_string()])
@@ -49,6 +50,8 @@ impl Tavern {
             .env("SILLYTAVERN_ENABLESERVERPLUGINSAUTOUPDATE", "false")
             .env("SILLYTAVERN_WHITELISTDOCKERHOSTS", "false")
             .env("SILLYTAVERN_LISTEN", "false")
+            // Its backup of a chat comes at once, not after the next scenario has begun.
+            .env("SILLYTAVERN_BACKUPS_CHAT_THROTTLEINTERVAL", "0")
             .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(output.try_clone().unwrap())

@@ -72,6 +72,12 @@ impl Writer {
         self.ask("login", json!({ "url": url, "user": user, "password": password }));
     }
 
+    /// Close the page and forget all that SillyTavern keeps in the browser.
+    #[track_caller]
+    pub fn forget(&mut self, url: &str) {
+        self.ask("forget", json!({ "url": url }));
+    }
+
     /// Close the page in the middle of whatever it does.
     #[track_caller]
     pub fn vanish(&mut self) {

@@ -1,8 +1,8 @@
 //! The sweep: every verb that writes, killed at every call that changes something, with every such call failing, and with the power
 //! cut at every sync. docs/reliability.md says what must hold afterwards.
 //!
-//! `cargo test` tries a fixed sample; `cargo test --release --test sweep -- --whole` tries all of it. `--case`, `--kind` and
-//! `--point` pick, with the words that a failure is reported in.
+//! `cargo test` tries a fixed sample; `cargo test --release --test sweep -- --whole` tries all of it, and `--quick` one point of
+//! each case. `--case`, `--kind` and `--point` pick, with the words that a failure is reported in.
 
 // clippy.toml allows these in tests, but not in what tests share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]

@@ -145,7 +145,8 @@ fn only_looking(stage: &mut Stage, restore: &str) {
 
 fn while_a_reply_comes(stage: &mut Stage, restore: &str) {
     let before = stage.stories();
-    let thinking = stage.model.thinks();
+    let model = stage.model.clone();
+    let thinking = model.thinks();
     stage.writer.evaluate("(() => { document.querySelector('#send_textarea').value = 'Who is there?'; document.querySelector('#send_but').click(); })()");
     stage
         .writer
