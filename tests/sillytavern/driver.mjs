@@ -38,11 +38,12 @@ await page.addInitScript(() => {
         ? Promise.resolve(Response.json([]))
         : fetch(resource, ...rest);
     // SillyTavern saves an edit up to a second later: the timers that may still become a save, and when one last went off. Those of others draw, speak or count.
-    const others = /PromptManager|extensions\/tts|finalizeIntermediaryMessage|executeSlashCommandsOnChatInput|clearCommandProgress|samplerSelect|popup\.js|openai\.js/;
+    const others = /PromptManager|extensions\/tts|samplerSelect|openai\.js|clearCommandProgress|delay .*executeSlashCommandsOnChatInput|EventEmitter\.fn .*\n.*EventEmitter\.emit/s;
+    const caller = () => new Error().stack.split('\n').slice(3, 7).join('\n');
     window.stvcTimers = new Set();
     window.stvcTimer = 0;
     window.setTimeout = (act, delay, ...rest) => {
-        if (!(delay >= 50 && delay <= 1500) || others.test(new Error().stack)) return setTimeout(act, delay, ...rest);
+        if (!(delay >= 50 && delay <= 1500) || others.test(caller())) return setTimeout(act, delay, ...rest);
         const timer = setTimeout((...given) => {
             window.stvcTimers.delete(timer);
             window.stvcTimer = performance.now();
