@@ -1,19 +1,11 @@
 //! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
 //! cp and zstd as the floor.
 //!
-//! `cargo bench --bench compare -- [--quick] [--only LETTERS] [--write]`
+//! `cargo run --release --locked --manifest-path benches/Cargo.toml -- [--quick] [--only LETTERS] [--write]`
 //!
 //! `--write` puts what came out into docs/performance.md and docs/performance.svg.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a benchmark that cannot go on should stop loudly"
-)]
+#![allow(clippy::disallowed_methods, reason = "nobody else has the files of a benchmark open")]
 
 mod aims;
 mod bounds;
@@ -121,10 +113,6 @@ const QUICK: Scale = Scale {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
-    if !has("--bench") {
-        println!("Run me by `cargo bench --bench compare`.");
-        return;
-    }
     let only = arguments.iter().position(|argument| argument == "--only");
     let letters = only.map_or(ALL, |at| match arguments.get(at + 1) {
         Some(letters) if letters.chars().all(|letter| ALL.contains(letter)) => letters,
@@ -222,12 +210,18 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
     report.sheets.push(sheet);
 }
 
+/// Returns the folder of the program's sources.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder above benches")
+}
+
 /// An empty folder on the disk that holds the build, gone in the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(letter: char) -> Self {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{letter}"));
+        let program = std::env::current_exe().expect("find the benchmark's own program");
+        let dir = program.with_file_name(format!("compare-{letter}"));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("make a folder for the benchmark");
         Self(dir)

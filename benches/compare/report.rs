@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
 
 use crate::aims::{self, Row};
 use crate::bounds;
 use crate::grid::Grid;
 use crate::growth::Point;
 use crate::plot;
+use crate::root;
 use crate::sheet::Sheet;
 
 /// All that came out of a run.
@@ -49,7 +49,7 @@ impl Report {
 
     /// The whole page. What stands apart and was not measured now stays as it was.
     pub fn write(&self, head: &str) {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        let docs = root().join("docs");
         let before = fs::read_to_string(docs.join("performance.md")).unwrap_or_default();
         fs::write(docs.join("performance.md"), self.markdown(head, &before))
             .expect("write the report");
@@ -83,7 +83,7 @@ impl Report {
 
     /// One workload that stands apart, measured again: its section of the page and nothing else.
     pub fn write_apart(&self, letter: char) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
+        let path = root().join("docs/performance.md");
         let page = fs::read_to_string(&path).expect("read the report");
         let rows: Vec<_> = self.rows.iter().filter(|row| row.letter == letter).collect();
         let place = former(&page, letter).unwrap_or_else(|| {
@@ -138,9 +138,9 @@ fn missed(rows: Vec<&Row>) -> String {
 }
 
 const INTRODUCTION: &str = "\
-Written by `cargo bench --bench compare -- --write`, which takes the same states of made-up libraries through stvc, git,
-restic, borg and bup side by side, with `cp` and `zstd` as the floor. Only ratios mean something: the tools take turns
-and share the machine and its noise.
+Written by `cargo run --release --locked --manifest-path benches/Cargo.toml -- --write`, which takes the same states of
+made-up libraries through stvc, git, restic, borg and bup side by side, with `cp` and `zstd` as the floor. Only ratios
+mean something: the tools take turns and share the machine and its noise.
 ";
 
 const RATIO: &str = "A ratio is stvc's value to the other's.\n";

@@ -47,7 +47,7 @@ pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
     let out = view.stdout.as_mut().expect("its output");
     BufReader::new(out).read_line(&mut line).expect("read its address");
     let line: Json = serde_json::from_str(&line).expect("a line");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/compare/viewing.mjs");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("compare/viewing.mjs");
     let told = Command::new("node")
         .arg(script)
         .args([&equipment.playwright, &equipment.chromium])

@@ -2,7 +2,16 @@
 //
 //   node packaging/npm/pack.mjs [DIST]      tarballs into DIST/npm
 import { execFileSync } from "node:child_process";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,9 +23,27 @@ const [, version] = readFileSync(join(root, "Cargo.toml"), "utf8").match(/^versi
 // Termux calls itself android; the static program runs there as on any Linux.
 const PLATFORMS = [
   { os: "win32", cpu: "x64", target: "x86_64-pc-windows-gnu", archive: "zip", program: "stvc.exe" },
-  { os: "linux", cpu: "x64", target: "x86_64-unknown-linux-musl", archive: "tar.gz", program: "stvc" },
-  { os: "linux", cpu: "arm64", target: "aarch64-unknown-linux-musl", archive: "tar.gz", program: "stvc" },
-  { os: "android", cpu: "arm64", target: "aarch64-unknown-linux-musl", archive: "tar.gz", program: "stvc" },
+  {
+    os: "linux",
+    cpu: "x64",
+    target: "x86_64-unknown-linux-musl",
+    archive: "tar.gz",
+    program: "stvc",
+  },
+  {
+    os: "linux",
+    cpu: "arm64",
+    target: "aarch64-unknown-linux-musl",
+    archive: "tar.gz",
+    program: "stvc",
+  },
+  {
+    os: "android",
+    cpu: "arm64",
+    target: "aarch64-unknown-linux-musl",
+    archive: "tar.gz",
+    program: "stvc",
+  },
 ];
 const about = {
   version,
@@ -33,10 +60,21 @@ const work = mkdtempSync(join(tmpdir(), "stvc-npm-"));
 function pack(name, manifest, fill) {
   const folder = join(work, name);
   mkdirSync(folder);
-  writeFileSync(join(folder, "package.json"), `${JSON.stringify({ name, ...about, ...manifest }, null, 2)}\n`);
-  for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(join(root, file), join(folder, file));
+  writeFileSync(
+    join(folder, "package.json"),
+    `${JSON.stringify({ name, ...about, ...manifest }, null, 2)}\n`,
+  );
+  for (const file of ["LICENSE-APACHE", "LICENSE-MIT"])
+    copyFileSync(join(root, file), join(folder, file));
   fill(folder);
-  const [made] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", out], { cwd: folder, stdio: ["ignore", "pipe", "inherit"], encoding: "utf8", shell: process.platform === "win32" }));
+  const [made] = JSON.parse(
+    execFileSync("npm", ["pack", "--json", "--pack-destination", out], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "inherit"],
+      encoding: "utf8",
+      shell: process.platform === "win32",
+    }),
+  );
   console.log(`${made.filename}  ${made.size} bytes`);
 }
 
@@ -49,18 +87,38 @@ for (const { os, cpu, target, archive, program } of PLATFORMS) {
     continue;
   }
   const name = `stvc-${os}-${cpu}`;
-  pack(name, { os: [os], cpu: [cpu], preferUnplugged: true, files: [program, "LICENSES-OF-DEPENDENCIES.txt"] }, (folder) => {
-    const into = mkdtempSync(join(work, "archive-"));
-    if (archive === "zip") execFileSync("python3", ["-m", "zipfile", "-e", path, into]);
-    else execFileSync("tar", ["-xzf", path, "-C", into]);
-    for (const file of [program, "LICENSES-OF-DEPENDENCIES.txt"]) copyFileSync(join(into, called, file), join(folder, file));
-    chmodSync(join(folder, program), 0o755);
-  });
+  pack(
+    name,
+    {
+      os: [os],
+      cpu: [cpu],
+      preferUnplugged: true,
+      files: [program, "LICENSES-OF-DEPENDENCIES.txt"],
+    },
+    (folder) => {
+      const into = mkdtempSync(join(work, "archive-"));
+      if (archive === "zip") execFileSync("python3", ["-m", "zipfile", "-e", path, into]);
+      else execFileSync("tar", ["-xzf", path, "-C", into]);
+      for (const file of [program, "LICENSES-OF-DEPENDENCIES.txt"])
+        copyFileSync(join(into, called, file), join(folder, file));
+      chmodSync(join(folder, program), 0o755);
+    },
+  );
   made[name] = version;
 }
-pack("stvc", { bin: { stvc: "stvc.js" }, engines: { node: ">=18" }, optionalDependencies: made, files: ["stvc.js"] }, (folder) => {
-  for (const file of ["stvc.js"]) copyFileSync(join(root, "packaging/npm", file), join(folder, file));
-  chmodSync(join(folder, "stvc.js"), 0o755);
-  copyFileSync(join(root, "README.md"), join(folder, "README.md"));
-});
+pack(
+  "stvc",
+  {
+    bin: { stvc: "stvc.js" },
+    engines: { node: ">=18" },
+    optionalDependencies: made,
+    files: ["stvc.js"],
+  },
+  (folder) => {
+    for (const file of ["stvc.js"])
+      copyFileSync(join(root, "packaging/npm", file), join(folder, file));
+    chmodSync(join(folder, "stvc.js"), 0o755);
+    copyFileSync(join(root, "README.md"), join(folder, "README.md"));
+  },
+);
 rmSync(work, { recursive: true });

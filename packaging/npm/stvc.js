@@ -14,7 +14,11 @@ try {
 } catch {
   const known = Object.keys(require("./package.json").optionalDependencies).join(", ");
   console.error(`stvc: there is no program for ${process.platform} on ${process.arch} here.`);
-  console.error(known.includes(name) ? `Install it again without --omit=optional (package ${name}).` : `There are ${known}. Elsewhere: cargo install stvc`);
+  console.error(
+    known.includes(name)
+      ? `Install it again without --omit=optional (package ${name}).`
+      : `There are ${known}. Elsewhere: cargo install stvc`,
+  );
   process.exit(1);
 }
 

@@ -10,15 +10,30 @@ const from = resolve(process.argv[2] ?? "dist/npm");
 const tarballs = readdirSync(from).filter((name) => name.endsWith(".tgz"));
 const own = tarballs.find((name) => name.startsWith(`stvc-${process.platform}-${process.arch}-`));
 const main = tarballs.find((name) => /^stvc-\d/.test(name));
-if (!own || !main) throw new Error(`nothing for ${process.platform}-${process.arch} among ${tarballs.join(", ")}`);
+if (!own || !main)
+  throw new Error(`nothing for ${process.platform}-${process.arch} among ${tarballs.join(", ")}`);
 
 const place = mkdtempSync(join(tmpdir(), "stvc-try-"));
 const isWindows = process.platform === "win32";
-const run = (program, args) => execFileSync(program, args, { cwd: place, encoding: "utf8", shell: isWindows, stdio: ["ignore", "pipe", "inherit"] });
+const run = (program, args) =>
+  execFileSync(program, args, {
+    cwd: place,
+    encoding: "utf8",
+    shell: isWindows,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
 try {
   writeFileSync(join(place, "package.json"), '{ "private": true }');
   // Nothing may be fetched and nothing may run.
-  run("npm", ["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", join(from, own), join(from, main)]);
+  run("npm", [
+    "install",
+    "--offline",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    join(from, own),
+    join(from, main),
+  ]);
   const stvc = join(place, "node_modules", ".bin", isWindows ? "stvc.cmd" : "stvc");
   const version = run(stvc, ["--version"]).trim();
   if (!version.startsWith("stvc ")) throw new Error(version);
@@ -32,7 +47,9 @@ try {
     code = error.status;
   }
   if (code !== 1) throw new Error(`stvc status where no library is exits with ${code}`);
-  console.log(`${version}: installed from ${main} and ${own}, and the demo runs (node ${process.version})`);
+  console.log(
+    `${version}: installed from ${main} and ${own}, and the demo runs (node ${process.version})`,
+  );
 } finally {
   rmSync(place, { recursive: true, force: true });
 }

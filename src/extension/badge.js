@@ -25,7 +25,13 @@ const marked = new Map();
 /** Say what went wrong, in words. @param {unknown} error */
 function complain(error) {
   const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
-  if (error instanceof Away) toastr.warning(t("Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login)."), t("watch is not running"));
+  if (error instanceof Away)
+    toastr.warning(
+      t(
+        "Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).",
+      ),
+      t("watch is not running"),
+    );
   else toastr.error(hint ?? "", message, { escapeHtml: true, timeOut: 15_000 });
 }
 
@@ -52,7 +58,9 @@ export async function refresh() {
   badge.classList.toggle("away", !told?.alive || told.protocol !== PROTOCOL);
   if (!told?.alive) {
     badge.textContent = t("watch is not running");
-    badge.title = t("Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).");
+    badge.title = t(
+      "Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).",
+    );
     return;
   }
   if (told.protocol !== PROTOCOL) {
@@ -63,7 +71,11 @@ export async function refresh() {
   if (!working) await hear(told.written ?? []);
   const name = openTimeline();
   const own = told.timelines.find((/** @type {any} */ one) => one.timeline === name);
-  badge.textContent = own ? t("snapshot {ago}", { ago: ago(own.taken) }) : name ? t("no snapshot yet") : "";
+  badge.textContent = own
+    ? t("snapshot {ago}", { ago: ago(own.taken) })
+    : name
+      ? t("no snapshot yet")
+      : "";
   badge.title = `stvc ${told.program}`;
   alarm(told.alarms, name);
   if (settings().scenes && told.write && own) await markScenes(name);
@@ -90,15 +102,22 @@ function alarm(alarms, name) {
     if (!settings().alarms || isFirst) continue;
     const onclick = () => answerAlarm(alarm);
     const isRestorable = alarm.snapshot && alarm.subject === name;
-    toastr.warning(isRestorable ? t("Click here to restore it.") : alarm.subject, reason(alarm), { escapeHtml: true, timeOut: 30_000, onclick });
+    toastr.warning(isRestorable ? t("Click here to restore it.") : alarm.subject, reason(alarm), {
+      escapeHtml: true,
+      timeOut: 30_000,
+      onclick,
+    });
   }
   isFirst = false;
 }
 
 /** Once there are more ends of scenes than were marked. @param {string} name */
 async function markScenes(name) {
-  const memory = (/** @type {any} */ one) => one.extra?.auto_recap_memory ?? one.extra?.auto_summarize_memory;
-  const ends = SillyTavern.getContext().chat.filter((/** @type {any} */ one) => memory(one)?.scene_break).length;
+  const memory = (/** @type {any} */ one) =>
+    one.extra?.auto_recap_memory ?? one.extra?.auto_summarize_memory;
+  const ends = SillyTavern.getContext().chat.filter(
+    (/** @type {any} */ one) => memory(one)?.scene_break,
+  ).length;
   if (ends === (marked.get(name) ?? 0)) return;
   try {
     await deeds.markScenes(name);

@@ -21,7 +21,11 @@ export async function snapshot(wish = {}, leaves = false) {
   const saved = async () => (await save(leaves), ask("snapshot", asked));
   const holds = await held();
   // Where the file is not what the page has it is saved; and what is refused for another reason, is refused again.
-  const { lines } = await (holds ? ask("snapshot", { ...asked, holds }).catch((error) => (error instanceof Away ? Promise.reject(error) : saved())) : saved());
+  const { lines } = await (holds
+    ? ask("snapshot", { ...asked, holds }).catch((error) =>
+        error instanceof Away ? Promise.reject(error) : saved(),
+      )
+    : saved());
   const line = lines.find((line) => line.type === "snapshot");
   return { id: line?.id ?? "", moment: line?.moment, unchanged: line?.unchanged !== false };
 }
@@ -37,7 +41,12 @@ export async function tag(name, message) {
 export async function unready(message) {
   const isReason = (/** @type {Line} */ line) => line.type === "finding" && line.level !== "info";
   const judged = ask("snapshot", { timelines: [timeline()], at: message, dry_run: true });
-  return judged.then(({ lines }) => lines, (error) => (error instanceof Refused ? error.lines : [])).then((lines) => lines.filter(isReason));
+  return judged
+    .then(
+      ({ lines }) => lines,
+      (error) => (error instanceof Refused ? error.lines : []),
+    )
+    .then((lines) => lines.filter(isReason));
 }
 
 /**
@@ -47,14 +56,20 @@ export async function unready(message) {
  */
 export async function fork(message, wanted) {
   const { id, moment } = await snapshot({}, true);
-  const then = await ask("restore", { snapshot: moment ?? id, at: message, name: wanted }).catch((error) => {
-    if (error instanceof Refused && error.is("lorebook-then-unknown")) return null;
-    throw error;
-  });
+  const then = await ask("restore", { snapshot: moment ?? id, at: message, name: wanted }).catch(
+    (error) => {
+      if (error instanceof Refused && error.is("lorebook-then-unknown")) return null;
+      throw error;
+    },
+  );
   // The lorebook of now may be later than the one of the chat's latest snapshot.
-  const made = then ?? (await ask("restore", { snapshot: moment ?? timeline(), cut: message, name: wanted }));
+  const made =
+    then ?? (await ask("restore", { snapshot: moment ?? timeline(), cut: message, name: wanted }));
   const restored = made.lines.find((line) => line.type === "restored");
-  const name = String(restored?.timeline ?? wanted).split("/").pop() ?? wanted;
+  const name =
+    String(restored?.timeline ?? wanted)
+      .split("/")
+      .pop() ?? wanted;
   await open(name, made.operation);
   return { name, then: then !== null, restored };
 }
@@ -69,7 +84,12 @@ export async function planned(asked) {
   await save(true);
   const { lines } = await ask("restore", { snapshot: asked, dry_run: true, rereads: true });
   const line = lines.find((line) => line.type === "restored");
-  return { moment: line?.moment ?? asked, snapshot: line?.snapshot ?? asked, timeline: line?.timeline ?? "", files: lines.filter((line) => line.type === "file") };
+  return {
+    moment: line?.moment ?? asked,
+    snapshot: line?.snapshot ?? asked,
+    timeline: line?.timeline ?? "",
+    files: lines.filter((line) => line.type === "file"),
+  };
 }
 
 /** Refuses a plan that would write another chat than the open one. @param {Plan} plan */
@@ -77,8 +97,15 @@ export function mustBeOpen({ timeline: owner, files }) {
   const chat = `${timeline()}.jsonl`;
   const book = `worlds/${SillyTavern.getContext().chatMetadata?.world_info}.json`;
   const isOther = (/** @type {string} */ path) => path.endsWith(".jsonl") && path !== chat;
-  if (files.some(({ path }) => path === chat || path === book) && !files.some(({ path }) => isOther(path))) return;
-  throw new Refused(t("This is a snapshot of {name}, which is not open. Nothing was changed.", { name: owner }), t("Open that chat first."));
+  if (
+    files.some(({ path }) => path === chat || path === book) &&
+    !files.some(({ path }) => isOther(path))
+  )
+    return;
+  throw new Refused(
+    t("This is a snapshot of {name}, which is not open. Nothing was changed.", { name: owner }),
+    t("Open that chat first."),
+  );
 }
 
 /** Whether a file of a plan is a lorebook on disk that the restore replaces. @param {Line} line */
@@ -96,9 +123,15 @@ export async function restore({ moment, files }, only) {
   may(true);
   const written = files.filter((line) => !only || !line.path.startsWith("worlds/"));
   const expect = written.map((line) => line.there).filter(Boolean);
-  const answer = await ask("restore", { snapshot: moment, expect, rereads: true, ...(only ? { only } : {}) });
+  const answer = await ask("restore", {
+    snapshot: moment,
+    expect,
+    rereads: true,
+    ...(only ? { only } : {}),
+  });
   // A page that shows none of these files need not read them again.
-  if (written.some((line) => line.replaces || line.path === `${openTimeline()}.jsonl`)) await reread(answer);
+  if (written.some((line) => line.replaces || line.path === `${openTimeline()}.jsonl`))
+    await reread(answer);
 }
 
 /** Take the last change back. */
@@ -123,5 +156,7 @@ export async function restoreBefore({ timeline: owner, moment, name }) {
 
 /** The files that went. @param {Line[]} lines @returns {string[]} */
 export function goneBy(lines) {
-  return lines.filter((line) => line.type === "file" && line.action === "delete").map((line) => line.path);
+  return lines
+    .filter((line) => line.type === "file" && line.action === "delete")
+    .map((line) => line.path);
 }

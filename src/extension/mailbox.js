@@ -69,7 +69,11 @@ async function sendOnce(verb, args, patience) {
   const id = newId();
   const locale = SillyTavern.getContext().getCurrentLocale?.() ?? "en";
   const data = base64(JSON.stringify({ protocol: PROTOCOL, session, verb, args, locale }));
-  const put = await fetch("/api/files/upload", { method: "POST", headers: headers(), body: JSON.stringify({ name: `stvc-req-${id}.json`, data }) });
+  const put = await fetch("/api/files/upload", {
+    method: "POST",
+    headers: headers(),
+    body: JSON.stringify({ name: `stvc-req-${id}.json`, data }),
+  });
   if (!put.ok) throw new Refused(`SillyTavern: ${put.status} ${await put.text()}`);
   const begin = Date.now();
   for (let wait = 15; Date.now() - begin < patience; wait = Math.min(250, wait * 1.3)) {
@@ -87,7 +91,11 @@ async function sendOnce(verb, args, patience) {
 
 /** @param {string} path */
 async function remove(path) {
-  await fetch("/api/files/delete", { method: "POST", headers: headers(), body: JSON.stringify({ path }) }).catch(() => {});
+  await fetch("/api/files/delete", {
+    method: "POST",
+    headers: headers(),
+    body: JSON.stringify({ path }),
+  }).catch(() => {});
 }
 
 /**
@@ -100,8 +108,14 @@ export async function ask(verb, args = {}) {
   const error = answer.lines.find((line) => line.type === "error");
   if (error) throw new Refused(error.message, error.hint, answer.lines);
   // One timeline was asked for, and a rule said no.
-  const failed = answer.exit === 0 ? undefined : answer.lines.find((line) => line.type === "failed");
-  if (failed) throw new Refused(failed.message, answer.lines.find((line) => line.type === "finding")?.remedy, answer.lines);
+  const failed =
+    answer.exit === 0 ? undefined : answer.lines.find((line) => line.type === "failed");
+  if (failed)
+    throw new Refused(
+      failed.message,
+      answer.lines.find((line) => line.type === "finding")?.remedy,
+      answer.lines,
+    );
   return answer;
 }
 
@@ -109,7 +123,9 @@ export async function ask(verb, args = {}) {
 export async function status() {
   // It may be written anew while SillyTavern sends it: then it comes cut off.
   for (let tries = 0; tries < 3; tries++) {
-    const answer = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(() => null);
+    const answer = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(
+      () => null,
+    );
     if (!answer?.ok) return null;
     const told = await answer.json().catch(() => null);
     session = told?.session ?? session;

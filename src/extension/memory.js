@@ -30,7 +30,8 @@ export function openTimeline() {
 
 const isGenerating = () => Boolean(document.body.dataset.generating);
 /** What is typed there is nowhere else, and would go with the page. */
-const isEditing = () => Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
+const isEditing = () =>
+  Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
 
 /** Whether anything may be done now. @param {boolean} leaves */
 export function may(leaves) {
@@ -45,9 +46,12 @@ export function may(leaves) {
 export async function held() {
   const { chat, chatMetadata, getCurrentChatId, groupId } = SillyTavern.getContext();
   // Browsers only hash where the connection is safe, and groups are written otherwise in the older version.
-  if (isGenerating() || groupId || !globalThis.crypto?.subtle || !getCurrentChatId()) return undefined;
+  if (isGenerating() || groupId || !globalThis.crypto?.subtle || !getCurrentChatId())
+    return undefined;
   const header = { chat_metadata: chatMetadata, user_name: "unused", character_name: "unused" };
-  const bytes = new TextEncoder().encode([header, ...chat].map((line) => JSON.stringify(line)).join("\n"));
+  const bytes = new TextEncoder().encode(
+    [header, ...chat].map((line) => JSON.stringify(line)).join("\n"),
+  );
   const prefix = new TextEncoder().encode(`blob ${bytes.length}\0`);
   const all = new Uint8Array(prefix.length + bytes.length);
   all.set(prefix);
@@ -95,7 +99,11 @@ async function bookIsSaved(name) {
     const mine = worldInfoCache.get(name);
     if (!mine) return;
     const headers = SillyTavern.getContext().getRequestHeaders();
-    const there = await fetch("/api/worldinfo/get", { method: "POST", headers, body: JSON.stringify({ name }) });
+    const there = await fetch("/api/worldinfo/get", {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ name }),
+    });
     if (there.ok && JSON.stringify(await there.json()) === JSON.stringify(mine)) return;
     await new Promise((done) => setTimeout(done, 150));
   }
@@ -122,7 +130,10 @@ export async function reread({ operation = 0, gone = [] }) {
   await readLists(true);
   const name = openTimeline();
   // Of a chat that is gone SillyTavern would make an empty one.
-  if (gone.includes(`${name}.jsonl`)) await (chatMetadata.main_chat ? open(chatMetadata.main_chat) : document.getElementById("option_close_chat")?.click());
+  if (gone.includes(`${name}.jsonl`))
+    await (chatMetadata.main_chat
+      ? open(chatMetadata.main_chat)
+      : document.getElementById("option_close_chat")?.click());
   else if (name) await reloadCurrentChat();
   if (chatMetadata?.world_info) reloadWorldInfoEditor?.(chatMetadata.world_info, false);
 }
@@ -137,7 +148,8 @@ export async function hear(written) {
   known = Math.max(known ?? 0, newest);
   if (!news.length) return;
   // Of too many none is named.
-  const isMeant = (/** @type {string} */ path) => news.some((one) => !one.paths || one.paths.includes(path));
+  const isMeant = (/** @type {string} */ path) =>
+    news.some((one) => !one.paths || one.paths.includes(path));
   const { worldInfoCache } = await import(WORLDS);
   for (const name of [...worldInfoCache.keys()]) {
     if (!isMeant(`worlds/${name}.json`)) continue;
@@ -151,7 +163,11 @@ export async function hear(written) {
   const gone = news.flatMap((one) => one.gone ?? []);
   const again = () => reread({ operation: newest, gone });
   if (isGenerating() || isEditing()) {
-    toastr.warning(t("Click here to read it again. SillyTavern asks before it saves over it."), t("This chat was replaced elsewhere."), { timeOut: 0, extendedTimeOut: 0, onclick: again });
+    toastr.warning(
+      t("Click here to read it again. SillyTavern asks before it saves over it."),
+      t("This chat was replaced elsewhere."),
+      { timeOut: 0, extendedTimeOut: 0, onclick: again },
+    );
     return;
   }
   await again();

@@ -15,7 +15,8 @@ globalThis.stvc = {
     const replaces = verb === "undo" || (verb === "restore" && args.name === undefined);
     if (replaces && args.dry_run) await save(true);
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
-    if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error")) await reread({ ...answer, gone: goneBy(answer.lines) });
+    if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error"))
+      await reread({ ...answer, gone: goneBy(answer.lines) });
     else if (verb === "restore" && !args.dry_run) await readLists();
     return answer;
   },
@@ -33,10 +34,19 @@ export function view(place) {
   frame.title = "stvc";
   // As light or dark as SillyTavern is.
   frame.addEventListener("load", () => {
-    const [r, g, b] = (getComputedStyle(document.body).getPropertyValue("--SmartThemeBodyColor").match(/[\d.]+/g) ?? ["0", "0", "0"]).map(Number);
+    const [r, g, b] = (
+      getComputedStyle(document.body)
+        .getPropertyValue("--SmartThemeBodyColor")
+        .match(/[\d.]+/g) ?? ["0", "0", "0"]
+    ).map(Number);
     const root = frame.contentDocument?.documentElement;
     if (root) root.style.colorScheme = r + g + b > 380 ? "dark" : "light";
   });
   frame.src = `${new URL("viewer.html", import.meta.url).pathname}?lang=${spoken()}${place}`;
-  return new Popup(frame, POPUP_TYPE.TEXT, "", { okButton: "OK", wide: true, large: true, allowVerticalScrolling: true }).show();
+  return new Popup(frame, POPUP_TYPE.TEXT, "", {
+    okButton: "OK",
+    wide: true,
+    large: true,
+    allowVerticalScrolling: true,
+  }).show();
 }

@@ -51,7 +51,11 @@ export const isInside = outside !== null;
  * @returns {Promise<Answer>}
  */
 export async function ask(verb, args = {}) {
-  const answer = isFile ? fromFile(verb, args) : outside ? await outside.ask(verb, args) : await fromServer(JSON.stringify({ verb, args }));
+  const answer = isFile
+    ? fromFile(verb, args)
+    : outside
+      ? await outside.ask(verb, args)
+      : await fromServer(JSON.stringify({ verb, args }));
   if (answer.lines.some((line) => line.type === "error")) throw new Refused(answer.lines);
   return answer;
 }
@@ -75,7 +79,16 @@ export async function enter() {
   const [, code, place] = location.hash.match(/^#code=([0-9a-f]+)(.*)$/) ?? [];
   if (!code || isFile || outside) return;
   history.replaceState(null, "", `#${place || "/"}`);
-  secret = (await (await told(fetch("/enter", { method: "POST", headers: { "content-type": "application/json", "x-stvc-code": code } }))).json()).secret;
+  secret = (
+    await (
+      await told(
+        fetch("/enter", {
+          method: "POST",
+          headers: { "content-type": "application/json", "x-stvc-code": code },
+        }),
+      )
+    ).json()
+  ).secret;
   try {
     sessionStorage.setItem(KEY, secret);
   } catch {
@@ -122,7 +135,9 @@ export async function pages(verb, args, each) {
 
 /** What changes whenever the store does, and what may be done. @returns {Promise<State>} */
 async function state() {
-  return outside ? outside.state() : (await told(fetch("/state", { headers: { "x-stvc": secret } }))).json();
+  return outside
+    ? outside.state()
+    : (await told(fetch("/state", { headers: { "x-stvc": secret } }))).json();
 }
 
 let write = false;

@@ -18,7 +18,9 @@ export class Axis {
    * @param {Set<number>} opened the stretches that were unfolded, by what stands before them
    */
   constructor(messages, marks, step, opened) {
-    const points = [...new Set([...marks, 0, Math.max(0, messages - 1)])].filter((mark) => mark >= 0 && mark < Math.max(1, messages)).sort((a, b) => a - b);
+    const points = [...new Set([...marks, 0, Math.max(0, messages - 1)])]
+      .filter((mark) => mark >= 0 && mark < Math.max(1, messages))
+      .sort((a, b) => a - b);
     let [last, y] = [0, 0];
     for (const point of points.slice(1)) {
       const between = point - last - 1;

@@ -12,14 +12,22 @@ import { t } from "./words.js";
 export async function plan(verb, args) {
   const closed = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox" }));
   const body = el("div", {}, t("loading"));
-  const yes = el("button", { type: "button", class: "yes", disabled: true, onclick: () => act() }, t("doIt"));
+  const yes = el(
+    "button",
+    { type: "button", class: "yes", disabled: true, onclick: () => act() },
+    t("doIt"),
+  );
   const no = el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
   const needsClosed = !isInside && (verb === "undo" || args.name === undefined);
   const dialog = /** @type {HTMLDialogElement} */ (
-    el("dialog", { "aria-label": t("plan"), onclose: () => dialog.remove() },
-      el("h2", {}, t("plan")), body,
+    el(
+      "dialog",
+      { "aria-label": t("plan"), onclose: () => dialog.remove() },
+      el("h2", {}, t("plan")),
+      body,
       needsClosed ? el("label", {}, closed, t("closedFirst")) : null,
-      el("div", { class: "buttons" }, yes, no))
+      el("div", { class: "buttons" }, yes, no),
+    )
   );
   document.body.append(dialog);
   dialog.showModal();
@@ -28,16 +36,29 @@ export async function plan(verb, args) {
   let pinned = {};
   const look = async () => {
     const planned = await ask(verb, { ...wanted, dry_run: true });
-    const expect = of(planned, "file").filter((line) => line.there).map((line) => line.there);
+    const expect = of(planned, "file")
+      .filter((line) => line.there)
+      .map((line) => line.there);
     const moment = of(planned, "restored")[0]?.moment;
     if (verb === "restore") pinned = { expect, ...(moment ? { snapshot: moment } : {}) };
-    show(body, wanted === args ? null : el("p", { class: "warning" }, t("bookUnknown"), " ", t("bookOfSnapshot")), told(planned));
+    show(
+      body,
+      wanted === args
+        ? null
+        : el("p", { class: "warning" }, t("bookUnknown"), " ", t("bookOfSnapshot")),
+      told(planned),
+    );
     /** @type {HTMLButtonElement} */ (yes).disabled = false;
   };
   try {
     await look().catch((error) => {
       // What the lorebook was at that message is not known: then as the snapshot has it.
-      if (!(error instanceof Refused) || args.at === undefined || !error.is("lorebook-then-unknown")) throw error;
+      if (
+        !(error instanceof Refused) ||
+        args.at === undefined ||
+        !error.is("lorebook-then-unknown")
+      )
+        throw error;
       const { at, ...rest } = args;
       wanted = { ...rest, cut: at };
       return look();
@@ -48,8 +69,19 @@ export async function plan(verb, args) {
   async function act() {
     /** @type {HTMLButtonElement} */ (yes).disabled = true;
     try {
-      const done = await ask(verb, { ...wanted, ...pinned, ...(closed.checked ? { chat_closed: true } : {}) });
-      const back = el("button", { type: "button", onclick: () => (dialog.close(), (location.hash = address("operations"))) }, t("undo"));
+      const done = await ask(verb, {
+        ...wanted,
+        ...pinned,
+        ...(closed.checked ? { chat_closed: true } : {}),
+      });
+      const back = el(
+        "button",
+        {
+          type: "button",
+          onclick: () => (dialog.close(), (location.hash = address("operations"))),
+        },
+        t("undo"),
+      );
       show(body, el("p", {}, t("doneNow")), told(done), verb === "undo" ? null : back);
     } catch (error) {
       show(body, why(error));
@@ -87,11 +119,22 @@ function offer({ moment, name }) {
 /** @param {import("./ask.js").Answer} answer */
 function told(answer) {
   const file = (/** @type {import("./ask.js").Line} */ line) => {
-    const word = line.action === "write" ? (line.replaces ? t("replace") : t("write")) : line.action === "keep" ? t("keep") : t("remove");
+    const word =
+      line.action === "write"
+        ? line.replaces
+          ? t("replace")
+          : t("write")
+        : line.action === "keep"
+          ? t("keep")
+          : t("remove");
     return el("li", {}, el("b", {}, word), ` ${line.path}`);
   };
-  const finding = (/** @type {import("./ask.js").Line} */ line) => el("li", { class: line.level }, line.message);
-  return [el("ul", {}, of(answer, "file").map(file)), el("ul", {}, of(answer, "finding").map(finding))];
+  const finding = (/** @type {import("./ask.js").Line} */ line) =>
+    el("li", { class: line.level }, line.message);
+  return [
+    el("ul", {}, of(answer, "file").map(file)),
+    el("ul", {}, of(answer, "finding").map(finding)),
+  ];
 }
 
 /**
@@ -101,11 +144,24 @@ function told(answer) {
  * @param {(name: string) => void} named
  */
 export function askName(words, value, named) {
-  const field = /** @type {HTMLInputElement} */ (el("input", { value, "aria-label": t("name"), required: true }));
-  const form = el("form", { method: "dialog", onsubmit: () => named(field.value) },
-    el("h2", {}, words), field,
-    el("div", { class: "buttons" }, el("button", { class: "yes" }, t("doIt")), el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"))));
-  const dialog = /** @type {HTMLDialogElement} */ (el("dialog", { "aria-label": words, onclose: () => dialog.remove() }, form));
+  const field = /** @type {HTMLInputElement} */ (
+    el("input", { value, "aria-label": t("name"), required: true })
+  );
+  const form = el(
+    "form",
+    { method: "dialog", onsubmit: () => named(field.value) },
+    el("h2", {}, words),
+    field,
+    el(
+      "div",
+      { class: "buttons" },
+      el("button", { class: "yes" }, t("doIt")),
+      el("button", { type: "button", onclick: () => dialog.close() }, t("cancel")),
+    ),
+  );
+  const dialog = /** @type {HTMLDialogElement} */ (
+    el("dialog", { "aria-label": words, onclose: () => dialog.remove() }, form)
+  );
   document.body.append(dialog);
   dialog.showModal();
   field.select();

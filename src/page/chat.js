@@ -14,7 +14,9 @@ const MOST = 40;
  */
 export function messagesFrom(snapshot, first) {
   const key = `${snapshot} ${first}`;
-  const asked = known.get(key) ?? ask("messages", { snapshot, first, count: PAGE }).then((answer) => of(answer, "message"));
+  const asked =
+    known.get(key) ??
+    ask("messages", { snapshot, first, count: PAGE }).then((answer) => of(answer, "message"));
   known.delete(key);
   known.set(key, asked);
   asked.catch(() => known.delete(key));

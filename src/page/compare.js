@@ -12,19 +12,30 @@ import { date, parts, t } from "./words.js";
 export async function compare(place, [before, after]) {
   const [answer, old, now] = await Promise.all([
     ask("diff", { before, ...(after ? { after } : {}) }),
-    side(before), after ? side(after) : null,
+    side(before),
+    after ? side(after) : null,
   ]);
   const lines = of(answer, "change");
   const of_part = (/** @type {string} */ part) => lines.filter((line) => line.part === part);
-  const section = (/** @type {string} */ words, /** @type {Line[]} */ list, /** @type {(line: Line) => Node} */ row, open = true) =>
-    list.length ? el("details", { open }, el("summary", {}, `${words} (${list.length})`), list.map(row)) : null;
-  show(place, el("h1", {}, `${t("before")} ↔ ${t("after")}`),
+  const section = (
+    /** @type {string} */ words,
+    /** @type {Line[]} */ list,
+    /** @type {(line: Line) => Node} */ row,
+    open = true,
+  ) =>
+    list.length
+      ? el("details", { open }, el("summary", {}, `${words} (${list.length})`), list.map(row))
+      : null;
+  show(
+    place,
+    el("h1", {}, `${t("before")} ↔ ${t("after")}`),
     el("div", { class: "two heads" }, old, now ?? el("p", {}, t("now"))),
     lines.length ? null : el("p", {}, t("noDifference")),
     section(t("chat"), of_part("message"), message),
     section(t("lorebook"), of_part("lorebook"), entry),
     section(t("card"), of_part("card"), value),
-    section(t("metadata"), of_part("metadata"), value, false));
+    section(t("metadata"), of_part("metadata"), value, false),
+  );
 }
 
 /** @param {string} moment */
@@ -32,7 +43,12 @@ async function side(moment) {
   try {
     const [line] = of(await ask("show", { snapshot: moment }), "snapshot");
     const [folder, name] = parts(line.timeline);
-    return el("p", {}, link(address("read", momentOf(line)), `${folder} / ${name}`), el("span", { class: "facts" }, ` ${date(line.time)}`));
+    return el(
+      "p",
+      {},
+      link(address("read", momentOf(line)), `${folder} / ${name}`),
+      el("span", { class: "facts" }, ` ${date(line.time)}`),
+    );
   } catch {
     return el("p", {}, moment);
   }
@@ -40,21 +56,50 @@ async function side(moment) {
 
 /** @param {string} kind */
 function word(kind) {
-  const known = /** @type {const} */ ({ added: "added", removed: "removed", edited: "edited", moved: "moved", swipe: "swiped", hidden: "hidden", renamed: "renamed" });
+  const known = /** @type {const} */ ({
+    added: "added",
+    removed: "removed",
+    edited: "edited",
+    moved: "moved",
+    swipe: "swiped",
+    hidden: "hidden",
+    renamed: "renamed",
+  });
   return kind in known ? t(known[/** @type {keyof typeof known} */ (kind)]) : kind;
 }
 
 /** @param {Line} line @param {string} label @param {string | undefined} was @param {string | undefined} is */
 function pair(line, label, was, is) {
   const both = was !== undefined && is !== undefined && was !== is;
-  return el("article", { class: `change ${line.kind}` }, el("header", {}, el("b", {}, label), " ", el("span", { class: "mark" }, [line.kind, ...line.also].map(word).join(", "))),
-    both ? el("p", { dir: "auto" }, changed(was, is)) : el("div", { class: was === undefined ? "come" : is === undefined ? "went" : "" }, told(is ?? was ?? "")));
+  return el(
+    "article",
+    { class: `change ${line.kind}` },
+    el(
+      "header",
+      {},
+      el("b", {}, label),
+      " ",
+      el("span", { class: "mark" }, [line.kind, ...line.also].map(word).join(", ")),
+    ),
+    both
+      ? el("p", { dir: "auto" }, changed(was, is))
+      : el(
+          "div",
+          { class: was === undefined ? "come" : is === undefined ? "went" : "" },
+          told(is ?? was ?? ""),
+        ),
+  );
 }
 
 /** @param {Line} line */
 function message(line) {
   const said = line.after ?? line.before ?? {};
-  return pair(line, `#${line.index} ${said.name ?? ""}`, text(line.before, "mes"), text(line.after, "mes"));
+  return pair(
+    line,
+    `#${line.index} ${said.name ?? ""}`,
+    text(line.before, "mes"),
+    text(line.after, "mes"),
+  );
 }
 
 /** @param {Line} line */
@@ -66,7 +111,8 @@ function entry(line) {
 
 /** @param {Line} line */
 function value(line) {
-  const plain = (/** @type {unknown} */ it) => (it === null ? undefined : typeof it === "string" ? it : JSON.stringify(it, null, 1));
+  const plain = (/** @type {unknown} */ it) =>
+    it === null ? undefined : typeof it === "string" ? it : JSON.stringify(it, null, 1);
   return pair(line, line.path ?? "", plain(line.before), plain(line.after));
 }
 

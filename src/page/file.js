@@ -34,7 +34,8 @@ export const isFile = kept !== null;
  */
 export function fromFile(verb, args) {
   if (verb === "search") return found(String(args.text ?? ""));
-  if (verb === "lore" && args.entry !== undefined && args.book !== undefined) return past(String(args.book), String(args.entry));
+  if (verb === "lore" && args.entry !== undefined && args.book !== undefined)
+    return past(String(args.book), String(args.entry));
   const answer = kept?.answers[key(verb, args)];
   const missing = { type: "error", message: "This file does not hold that.", hint: null };
   if (!kept || !answer) return { lines: [missing], exit: 1, next: null };
@@ -55,7 +56,7 @@ export function holds(verb, args) {
 /** Every page of what a snapshot has. @param {string} verb @param {string} snapshot @returns {import("./ask.js").Line[]} */
 function all(verb, snapshot) {
   const lines = [];
-  for (let first = /** @type {number | null} */ (0); first !== null; ) {
+  for (let first = /** @type {number | null} */ (0); first !== null;) {
     const page = fromFile(verb, { snapshot, first, count: PAGE });
     lines.push(...page.lines);
     first = page.next;
@@ -82,7 +83,14 @@ function past(book, uid) {
     const entry = all("lore", id).find((line) => line.lorebook === book && line.uid === uid);
     const after = entry && said(entry);
     if (after === before) continue;
-    lines.unshift({ type: "lore_change", snapshot: id, story: id, time, index: messages ? messages - 1 : null, change: { before: { content: before ?? "" }, after: { content: after ?? "" } } });
+    lines.unshift({
+      type: "lore_change",
+      snapshot: id,
+      story: id,
+      time,
+      index: messages ? messages - 1 : null,
+      change: { before: { content: before ?? "" }, after: { content: after ?? "" } },
+    });
     before = after;
   }
   return { lines, exit: 0, next: null };
@@ -98,10 +106,27 @@ function found(text) {
   for (const line of snapshots().reverse()) {
     const { timeline, time } = line;
     const id = momentOf(line);
-    for (const [verb, part] of [["messages", "message"], ["lore", "lorebook"]]) {
-      for (const line of all(verb, id).filter((line) => said(line) && !matches.has(line) && has(line))) {
+    for (const [verb, part] of [
+      ["messages", "message"],
+      ["lore", "lorebook"],
+    ]) {
+      for (const line of all(verb, id).filter(
+        (line) => said(line) && !matches.has(line) && has(line),
+      )) {
         const { index, uid } = line;
-        matches.set(line, { type: "match", part, timeline, snapshot: id, time, index, uid, name: line.name ?? line.value?.comment ?? "", said: line.said, text: excerpt(said(line), words[0]), live: true });
+        matches.set(line, {
+          type: "match",
+          part,
+          timeline,
+          snapshot: id,
+          time,
+          index,
+          uid,
+          name: line.name ?? line.value?.comment ?? "",
+          said: line.said,
+          text: excerpt(said(line), words[0]),
+          live: true,
+        });
       }
     }
   }
@@ -110,7 +135,13 @@ function found(text) {
 
 /** @param {import("./ask.js").Line} line */
 function said(line) {
-  return String(line.type === "message" ? line.text : line.type === "lore_entry" ? (line.value?.content ?? "") : "");
+  return String(
+    line.type === "message"
+      ? line.text
+      : line.type === "lore_entry"
+        ? (line.value?.content ?? "")
+        : "",
+  );
 }
 
 /** @param {string} text @param {string} word */

@@ -29,12 +29,22 @@ function head() {
   const here = parse().name;
   /** @param {string} name @param {string} words */
   const way = (name, words) =>
-    link(name ? address(name) : "#/", words, { "aria-current": here === name ? "page" : undefined });
-  const turned = el("button", { type: "button", onclick: () => (turn(), head(), go()) }, t("language"));
+    link(name ? address(name) : "#/", words, {
+      "aria-current": here === name ? "page" : undefined,
+    });
+  const turned = el(
+    "button",
+    { type: "button", onclick: () => (turn(), head(), go()) },
+    t("language"),
+  );
   document.documentElement.lang = spoken();
   const ways = [way("", t("library")), way("tree", t("tree")), way("search", t("search"))];
   if (!isFile) ways.push(way("operations", t("operations")));
-  show(/** @type {HTMLElement} */ (document.getElementById("top")), el("nav", { "aria-label": "stvc" }, ways), turned);
+  show(
+    /** @type {HTMLElement} */ (document.getElementById("top")),
+    el("nav", { "aria-label": "stvc" }, ways),
+    turned,
+  );
 }
 
 function parse() {
@@ -66,18 +76,26 @@ async function go() {
   } catch (error) {
     show(inside, failed(error));
   }
-  if (mine === visits) document.title = `${inside.querySelector("h1")?.textContent ?? "stvc"} · stvc`;
+  if (mine === visits)
+    document.title = `${inside.querySelector("h1")?.textContent ?? "stvc"} · stvc`;
 }
 
 /** @param {unknown} error */
 export function failed(error) {
   const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
-  return el("p", { class: "bad", role: "alert" }, `${t("error")}: ${message ?? error}`, hint ? el("br") : null, hint ?? null);
+  return el(
+    "p",
+    { class: "bad", role: "alert" },
+    `${t("error")}: ${message ?? error}`,
+    hint ? el("br") : null,
+    hint ?? null,
+  );
 }
 
 addEventListener("hashchange", go);
 addEventListener("keydown", (event) => {
-  const typing = event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog");
+  const typing =
+    event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog");
   if (event.key === "/" && !typing) {
     event.preventDefault();
     location.hash = address("search");

@@ -44,7 +44,12 @@ function fill(node, properties, children) {
       node.setAttribute(name, String(value));
     }
   }
-  node.append(...children.flat().filter(isShown).map((child) => (child instanceof Node ? child : String(child))));
+  node.append(
+    ...children
+      .flat()
+      .filter(isShown)
+      .map((child) => (child instanceof Node ? child : String(child))),
+  );
   return node;
 }
 

@@ -8,7 +8,13 @@ import { ago, parts, t } from "./words.js";
 export async function search(place, _parts, query) {
   const words = query.get("q") ?? "";
   const field = /** @type {HTMLInputElement} */ (
-    el("input", { type: "search", name: "q", value: words, placeholder: t("searchAll"), "aria-label": t("searchAll") })
+    el("input", {
+      type: "search",
+      name: "q",
+      value: words,
+      placeholder: t("searchAll"),
+      "aria-label": t("searchAll"),
+    })
   );
   const found = el("ol", { class: "found" });
   /** @param {Event} event */
@@ -16,7 +22,13 @@ export async function search(place, _parts, query) {
     event.preventDefault();
     location.hash = `${address("search")}?q=${encodeURIComponent(field.value)}`;
   };
-  show(place, el("h1", {}, t("search")), el("form", { role: "search", onsubmit: look }, field), el("p", { class: "facts" }, t("searchHint")), found);
+  show(
+    place,
+    el("h1", {}, t("search")),
+    el("form", { role: "search", onsubmit: look }, field),
+    el("p", { class: "facts" }, t("searchHint")),
+    found,
+  );
   field.focus();
   if (!words.trim()) return;
   /** @param {number} first */
@@ -27,7 +39,11 @@ export async function search(place, _parts, query) {
     if (!matches.length && !first) show(found, el("li", {}, t("nothingFound")));
     if (answer.next !== null) {
       const next = answer.next;
-      const button = el("button", { type: "button", onclick: () => (button.remove(), more(next)) }, t("more"));
+      const button = el(
+        "button",
+        { type: "button", onclick: () => (button.remove(), more(next)) },
+        t("more"),
+      );
       found.append(button);
     }
   };
@@ -37,13 +53,27 @@ export async function search(place, _parts, query) {
 /** @param {import("./ask.js").Line} line */
 function row(line) {
   const [folder, name] = parts(line.timeline);
-  const to = line.part === "message"
-    ? `${address("read", line.snapshot)}?m=${line.index}`
-    : `${address("read", line.snapshot)}?e=${encodeURIComponent(line.uid ?? "")}`;
+  const to =
+    line.part === "message"
+      ? `${address("read", line.snapshot)}?m=${line.index}`
+      : `${address("read", line.snapshot)}?e=${encodeURIComponent(line.uid ?? "")}`;
   const place = line.index === undefined ? line.name : `#${line.index} ${line.name}`;
-  return el("li", {},
-    el("div", {}, link(to, `${folder} / ${name}`, { class: "name" }), " ", el("b", {}, place),
-      el("span", { class: "facts" }, ` ${ago(line.said ?? line.time)} · ${line.live ? t("live") : t("was")}`,
-        line.others?.length ? ` · ${t("alsoIn", { n: line.others.length })}` : "")),
-    el("p", { dir: "auto" }, line.text));
+  return el(
+    "li",
+    {},
+    el(
+      "div",
+      {},
+      link(to, `${folder} / ${name}`, { class: "name" }),
+      " ",
+      el("b", {}, place),
+      el(
+        "span",
+        { class: "facts" },
+        ` ${ago(line.said ?? line.time)} · ${line.live ? t("live") : t("was")}`,
+        line.others?.length ? ` · ${t("alsoIn", { n: line.others.length })}` : "",
+      ),
+    ),
+    el("p", { dir: "auto" }, line.text),
+  );
 }

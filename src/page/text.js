@@ -4,7 +4,8 @@ import { el } from "./nodes.js";
 
 // Longer texts are not searched for marks.
 const LONGEST = 50_000;
-const MARKS = /\*\*\*([^*\n]+)\*\*\*|\*\*([^*\n]+)\*\*|\*([^*\n]+)\*|`([^`\n]+)`|("[^"\n]{1,2000}"|“[^”\n]{1,2000}”|「[^」\n]{1,2000}」)/gu;
+const MARKS =
+  /\*\*\*([^*\n]+)\*\*\*|\*\*([^*\n]+)\*\*|\*([^*\n]+)\*|`([^`\n]+)`|("[^"\n]{1,2000}"|“[^”\n]{1,2000}”|「[^」\n]{1,2000}」)/gu;
 
 /**
  * @param {string} text
@@ -14,7 +15,9 @@ export function told(text) {
   /** @type {Node[]} */
   const blocks = [];
   for (const block of text.split(/\n{2,}/)) {
-    const lines = block.split("\n").flatMap((line, n) => (n ? [el("br"), ...marked(line)] : marked(line)));
+    const lines = block
+      .split("\n")
+      .flatMap((line, n) => (n ? [el("br"), ...marked(line)] : marked(line)));
     blocks.push(el("p", { dir: "auto" }, lines));
   }
   return blocks;
@@ -41,7 +44,8 @@ function marked(text) {
 }
 
 // Words, or single signs of scripts that have no spaces.
-const WORDS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_']+|\s+|[^\p{L}\p{N}\s]/gu;
+const WORDS =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_']+|\s+|[^\p{L}\p{N}\s]/gu;
 // More than this is compared as a whole.
 const MANY = 3000;
 
@@ -56,7 +60,12 @@ export function changed(before, after) {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head++;
   let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
+  while (
+    tail < a.length - head &&
+    tail < b.length - head &&
+    a[a.length - 1 - tail] === b[b.length - 1 - tail]
+  )
+    tail++;
   const [old, now] = [a.slice(head, a.length - tail), b.slice(head, b.length - tail)];
   const nodes = [new Text(a.slice(0, head).join(""))];
   const pieces = old.length * now.length > MANY * MANY ? whole(old, now) : woven(old, now);
@@ -65,7 +74,10 @@ export function changed(before, after) {
 
 /** @param {string[]} old @param {string[]} now @returns {Node[]} */
 function whole(old, now) {
-  return [old.length ? el("del", {}, old.join("")) : new Text(""), now.length ? el("ins", {}, now.join("")) : new Text("")];
+  return [
+    old.length ? el("del", {}, old.join("")) : new Text(""),
+    now.length ? el("ins", {}, now.join("")) : new Text(""),
+  ];
 }
 
 /** By the longest common row of words. @param {string[]} old @param {string[]} now @returns {Node[]} */
@@ -74,9 +86,10 @@ function woven(old, now) {
   const best = new Uint16Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i--) {
     for (let j = now.length - 1; j >= 0; j--) {
-      best[i * width + j] = old[i] === now[j]
-        ? best[(i + 1) * width + j + 1] + 1
-        : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+      best[i * width + j] =
+        old[i] === now[j]
+          ? best[(i + 1) * width + j + 1] + 1
+          : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
     }
   }
   /** @type {Node[]} */
@@ -91,8 +104,15 @@ function woven(old, now) {
       j++;
     }
     if (gone.length) nodes.push(new Text(gone.splice(0).join("")));
-    while ((i < old.length || j < now.length) && !(i < old.length && j < now.length && old[i] === now[j])) {
-      if (j >= now.length || (i < old.length && best[(i + 1) * width + j] >= best[i * width + j + 1])) gone.push(old[i++]);
+    while (
+      (i < old.length || j < now.length) &&
+      !(i < old.length && j < now.length && old[i] === now[j])
+    ) {
+      if (
+        j >= now.length ||
+        (i < old.length && best[(i + 1) * width + j] >= best[i * width + j + 1])
+      )
+        gone.push(old[i++]);
       else come.push(now[j++]);
     }
     nodes.push(...whole(gone, come));

@@ -52,7 +52,8 @@ export async function tree(place, [timeline], query) {
     lanes = all;
     numbers = new Map(lanes.map((lane, n) => [lane.number, n]));
     asked.clear();
-    here = (await find(query.get("at"))) ?? end(lanes.findIndex((lane) => lane.timeline === timeline));
+    here =
+      (await find(query.get("at"))) ?? end(lanes.findIndex((lane) => lane.timeline === timeline));
     fold();
     if (timeline && lanes.length <= STORY && !isFile) scenes(named).catch(() => {});
   };
@@ -63,7 +64,8 @@ export async function tree(place, [timeline], query) {
       of(answer, "lane").forEach((line) => {
         const lane = lanes[numbers.get(line.number) ?? -1];
         if (lane?.timeline === line.timeline) lane.scenes = line.scenes;
-      }));
+      }),
+    );
     fold();
     paint();
   }
@@ -74,12 +76,14 @@ export async function tree(place, [timeline], query) {
   function dots(n) {
     if (lanes[n]?.dots) return Promise.resolve();
     const first = Math.floor(n / LANES) * LANES;
-    const coming = asked.get(first) ?? ask("graph", { first, count: LANES }).then((answer) => {
-      for (const line of of(answer, "lane")) {
-        const lane = lanes[numbers.get(line.number) ?? -1];
-        if (lane?.timeline === line.timeline) lane.dots = line.dots;
-      }
-    });
+    const coming =
+      asked.get(first) ??
+      ask("graph", { first, count: LANES }).then((answer) => {
+        for (const line of of(answer, "lane")) {
+          const lane = lanes[numbers.get(line.number) ?? -1];
+          if (lane?.timeline === line.timeline) lane.dots = line.dots;
+        }
+      });
     asked.set(first, coming);
     return coming;
   }
@@ -88,11 +92,16 @@ export async function tree(place, [timeline], query) {
   async function find(snapshot) {
     if (!snapshot) return;
     if (!timeline) {
-      const [line] = of(await ask("show", { snapshot }).catch(() => ({ lines: [], exit: 1, next: null })), "snapshot");
+      const [line] = of(
+        await ask("show", { snapshot }).catch(() => ({ lines: [], exit: 1, next: null })),
+        "snapshot",
+      );
       await dots(lanes.findIndex((lane) => lane.timeline === line?.timeline));
     }
     for (const [lane, { dots }] of lanes.entries()) {
-      const dot = (dots ?? []).findIndex((/** @type {Line} */ one) => one.snapshot.startsWith(snapshot));
+      const dot = (dots ?? []).findIndex((/** @type {Line} */ one) =>
+        one.snapshot.startsWith(snapshot),
+      );
       if (dot >= 0) return { lane, dot };
     }
   }
@@ -106,7 +115,10 @@ export async function tree(place, [timeline], query) {
     /** @type {number[]} */
     const marks = [];
     for (const lane of lanes) {
-      marks.push(lane.messages - 1, ...(lane.fork_at === null ? [] : [lane.fork_at - 1, lane.fork_at]));
+      marks.push(
+        lane.messages - 1,
+        ...(lane.fork_at === null ? [] : [lane.fork_at - 1, lane.fork_at]),
+      );
       for (const one of lane.dots ?? []) if (one.tags.length) marks.push(one.index ?? 0);
       for (const scene of lane.scenes ?? []) marks.push(scene.index);
     }
@@ -114,7 +126,13 @@ export async function tree(place, [timeline], query) {
     if (!step) {
       // What is not folded fits the screen, if it can be read then.
       const tight = new Axis(size.messages, marks, 12, opened);
-      step = Math.max(4, Math.min(24, Math.floor((24 * (sheet.clientHeight - 4 * TOP)) / Math.max(1, tight.height)) / 2));
+      step = Math.max(
+        4,
+        Math.min(
+          24,
+          Math.floor((24 * (sheet.clientHeight - 4 * TOP)) / Math.max(1, tight.height)) / 2,
+        ),
+      );
     }
     axis = new Axis(size.messages, marks, step, opened);
     zoom.value = String(step);
@@ -126,12 +144,33 @@ export async function tree(place, [timeline], query) {
   const said = el("div", { class: "said", hidden: true });
   const sheet = el("div", { class: "sheet" }, margin, drawing, said);
   const zoom = /** @type {HTMLInputElement} */ (
-    el("input", { type: "range", min: "0.5", max: "32", step: "0.5", "aria-label": t("zoom"), oninput: () => ((step = Number(zoom.value)), fold(), paint()) })
+    el("input", {
+      type: "range",
+      min: "0.5",
+      max: "32",
+      step: "0.5",
+      "aria-label": t("zoom"),
+      oninput: () => ((step = Number(zoom.value)), fold(), paint()),
+    })
   );
-  show(place, el("h1", {}, timeline ? parts(timeline).join(" / ") : t("tree")),
-    el("div", { class: "tools" }, el("label", {}, t("zoom"), zoom), el("span", { class: "facts keys" }, t("keys"))), sheet, about);
+  show(
+    place,
+    el("h1", {}, timeline ? parts(timeline).join(" / ") : t("tree")),
+    el(
+      "div",
+      { class: "tools" },
+      el("label", {}, t("zoom"), zoom),
+      el("span", { class: "facts keys" }, t("keys")),
+    ),
+    sheet,
+    about,
+  );
 
-  const across = () => Math.max(NARROW, Math.min(WIDE, (sheet.clientWidth - EDGE - WIDE) / Math.max(1, size.columns - 1)));
+  const across = () =>
+    Math.max(
+      NARROW,
+      Math.min(WIDE, (sheet.clientWidth - EDGE - WIDE) / Math.max(1, size.columns - 1)),
+    );
   const x = (/** @type {number} */ column) => EDGE + 20 + column * wide;
   const y = (/** @type {number} */ message) => TOP + axis.y(message);
 
@@ -144,7 +183,10 @@ export async function tree(place, [timeline], query) {
     drawing.setAttribute("width", String(width));
     drawing.setAttribute("height", String(height));
     // Somewhat more than is on the screen, so that not every step of scrolling draws.
-    const [left, right] = [sheet.scrollLeft - WIDE - AROUND, sheet.scrollLeft + sheet.clientWidth + AROUND];
+    const [left, right] = [
+      sheet.scrollLeft - WIDE - AROUND,
+      sheet.scrollLeft + sheet.clientWidth + AROUND,
+    ];
     const [top, bottom] = [sheet.scrollTop - AROUND, sheet.scrollTop + sheet.clientHeight + AROUND];
     drawn = { left: sheet.scrollLeft, top: sheet.scrollTop };
     /** @type {SVGElement[]} */
@@ -159,19 +201,33 @@ export async function tree(place, [timeline], query) {
     /** @type {HTMLElement[]} */
     const aside = [];
     const every = niceStep(60 / step);
-    const [from, to] = [axis.message(top - TOP), Math.min(size.messages, axis.message(bottom - TOP) + 1)];
+    const [from, to] = [
+      axis.message(top - TOP),
+      Math.min(size.messages, axis.message(bottom - TOP) + 1),
+    ];
     for (let n = Math.floor(from / every) * every; n <= to; n += every) {
       if (!axis.isFolded(n)) aside.push(down(el("span", { class: "number" }, `#${n}`), y(n)));
     }
     lanes.forEach((lane, n) => {
-      const [at, begin, end] = [x(lane.column), y(lane.fork_at === null ? 0 : lane.fork_at - 1), y(Math.max(0, lane.messages - 1))];
+      const [at, begin, end] = [
+        x(lane.column),
+        y(lane.fork_at === null ? 0 : lane.fork_at - 1),
+        y(Math.max(0, lane.messages - 1)),
+      ];
       const parent = lane.leaves === null ? null : lanes[numbers.get(lane.leaves) ?? -1];
       const from = parent ? x(parent.column) : at;
-      if (Math.max(at, from) < left || Math.min(at, from) > right || end < top || begin > bottom) return;
-      const path = parent ? `M${from} ${begin} H${at - 6} Q${at} ${begin} ${at} ${begin + 6} V${Math.max(end, begin + 6)}` : `M${at} ${begin} V${end}`;
+      if (Math.max(at, from) < left || Math.min(at, from) > right || end < top || begin > bottom)
+        return;
+      const path = parent
+        ? `M${from} ${begin} H${at - 6} Q${at} ${begin} ${at} ${begin + 6} V${Math.max(end, begin + 6)}`
+        : `M${at} ${begin} V${end}`;
       const group = svg("g", {
-        class: `lane ${lane.state} hue${lane.column % 6}${n === chosen ? " chosen" : ""}`, id: `lane-${n}`, role: "treeitem", "aria-label": lane.timeline,
-        "aria-selected": n === chosen ? "true" : "false", "data-lane": n,
+        class: `lane ${lane.state} hue${lane.column % 6}${n === chosen ? " chosen" : ""}`,
+        id: `lane-${n}`,
+        role: "treeitem",
+        "aria-label": lane.timeline,
+        "aria-selected": n === chosen ? "true" : "false",
+        "data-lane": n,
       });
       // What can be clicked begins beside the parent's lane.
       const reach = parent ? path.replace(/^M\S+/, `M${from + 12}`) : path;
@@ -179,7 +235,13 @@ export async function tree(place, [timeline], query) {
       for (const scene of lane.scenes ?? []) {
         const place = y(scene.index);
         if (place < top || place > bottom) continue;
-        group.append(svg("path", { class: "scene", d: `M${at - 6} ${place} h12` }, svg("title", {}, scene.name ?? t("scene"))));
+        group.append(
+          svg(
+            "path",
+            { class: "scene", d: `M${at - 6} ${place} h12` },
+            svg("title", {}, scene.name ?? t("scene")),
+          ),
+        );
       }
       const own = svg("g", { class: `dots ${lane.state} hue${lane.column % 6}`, "data-lane": n });
       points.push(own);
@@ -188,30 +250,76 @@ export async function tree(place, [timeline], query) {
       for (let k = (lane.dots?.length ?? 0) - 1; k >= 0; k--) {
         const one = lane.dots[k];
         const place = y(one.index ?? 0);
-        const special = one.tags.length > 0 || k === lane.dots.length - 1 || (n === chosen && k === dot) || (n === here.lane && k === here.dot);
+        const special =
+          one.tags.length > 0 ||
+          k === lane.dots.length - 1 ||
+          (n === chosen && k === dot) ||
+          (n === here.lane && k === here.dot);
         if (place < top || place > bottom || (!special && Math.abs(place - last) < 7)) continue;
         last = place;
-        own.append(svg("circle", { cx: at, cy: place, r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 6 : 4.5, "data-dot": k }));
+        own.append(
+          svg("circle", {
+            cx: at,
+            cy: place,
+            r: n === chosen && k === dot ? 7 : k === lane.dots.length - 1 ? 6 : 4.5,
+            "data-dot": k,
+          }),
+        );
         if (n === here.lane && k === here.dot) {
           own.append(svg("circle", { class: "here", cx: at, cy: place, r: 10 }));
           labels.push(svg("text", { class: "here", x: at + 14, y: place - 6 }, t("here")));
         }
-        if (one.tags.length) labels.push(svg("text", { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k }, `⚑ ${one.tags.join(", ")}`));
+        if (one.tags.length)
+          labels.push(
+            svg(
+              "text",
+              { class: "flag", x: at + 8, y: place + 4, "data-lane": n, "data-dot": k },
+              `⚑ ${one.tags.join(", ")}`,
+            ),
+          );
       }
       // Where lanes are close, names would lie on each other: those of the stories, and the one that is looked at.
       const named = wide >= READABLE || lane.leaves === null || n === chosen;
-      if (named && end >= top && end <= bottom) labels.push(svg("text", { class: "name", x: at + 8, y: end + 16, "data-lane": n }, short(parts(lane.timeline)[1])));
+      if (named && end >= top && end <= bottom)
+        labels.push(
+          svg(
+            "text",
+            { class: "name", x: at + 8, y: end + 16, "data-lane": n },
+            short(parts(lane.timeline)[1]),
+          ),
+        );
       nodes.push(group);
     });
     drawing.replaceChildren(...nodes, ...points, ...labels);
-    if (chosen >= 0 && drawing.querySelector(`#lane-${chosen}`)) drawing.setAttribute("aria-activedescendant", `lane-${chosen}`);
+    if (chosen >= 0 && drawing.querySelector(`#lane-${chosen}`))
+      drawing.setAttribute("aria-activedescendant", `lane-${chosen}`);
     else drawing.removeAttribute("aria-activedescendant");
     const shown = axis.folds.filter((one) => TOP + one.y > top && TOP + one.y < bottom);
-    margin.replaceChildren(...aside, ...shown.map(({ first, last, y }) => {
-      const words = t("folded", { n: last - first + 1 });
-      return down(el("button", { type: "button", class: "fold", title: words, "aria-label": words, onclick: () => (opened.add(first - 1), fold(), paint()) }, `⋯ ${last - first + 1}`), TOP + y);
-    }));
-    if (wanted.size) Promise.all([...wanted].filter((first) => !asked.has(first)).map(dots)).then((all) => all.length && later(), () => {});
+    margin.replaceChildren(
+      ...aside,
+      ...shown.map(({ first, last, y }) => {
+        const words = t("folded", { n: last - first + 1 });
+        return down(
+          el(
+            "button",
+            {
+              type: "button",
+              class: "fold",
+              title: words,
+              "aria-label": words,
+              onclick: () => (opened.add(first - 1), fold(), paint()),
+            },
+            `⋯ ${last - first + 1}`,
+          ),
+          TOP + y,
+        );
+      }),
+    );
+    if (wanted.size)
+      Promise.all([...wanted].filter((first) => !asked.has(first)).map(dots)).then(
+        (all) => all.length && later(),
+        () => {},
+      );
   }
 
   /** @param {HTMLElement} node @param {number} y */
@@ -228,17 +336,37 @@ export async function tree(place, [timeline], query) {
     dot = Math.max(0, Math.min(lanes[lane].dots.length - 1, k));
     const one = lanes[lane].dots[dot];
     const [folder, name] = parts(lanes[lane].timeline);
-    show(about, el("h2", {}, `${folder} / ${name}`),
-      one ? el("p", {}, [date(one.time), t("messages", { n: (one.index ?? -1) + 1 }), ...one.tags].join(" · ")) : null,
+    show(
+      about,
+      el("h2", {}, `${folder} / ${name}`),
+      one
+        ? el(
+            "p",
+            {},
+            [date(one.time), t("messages", { n: (one.index ?? -1) + 1 }), ...one.tags].join(" · "),
+          )
+        : null,
       one ? el("p", { class: "words", dir: "auto" }) : null,
-      one ? ways(lane, one, name) : null);
+      one ? ways(lane, one, name) : null,
+    );
     if (one) {
-      if (one.index !== null) tell(one.snapshot, one.index, /** @type {HTMLElement} */ (about.querySelector(".words"))).catch(() => {});
+      if (one.index !== null)
+        tell(
+          one.snapshot,
+          one.index,
+          /** @type {HTMLElement} */ (about.querySelector(".words")),
+        ).catch(() => {});
       const place = y(one.index ?? 0);
-      if (place < sheet.scrollTop || place > sheet.scrollTop + sheet.clientHeight - 20) sheet.scrollTop = place - sheet.clientHeight / 2;
+      if (place < sheet.scrollTop || place > sheet.scrollTop + sheet.clientHeight - 20)
+        sheet.scrollTop = place - sheet.clientHeight / 2;
       const right = x(lanes[lane].column);
-      if (right < sheet.scrollLeft || right > sheet.scrollLeft + sheet.clientWidth - 20) sheet.scrollLeft = right - sheet.clientWidth / 2;
-      history.replaceState(history.state, "", `${address("tree", ...(timeline ? [timeline] : []))}?at=${one.snapshot}&z=${step}`);
+      if (right < sheet.scrollLeft || right > sheet.scrollLeft + sheet.clientWidth - 20)
+        sheet.scrollLeft = right - sheet.clientWidth / 2;
+      history.replaceState(
+        history.state,
+        "",
+        `${address("tree", ...(timeline ? [timeline] : []))}?at=${one.snapshot}&z=${step}`,
+      );
     }
     paint();
   }
@@ -247,10 +375,32 @@ export async function tree(place, [timeline], query) {
   function ways(lane, one, name) {
     const hold = () => ((held = held === one.snapshot ? null : one.snapshot), choose(lane, dot));
     const other = before(lane);
-    return el("p", { class: "buttons" }, link(address("read", one.snapshot), t("read"), { class: "button" }),
-      other && holds("diff", { before: other, after: one.snapshot }) ? link(address("compare", other, one.snapshot), t(held && other === held ? "compareHeld" : "compareNow"), { class: "button" }) : null,
-      isFile ? null : el("button", { type: "button", "aria-pressed": held === one.snapshot ? "true" : "false", onclick: hold }, t("hold")),
-      mayWrite() ? el("button", { type: "button", onclick: () => fork(one, name) }, t("fork")) : null);
+    return el(
+      "p",
+      { class: "buttons" },
+      link(address("read", one.snapshot), t("read"), { class: "button" }),
+      other && holds("diff", { before: other, after: one.snapshot })
+        ? link(
+            address("compare", other, one.snapshot),
+            t(held && other === held ? "compareHeld" : "compareNow"),
+            { class: "button" },
+          )
+        : null,
+      isFile
+        ? null
+        : el(
+            "button",
+            {
+              type: "button",
+              "aria-pressed": held === one.snapshot ? "true" : "false",
+              onclick: hold,
+            },
+            t("hold"),
+          ),
+      mayWrite()
+        ? el("button", { type: "button", onclick: () => fork(one, name) }, t("fork"))
+        : null,
+    );
   }
 
   /** What the chosen snapshot is compared with: the one that is held, or the one before. @param {number} lane @returns {string | undefined} */
@@ -258,24 +408,32 @@ export async function tree(place, [timeline], query) {
     const own = lanes[lane].dots;
     if (held && held !== own[dot].snapshot) return held;
     const parent = lanes[numbers.get(lanes[lane].leaves) ?? -1];
-    const shared = () => parent?.dots.findLast((/** @type {Line} */ one) => (one.index ?? 0) < lanes[lane].fork_at) ?? parent?.dots[0];
+    const shared = () =>
+      parent?.dots.findLast((/** @type {Line} */ one) => (one.index ?? 0) < lanes[lane].fork_at) ??
+      parent?.dots[0];
     return (own[dot - 1] ?? shared())?.snapshot;
   }
 
   /** @param {Line} one @param {string} name */
   function fork(one, name) {
-    askName(t("fork"), `${name} - ${one.index ?? 0}`, (as) => plan("restore", { snapshot: one.snapshot, name: as }));
+    askName(t("fork"), `${name} - ${one.index ?? 0}`, (as) =>
+      plan("restore", { snapshot: one.snapshot, name: as }),
+    );
   }
 
   /** What was said there. @param {string} snapshot @param {number} index @param {HTMLElement} into */
   async function tell(snapshot, index, into) {
     const line = await messageAt(snapshot, index);
-    if (line && into.isConnected) show(into, el("b", {}, `#${index} ${line.name}: `), cut(line.text));
+    if (line && into.isConnected)
+      show(into, el("b", {}, `#${index} ${line.name}: `), cut(line.text));
   }
 
   /** The lane beside this one. @param {number} by */
   function beside(by) {
-    const order = lanes.map((lane, n) => [lane.column, n]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, n]) => n);
+    const order = lanes
+      .map((lane, n) => [lane.column, n])
+      .sort((a, b) => a[0] - b[0] || a[1] - b[1])
+      .map(([, n]) => n);
     const next = order[order.indexOf(chosen) + by];
     if (next !== undefined) choose(next);
   }
@@ -283,14 +441,21 @@ export async function tree(place, [timeline], query) {
   /** The dot that is pointed at, also where a name lies over it; or whatever else is there. @param {Event} event @returns {Element} */
   function pointed(event) {
     const { clientX, clientY, target } = /** @type {MouseEvent} */ (event);
-    return document.elementsFromPoint(clientX, clientY).find((node) => node.matches("circle[data-dot]")) ?? /** @type {Element} */ (target);
+    return (
+      document
+        .elementsFromPoint(clientX, clientY)
+        .find((node) => node.matches("circle[data-dot]")) ?? /** @type {Element} */ (target)
+    );
   }
 
   drawing.addEventListener("click", (event) => {
     const target = pointed(event);
     const lane = Number(target.closest("[data-lane]")?.getAttribute("data-lane") ?? -1);
     const at = target.getAttribute("data-dot");
-    if (lane >= 0) dots(lane).then(() => choose(lane, at === null ? nearest(lane, /** @type {MouseEvent} */ (event)) : Number(at)));
+    if (lane >= 0)
+      dots(lane).then(() =>
+        choose(lane, at === null ? nearest(lane, /** @type {MouseEvent} */ (event)) : Number(at)),
+      );
   });
 
   /** The snapshot of a lane that is nearest to where somebody points. @param {number} lane @param {MouseEvent} event */
@@ -308,7 +473,8 @@ export async function tree(place, [timeline], query) {
   drawing.addEventListener("pointermove", (event) => {
     const mine = ++hovers;
     const { clientX, clientY } = /** @type {PointerEvent} */ (event);
-    const lane = lanes[Number(pointed(event).closest("[data-lane]")?.getAttribute("data-lane") ?? -1)];
+    const lane =
+      lanes[Number(pointed(event).closest("[data-lane]")?.getAttribute("data-lane") ?? -1)];
     if (!lane?.dots?.length) return void (said.hidden = true);
     const box = drawing.getBoundingClientRect();
     const index = Math.max(0, Math.min(lane.messages - 1, axis.message(clientY - box.top - TOP)));
@@ -329,8 +495,9 @@ export async function tree(place, [timeline], query) {
     else if (key === "l" || key === "ArrowRight") beside(1);
     else if (key === "h" || key === "ArrowLeft") beside(-1);
     else if (key === "Enter" && one) location.hash = address("read", one.snapshot);
-    else if (key === "d" && one && before(chosen)) location.hash = address("compare", String(before(chosen)), one.snapshot);
-    else if (key === "m" && one) (held = one.snapshot), choose(chosen, dot);
+    else if (key === "d" && one && before(chosen))
+      location.hash = address("compare", String(before(chosen)), one.snapshot);
+    else if (key === "m" && one) ((held = one.snapshot), choose(chosen, dot));
     else if (key === "f" && one && mayWrite()) fork(one, parts(lanes[chosen].timeline)[1]);
     else return;
     event.preventDefault();
@@ -342,7 +509,11 @@ export async function tree(place, [timeline], query) {
     requestAnimationFrame(() => ((waiting = false), paint()));
   };
   const scrolled = () => {
-    if (Math.abs(sheet.scrollLeft - drawn.left) > 0.8 * AROUND || Math.abs(sheet.scrollTop - drawn.top) > 0.8 * AROUND) later();
+    if (
+      Math.abs(sheet.scrollLeft - drawn.left) > 0.8 * AROUND ||
+      Math.abs(sheet.scrollTop - drawn.top) > 0.8 * AROUND
+    )
+      later();
   };
   sheet.addEventListener("scroll", scrolled, { passive: true });
   addEventListener("resize", later);
@@ -351,12 +522,16 @@ export async function tree(place, [timeline], query) {
   if (!lanes.length) show(about, t("nothing"));
   paint();
   if (here.lane >= 0) await choose(here.lane, here.dot);
-  return { changed: async () => (await load(), paint()), left: () => removeEventListener("resize", later) };
+  return {
+    changed: async () => (await load(), paint()),
+    left: () => removeEventListener("resize", later),
+  };
 }
 
 /** @param {number} least */
 function niceStep(least) {
-  for (const step of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]) if (step >= least) return step;
+  for (const step of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000])
+    if (step >= least) return step;
   return 10_000;
 }
 

@@ -22,7 +22,11 @@ async function yours(word) {
 }
 
 async function open(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, locale: "en-US", ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1200, height: 800 },
+    locale: "en-US",
+    ...options,
+  });
   const page = await context.newPage();
   seen = page;
   page.setDefaultTimeout(20_000);
@@ -30,13 +34,19 @@ async function open(options = {}) {
   page.on("console", (line) => line.type() === "error" && problems.push(`console: ${line.text()}`));
   page.on("request", (request) => {
     const own = address.startsWith("file:") ? address : new URL(address).origin;
-    if (!request.url().startsWith(own) && request.url() !== "data:,") problems.push(`asked elsewhere: ${request.url()}`);
+    if (!request.url().startsWith(own) && request.url() !== "data:,")
+      problems.push(`asked elsewhere: ${request.url()}`);
   });
   // The address works once; what the page has by then is carried over to other windows.
-  if (secret) await context.addInitScript((kept) => sessionStorage.setItem("stvc-secret", kept), secret);
-  await page.goto(secret ? address.replace(/#code=[0-9a-f]+(.*)$/, (_, place) => `#${place || "/"}`) : address);
+  if (secret)
+    await context.addInitScript((kept) => sessionStorage.setItem("stvc-secret", kept), secret);
+  await page.goto(
+    secret ? address.replace(/#code=[0-9a-f]+(.*)$/, (_, place) => `#${place || "/"}`) : address,
+  );
   if (address.includes("#code=")) {
-    await page.waitForFunction(() => sessionStorage.getItem("stvc-secret") && !location.hash.includes("code="));
+    await page.waitForFunction(
+      () => sessionStorage.getItem("stvc-secret") && !location.hash.includes("code="),
+    );
     secret = await page.evaluate(() => sessionStorage.getItem("stvc-secret"));
     assert.deepEqual(await context.cookies(), [], "there is a cookie");
   }
@@ -46,26 +56,56 @@ async function open(options = {}) {
 /** What a checker of accessibility finds. */
 async function accessible(page, place) {
   await page.evaluate(readFileSync(axe, "utf8"));
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const told = violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(" ")}`);
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { resultTypes: ["violations"] }),
+  );
+  const told = violations.map(
+    (one) =>
+      `${one.id}: ${one.help}: ${one.nodes
+        .map((node) => node.html.slice(0, 160))
+        .slice(0, 3)
+        .join(" ")}`,
+  );
   assert.deepEqual(told, [], place);
 }
 
-const go = (page, hash) => page.evaluate((to) => { location.hash = to; }, hash);
+const go = (page, hash) =>
+  page.evaluate((to) => {
+    location.hash = to;
+  }, hash);
 const title = (page, text) => page.locator("h1", { hasText: text }).waitFor();
 
 /** Pictures in few large dots. */
 async function coarse(pictures, x, y) {
   const page = await (await browser.newContext()).newPage();
-  return Promise.all(pictures.map((picture) => page.evaluate(async ([source, x, y]) => {
-    const image = await createImageBitmap(await (await fetch(source)).blob(), { resizeWidth: x, resizeHeight: y, resizeQuality: "medium" });
-    const context = new OffscreenCanvas(x, y).getContext("2d");
-    context.drawImage(image, 0, 0);
-    return [...context.getImageData(0, 0, x, y).data];
-  }, [`data:image/png;base64,${picture.toString("base64")}`, x, y])));
+  return Promise.all(
+    pictures.map((picture) =>
+      page.evaluate(
+        async ([source, x, y]) => {
+          const image = await createImageBitmap(await (await fetch(source)).blob(), {
+            resizeWidth: x,
+            resizeHeight: y,
+            resizeQuality: "medium",
+          });
+          const context = new OffscreenCanvas(x, y).getContext("2d");
+          context.drawImage(image, 0, 0);
+          return [...context.getImageData(0, 0, x, y).data];
+        },
+        [`data:image/png;base64,${picture.toString("base64")}`, x, y],
+      ),
+    ),
+  );
 }
 
-const PLACES = ["#/", "#/tree", "#/tree/Tide%20Office", "#/read/Tide%20Office", "#/compare/Tide%20Office~2/Tide%20Office", "#/search?q=mast", "#/operations"];
+const PLACES = [
+  "#/",
+  "#/tree",
+  "#/tree/Tide%20Office",
+  "#/read/Tide%20Office",
+  "#/compare/Tide%20Office~2/Tide%20Office",
+  "#/search?q=mast",
+  "#/operations",
+];
 
 const scenarios = {
   async walk() {
@@ -161,10 +201,22 @@ const scenarios = {
     await page.goBack();
     async function inert(page) {
       assert.equal(await page.evaluate(() => window.hit), undefined, "a script of the chat ran");
-      const odd = await page.evaluate(() => [...document.querySelectorAll("#place img, #place script, #place iframe, #place object, #place style, #place [onerror], #place [onload]")].length);
+      const odd = await page.evaluate(
+        () =>
+          [
+            ...document.querySelectorAll(
+              "#place img, #place script, #place iframe, #place object, #place style, #place [onerror], #place [onload]",
+            ),
+          ].length,
+      );
       assert.equal(odd, 0);
-      const links = await page.evaluate(() => [...document.querySelectorAll("#place a")].map((a) => a.getAttribute("href")));
-      assert.ok(links.every((href) => href.startsWith("#/")), links.join(" "));
+      const links = await page.evaluate(() =>
+        [...document.querySelectorAll("#place a")].map((a) => a.getAttribute("href")),
+      );
+      assert.ok(
+        links.every((href) => href.startsWith("#/")),
+        links.join(" "),
+      );
     }
   },
 
@@ -177,7 +229,11 @@ const scenarios = {
         await wide.waitForTimeout(400);
         await accessible(wide, `${place} ${colorScheme}`);
       }
-      const page = await open({ viewport: { width: 360, height: 700 }, colorScheme, locale: "zh-CN" });
+      const page = await open({
+        viewport: { width: 360, height: 700 },
+        colorScheme,
+        locale: "zh-CN",
+      });
       await title(page, "书库");
       for (const place of PLACES) {
         await go(page, place);
@@ -185,9 +241,16 @@ const scenarios = {
         await page.waitForTimeout(400);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth);
         assert.ok(wide <= 360, `${place} is ${wide} wide`);
-        const nameless = await page.evaluate(() => [...document.querySelectorAll("button, input, a, svg[role], [role=tree]")]
-          .filter((node) => !(node.textContent || "").trim() && !node.getAttribute("aria-label") && !node.closest("label")?.textContent?.trim())
-          .map((node) => node.outerHTML.slice(0, 120)));
+        const nameless = await page.evaluate(() =>
+          [...document.querySelectorAll("button, input, a, svg[role], [role=tree]")]
+            .filter(
+              (node) =>
+                !(node.textContent || "").trim() &&
+                !node.getAttribute("aria-label") &&
+                !node.closest("label")?.textContent?.trim(),
+            )
+            .map((node) => node.outerHTML.slice(0, 120)),
+        );
         assert.deepEqual(nameless, [], `${place}: without a name`);
         await accessible(page, `${place} ${colorScheme} 360`);
       }
@@ -205,14 +268,21 @@ const scenarios = {
     const places = { tree: `#/tree/${story}`, reader: `#/read/${story}` };
     const { x, y, off } = { x: 64, y: 40, off: [] };
     for (const colorScheme of ["light", "dark"]) {
-      const page = await open({ viewport: { width: 1200, height: 750 }, colorScheme, timezoneId: "UTC" });
+      const page = await open({
+        viewport: { width: 1200, height: 750 },
+        colorScheme,
+        timezoneId: "UTC",
+      });
       await page.clock.setFixedTime(new Date(Number(now) * 1000));
       for (const [name, hash] of Object.entries(places)) {
         await go(page, hash);
         await title(page, "The Tide Office");
         if (name === "reader") {
           await page.locator(".place.read .message").first().waitFor();
-          await page.locator(".place.read input[type=range]").evaluate((slider) => { slider.value = slider.max - 3; slider.dispatchEvent(new Event("input")); });
+          await page.locator(".place.read input[type=range]").evaluate((slider) => {
+            slider.value = slider.max - 3;
+            slider.dispatchEvent(new Event("input"));
+          });
           await page.locator("output", { hasText: "5 of 8" }).waitFor();
           await page.waitForTimeout(500);
           await page.locator(".book summary", { hasText: "Old Kestrel" }).click();
@@ -231,7 +301,8 @@ const scenarios = {
         }
         const [is, was] = await coarse([picture, readFileSync(path)], x, y);
         const differs = is.filter((value, n) => Math.abs(value - was[n]) > 24).length / is.length;
-        if (differs > 0.12) off.push(`${path}: ${Math.round(differs * 100)} % of it looks otherwise`);
+        if (differs > 0.12)
+          off.push(`${path}: ${Math.round(differs * 100)} % of it looks otherwise`);
       }
     }
     assert.deepEqual(off, [], "UPDATE_DOCS=1 cargo test --test page pictures");
@@ -270,8 +341,22 @@ const scenarios = {
     const page = await open();
     await go(page, "#/tree");
     await page.locator("svg circle[data-dot]").first().waitFor();
-    console.log(await page.evaluate(() => JSON.stringify(Object.fromEntries([...document.querySelectorAll("svg .lane")]
-      .map((lane) => [lane.getAttribute("aria-label"), document.querySelectorAll(`svg [data-lane="${lane.getAttribute("data-lane")}"] circle[data-dot]`).length]).sort()))));
+    console.log(
+      await page.evaluate(() =>
+        JSON.stringify(
+          Object.fromEntries(
+            [...document.querySelectorAll("svg .lane")]
+              .map((lane) => [
+                lane.getAttribute("aria-label"),
+                document.querySelectorAll(
+                  `svg [data-lane="${lane.getAttribute("data-lane")}"] circle[data-dot]`,
+                ).length,
+              ])
+              .sort(),
+          ),
+        ),
+      ),
+    );
   },
 
   /** A click on each dot of the map: the lane that it is drawn in, and the timeline that is selected then. */
@@ -279,20 +364,34 @@ const scenarios = {
     const page = await open();
     await go(page, "#/tree");
     await page.locator("svg circle[data-dot]").first().waitFor();
-    const named = await page.evaluate(() => [...document.querySelectorAll("svg .lane")]
-      .map((lane) => [lane.getAttribute("data-lane"), lane.getAttribute("aria-label")]));
+    const named = await page.evaluate(() =>
+      [...document.querySelectorAll("svg .lane")].map((lane) => [
+        lane.getAttribute("data-lane"),
+        lane.getAttribute("aria-label"),
+      ]),
+    );
     const lanes = new Map(named);
-    const places = await page.evaluate(() => [...document.querySelectorAll("svg circle[data-dot]")].map((dot) => {
-      const box = dot.getBoundingClientRect();
-      return [dot.closest("[data-lane]").getAttribute("data-lane"), dot.getAttribute("data-dot"), box.x + box.width / 2, box.y + box.height / 2];
-    }));
+    const places = await page.evaluate(() =>
+      [...document.querySelectorAll("svg circle[data-dot]")].map((dot) => {
+        const box = dot.getBoundingClientRect();
+        return [
+          dot.closest("[data-lane]").getAttribute("data-lane"),
+          dot.getAttribute("data-dot"),
+          box.x + box.width / 2,
+          box.y + box.height / 2,
+        ];
+      }),
+    );
     assert.ok(places.length > 3);
     for (const [lane, dot, x, y] of places) {
       await page.mouse.click(x, y);
       await page.locator(`svg [data-lane="${lane}"].chosen`).waitFor({ state: "attached" });
       const [, folder, ...rest] = lanes.get(lane).split("/");
       await page.locator(".about h2", { hasText: `${folder} / ${rest.join("/")}` }).waitFor();
-      assert.equal(await page.locator(`svg [data-lane="${lane}"] circle[r="7"]`).getAttribute("data-dot"), dot);
+      assert.equal(
+        await page.locator(`svg [data-lane="${lane}"] circle[r="7"]`).getAttribute("data-dot"),
+        dot,
+      );
     }
   },
 
@@ -303,9 +402,13 @@ const scenarios = {
     await page.locator(".book [data-uid='0']").waitFor();
     const many = () => page.evaluate(() => document.querySelectorAll("#place li").length);
     assert.ok((await many()) < 800, `${await many()} rows`);
-    await page.evaluate(() => { document.querySelector(".book").scrollTop = 1e9; });
+    await page.evaluate(() => {
+      document.querySelector(".book").scrollTop = 1e9;
+    });
     await page.locator(".book [data-uid='9999']").waitFor();
-    await page.evaluate(() => { document.querySelector(".story").scrollTop = 0; });
+    await page.evaluate(() => {
+      document.querySelector(".story").scrollTop = 0;
+    });
     await page.locator(".message[data-message='0']").waitFor();
     assert.ok((await many()) < 800, `${await many()} rows`);
     await go(page, "#/read/Tide%20Office?m=1500&e=7777");
@@ -343,9 +446,18 @@ const scenarios = {
       const response = await route.fetch({ postData: known });
       const answer = await response.json();
       const [newest] = answer.lines.filter((line) => line.type === "snapshot");
-      if (verb === "log") answer.lines.unshift({ ...newest, id: book.slice(1), timeline: "worlds/Harbour", lorebook: null, moment: newest.id + book });
-      if (verb === "show" && String(args.snapshot).includes("Tide")) newest.moment = newest.id + book;
-      for (const line of answer.lines) if (line.type === "restored") line.moment = line.snapshot + resolved;
+      if (verb === "log")
+        answer.lines.unshift({
+          ...newest,
+          id: book.slice(1),
+          timeline: "worlds/Harbour",
+          lorebook: null,
+          moment: newest.id + book,
+        });
+      if (verb === "show" && String(args.snapshot).includes("Tide"))
+        newest.moment = newest.id + book;
+      for (const line of answer.lines)
+        if (line.type === "restored") line.moment = line.snapshot + resolved;
       await route.fulfill({ response, json: answer });
     });
     await go(page, "#/read/Tide%20Office");
@@ -355,7 +467,10 @@ const scenarios = {
     assert.ok(newest.endsWith(book), newest);
     assert.ok(asked.some(({ verb, args }) => verb === "lore" && args.snapshot === newest));
     assert.ok(decodeURIComponent(page.url()).endsWith(`#/read/${newest}`), page.url());
-    await page.locator(`.buttons a[href$="${encodeURIComponent(newest)}"]`).first().waitFor();
+    await page
+      .locator(`.buttons a[href$="${encodeURIComponent(newest)}"]`)
+      .first()
+      .waitFor();
     // The stop before it is the chat's own snapshot.
     await page.locator(".time button").first().click();
     await page.locator("output", { hasText: more[1] }).waitFor({ state: "detached" });
@@ -426,7 +541,13 @@ try {
   const real = problems.filter((problem) => !problem.includes("403"));
   assert.deepEqual(real, []);
 } catch (error) {
-  console.error(error.message, error.stack, problems, seen?.url().replace(/code=.*/, ""), await seen?.innerText("body").catch(() => ""));
+  console.error(
+    error.message,
+    error.stack,
+    problems,
+    seen?.url().replace(/code=.*/, ""),
+    await seen?.innerText("body").catch(() => ""),
+  );
   process.exitCode = 1;
 } finally {
   await browser.close();

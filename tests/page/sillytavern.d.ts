@@ -1,5 +1,11 @@
 // What of SillyTavern's page the extension uses, for the check of its types.
 
 declare const SillyTavern: { getContext(): any };
-declare const toastr: Record<"success" | "info" | "warning" | "error", (text: string, title?: string, options?: object) => void>;
-declare var stvc: { ask: (verb: string, args: Record<string, unknown>) => Promise<any>; state: () => Promise<{ state: string | null; write: boolean }> };
+declare const toastr: Record<
+  "success" | "info" | "warning" | "error",
+  (text: string, title?: string, options?: object) => void
+>;
+declare var stvc: {
+  ask: (verb: string, args: Record<string, unknown>) => Promise<any>;
+  state: () => Promise<{ state: string | null; write: boolean }>;
+};

@@ -65,6 +65,38 @@ fn the_rooms_and_files_of_the_architecture_exist() {
     assert!(named > 50, "the test finds no names any more");
 }
 
+#[test]
+fn contributing_names_existing_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let mut named = 0;
+    for path in text.split(|c: char| c.is_whitespace() || "`()[],;:#".contains(c)) {
+        let is_path =
+            ["src/", "tests/", "docs/", "fixtures/"].iter().any(|it| path.starts_with(it));
+        if is_path && path.len() > "fixtures/".len() {
+            let path = path.trim_end_matches('.');
+            assert!(root.join(path).exists(), "CONTRIBUTING.md names {path}");
+            named += 1;
+        }
+    }
+    assert!(named > 30, "the test finds no paths");
+}
+
+/// A changelog is read line by line: one line per change, and none longer than a screen holds.
+#[test]
+fn changelog_has_short_lines() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("CHANGELOG.md");
+    let text = fs::read_to_string(file).unwrap();
+    let version = format!("## [{}]", env!("CARGO_PKG_VERSION"));
+    assert!(text.contains(&version), "CHANGELOG.md has no section {version}");
+    let (head, releases) = text.split_once("\n## ").unwrap();
+    assert!(!head.contains("\n- "));
+    for line in releases.lines().filter(|line| !line.is_empty()) {
+        let is_continued = line.starts_with(' ');
+        assert!(!is_continued && line.chars().count() <= 160, "CHANGELOG.md: {line}");
+    }
+}
+
 /// Every line that the program can say in JSON is documented, with every count of a summary.
 #[test]
 fn the_page_of_json_has_every_line_and_count() {

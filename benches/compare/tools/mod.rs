@@ -4,6 +4,7 @@ mod borg;
 mod bup;
 mod floor;
 mod git;
+mod program;
 mod restic;
 mod stvc;
 
@@ -97,15 +98,17 @@ impl Place {
     }
 }
 
-/// The peers: name, program, and how to ask for the version.
-const PROGRAMS: [(&str, &str, &str); 6] = [
-    ("stvc", env!("CARGO_BIN_EXE_stvc"), "--version"),
-    ("git", "git", "--version"),
-    ("restic", "restic", "version"),
-    ("borg", "borg", "--version"),
-    ("bup", "bup", "--version"),
-    ("zstd", "zstd", "--version"),
-];
+/// Returns the name of each tool, its program, and the argument that prints its version.
+fn programs() -> [(&'static str, &'static str, &'static str); 6] {
+    [
+        ("stvc", program::program(), "--version"),
+        ("git", "git", "--version"),
+        ("restic", "restic", "version"),
+        ("borg", "borg", "--version"),
+        ("bup", "bup", "--version"),
+        ("zstd", "zstd", "--version"),
+    ]
+}
 
 /// Every tool that is installed, stvc first.
 pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
@@ -122,7 +125,7 @@ pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
         Box::new(floor::Zstd { place: place("zstd"), states }),
     ];
     let missing =
-        |name: &str| PROGRAMS.iter().any(|(n, p, v)| *n == name && version(p, v).is_none());
+        |name: &str| programs().iter().any(|(n, p, v)| *n == name && version(p, v).is_none());
     let mut all: Vec<_> = tools.into_iter().filter(|tool| !missing(tool.name())).collect();
     all.splice(1..1, before);
     let asked = std::env::var(ONLY).ok();
@@ -142,7 +145,7 @@ pub fn versions() -> Vec<String> {
         Some(text) => format!("{name} {text}"),
         None => format!("{name} is not installed: left out"),
     };
-    PROGRAMS.iter().map(say).collect()
+    programs().iter().map(say).collect()
 }
 
 fn version(program: &str, argument: &str) -> Option<String> {

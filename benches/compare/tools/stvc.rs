@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::program::program;
 use super::{Place, Tool, text};
 
 pub struct Stvc {
@@ -16,7 +17,7 @@ pub const BEFORE: &str = "STVC_BEFORE";
 
 impl Stvc {
     pub fn new(place: Place) -> Self {
-        Self { name: "stvc", program: env!("CARGO_BIN_EXE_stvc").into(), place }
+        Self { name: "stvc", program: program().into(), place }
     }
 
     /// The earlier version, if there is one to measure.

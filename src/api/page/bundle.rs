@@ -43,15 +43,15 @@ fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
     }
     let mut exports = Vec::new();
     let mut body = String::new();
-    for line in module.text.lines() {
-        let line = match import(line) {
+    for line in lines(module) {
+        let line = match import(&line) {
             Some((names, from)) => format!("const {names} = {};", variable(&from)),
             None => match line.strip_prefix("export ") {
                 Some(exported) => {
                     exports.extend(name(exported));
                     exported.to_owned()
                 }
-                None => line.to_owned(),
+                None => line,
             },
         };
         body.push_str(&line);
@@ -69,7 +69,20 @@ fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
 
 /// What a module imports, and from where.
 fn imports(module: &Asset) -> impl Iterator<Item = (String, String)> {
-    module.text.lines().filter_map(import)
+    lines(module).into_iter().filter_map(|line| import(&line))
+}
+
+/// Returns the lines of a module, with each import joined into one: the formatter splits long ones.
+fn lines(module: &Asset) -> Vec<String> {
+    let is_open = |line: &&mut String| line.starts_with("import ") && !line.ends_with(';');
+    let mut lines: Vec<String> = Vec::new();
+    for line in module.text.lines() {
+        match lines.last_mut().filter(is_open) {
+            Some(import) => import.extend([" ", line.trim()]),
+            None => lines.push(line.to_owned()),
+        }
+    }
+    lines
 }
 
 /// `import { a, b } from "./c.js";`
@@ -109,12 +122,12 @@ mod tests {
 
     /// What the bundle takes for granted.
     #[test]
-    fn modules_import_in_one_line_and_export_what_does_not_change() {
+    fn modules_import_in_one_statement_and_export_what_does_not_change() {
         for module in modules() {
-            for line in module.text.lines() {
+            for line in lines(module) {
                 assert!(!line.starts_with("export let"), "{}: {line}", module.path);
                 assert!(!line.starts_with("export {"), "{}: {line}", module.path);
-                assert_eq!(line.starts_with("import "), import(line).is_some(), "{line}");
+                assert_eq!(line.starts_with("import "), import(&line).is_some(), "{line}");
                 if let Some(exported) = line.strip_prefix("export ") {
                     assert!(name(exported).is_some_and(|it| !it.is_empty()), "{line}");
                 }
@@ -124,6 +137,15 @@ mod tests {
                 assert!(find(&from).is_some(), "{} imports {from}", module.path);
             }
         }
+    }
+
+    #[test]
+    fn import_that_spans_lines_is_read() {
+        let text = "import {\n  a,\n  b,\n} from \"./c.js\";\nconst d = 1;\n";
+        let module = Asset { path: "/e.js", kind: JS, text };
+        assert_eq!(lines(&module), ["import { a, b, } from \"./c.js\";", "const d = 1;"]);
+        let names = imports(&module).collect::<Vec<_>>();
+        assert_eq!(names, [("{ a, b, }".to_owned(), "/c.js".to_owned())]);
     }
 
     #[test]
