@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::common::{Sandbox, chat};
 
-const A: &str = "chats/Mira/a.jsonl";
-const B: &str = "chats/Mira/b.jsonl";
+pub const A: &str = "chats/Mira/a.jsonl";
+pub const B: &str = "chats/Mira/b.jsonl";
 
-fn library() -> Sandbox {
+pub fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("Mira", 4, None));
     sandbox.write(B, chat("Voss", 3, None));
@@ -65,6 +65,7 @@ fn a_chat_that_is_there_again_is_not_deleted() {
     sandbox.write(B, &b);
     sandbox.stvc(&["snapshot"]).exits(0);
     assert_eq!(head(&sandbox, "Mira/b")["kind"], "snapshot");
+    assert_eq!(sandbox.json(&["log", "Mira/b"]).exits(0).of_type("snapshot").len(), 3);
     fs::remove_file(sandbox.path(B)).unwrap();
     sandbox.wait(60);
     sandbox.stvc(&["snapshot"]).exits(0);

@@ -5,18 +5,9 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::{Sandbox, chat, message, sound};
+use crate::deleted::{A, B, library};
 
-const A: &str = "chats/Mira/a.jsonl";
-const B: &str = "chats/Mira/b.jsonl";
 const C: &str = "chats/Mira/c.jsonl";
-
-fn library() -> Sandbox {
-    let sandbox = Sandbox::empty();
-    sandbox.write(A, chat("Mira", 4, None));
-    sandbox.write(B, chat("Voss", 3, None));
-    sandbox.stvc(&["snapshot"]).exits(0);
-    sandbox
-}
 
 fn rename(sandbox: &Sandbox, from: &str, to: &str) {
     fs::rename(sandbox.path(from), sandbox.path(to)).unwrap();
@@ -50,17 +41,6 @@ fn new_chat_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
     assert_eq!(snapshots_of(&sandbox, earlier).len(), 3);
     sandbox.stvc(&["restore", earlier]).exits(0);
     assert!(sandbox.read("chats/Mira/a (earlier chat 2026-11-14).jsonl") == former);
-}
-
-#[test]
-fn deleted_chat_that_comes_back_continues_its_timeline() {
-    let mut sandbox = library();
-    let former = sandbox.read(A);
-    fs::remove_file(sandbox.path(A)).unwrap();
-    take(&mut sandbox);
-    sandbox.write(A, former);
-    take(&mut sandbox);
-    assert_eq!(snapshots_of(&sandbox, "Mira/a").len(), 3);
 }
 
 #[test]

@@ -353,13 +353,16 @@ fn a_snapshot_without_the_lorebook_does_not_tell_what_it_was() {
 }
 
 #[test]
-fn uids_at_the_end_of_the_numbers() {
+fn reconstruct_keeps_the_largest_uid() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     let entry = format!(r#"{{"uid":{},"comment":"last"}}"#, i64::MAX);
     library.scenes[0].entries = vec![Entry::raw("", &entry)];
     library.write(&sandbox);
-    sandbox.stvc(&["reconstruct", "Harbour"]).exits(0);
+    let answer = sandbox.json(&["reconstruct", "Harbour", "--at", "3"]).exits(0);
+    let id = answer.of_type("snapshot")[0]["id"].as_str().unwrap().to_owned();
+    let keys: Vec<_> = titles(&files_of(&sandbox, &id).1).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["9223372036854775807", "1763632702000"]);
 }
 
 #[test]

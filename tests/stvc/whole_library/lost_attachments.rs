@@ -217,8 +217,12 @@ fn req_91_lost_attachment_that_is_in_the_library_is_no_reason_to_tell() {
         let sandbox = with_attachments();
         sandbox.stvc(&["snapshot"]).exits(0);
         harm.apply(&sandbox);
+        let chat = sandbox.read(CHAT);
         remove(&sandbox, &[CHAT]);
-        sandbox.json(&["restore", "Mira/one"]).exits(0);
+        let answer = sandbox.stvc(&["restore", "Mira/one"]).exits(0);
+        assert!(!answer.stderr.contains("warning"), "{}", answer.stderr);
+        assert!(!answer.stderr.contains("error"), "{}", answer.stderr);
+        assert_eq!(sandbox.read(CHAT), chat);
     }
 }
 
