@@ -4,10 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Sandbox, chat};
-
-pub const A: &str = "chats/Mira/a.jsonl";
-pub const B: &str = "chats/Mira/b.jsonl";
+use crate::common::{A, B, Sandbox, chat};
 
 pub fn library() -> Sandbox {
     let sandbox = Sandbox::empty();

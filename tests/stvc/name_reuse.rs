@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Sandbox, chat, message, sound};
-use crate::deleted::{A, B, library};
+use crate::common::{A, B, Sandbox, chat, message, sound};
+use crate::deleted::library;
 
 const C: &str = "chats/Mira/c.jsonl";
 
@@ -41,6 +41,20 @@ fn new_chat_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
     assert_eq!(snapshots_of(&sandbox, earlier).len(), 3);
     sandbox.stvc(&["restore", earlier]).exits(0);
     assert!(sandbox.read("chats/Mira/a (earlier chat 2026-11-14).jsonl") == former);
+}
+
+#[test]
+fn chat_without_messages_is_another_one_only_after_a_deletion() {
+    let mut sandbox = library();
+    sandbox.write(A, chat("Mira", 0, None));
+    take(&mut sandbox);
+    assert_eq!(snapshots_of(&sandbox, "Mira/a").len(), 2);
+    fs::remove_file(sandbox.path(B)).unwrap();
+    take(&mut sandbox);
+    sandbox.write(B, chat("Voss", 0, None));
+    take(&mut sandbox);
+    assert_eq!(snapshots_of(&sandbox, "Mira/b").len(), 1);
+    assert_eq!(snapshots_of(&sandbox, "Mira/b (earlier chat 2026-11-14)").len(), 3);
 }
 
 #[test]
