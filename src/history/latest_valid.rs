@@ -1,7 +1,7 @@
 //! The latest valid version of a timeline whose last snapshots are of a damaged file. Which bytes are valid is decided by [`st::damage`](crate::st::damage()).
 
 use super::at_message::read_book;
-use super::moment::{Book, Moment, Upto};
+use super::moment::{Book, Moment};
 use super::pairs::Pairs;
 use super::state_then::{NeedBook, StateThen};
 use super::{History, Result};
@@ -73,7 +73,7 @@ pub(crate) fn instead_of(
         NeedBook::No => damage(&files.timeline, &files.main.bytes),
         NeedBook::Yes | NeedBook::IfKnown => damage_of_files(files),
     };
-    if latest.upto != Upto::End || found.is_none() {
+    if found.is_none() {
         return Ok(None);
     }
     let mut history = History::load(store)?;

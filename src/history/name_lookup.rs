@@ -204,3 +204,16 @@ fn relative_to(path: &Path, root: &Path) -> Option<String> {
     let parts: Option<Vec<_>> = relative.iter().map(|part| part.to_str()).collect();
     Some(parts?.join("/"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_are_the_nearest_first_and_no_others() {
+        let name = |chat: &str| TimelineName::solo("Mira", chat).unwrap();
+        let all = ["Harbour nights", "Harbour night", "Snow shrine"].map(name);
+        let found = similar("Harbor night", &all.into());
+        assert_eq!(found, ["Harbour night", "Harbour nights"].map(name));
+    }
+}

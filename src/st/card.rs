@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn base64_is_read_as_node_does() {
-        assert_eq!(decode(b"eyJ\n9 e-_A").unwrap(), decode(b"eyJ9e+/A").unwrap());
+        assert_eq!(decode(b"eyJ\n9 e-_A").unwrap(), b"{\"}{\xef\xc0");
         assert_eq!(decode(b"QUI=QUI").unwrap(), b"AB");
-        assert_eq!(decode(b"QUIB").unwrap(), decode(b"QUIBQ").unwrap());
+        assert_eq!(decode(b"QUIBQ").unwrap(), b"AB\x01");
         assert_eq!(decode(b"").unwrap(), b"");
     }
 

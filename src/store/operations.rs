@@ -348,3 +348,56 @@ impl Store {
         self.move_refs(&expiry.refs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const NOW: &str = "2026-11-15T01:46:40Z";
+
+    fn locked() -> (tempfile::TempDir, Store, Lock) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(&folder.path().join("store")).unwrap();
+        let lock = store.lock(&["stvc".into()], NOW, Duration::from_secs(10), &|_| None).unwrap();
+        (folder, store, lock)
+    }
+
+    fn logged(store: &Store) -> Vec<LoggedOperation> {
+        store.operations().unwrap().0
+    }
+
+    #[test]
+    fn transact_logs_only_effects_that_change_or_say_something() {
+        let (_folder, store, lock) = locked();
+        let id = ObjectId::from([7; 20]);
+        let same = RefChange { name: RefName::branch(["a"]), before: Some(id), after: Some(id) };
+        for effect in [Effect::default(), Effect::moves(vec![same])] {
+            let done = store.transact(&lock, NOW.to_owned(), effect).unwrap();
+            assert!(matches!(done, Transacted::Nothing));
+            assert_eq!(logged(&store).len(), 0);
+        }
+        let effect = Effect { undoes: Some(3), ..Effect::default() };
+        let done = store.transact(&lock, NOW.to_owned(), effect).unwrap();
+        assert!(matches!(done, Transacted::Done(1)));
+        assert_eq!(logged(&store)[0].undoes, Some(3));
+    }
+
+    #[test]
+    fn operation_that_was_taken_back_is_not_part_of_a_command() {
+        let (_folder, store, lock) = locked();
+        let mut pack = store.pack_writer();
+        let id = pack.add(crate::store::Kind::Blob, b"a").unwrap();
+        pack.finish().unwrap();
+        let name = RefName::branch(["a"]);
+        let change = RefChange { name: name.clone(), before: None, after: Some(id) };
+        let effect = Effect { continues: Some(1), ..Effect::moves(vec![change]) };
+        store.transact(&lock, NOW.to_owned(), effect).unwrap();
+        assert_eq!(store.ref_target(&name).unwrap(), Some(id));
+        store.take_back_refs(&logged(&store)[0]).unwrap();
+        assert_eq!(store.ref_target(&name).unwrap(), None);
+        let outcome = logged(&store).pop().unwrap();
+        assert_eq!((outcome.undoes, outcome.continues), (Some(1), None));
+    }
+}

@@ -135,4 +135,16 @@ mod tests {
         }
         assert_eq!(PackedMark::decode(""), PackedMark::default());
     }
+
+    #[test]
+    fn stripping_forgets_only_the_packs_and_volumes_that_are_gone() {
+        let [one, two, three] = ["pack-1.idx", "pack-2.idx", "pack-3.idx"].map(PathBuf::from);
+        let [stays, goes] =
+            ["1", "2"].map(|d| ObjectId::from_hex(d.repeat(40).as_bytes()).unwrap());
+        let mark = PackedMark::after_gc(&one, &[stays]).after_joining(&[], &two, &[goes]);
+        let mark = mark.after_joining(&[], &three, &[]);
+        let mark = mark.after_stripping(&[one.clone(), two.clone()], &HashSet::from([goes]));
+        assert!(!mark.is_packed(&one) && !mark.is_packed(&two) && mark.is_packed(&three));
+        assert_eq!(mark.volumes.into_iter().collect::<Vec<_>>(), [stays]);
+    }
 }

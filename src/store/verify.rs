@@ -297,3 +297,24 @@ impl Store {
         bad.map(|key| format!("{key} is neither true nor false"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn repository_with_a_work_tree_is_valid_only_inside_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, is_valid) in [(".git", true), ("store", false)] {
+            let store = Store::create(&folder.path().join(name)).unwrap();
+            assert_eq!(store.config_problem(), None);
+            let path = store.git_dir.join("config");
+            let config = fs::read_to_string(&path).unwrap();
+            assert!(config.contains("bare = true"), "{config}");
+            fs::write(&path, config.replace("bare = true", "bare = false")).unwrap();
+            assert_eq!(store.config_problem().is_none(), is_valid, "{name}");
+        }
+    }
+}

@@ -41,6 +41,7 @@ fn req_02_an_active_queue_refuses_and_nothing_is_written() {
             let words =
                 "Cannot create checkpoint: 1 operation in queue. Please wait for queue to finish.";
             assert!(answer.stderr.contains(words), "{}", answer.stderr);
+            assert!(answer.stderr.contains("--wait"), "{}", answer.stderr);
             assert_same(&sandbox.files(), &before);
             assert!(!sandbox.store().exists(), "a store was made for nothing");
         }
@@ -303,6 +304,20 @@ fn req_38_what_a_checkpoint_records() {
         "warnings": ["recap-from-future"],
     });
     assert_eq!(state, expected);
+    // Version 0 is a version; a chat without a recap has none.
+    let mut first = RecapLibrary::new("Mira", "First");
+    let recap = first.recap.as_mut().unwrap();
+    (recap.current, recap.versions) = (0, vec![(0, 3)]);
+    first.write(&sandbox);
+    RecapLibrary { recap: None, ..RecapLibrary::new("Mira", "None") }.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    for (name, has_recap, version) in
+        [("Mira/First", true, Value::from(0)), ("Mira/None", false, Value::Null)]
+    {
+        let state = self::state(&sandbox, name);
+        assert_eq!(state["has_running_recap"], has_recap, "{name}");
+        assert_eq!(state["running_recap_version"], version, "{name}");
+    }
 }
 
 #[test]
@@ -374,8 +389,41 @@ fn req_05_req_07_req_15_what_the_extension_recorded_is_held_against_what_comes_b
     assert_eq!(of("combined-recap-mismatch")["level"], "warning");
     assert_eq!(of("lorebook-name-mismatch")["level"], "warning");
     assert_eq!(found.len(), 3, "{found:?}");
+    for (code, words) in [
+        ("recap-version-mismatch", "expected v5 as the extension recorded, got v1"),
+        ("combined-recap-mismatch", "expected 100 as the extension recorded, got 99"),
+        ("lorebook-name-mismatch", "this checkpoint may not have proper isolation"),
+    ] {
+        let message = of(code)["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message}");
+    }
     // It is what was stored, and it is there: a finding refuses nobody his own bytes.
     assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
+    // A person reads errors and warnings on standard error.
+    let stderr = sandbox.stvc(&["restore", "Harbour", "--to", "../look"]).exits(0).stderr;
+    for line in ["error: Running recap version mismatch", "warning: Combined recap message count"] {
+        let (level, words) = line.split_once(' ').unwrap();
+        let is_told = |line: &str| line.starts_with(level) && line.contains(words);
+        assert!(stderr.lines().any(is_told), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn req_07_req_14_req_15_restore_compares_only_recorded_values() {
+    let full = r#"{"version":2,"running_recap_version":1,"combined_recap_message_count":100,"cloned_lorebook_name":"z-AutoLB-Mira-Harbour nights"}"#;
+    let no_count = r#"{"version":2,"combined_recap_message_count":0}"#;
+    let combined = || Some(("All.".to_owned(), 100));
+    for (noted, combined) in
+        [(full, combined()), (full, None), (no_count, combined()), ("null", combined())]
+    {
+        let sandbox = Sandbox::empty();
+        let mut library = RecapLibrary { combined, ..RecapLibrary::default() };
+        library.more.push(("auto_recap_checkpoint_state".into(), noted.into()));
+        library.write(&sandbox);
+        sandbox.stvc(&["snapshot"]).exits(0);
+        fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
+        assert_eq!(told(&sandbox.json(&["restore", "Harbour"]).exits(0)), [], "{noted}");
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use crate::common::{Harm, Stored, Three, calm, check, git, hurt, len, message, unpack_all};
+use crate::common::{
+    A, Harm, Sandbox, Stored, Three, calm, chat, check, git, hurt, len, message, unpack_all,
+};
 
 /// `check` finds the file, names the middle snapshot if and only if it does not come back, and the others do come back.
 #[track_caller]
@@ -106,6 +108,23 @@ fn a_chat_that_went_on_is_stored_whatever_was_damaged() {
             Stored::take(&three.sandbox, "chats/Mira/b.jsonl").must_come_back(&three.sandbox);
         });
     }
+}
+
+/// A folder of messages that did not change is stored again if one of its messages is lost.
+#[test]
+fn new_snapshot_of_a_long_chat_stores_lost_messages_again() {
+    let sandbox = Sandbox::empty();
+    sandbox.write(A, chat("a", 150, None));
+    Stored::take(&sandbox, A);
+    unpack_all(&sandbox.store());
+    let id = sandbox.git(&["rev-parse", "refs/heads/chats/Mira/a:chat/messages/000/00005.json"]);
+    let id = id.trim();
+    let file = sandbox.store().join("objects").join(&id[..2]).join(&id[2..]);
+    hurt(&file, Harm::Deleted, || {
+        assert_eq!(check(&sandbox).0, 1);
+        sandbox.append(A, &message("a", 150));
+        Stored::take(&sandbox, A).must_come_back(&sandbox);
+    });
 }
 
 #[test]

@@ -4,12 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Sandbox, chat};
+use crate::common::{A, B, Sandbox, chat};
 
-const A: &str = "chats/Mira/a.jsonl";
-const B: &str = "chats/Mira/b.jsonl";
-
-fn library() -> Sandbox {
+pub fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("Mira", 4, None));
     sandbox.write(B, chat("Voss", 3, None));
@@ -65,6 +62,7 @@ fn a_chat_that_is_there_again_is_not_deleted() {
     sandbox.write(B, &b);
     sandbox.stvc(&["snapshot"]).exits(0);
     assert_eq!(head(&sandbox, "Mira/b")["kind"], "snapshot");
+    assert_eq!(sandbox.json(&["log", "Mira/b"]).exits(0).of_type("snapshot").len(), 3);
     fs::remove_file(sandbox.path(B)).unwrap();
     sandbox.wait(60);
     sandbox.stvc(&["snapshot"]).exits(0);

@@ -332,6 +332,20 @@ fn a_backup_does_not_go_to_another_character_with_a_copy_of_the_chat() {
     assert_eq!(imported(&sandbox), ["chats/Mira/a"]);
 }
 
+/// Messages are sampled: a chat that shares no sample shares nothing.
+#[test]
+fn backup_goes_to_the_chat_that_shares_its_messages() {
+    let sandbox = Sandbox::empty();
+    let said = |words: &str, count: usize| {
+        let words: Vec<_> = (0..count).map(|n| format!("{words}{n}")).collect();
+        spoken("Mira", &words.join(" "))
+    };
+    sandbox.write("chats/Mira/a.jsonl", said("other", 30));
+    sandbox.write("chats/Mira/b.jsonl", said("word", 30));
+    sandbox.write("backups/chat_mira_20260101-120000.jsonl", said("word", 20));
+    assert_eq!(imported(&sandbox), ["chats/Mira/b"]);
+}
+
 #[test]
 fn names_without_an_ascii_letter_are_told_apart_by_the_hash_in_the_key() {
     let sandbox = Sandbox::empty();

@@ -160,6 +160,22 @@ fn what_sillytavern_flips_later_hides_no_fork() {
     assert_eq!(tree(&sandbox)["fork"], (Some("main".into()), Some(5)));
 }
 
+/// A chat is compared first by samples of its messages.
+#[test]
+fn fork_of_a_long_stored_chat_without_a_parent_name_is_found() {
+    let sandbox = Sandbox::empty();
+    let main = Story::new("Main", 60);
+    main.write(&sandbox);
+    Story::new("Other", 30).write(&sandbox);
+    snapshot(&sandbox);
+    let mut fork = main.fork("Another way", 45);
+    fork.main_chat = None;
+    fork.say("It went on otherwise.", 99);
+    fork.write(&sandbox);
+    snapshot(&sandbox);
+    assert_eq!(tree(&sandbox)["Another way"], (Some("Main".into()), Some(46)));
+}
+
 #[test]
 fn forks_at_the_edges() {
     let sandbox = Sandbox::empty();

@@ -21,7 +21,6 @@ mod damage;
 mod damaged_files;
 mod dates;
 mod deleted;
-mod design_documents;
 mod diff;
 mod docs;
 mod doctor;

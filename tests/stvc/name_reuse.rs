@@ -4,19 +4,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Sandbox, chat, message, sound};
+use crate::common::{A, B, Sandbox, chat, message, sound};
+use crate::deleted::library;
 
-const A: &str = "chats/Mira/a.jsonl";
-const B: &str = "chats/Mira/b.jsonl";
 const C: &str = "chats/Mira/c.jsonl";
-
-fn library() -> Sandbox {
-    let sandbox = Sandbox::empty();
-    sandbox.write(A, chat("Mira", 4, None));
-    sandbox.write(B, chat("Voss", 3, None));
-    sandbox.stvc(&["snapshot"]).exits(0);
-    sandbox
-}
 
 fn rename(sandbox: &Sandbox, from: &str, to: &str) {
     fs::rename(sandbox.path(from), sandbox.path(to)).unwrap();
@@ -53,14 +44,17 @@ fn new_chat_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
 }
 
 #[test]
-fn deleted_chat_that_comes_back_continues_its_timeline() {
+fn chat_without_messages_is_another_one_only_after_a_deletion() {
     let mut sandbox = library();
-    let former = sandbox.read(A);
-    fs::remove_file(sandbox.path(A)).unwrap();
+    sandbox.write(A, chat("Mira", 0, None));
     take(&mut sandbox);
-    sandbox.write(A, former);
+    assert_eq!(snapshots_of(&sandbox, "Mira/a").len(), 2);
+    fs::remove_file(sandbox.path(B)).unwrap();
     take(&mut sandbox);
-    assert_eq!(snapshots_of(&sandbox, "Mira/a").len(), 3);
+    sandbox.write(B, chat("Voss", 0, None));
+    take(&mut sandbox);
+    assert_eq!(snapshots_of(&sandbox, "Mira/b").len(), 1);
+    assert_eq!(snapshots_of(&sandbox, "Mira/b (earlier chat 2026-11-14)").len(), 3);
 }
 
 #[test]

@@ -3,7 +3,12 @@
 use stvc::st;
 
 use crate::common::recap_library::{Entry, RecapLibrary};
+use crate::common::recap_story::{
+    bound_book, entries, found, story, told, untouched, versions, waiting,
+};
 use crate::common::{Sandbox, assert_same, codes};
+
+const QUEUE: &str = "__operation_queue";
 
 fn titles(book: &[u8]) -> Vec<(String, String)> {
     let title = |entry| st::entry_comment(entry).unwrap_or_default();
@@ -137,6 +142,63 @@ fn req_48_what_cannot_be_known_is_said() {
     sandbox
         .stvc(&["restore", "Without notes", "--at", "7", "--to", "../chat", "--only", "chat"])
         .exits(0);
+}
+
+#[test]
+fn req_08_state_at_a_message_is_rebuilt_when_no_snapshot_has_it() {
+    let sandbox = Sandbox::empty();
+    let (main, then) = (story("Main", 10), story("Main", 5));
+    main.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let before = sandbox.files();
+    let answer = sandbox.json(&["restore", "Main", "--at", "50", "--as", "Checkpoint"]).exits(0);
+    untouched(&sandbox, &before);
+    assert_eq!(told(&answer), []);
+    let chat = sandbox.read("chats/Mira/Checkpoint.jsonl");
+    let lines = |chat: &str| chat.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(lines(&String::from_utf8(chat.clone()).unwrap()), lines(&then.chat_bytes()));
+    assert_eq!(versions(&chat), (5, (1..=5).collect()));
+    let book = sandbox.read(&bound_book(&sandbox, "chats/Mira/Checkpoint.jsonl"));
+    let values = |book: &[u8]| -> Vec<(String, serde_json::Value)> {
+        let without_queue = entries(book).into_iter().filter(|(_, title, _)| title != QUEUE);
+        without_queue.map(|(key, _, text)| (key, serde_json::from_str(&text).unwrap())).collect()
+    };
+    assert_eq!(values(&book), values(then.book_bytes().as_bytes()));
+    assert_eq!(waiting(&book), 0);
+}
+
+/// Writes a chat whose scene at message 7 noted these entries, restores message 7 as a chat of its own and returns the keys of its lorebook with the findings.
+fn restored_from_notes(notes: Vec<Entry>) -> (Vec<String>, Vec<(String, String)>) {
+    let sandbox = Sandbox::empty();
+    let mut library = RecapLibrary::default();
+    library.scenes[1].entries = notes;
+    // Only the notes can tell what the lorebook was.
+    library.entries = vec![Entry::new(0, "Another entry", "Under a UID that was free again.")];
+    library.cache.clear();
+    library.write(&sandbox);
+    sandbox.stvc(&["snapshot"]).exits(0);
+    let answer = sandbox.json(&["restore", "Harbour", "--at", "7", "--as", "Then"]).exits(0);
+    let book = sandbox.read(&bound_book(&sandbox, "chats/Mira/Then.jsonl"));
+    let keys = titles(&book).into_iter().filter(|(_, title)| title != QUEUE);
+    (keys.map(|(key, _)| key).collect(), told(&answer))
+}
+
+#[test]
+fn req_50_req_51_req_52_rebuilt_lorebook_keeps_gaps_and_registries_resolve() {
+    let lore = |uid: i64| Entry::new(uid, &format!("lore-{uid}"), "x");
+    let registry = |uid: i64| Entry::registry(uid, "lore", &[(1, "lore-1"), (7, "lore-7")]);
+    let all = vec![lore(7), lore(6), registry(5), lore(2), lore(1), lore(0)];
+    let (keys, findings) = restored_from_notes(all);
+    assert_eq!(keys, ["0", "1", "2", "5", "6", "7"]);
+    assert_eq!(findings, found(&[("uid-gaps", "info")]));
+    let (keys, findings) = restored_from_notes(vec![lore(0), lore(1), registry(2)]);
+    assert_eq!(keys, ["0", "1", "2"]);
+    assert_eq!(findings, found(&[("registry-dangling", "warning")]));
+    // A scene that noted nothing: the scene before it did.
+    let (keys, findings) = restored_from_notes(Vec::new());
+    assert_eq!(keys, ["0", "1"]);
+    let not_ready = ("scene-lorebook-missing", "warning");
+    assert_eq!(findings, found(&[("note-missing", "warning"), not_ready]));
 }
 
 #[test]
@@ -291,13 +353,16 @@ fn a_snapshot_without_the_lorebook_does_not_tell_what_it_was() {
 }
 
 #[test]
-fn uids_at_the_end_of_the_numbers() {
+fn reconstruct_keeps_the_largest_uid() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     let entry = format!(r#"{{"uid":{},"comment":"last"}}"#, i64::MAX);
     library.scenes[0].entries = vec![Entry::raw("", &entry)];
     library.write(&sandbox);
-    sandbox.stvc(&["reconstruct", "Harbour"]).exits(0);
+    let answer = sandbox.json(&["reconstruct", "Harbour", "--at", "3"]).exits(0);
+    let id = answer.of_type("snapshot")[0]["id"].as_str().unwrap().to_owned();
+    let keys: Vec<_> = titles(&files_of(&sandbox, &id).1).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["9223372036854775807", "1763632702000"]);
 }
 
 #[test]

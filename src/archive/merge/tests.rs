@@ -190,6 +190,35 @@ fn registries_are_merged_by_line_with_the_new_uids() {
 }
 
 #[test]
+fn registry_line_that_one_side_removed_stays_only_if_the_other_edited_it() {
+    let tide = entry(1, "Tide", TIDE);
+    let with = |lines: &[&str]| book(&[(0, &registry(0, lines)), (1, &tide)]);
+    let gull = "- UID=7 | name: Gull";
+    let before = with(&["- UID=1 | name: Tide", gull]);
+    let edited = with(&["- UID=1 | name: Ebb", gull]);
+    let removed = with(&[gull]);
+    for (ours, theirs) in [(&edited, &removed), (&removed, &edited)] {
+        let content = &entries(&merged(&before, ours, theirs).bytes)["0"];
+        assert!(content.contains("name: Ebb"), "{content}");
+    }
+    for (ours, theirs) in [(&before, &removed), (&removed, &before)] {
+        assert_eq!(merged(&before, ours, theirs).bytes, removed);
+    }
+}
+
+#[test]
+fn entry_that_is_not_an_object_is_merged_as_one_value() {
+    let with = |value: &str| book(&[(0, value)]);
+    let [base, ours, theirs] = ["\"old\"", "\"ours\"", "\"theirs\""].map(with);
+    assert_eq!(merged(&base, &base, &theirs).bytes, theirs);
+    assert_eq!(merged(&base, &ours, &base).bytes, ours);
+    for (prefer, expected) in [(Side::Ours, &ours), (Side::Theirs, &theirs)] {
+        let merged = merge_preferring(Some(&base), &ours, &theirs, prefer).unwrap();
+        assert_eq!((&merged.bytes, merged.conflicts.len()), (expected, 1));
+    }
+}
+
+#[test]
 fn the_queue_stays_as_it_is() {
     let queue = |uid: u32, status: &str| {
         let operation = format!(r#"{{\"id\":\"op\",\"status\":\"{status}\"}}"#);

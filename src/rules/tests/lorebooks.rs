@@ -39,6 +39,14 @@ fn req_30_registries_list_entries_that_are_there() {
             ("registry-dangling", "warning", &["UID undefined", "\"b\""]),
         ],
     );
+    // Also in a chat that has no cache of the registries.
+    yields(
+        |library| {
+            library.entries[3] = Entry::registry(6, "character", &[(9, "character-Kestrel")]);
+            library.cache.clear();
+        },
+        &dangling(&["UID 9"]),
+    );
     // A registry, an entry that is null and one that is a number are no entries to be listed.
     yields(
         |library| {

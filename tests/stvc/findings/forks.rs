@@ -3,6 +3,7 @@
 use super::of_answer;
 use crate::common::Sandbox;
 use crate::common::recap_library::RecapLibrary;
+use crate::common::recap_story::metadata;
 
 const FORK: &str = "chats/Mira/What if.jsonl";
 
@@ -70,8 +71,13 @@ fn fork_at_its_recorded_moment_with_another_recap_is_an_error() {
     let sandbox = fork();
     use_version(&sandbox, 0, None);
     assert_eq!(told(&sandbox), [expected(), expected()]);
-    // A version that was there before the fork was created is not a sequel.
-    let sandbox = fork();
-    use_version(&sandbox, 2, Some(1_763_632_702_000));
-    assert_eq!(told(&sandbox), [expected(), expected()]);
+    // A version that was there when the fork was created is not a sequel.
+    let state = &metadata(&fork().read(FORK))["auto_recap_checkpoint_state"];
+    let created = state["timestamp"].as_i64();
+    assert!(created.is_some());
+    for timestamp in [Some(1_763_632_702_000), created] {
+        let sandbox = fork();
+        use_version(&sandbox, 2, timestamp);
+        assert_eq!(told(&sandbox), [expected(), expected()]);
+    }
 }

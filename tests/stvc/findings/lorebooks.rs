@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{expect, told};
 use crate::common::Sandbox;
 use crate::common::recap_library::RecapLibrary;
+use crate::common::recap_story;
 
 #[test]
 fn req_65_copies_are_called_as_the_user_wants_them() {
@@ -20,12 +21,12 @@ fn req_65_copies_are_called_as_the_user_wants_them() {
     library.write(&sandbox);
     expect(&told(&sandbox), &[]);
     sandbox.stvc(&["restore", "Harbour", "--as", "Dawn: the end"]).exits(0);
-    let new = crate::common::recap_story::bound_book(&sandbox, "chats/Mira/Dawn the end.jsonl");
+    let new = recap_story::bound_book(&sandbox, "chats/Mira/Dawn the end.jsonl");
     assert_eq!(new, "worlds/Dawn the end, lore of Mira.json");
     // A fork that shares its parent's, too.
     library.fork("Branch #1", 7).write(&sandbox);
     sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
-    let new = crate::common::recap_story::bound_book(&sandbox, "chats/Mira/Branch #1.jsonl");
+    let new = recap_story::bound_book(&sandbox, "chats/Mira/Branch #1.jsonl");
     assert_eq!(new, "worlds/Branch #1, lore of Mira.json");
 }
 
@@ -40,6 +41,11 @@ fn req_24_a_lorebook_that_does_not_exist_is_an_error() {
     sandbox.json(&["status"]).exits(0);
     sandbox.append(&library.chat_path(), &library.message(12));
     sandbox.json(&["status"]).exits(0);
+    // The chat comes back without it.
+    std::fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
+    let answer = sandbox.json(&["restore", "Harbour"]).exits(0);
+    assert_eq!(recap_story::told(&answer), recap_story::found(&[("lorebook-missing", "error")]));
+    assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
 }
 
 /// No settings, and a folder in their place.

@@ -143,6 +143,14 @@ fn all_agree(expected: Said, cases: &[Case<'_>]) {
     }
 }
 
+fn join_last_messages(it: &mut Forge) {
+    let last = it.remove("chat/messages/001/00105.json");
+    let Node::Blob(last) = last.node else { panic!() };
+    let path = "chat/messages/001/00104.json";
+    let both = [&it.bytes(path)[..], b"\n", &last].concat();
+    it.of(path).node = Node::Blob(both);
+}
+
 #[test]
 fn what_is_odd_in_a_tree_is_told_and_comes_back() {
     all_agree(
@@ -165,12 +173,11 @@ fn what_is_odd_in_a_tree_is_told_and_comes_back() {
             ("a folder without zeros", &|it| {
                 it.of("chat/messages/001").name = b"1".to_vec();
             }),
-            ("two messages in one", &|it| {
-                let last = it.remove("chat/messages/001/00105.json");
-                let Node::Blob(last) = last.node else { panic!() };
-                let path = "chat/messages/001/00104.json";
-                let both = [&it.bytes(path)[..], b"\n", &last].concat();
-                it.of(path).node = Node::Blob(both);
+            ("two messages in one", &join_last_messages),
+            ("two messages in one that are counted as one", &|it| {
+                join_last_messages(it);
+                it.manifest(|manifest| manifest["messages"] = 105.into());
+                it.trailer("Stvc-Messages", "105");
             }),
         ],
     );

@@ -247,6 +247,9 @@ fn deleting_the_other_version_settles_the_conflict_on_all_devices() {
         device.wait(60);
         device.stvc(&["sync", text(&folder)]).exits(0);
     }
+    let kept = book(&[("0", "Pier", "of the desk")]).into_bytes();
+    assert_eq!(one.read(BOOK), kept);
+    assert_eq!(two.read(BOOK), kept);
 }
 
 #[test]

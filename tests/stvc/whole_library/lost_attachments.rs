@@ -217,8 +217,12 @@ fn req_91_lost_attachment_that_is_in_the_library_is_no_reason_to_tell() {
         let sandbox = with_attachments();
         sandbox.stvc(&["snapshot"]).exits(0);
         harm.apply(&sandbox);
+        let chat = sandbox.read(CHAT);
         remove(&sandbox, &[CHAT]);
-        sandbox.json(&["restore", "Mira/one"]).exits(0);
+        let answer = sandbox.stvc(&["restore", "Mira/one"]).exits(0);
+        assert!(!answer.stderr.contains("warning"), "{}", answer.stderr);
+        assert!(!answer.stderr.contains("error"), "{}", answer.stderr);
+        assert_eq!(sandbox.read(CHAT), chat);
     }
 }
 
@@ -368,4 +372,26 @@ fn req_91_forged_list_leads_nobody_astray() {
     assert_eq!(other.read(CHAT), sandbox.read(CHAT));
     sandbox.append(CHAT, &message("one", 12));
     sandbox.stvc(&["snapshot"]).exits(0);
+}
+
+/// No copy could hold both a file and a folder under one id.
+#[test]
+fn snapshot_with_an_attachment_that_is_another_kind_of_object_is_odd() {
+    let sandbox = with_attachments();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    forge(&sandbox, |forged| {
+        for file in forged.at("attachments/files") {
+            if String::from_utf8_lossy(&file.name).contains("map.png") {
+                file.node = Node::Tree(Vec::new());
+            }
+        }
+    });
+    let findings = sandbox.json(&["check"]).exits(1).of_type("finding");
+    let is_told = |line: &&Value| line["code"] == "snapshot-odd";
+    let told: Vec<_> =
+        findings.iter().filter(is_told).map(|line| line["message"].clone()).collect();
+    assert_eq!(told.len(), 2, "{findings:?}");
+    for message in told {
+        assert!(message.as_str().unwrap().contains("is a tree where a blob belongs"), "{message}");
+    }
 }
