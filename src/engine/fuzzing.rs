@@ -80,6 +80,11 @@ impl Scene {
         self.contents.put_back(self.folder.path());
     }
 
+    /// Whether a path is one of those that can be made again from others at any time.
+    pub(crate) fn is_cache(path: &Path) -> bool {
+        path.starts_with("library/.stvc/stvc/cache")
+    }
+
     /// Returns what is there now.
     pub(crate) fn now(&self) -> Contents {
         Contents::of(self.folder.path())

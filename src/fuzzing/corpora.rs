@@ -32,8 +32,7 @@ fn every_target_has_a_corpus_and_every_corpus_a_target() {
     let targets: BTreeSet<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(names_in(&fuzz().join("corpus")), targets);
     let stem = |name: String| name.strip_suffix(".rs").unwrap().to_owned();
-    let files: BTreeSet<_> =
-        names_in(&fuzz().join("fuzz_targets")).into_iter().map(stem).collect();
+    let files: BTreeSet<_> = names_in(&fuzz().join("fuzz_targets")).into_iter().map(stem).collect();
     assert_eq!(files, targets);
     assert!(names_in(&fuzz().join("regressions")).is_subset(&targets));
     for name in &targets {

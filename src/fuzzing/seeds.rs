@@ -32,11 +32,16 @@ fn make_seeds() {
     put(&folder, "pack", pack_seeds());
     put(&folder, "pack_index", index_seeds());
     put(&folder, "delta", deltas());
-    put(&folder, "manifest", trees(&store.1, |text| {
-        let text = String::from_utf8_lossy(text).into_owned();
-        let manifest = text.split("=== 100644 ").find(|part| part.starts_with("snapshot.json\n"));
-        manifest.unwrap()["snapshot.json\n".len()..].as_bytes().to_vec()
-    }));
+    put(
+        &folder,
+        "manifest",
+        trees(&store.1, |text| {
+            let text = String::from_utf8_lossy(text).into_owned();
+            let manifest =
+                text.split("=== 100644 ").find(|part| part.starts_with("snapshot.json\n"));
+            manifest.unwrap()["snapshot.json\n".len()..].as_bytes().to_vec()
+        }),
+    );
     put(&folder, "snapshot", trees(&store.1, <[u8]>::to_vec));
     put(&folder, "tree", objects(&store.1));
     put(&folder, "backup", backups(&store.1));
@@ -101,7 +106,9 @@ fn json() -> Seeds {
         r#"["\ud83d\ude00\ud83d","\/\b\f\n\r\t\"\\","é\u00e9",""]"#,
         "\t{ \"10\" : null ,\n\"2\":[ true,false ],\"-1\":{ \"x\" :[ ] } }\r\n",
     ];
-    seeds.extend(texts.iter().enumerate().map(|(n, text)| (format!("odd-{n}"), text.as_bytes().to_vec())));
+    seeds.extend(
+        texts.iter().enumerate().map(|(n, text)| (format!("odd-{n}"), text.as_bytes().to_vec())),
+    );
     let first = |text: &[u8]| text.split(|byte| *byte == b'\n').nth(1).unwrap_or_default().to_vec();
     let chats = fixtures_ending(".jsonl");
     seeds.extend(chats.iter().take(6).map(|(name, text)| (format!("message-{name}"), first(text))));
@@ -133,9 +140,7 @@ fn cards() -> Seeds {
 
 fn deltas() -> Seeds {
     let base = b"The tide is low, and the ferry waits at the pier. ".repeat(3);
-    let with = |second: &[u8]| {
-        [&(base.len() as u16).to_le_bytes()[..], &base, second].concat()
-    };
+    let with = |second: &[u8]| [&(base.len() as u16).to_le_bytes()[..], &base, second].concat();
     let length = base.len() as u8;
     numbered([
         with(&base),
@@ -219,7 +224,8 @@ fn backups(store: &Store) -> Seeds {
     let placed = |(id, kind): &(ObjectId, Kind)| Placed { id: *id, kind: *kind, slot: 0 };
     let placed: Vec<_> = objects.iter().map(placed).collect();
     let (file, _) = encode(Vec::new(), &header, &placed, &store.reader(), &mut Silent).unwrap();
-    let mut plain = file.split_inclusive(|byte| *byte == b'\n').take(2).flatten().copied().collect();
+    let mut plain =
+        file.split_inclusive(|byte| *byte == b'\n').take(2).flatten().copied().collect();
     let mut decoder = Decoder::new(file.as_slice()).unwrap();
     let number = |out: &mut Vec<u8>, mut n: u64| {
         while n >= 0x80 {

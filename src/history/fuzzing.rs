@@ -109,9 +109,7 @@ pub(crate) fn moment(data: &[u8]) {
 fn write(steps: &[Step]) -> Option<String> {
     let step = |step: &Step| match step {
         Step::Back(steps) => Some(format!("~{steps}")),
-        Step::Then(time) => {
-            can_be_written(*time).then(|| format!("@{{{}}}", time.to_rfc3339()))
-        }
+        Step::Then(time) => can_be_written(*time).then(|| format!("@{{{}}}", time.to_rfc3339())),
         Step::Message(message) => Some(format!(":{message}")),
     };
     steps.iter().map(step).collect()

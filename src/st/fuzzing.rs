@@ -251,10 +251,11 @@ pub(crate) fn lorebook(data: &[u8]) {
         assert_eq!(filled, data);
         let (read, repeats) = entries_and_repeats(data).expect("a cut lorebook has entries");
         assert!(!repeats);
-        assert!(read.iter().map(|(key, value)| (key, value.as_bytes())).eq(cut
-            .entries
-            .iter()
-            .map(|(key, value)| (key, *value))));
+        assert!(
+            read.iter()
+                .map(|(key, value)| (key, value.as_bytes()))
+                .eq(cut.entries.iter().map(|(key, value)| (key, *value)))
+        );
     }
     for (_, entry) in entries(data) {
         super::entry_content(entry);
@@ -300,7 +301,8 @@ fn one_text(text: &[u8]) {
     let strings: HashMap<_, _> =
         cut.strings.iter().map(|(place, string)| (place.as_str(), *string)).collect();
     assert_eq!(strings.len(), cut.strings.len());
-    let filled = fill_text(&cut.text, |place| strings.get(place)).expect("a cut text can be filled");
+    let filled =
+        fill_text(&cut.text, |place| strings.get(place)).expect("a cut text can be filled");
     assert_eq!(filled, text);
 }
 

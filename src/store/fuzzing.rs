@@ -103,7 +103,8 @@ thread_local! {
 pub(crate) fn pack(data: &[u8]) {
     let Some((content, _)) = data.split_last_chunk::<20>() else { return };
     let offsets = plain_offsets(content);
-    let entry = |offset: &usize| IndexEntry { id: id_at(*offset), crc32: 0, offset: *offset as u64 };
+    let entry =
+        |offset: &usize| IndexEntry { id: id_at(*offset), crc32: 0, offset: *offset as u64 };
     let mut entries: Vec<_> = offsets.iter().map(entry).collect();
     let index = pack_index::encode(&mut entries, ObjectId::from([0; 20]));
     FOLDER.with(|folder| {
@@ -327,12 +328,14 @@ fn one_index(data: &[u8]) {
 /// Writes a small pack into a store and returns its path: whole objects of each kind.
 pub(crate) fn sample_pack(store: &Store) -> PathBuf {
     let mut pack = store.pack_writer();
-    let blob = pack.add(Kind::Blob, b"{\"name\":\"Mira\",\"mes\":\"The tide is low.\"}").expect("added");
+    let blob =
+        pack.add(Kind::Blob, b"{\"name\":\"Mira\",\"mes\":\"The tide is low.\"}").expect("added");
     pack.add(Kind::Blob, &b"The tide is high. ".repeat(50)).expect("added");
     pack.add(Kind::Blob, b"").expect("added");
     let tree = tree::encode(&[tree::TreeEntry::blob("a.json", blob)]);
     pack.add(Kind::Tree, &tree).expect("added");
-    pack.finish().expect("the pack is written").expect("the pack has objects")
+    let index = pack.finish().expect("the pack is written").expect("the pack has objects");
+    index.with_extension("pack")
 }
 
 /// A tree that git takes for one is encoded to equal bytes, both readers of trees agree, and a commit's parts come back.
@@ -345,9 +348,8 @@ pub(crate) fn tree(data: &[u8]) {
             assert_eq!((raw.name.as_slice(), raw.id), (read.name.as_bytes(), read.id));
             assert_eq!(raw.mode == tree::Mode::Folder, read.kind == tree::EntryKind::Tree);
         }
-        let is_plain = |entry: &tree::RawEntry| {
-            matches!(entry.mode, tree::Mode::File | tree::Mode::Folder)
-        };
+        let is_plain =
+            |entry: &tree::RawEntry| matches!(entry.mode, tree::Mode::File | tree::Mode::Folder);
         if raw.is_gits && raw.entries.iter().all(is_plain) {
             assert_eq!(tree::encode(read), data);
         }
@@ -361,7 +363,10 @@ pub(crate) fn tree(data: &[u8]) {
         let again = commit::decode(id, &encoded).expect("an encoded commit is a commit");
         assert_eq!((again.tree, &again.parents), (read.tree, &read.parents));
         let encoded_again = commit::encode(&again.into());
-        assert_eq!(commit::encode(&commit::decode(id, &encoded_again).expect("a commit").into()), encoded_again);
+        assert_eq!(
+            commit::encode(&commit::decode(id, &encoded_again).expect("a commit").into()),
+            encoded_again
+        );
     }
 }
 

@@ -40,6 +40,21 @@ fn settings_are_seen_set_and_unset() {
 }
 
 #[test]
+fn settings_of_an_inline_table_are_set_and_unset() {
+    let sandbox = library();
+    let file = sandbox.store().join("stvc/config.toml");
+    fs::write(&file, "# mine\ninclude = { groups = true } # and no more\n").unwrap();
+    sandbox.stvc(&["config", "include.settings", "true"]).exits(0);
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        "# mine\ninclude = { groups = true, settings = true } # and no more\n"
+    );
+    sandbox.stvc(&["config", "--unset", "include.groups"]).exits(0);
+    let without = fs::read_to_string(&file).unwrap();
+    assert_eq!(without, "# mine\ninclude = { settings = true } # and no more\n");
+}
+
+#[test]
 fn what_cannot_be_understood_is_named_and_not_written() {
     let sandbox = library();
     let file = sandbox.store().join("stvc/config.toml");

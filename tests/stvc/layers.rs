@@ -51,7 +51,10 @@ fn imports_go_downward_only() {
         if ROOTS.contains(&room) || TOOLS.contains(&room) {
             let before = TOOLS.split(|tool| *tool == room).next().unwrap_or_default();
             let may = |to: &str| to == room || before.contains(&to) && TOOLS.contains(&room);
-            assert!(ROOTS.contains(&room) || imports.iter().all(|to| may(to[0].as_str())), "{room}");
+            assert!(
+                ROOTS.contains(&room) || imports.iter().all(|to| may(to[0].as_str())),
+                "{room}"
+            );
             continue;
         }
         let allowed = table.get(room).unwrap_or_else(|| panic!("{room} is no room"));
@@ -140,7 +143,8 @@ fn the_library_is_listed_in_one_place() {
         let text = fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let of_tests = ["tests", "fuzzing", "fuzzing.rs", "fuzz_equipment.rs"];
-        let is_test = file.components().any(|part| of_tests.iter().any(|name| part.as_os_str() == *name));
+        let is_test =
+            file.components().any(|part| of_tests.iter().any(|name| part.as_os_str() == *name));
         let lists = code.contains("read_dir(") && !is_test;
         assert!(is_elsewhere || !lists, "{} lists a folder by itself", file.display());
     }

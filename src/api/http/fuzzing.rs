@@ -37,7 +37,10 @@ pub(crate) fn http(data: &[u8]) {
 
         let said = answers(&shared, data.to_vec());
         assert!(memmem::find(&said, secret.as_bytes()).is_none(), "the secret was given away");
-        assert!(memmem::find(&said, b"content-type: application/json").is_none(), "data without the secret");
+        assert!(
+            memmem::find(&said, b"content-type: application/json").is_none(),
+            "data without the secret"
+        );
 
         let known = replaced(data, b"{SECRET}", secret.as_bytes());
         let known = replaced(&known, b"{CODE}", code.as_bytes());
@@ -47,7 +50,8 @@ pub(crate) fn http(data: &[u8]) {
         let said = answers(&shared, known);
         assert!(memmem::find_iter(&said, secret.as_bytes()).count() <= 1, "a code was used twice");
         assert!(memmem::find(&said, b"HTTP/1.1 500").is_none(), "the server broke down");
-        let changed = scene.changed();
+        let mut changed = scene.changed();
+        changed.retain(|path| !Scene::is_cache(path));
         assert!(changed.is_empty(), "a request that may only read changed {changed:?}");
     });
 }
@@ -71,7 +75,7 @@ fn answers(shared: &Arc<Shared>, sent: Vec<u8>) -> Vec<u8> {
     let mut said = Vec::new();
     runtime.block_on(visit(Arc::clone(shared), 1, Visitor { sent, read: 0, said: &mut said }));
     // What the server begins it ends: every answer has a status.
-    assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 "));
+    assert!(said.is_empty() || said.starts_with(b"HTTP/1."));
     said
 }
 

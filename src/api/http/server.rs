@@ -97,7 +97,8 @@ impl Server {
                 // Nobody came, or was gone before we opened.
                 let Ok(Ok((stream, _))) = wait.await else { continue };
                 number += 1;
-                let visit = tokio::task::spawn(visit(Arc::clone(&shared), number, TokioIo::new(stream)));
+                let visit =
+                    tokio::task::spawn(visit(Arc::clone(&shared), number, TokioIo::new(stream)));
                 // It begins when this task waits again, so it is in the list by then.
                 shared.connections.add(number, visit.abort_handle());
             }
