@@ -195,10 +195,10 @@ impl Store {
         if index.pack_checksum() != data.checksum() {
             health.file(self, path, "it is the index of another pack", true);
         }
-        // An object that stands in the wrong place is not found, though it can be read.
-        let is_found = |entry: index::Entry| index.lookup(entry.oid).is_some();
-        if !index.iter().all(is_found) {
-            health.file(self, path, "its objects are not in order", true);
+        // An object that stands in the wrong place is not found, though it can be read; and of two with one id, one takes the place of another.
+        let mut entries = (0..).zip(index.iter());
+        if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
+            health.file(self, path, "its objects are not in order, or one is there twice", true);
         }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
         // In the order in which they stand, so that what many deltas are made of is made once.
@@ -344,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn index_with_an_id_in_the_place_of_another_is_damaged() {
+        let files = files_of_changed_index(|bytes| {
+            let first = bytes[8 + 1024..][..20].to_vec();
+            bytes[8 + 1024 + 3 * 20..][..20].copy_from_slice(&first);
+        });
+        assert_eq!(files, ["its objects are not in order, or one is there twice"]);
+    }
+
+    #[test]
     fn index_whose_objects_are_not_in_order_is_damaged() {
         let files = files_of_changed_index(|bytes| {
             let (first, second) = (8 + 1024, 8 + 1024 + 20);
@@ -351,6 +360,6 @@ mod tests {
             bytes[first..second].copy_from_slice(&ids[20..]);
             bytes[second..second + 20].copy_from_slice(&ids[..20]);
         });
-        assert!(files.contains(&"its objects are not in order".to_owned()), "{files:?}");
+        assert_eq!(files, ["its objects are not in order, or one is there twice"]);
     }
 }
