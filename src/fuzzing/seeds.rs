@@ -39,7 +39,7 @@ fn make_seeds() {
             let text = String::from_utf8_lossy(text).into_owned();
             let manifest =
                 text.split("=== 100644 ").find(|part| part.starts_with("snapshot.json\n"));
-            manifest.unwrap()["snapshot.json\n".len()..].as_bytes().to_vec()
+            manifest.unwrap().as_bytes()["snapshot.json\n".len()..].to_vec()
         }),
     );
     put(&folder, "snapshot", trees(&store.1, <[u8]>::to_vec));

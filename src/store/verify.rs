@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::{data, index};
+use gix::odb::pack::data;
 
 use super::checksum::Checksum;
 use super::find_files::{files_ending, is_there, unless_absent};
